@@ -7,6 +7,7 @@ The fixed costs (alarms, metrics, polls) are taken from AWS's price list and lis
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from moto import mock_aws
@@ -17,13 +18,15 @@ from bench.inprocess import VirtualClock
 from bench.operations import Recorder
 from infra.settings import STAGES, Settings
 from local.steps import step
+from scheduler.dead_letters.redrive import redrive
 from scheduler.insight.metrics import METRICS
-from scheduler.insight.scale import CANARY_OFFSET, scale
+from scheduler.insight.scale import scale
 from scheduler.model import slots
-from scheduler.model.job import UnitKey
 from scheduler.model.rules import Rules
-from scheduler.pipeline.dispatch import dispatch
-from scheduler.pipeline.tick import WATCH_MS, tick
+from scheduler.model.work import WorkDelivery
+from scheduler.pipeline.dispatch import WAKE_MS
+from scheduler.pipeline.tick import tick
+from scheduler.pipeline.worker import work
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.counters import DynamoCounters
 from scheduler.storage.aws.jobs import DynamoJobs
@@ -31,6 +34,7 @@ from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.aws.ordering_queues import DynamoOrderingQueues
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.storage.memory.stores import MemoryWork
 from scheduler.storage.ports import Ports
 from scheduler.tasks.plan import plan
 from tests.contract import tables
@@ -39,7 +43,7 @@ MINUTES, SHORT_MINUTES = 20, 3  # counted; as many run before without being coun
 MONTH = 43_800  # minutes
 CPU_MS = 20.0  # assumed for a warm invocation without work
 LOG_BYTES = 1_000  # assumed for an invocation: one line with its result, one with its metrics
-QUEUES = 7  # three lanes, notices, and their dead-letter queues, each polled by Lambda
+QUEUES = 8  # the work queue, three lanes, notices, and the dead-letter queues of lanes, each polled by Lambda
 POLLS = 15  # per minute and queue: five pollers that wait 20 s each, according to Lambda's documentation
 ALARMS, SECRETS = {"dev": 51, "prod": 53}, 1  # of a stage; a test counts them in the template
 READS = ("GetItem", "Query", "BatchGetItem", "Scan")
@@ -77,7 +81,7 @@ def measure(short: bool = False) -> Iterator[Figure]:
         yield Figure(f"idle.{name}", f"a month without a job, stage {name}", round(sum(parts.values()), 2), "$")
         for what, dollars in parts.items():
             yield Figure(f"idle.{name}.{what.replace(' ', '_')}", f"  {what}", round(dollars, 2), "$")
-    yield Figure("idle.busy", "more, if every minute has a job, stage prod", round(busy(STAGES["prod"], until_s=60), 2), "$")
+    yield Figure("idle.busy", "more, if every minute has a job, stage prod", round(busy(STAGES["prod"]), 2), "$")
     idle = sum(dict(monthly(spent, STAGES["prod"], job)).values())
     for what, millions, months in VOLUMES:
         for how, each in (("one by one", singly), ("1,000 a call", by_batch)):
@@ -103,14 +107,14 @@ def monthly(spent: Spent, settings: Settings, job: float) -> Iterator[tuple[str,
     yield "secrets", SECRETS * prices.SECRET_MONTH
     if settings.rules.lag_canary:
         yield "canary: its job", MONTH * job
-        yield "canary: tick and dispatch at work", busy(settings, until_s=CANARY_OFFSET / 1000)
+        yield "canary: dispatch at work", busy(settings)
 
 
-def busy(settings: Settings, until_s: float) -> float:
-    """Return the additional dollars a month if every minute has a job, the last one `until_s` seconds into the minute: the tick watches
-    the minute, and a dispatcher stays until then."""
-    seconds = {"tick": WATCH_MS / 1000, "dispatch": slots.OPEN_AHEAD / 1000 + until_s}
-    return sum(MONTH * each * settings.memory_mb[duty] / 1_024 * prices.GB_SECOND for duty, each in seconds.items())
+def busy(settings: Settings) -> float:
+    """Return the additional dollars a month if every minute has a job: a dispatcher comes twice, before the minute and before the job,
+    each time `WAKE_MS` too early."""
+    seconds = 2 * WAKE_MS / 1_000
+    return MONTH * (seconds * settings.memory_mb["dispatch"] / 1_024 * prices.GB_SECOND + 2 * prices.INVOCATION)
 
 
 def count(rules: Rules, minutes: int) -> Spent:
@@ -130,7 +134,9 @@ class _Idle:
         jobs, ledger = DynamoJobs(client, "jobs"), DynamoLedger(client, "ledger")
         tasks, orders = DynamoTasks(client, "tasks", jobs="jobs", ledger="ledger"), DynamoOrderingQueues(client, "tasks")
         counters = DynamoCounters(client, "counters")
-        self._ports = MemoryPorts(VirtualClock(0), rules, jobs, tasks, orders, ledger, functions=self, counters=counters)
+        self._clock = VirtualClock(0)
+        self._ports = MemoryPorts(self._clock, rules, jobs, tasks, orders, ledger, counters=counters)
+        self._work: MemoryWork = self._ports.work
 
     def run(self, minutes: int) -> Spent:
         now = slots.start_of(slots.minute_of(1_795_000_000_000))
@@ -144,21 +150,26 @@ class _Idle:
         self.spent.writes = self._recorder.total()
         return self.spent
 
-    def start_dispatch(self, unit: UnitKey) -> None:
-        """Implement the port `Functions`: the dispatcher runs while the tick continues."""
-        duty = self.duty
-        self._do("dispatch", self._now, lambda ports: dispatch(unit, ports))
-        self.duty = duty
-
     def _minute(self, now: int) -> None:
-        self._now = now
         self._do("tick", now, tick)
         self._do("plan", now, plan)
         self._do("scale", now, lambda ports: scale(ports, random=0))
+        for at in range(now, now + slots.MINUTE, 1_000):
+            for delivery in self._work.receive(at):
+                self._do("dispatch", at, partial(self._step, delivery))
+
+    def _step(self, delivery: WorkDelivery, ports: Ports) -> None:
+        """Carry out one step, as the event source mapping does."""
+        next_at = work(delivery, ports, redrive=redrive).next_at
+        if next_at is None:
+            self._work.delete(delivery.receipt)
+        else:
+            self._work.queued[delivery.message_id].visible_at = next_at
 
     def _do(self, duty: str, now: int, service: Callable[[Ports], object]) -> None:
-        self.duty, clock = duty, VirtualClock(now)
-        service(self._ports.but(clock=clock))
+        self.duty, clock = duty, self._clock
+        clock.at = now
+        service(self._ports)
         self.spent.invocations[duty] += 1
         self.spent.waited_ms[duty] += clock.at - now
 

@@ -61,8 +61,7 @@ SETTINGS = Settings(
     retry_queue_url=QUEUE,
     topic_arn=TOPIC,
     outputs_bucket="bench-outputs",
-    dispatch_function="punctual-bench-dispatch",
-    redrive_function="punctual-bench-redrive",
+    work_queue_url=QUEUE,
     user_pool="us-east-1_bench",
     user_pool_client_id="bench",
     lane="one-time",
@@ -109,13 +108,19 @@ class Context:
     memory_limit_in_mb: int = 512
     invoked_function_arn: str = "arn:aws:lambda:us-east-1:000000000000:function:bench"
 
+    def get_remaining_time_in_millis(self) -> int:
+        return 900_000
+
 
 def dispatch(per_second: int) -> Prepare:
     """Measure dispatch of a minute with `per_second` jobs a second at an even pace."""
 
     def prepare(aws: Answered, jobs: int) -> Work:
         from lambdas import _runtime
+        from scheduler.pipeline.dispatch import WAKE_MS
         from scheduler.pipeline.dispatch import dispatch as service
+        from scheduler.pipeline.tick import READY_MS
+        from scheduler.pipeline.unit_lease import UnitLease
 
         aws.slots = _due_index([START + number * 1000 // per_second for number in range(jobs)])
         aws.items.append(b'{"Item":{"pk":{"S":"open"},"sk":{"S":"%s#00"},%s}}' % (MINUTE.encode(), _numbers_of(_UNIT)))
@@ -123,8 +128,11 @@ def dispatch(per_second: int) -> Prepare:
         _ = ports.jobs, ports.ledger, ports.lanes, ports.users  # made before anything is measured
 
         def work() -> None:
-            ports.clock = VirtualClock(START - 60_000)
-            done = service(UnitKey(MINUTE, 0), ports)
+            unit = ports.ledger.unit(UnitKey(MINUTE, 0))
+            assert unit is not None
+            for at in (START - READY_MS, START - WAKE_MS):  # the first dispatcher finds that nothing is due yet
+                ports.clock = VirtualClock(at)
+                done = service(UnitLease(unit, ports))
             _must((done.published, done.refused, done.handed_out) == (jobs, 0, True), done)
 
         return work
@@ -236,6 +244,8 @@ def plan(aws: Answered, jobs: int) -> Work:
     from scheduler.tasks.plan import plan as service
 
     ports = _runtime.AwsPorts(SETTINGS)
+    aws.items.append(b'{"Item":{"pk":{"S":"cursor"},"sk":{"S":"cursor"},"minute":{"S":"%s"},%s}}' % (MINUTE.encode(), _CURSOR))
+    _must(ports.rules.shards == SHARDS, ports.rules)  # a process asks the ledger for its shards once
 
     def round_of(count: int) -> None:
         tasks = [_task(number) for number in range(count)]
@@ -245,7 +255,8 @@ def plan(aws: Answered, jobs: int) -> Work:
         aws.slots = {slot.encode(): json.dumps({"Items": page, "Count": len(page)}).encode() for slot, page in pages.items()}
         stored = {task.id: json.dumps({"Item": task_items.encode(task)}).encode() for task in tasks}
         aws.items.append(b'{"Item":{"pk":{"S":"plan"},"sk":{"S":"plan"},"from_minute":{"S":"%s"}}}' % MINUTE.encode())
-        aws.items.extend(stored[entry["sk"]["S"]] for page in pages.values() for entry in page)
+        first, *others = (stored[entry["sk"]["S"]] for page in pages.values() for entry in page)
+        aws.items.extend([first, b"{}", *others])  # after the first task, plan reads which users were deleted: nobody
 
     def work(runs: int = jobs) -> None:
         ports.clock = VirtualClock(START)
@@ -324,6 +335,7 @@ def measure(name: str, jobs: int) -> Json:
 
 # Events, jobs and tasks for the measurements.
 
+_CURSOR = b'"shards":{"N":"%d"},"epoch":{"N":"1"}' % SHARDS
 _UNIT = {"first_shard": 0, "last_shard": SHARDS - 1, "epoch": 0, "lease_until": 0, "progress": 0, "opened_at": 0}
 
 

@@ -23,6 +23,8 @@ from scheduler.model.spec import JobSpec
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.execute import Process, execute
 from scheduler.pipeline.submit import NewJob, Submission, submit_all
+from scheduler.pipeline.tick import READY_MS
+from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.items import Item
 from scheduler.storage.aws.jobs import DynamoJobs
@@ -188,11 +190,14 @@ class Bench(MemoryPorts):
             raise RuntimeError(f"plan did not top up the task: {done}")
 
     def _dispatch(self, minute: str) -> None:
-        """Dispatch a minute, starting one minute before it."""
-        unit = UnitKey(minute, 0)
-        self.ledger.open_unit(Unit(unit, 0, self.rules.shards - 1))
-        self.sleep_until(slots.start_of(minute) - slots.MINUTE)
-        dispatch(unit, self)
+        """Dispatch a minute."""
+        key, start = UnitKey(minute, 0), slots.start_of(minute)
+        self.ledger.open_unit(Unit(key, 0, self.rules.shards - 1, next_at=start - READY_MS))
+        done = False
+        while not done:
+            unit = self.ledger.unit(key)
+            self.sleep_until(unit.next_at)
+            done = dispatch(UnitLease(unit, self)).handed_out
 
     def execute(self, lane: Lane, result: Result, batch: int = 1) -> None:
         """Execute one batch of the lane; every job ends with `result`."""
@@ -212,7 +217,7 @@ class _Instant:
         self._bench, self._result = bench, result
         self._done: list[Finished] = []
 
-    def start(self, job: Job) -> None:
+    def start(self, job: Job, not_after: int | None = None) -> None:
         self._done.append(Finished(job, self._bench.now_ms, self._bench.now_ms, self._result))
 
     def wait(self, until: int) -> list[Finished]:

@@ -19,6 +19,7 @@ LAG_SECONDS = 180
 PLAN_LAG_SECONDS = 180  # beyond the three minutes that plan allows every minute: when its minute comes, a task has runs for 7.5 minutes
 LATE_MS = 10_000
 LANE_AGE_SECONDS = 60
+WORK_MINUTES = 5  # a step that is due is taken up within a second
 COUNTED_LATE_MS = 300_000  # how far the counters may lag behind the streams
 NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
 BREACHING = cloudwatch.TreatMissingData.BREACHING
@@ -94,7 +95,7 @@ class Alarms(Construct):
         for lane, queues in lanes.queues.items():
             dead = queues.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
             operators.alarm(self, f"{camel(lane)}Dead", dead, f"The dead-letter queue of the lane {lane} is not empty", above=0)
-        operators.alarm(self, "Buried", own_metric(metrics.BURIED, "bury", "Sum"), "A job ended in a dead-letter queue", above=0)
+        operators.alarm(self, "Buried", own_metric(metrics.BURIED, "bury", "Sum"), "A job's message reached a dead-letter queue", above=0)
         operators.alarm(
             self,
             "Lag",
@@ -135,6 +136,11 @@ class Alarms(Construct):
             old = f"The lane {lane} has held a message over {LANE_AGE_SECONDS} s old for 5 minutes: its executors do not keep up"
             # Messages delayed to their instants are up to four minutes old when they become visible: a single one is no backlog.
             operators.alarm(self, f"{camel(lane)}Age", age, old, above=LANE_AGE_SECONDS, minutes=5)
+        # The age of the oldest message says nothing here: a step may hide its message for an hour, and SQS counts hidden messages too.
+        waiting = lanes.work.metric_approximate_number_of_messages_visible(statistic="Minimum")
+        at_once = settings.rules.units + settings.rules.overdue_units  # these become visible at the same second of every minute
+        stuck = f"Steps of the engine have been due for {WORK_MINUTES} minutes without being taken up: jobs may be late"
+        operators.alarm(self, "Work", waiting, stuck, above=at_once, minutes=WORK_MINUTES)
 
     def _holding(self, operators: Operators, storage: Storage, project: lambda_.Function) -> None:
         used = own_metric(metrics.USED, "scale", "Maximum")
@@ -149,6 +155,10 @@ class Alarms(Construct):
         operators.alarm(self, "CountersBehind", behind, "The counters are over 5 minutes behind", above=COUNTED_LATE_MS, minutes=3)
         unreadable = own_metric(metrics.POISON, "project", "Sum")
         operators.alarm(self, "Unreadable", unreadable, "A stream record could not be read: it is missing from the counters", above=0)
+        items = own_metric(metrics.UNREADABLE, "storage", "Sum")
+        operators.alarm(
+            self, "UnreadableItems", items, "An item that another version stored cannot be read: it waits for an update", above=0
+        )
         dead = own_metric(metrics.DEAD, "project", "Sum")
         operators.alarm(self, "DeadLetters", dead, "A job failed for good, or was killed", above=0)
 

@@ -4,7 +4,6 @@ import json
 
 from aws_cdk import Acknowledgment, ArnFormat, Duration, Stack, Validations
 from aws_cdk import aws_apigatewayv2 as apigateway
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk.aws_apigatewayv2_authorizers import HttpUserPoolAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
@@ -24,7 +23,7 @@ ADMINISTRATION = [  # actions of Cognito
     for call in (
         "AdminAddUserToGroup",
         "AdminCreateUser",
-        "AdminDeleteUser",  # removes a user whose first password the policy refused
+        "AdminDeleteUser",  # also removes a user whose first password the policy refused
         "AdminDisableUser",
         "AdminEnableUser",
         "AdminGetUser",
@@ -58,9 +57,7 @@ ACCESS_LOG_FIELDS = {
 class Api(Construct):
     """The function behind all routes, and the HTTP API in front of it."""
 
-    def __init__(
-        self, scope: Construct, id: str, foundation: Foundation, accounts: Accounts, redrive: lambda_.Function, dispatch: lambda_.Function
-    ) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, accounts: Accounts) -> None:
         super().__init__(scope, id)
         storage, lanes = foundation.storage, foundation.lanes
         self.function = Function(
@@ -70,14 +67,13 @@ class Api(Construct):
             foundation.environment(
                 *JOB_RESOURCES,
                 "ledger_table",
+                "work_queue_url",
                 "users_table",
                 "counters_table",
                 "outputs_bucket",
                 "callback_secret",
                 reach=foundation.settings.reach,
                 audit_table=storage.audit.table_name,
-                dispatch_function=dispatch.function_name,
-                redrive_function=redrive.function_name,
                 user_pool=accounts.pool.user_pool_id,
                 user_pool_client_id=accounts.client.user_pool_client_id,
                 machine_clients=" ".join(f"{name}={client.user_pool_client_id}" for name, client in accounts.machines.items()),
@@ -100,16 +96,14 @@ class Api(Construct):
                 ),
                 *step_out(foundation),  # a cancelled job may have another one waiting
                 step_in(foundation),
-                allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # the lag, for health; receipts; lanes; backlogs
+                allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # lag, receipts, lanes, breakers, backlogs
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and the receipt of a task
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
-                allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # a redrive that is aborted moves to those that have ended
+                allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # an aborted redrive moves to the ended ones; a breaker is closed
                 allow(storage.outputs.arn_for_objects("*"), "s3:GetObject"),
                 allow(storage.outputs.bucket_arn, "s3:ListBucket"),  # without it S3 answers "denied" for expired objects
                 allow(storage.counters.table_arn, "dynamodb:Query"),  # summaries
-                allow(redrive.function_arn, "lambda:InvokeFunction"),
-                allow(dispatch.function_arn, "lambda:InvokeFunction"),  # starts the overflow dispatcher
-                allow(lanes.arns, "sqs:SendMessage"),
+                allow([*lanes.arns, lanes.work.queue_arn], "sqs:SendMessage"),  # the work of the overflow, of redrives and of resumed lanes
                 read_callback_secret(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),  # weights, quotas, tallies
                 allow(storage.audit.table_arn, "dynamodb:PutItem", "dynamodb:Query"),  # no function may delete entries

@@ -17,15 +17,17 @@ class Bury(Construct):
             self,
             "bury",
             foundation,
-            foundation.environment(*JOB_RESOURCES),
+            foundation.environment(*JOB_RESOURCES, "ledger_table"),
             grants=[
                 allow(foundation.storage.jobs.table_arn, "dynamodb:BatchGetItem"),
                 change_jobs(foundation),
+                allow(foundation.storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # the shards that it may use
                 *step_out(foundation),
                 allow(foundation.lanes.arns, "sqs:SendMessage"),  # jobs that waited for the failed one
                 allow([queue.queue_arn for queue in dead.values()], "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             ],
             timeout=BURY_TIMEOUT,
+            loops=True,  # a buried job enqueues those that waited for it, which may be buried as well: ends, since each job is buried once
         )
         for lane, queue in dead.items():
             lambda_.EventSourceMapping(

@@ -51,6 +51,7 @@ def _healthy(operators: Operators, http: apigateway.HttpApi) -> list[cloudwatch.
                 own_metric(metrics.DEAD, "project", "Sum"),
                 own_metric(metrics.BURIED, "bury", "Sum"),
                 own_metric(metrics.POISON, "project", "Sum"),
+                own_metric(metrics.UNREADABLE, "storage", "Sum"),
             ],
         ),
         _graph(
@@ -79,6 +80,7 @@ def _holding(lanes: Lanes, storage: Storage) -> list[cloudwatch.IWidget]:
     required = [own_metric(name, "scale", "Maximum") for name in (metrics.REQUIRED, metrics.AVAILABLE)]
     flow = [(metrics.CREATED, "project"), (metrics.PULLED, "dispatch"), (metrics.PROCESSED, "project")]
     depths = [queues.main.metric_approximate_number_of_messages_visible(label=str(lane)) for lane, queues in lanes.queues.items()]
+    depths.append(lanes.work.metric_approximate_number_of_messages_visible(label="work"))
     used = [table_metric(storage.jobs.table_name, f"Consumed{kind}CapacityUnits", "Sum") for kind in ("Read", "Write")]
     throttled = [table_metric(storage.jobs.table_name, f"{kind}ThrottleEvents", "Sum") for kind in ("Read", "Write")]
     return [

@@ -1,13 +1,14 @@
-"""dispatch: publishes one unit of a minute, each batch just ahead of its instant, or the overflow. Called by tick and api."""
+"""dispatch: consumes the work queue: publishes, reconciles and closes units of minutes, dispatches the overflow, redrives, sweeps."""
 
-from aws_cdk import Duration
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, step_out
+from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, step_in, step_out
+from infra.lanes import DISPATCH_TIMEOUT
 
 
 class Dispatch(Construct):
-    """The function; tick starts it."""
+    """The function, with the work queue as event source."""
 
     def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
         super().__init__(scope, id)
@@ -16,18 +17,39 @@ class Dispatch(Construct):
             self,
             "dispatch",
             foundation,
-            foundation.environment(*JOB_RESOURCES, "ledger_table", "users_table", topic_arn=lanes.topic.topic_arn),
+            foundation.environment(*JOB_RESOURCES, "ledger_table", "users_table", "work_queue_url", topic_arn=lanes.topic.topic_arn),
             grants=[
-                allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # its lease and progress
-                allow(storage.ledger.table_arn, "dynamodb:Query"),  # the latency, the backlogs and the pauses of the lanes
-                allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # its own backlog, once nothing waits any more
-                allow(storage.due_index_arn, "dynamodb:Query"),
-                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # reconciling the overflow reads whole jobs
-                change_jobs(foundation),  # reconciling moves them
-                *step_out(foundation),  # ends jobs whose last attempt died with its executor
+                allow(  # units, redrives, checks, the sweep; a unit is closed in a transaction, which needs the grants of its parts
+                    storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"
+                ),
+                allow(storage.due_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the sweep scans it
+                allow(storage.failures_index_arn, "dynamodb:Query"),  # redrives
+                allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:DeleteItem"),  # canaries
+                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # reconciling, redrives
+                change_jobs(foundation),
+                *step_out(foundation),  # ends jobs whose last attempt died with its executor; whether the task of a run allows a redrive
+                step_in(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem"),  # weights
                 allow(lanes.topic.topic_arn, "sns:Publish"),
                 allow(lanes.arns, "sqs:SendMessage", "sqs:GetQueueAttributes"),  # reconciling enqueues again, unless a lane has a backlog
+                allow(
+                    lanes.work.queue_arn,
+                    "sqs:SendMessage",
+                    "sqs:ReceiveMessage",
+                    "sqs:DeleteMessage",
+                    "sqs:GetQueueAttributes",
+                    "sqs:ChangeMessageVisibility",
+                ),
             ],
-            timeout=Duration.minutes(10),
+            timeout=DISPATCH_TIMEOUT,
+            loops=True,  # a unit wakes others: ends, since each message does one step of a unit that is open and due, and units close
+        )
+        lambda_.EventSourceMapping(
+            self,
+            "Work",
+            target=self.function,
+            event_source_arn=lanes.work.queue_arn,
+            batch_size=1,  # a step may take minutes, and no other step waits for it
+            max_concurrency=1_000,  # the most that AWS accepts: without a number, the local AWS would carry out five steps at once
+            report_batch_item_failures=True,
         )

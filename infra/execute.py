@@ -25,6 +25,7 @@ class Execute(Construct):
             foundation.environment(
                 *JOB_RESOURCES,
                 "ledger_table",
+                "users_table",
                 "outputs_bucket",
                 "callback_secret",
                 reach=settings.reach,
@@ -40,9 +41,11 @@ class Execute(Construct):
                 allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # run locks, heads and ordering entries
                 allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # the usage of limits
                 allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a head was taken by a call whose answer was lost
+                allow(storage.ledger.table_arn, "dynamodb:GetItem"),  # the shards that it may use
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead; a breaker that opens
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # ... and closes
                 allow(storage.ledger.table_arn, "dynamodb:Query"),  # paused lanes and open breakers
+                allow(storage.users.table_arn, "dynamodb:GetItem"),  # which users are disabled
                 allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs that are enqueued again
                 allow(  # the visibility of a message is the lease of its job
                     queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"
@@ -54,6 +57,7 @@ class Execute(Construct):
                 allow(fetch.function_arn, "lambda:InvokeFunction"),
             ],
             timeout=EXECUTE_TIMEOUT,
+            loops=True,  # retries, and jobs that waited for this one: ends, since attempts and waiting jobs are counted
         )
         targets.acknowledge(self, settings)
         storage.acknowledge_outputs(self)

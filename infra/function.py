@@ -53,6 +53,7 @@ class Foundation:
             "one_time_queue_url": queues[Lane.ONE_TIME].main.queue_url,
             "recurring_queue_url": queues[Lane.RECURRING].main.queue_url,
             "retry_queue_url": queues[Lane.RETRY].main.queue_url,
+            "work_queue_url": self.lanes.work.queue_url,
         }
 
 
@@ -98,7 +99,9 @@ class Function(lambda_.Function):
         grants: Sequence[iam.PolicyStatement],
         timeout: Duration,
         traced: bool = True,
+        loops: bool = False,
     ) -> None:
+        """Create it. `loops`: its messages may start it again, directly or through other functions, any number of times."""
         settings = foundation.settings if traced else replace(foundation.settings, tracing=False)
         log_group = logs.LogGroup(scope, "Logs", retention=settings.log_retention, removal_policy=settings.removal_policy)
         super().__init__(
@@ -118,8 +121,12 @@ class Function(lambda_.Function):
             system_log_level_v2=lambda_.SystemLogLevel.WARN,
             application_log_level_v2=lambda_.ApplicationLogLevel(settings.log_level),
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
-            # The next tick finds work whose asynchronous call failed: a retry by Lambda would only duplicate it.
+            # The next minute finds what a failed call left undone: a retry by Lambda would only duplicate it.
             retry_attempts=0,
+            # Lambda retries a throttled asynchronous call for up to six hours: calls of a minute that is over would hinder the next ones.
+            max_event_age=Duration.minutes(1),
+            # Lambda stops a chain of about 16 calls that start each other; by default it would take these for a mistake.
+            recursive_loop=lambda_.RecursiveLoop.ALLOW if loops else None,
         )
         Validations.of(self).acknowledge(
             Acknowledgment(id="AwsSolutions-L1", reason="the lock contains wheels for this runtime; a newer runtime needs a new lock")

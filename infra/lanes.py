@@ -1,8 +1,11 @@
-"""The lanes: one topic, whose subscription filters route each message into the queue of its lane; each queue has a dead-letter queue."""
+"""The lanes: one topic, whose subscription filters route each message into the queue of its lane; each queue has a dead-letter queue.
+
+The work queue, whose messages drive the engine itself, stands beside them.
+"""
 
 from dataclasses import dataclass
 
-from aws_cdk import Duration
+from aws_cdk import Acknowledgment, Duration, Validations
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
@@ -15,6 +18,7 @@ from scheduler.model.job import Lane
 
 EXECUTE_TIMEOUT = Duration.minutes(15)  # Lambda's most
 BURY_TIMEOUT = Duration.minutes(1)
+DISPATCH_TIMEOUT = Duration.minutes(10)
 
 # Deferred messages, throttles and duplicates count as receives too, so the limit is generous.
 MAX_RECEIVES = 10
@@ -29,7 +33,7 @@ class Queues:
 
 
 class Lanes(Construct):
-    """Topic and queues of the three lanes."""
+    """Topic and queues of the three lanes, and the work queue."""
 
     def __init__(self, scope: Construct, id: str, settings: Settings, encryption: Encryption) -> None:
         super().__init__(scope, id)
@@ -37,6 +41,14 @@ class Lanes(Construct):
         self._kind = settings, encryption, key
         self.topic = sns.Topic(self, "Topic", enforce_ssl=settings.tls_only, master_key=key)
         self.queues = {lane: self._lane(lane) for lane in Lane}
+        # The worker shortens the visibility to its lease; AWS requires at least the function's time-out.
+        self.work = queue(self, "Work", *self._kind, visibility_timeout=DISPATCH_TIMEOUT)
+        Validations.of(self.work).acknowledge(
+            Acknowledgment(
+                id="AwsSolutions-SQS3",
+                reason="a step that fails is tried again: its state is in the ledger, not in the message",
+            )
+        )
 
     @property
     def arns(self) -> list[str]:

@@ -58,6 +58,7 @@ class Notify(Construct):
                 allow(fetch.function_arn, "lambda:InvokeFunction"),
             ],
             timeout=TIMEOUT,
+            loops=True,  # one sending for each receiver, and the ends of windows: ends, since tries and windows are counted
         )
         targets.acknowledge(self, settings)
         lambda_.EventSourceMapping(

@@ -17,10 +17,11 @@ class Plan(Construct):
             self,
             "plan",
             foundation,
-            foundation.environment(*JOB_RESOURCES, "ledger_table"),
+            foundation.environment(*JOB_RESOURCES, "ledger_table", "users_table"),
             grants=[
                 allow(storage.replenish_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the scan finds minutes that the queries missed
                 allow(storage.tasks.table_arn, "dynamodb:GetItem", "dynamodb:UpdateItem"),  # the instant up to which a task is planned
+                allow(storage.users.table_arn, "dynamodb:GetItem"),  # which users were deleted
                 step_in(foundation),
                 allow(storage.tasks.table_arn, "dynamodb:PartiQLDelete"),  # the ordering-queue entries of runs that are withdrawn
                 allow(storage.jobs.table_arn, "dynamodb:PartiQLInsert"),  # new runs

@@ -25,9 +25,10 @@ class Scale(Construct):
             self,
             "scale",
             foundation,
-            foundation.environment(*JOB_RESOURCES, "counters_table", **named),
+            foundation.environment(*JOB_RESOURCES, "ledger_table", "counters_table", **named),
             grants=[
                 allow(storage.counters.table_arn, "dynamodb:Query"),
+                allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # the shards that it may use
                 allow(storage.jobs.table_arn, "dynamodb:PutItem"),  # the canary ...
                 change_jobs(foundation),  # ... which is moved and enqueued at once if its put took too long
                 allow(foundation.lanes.arns, "sqs:SendMessage"),

@@ -49,7 +49,6 @@ class Settings:
             "api": 512,
             "tick": 512,
             "plan": 512,
-            "redrive": 512,
             "dispatch": 512,
             "execute": 512,
             "bury": 256,

@@ -1,9 +1,9 @@
 """All resources of Punctual on AWS, in the order of the picture in docs/architecture.md.
 
-client ─► api ─► jobs ◄─ tick ─► dispatch ─► topic ─► lanes ─► execute ─► fetch
-            │      ▲                                    └─► dead letters ─► bury
-            ├─► tasks ◄─ plan
-            └─► redrive ─► lanes       jobs ─► project ─► notify ─► receivers
+client ─► api ─► jobs ◄─ dispatch ─► topic ─► lanes ─► execute ─► fetch
+            │      ▲         ▲                  └─► dead letters ─► bury
+            │      │   tick ─► work queue
+            └─► tasks ◄─ plan          jobs ─► project ─► notify ─► receivers
 """
 
 import aws_cdk as cdk
@@ -27,7 +27,6 @@ from infra.notify import Notify
 from infra.plan import Plan
 from infra.project import Project
 from infra.queries import Queries
-from infra.redrive import Redrive
 from infra.scale import Scale
 from infra.settings import Settings
 from infra.storage import Storage
@@ -48,10 +47,9 @@ class PunctualStack(cdk.Stack):
         operators = Operators(self, "Operators", settings)
         foundation = Foundation(settings, bundle.code(settings.host_packages), self.storage, self.lanes, operators, encryption)
 
-        self.redrive = Redrive(self, "Redrive", foundation)
         self.dispatch = Dispatch(self, "Dispatch", foundation)
-        self.api = Api(self, "Api", foundation, self.accounts, self.redrive.function, self.dispatch.function)
-        self.tick = Tick(self, "Tick", foundation, self.dispatch.function)
+        self.api = Api(self, "Api", foundation, self.accounts)
+        self.tick = Tick(self, "Tick", foundation)
         self.plan = Plan(self, "Plan", foundation)
         self.fetch = Fetch(self, "Fetch", foundation)
         self.execute = {
@@ -77,7 +75,7 @@ class PunctualStack(cdk.Stack):
         )
         functions = {
             verb: getattr(self, verb).function
-            for verb in ("api", "tick", "dispatch", "plan", "fetch", "project", "notify", "scale", "redrive", "bury")
+            for verb in ("api", "tick", "dispatch", "plan", "fetch", "project", "notify", "scale", "bury")
         }
         functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
         Dashboard(self, "Dashboard", operators, self.lanes, self.storage, self.api.http, functions)
@@ -109,7 +107,7 @@ class PunctualStack(cdk.Stack):
             "TickFunction": self.tick.function.function_name,
             "DispatchFunction": self.dispatch.function.function_name,
             "PlanFunction": self.plan.function.function_name,
-            "RedriveFunction": self.redrive.function.function_name,
+            "WorkQueueUrl": self.lanes.work.queue_url,
             "ProjectFunction": self.project.function.function_name,
             "ScaleFunction": self.scale.function.function_name,
             "ScaleScheduleName": self.scale.schedule.schedule_name,

@@ -62,11 +62,11 @@ class ThreadPool:
         self._forces: dict[JobKey, threading.Event] = {}
         self._running = 0
 
-    def start(self, job: Job) -> None:
+    def start(self, job: Job, not_after: int | None = None) -> None:
         self._running += 1
         stop = self._stops[job.key] = threading.Event()
         force = self._forces[job.key] = threading.Event()
-        self._threads.submit(self._run, job, stop, force)
+        self._threads.submit(self._run, job, not_after, stop, force)
 
     def wait(self, until: int) -> list[Finished]:
         first = self._first(until)
@@ -99,7 +99,7 @@ class ThreadPool:
                 continue
         return None if self._finished.empty() else self._finished.get_nowait()
 
-    def _run(self, job: Job, stop: threading.Event, force: threading.Event) -> None:
+    def _run(self, job: Job, not_after: int | None, stop: threading.Event, force: threading.Event) -> None:
         finished, started_at = self._finished, self._clock.now()
         try:
             callback = self._callbacks(job, started_at) if self._callbacks is not None and job.spec.callback is not None else None
@@ -118,6 +118,7 @@ class ThreadPool:
             callback=callback,
             fetcher=self._fetcher,
             not_before=job.due_at,
+            not_after=not_after,
             secrets=partial(self._secrets, job),
         )
         result, ended_at = self._result(job, context, force), self._clock.now()

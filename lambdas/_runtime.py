@@ -18,10 +18,11 @@ from lambdas._clock import SystemClock
 from lambdas._settings import Settings
 from scheduler.model.job import Job, Lane
 from scheduler.model.rules import Rules
-from scheduler.storage.aws import clients
+from scheduler.storage.aws import clients, readable
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.lanes import SqsLanes
 from scheduler.storage.aws.ledger import DynamoLedger
+from scheduler.storage.confirmed import ConfirmedRules
 from scheduler.storage.ports import (
     Clock,
     Counters,
@@ -40,6 +41,7 @@ from scheduler.storage.ports import (
     Tasks,
     Trail,
     Users,
+    WorkQueue,
 )
 
 if TYPE_CHECKING:
@@ -59,16 +61,30 @@ logger = Logger(location=None)  # each message text occurs once in the code: a l
 logging.getLogger("scheduler").parent = logger._logger  # the services log through the standard library
 
 
+class _Unreadable(logging.Handler):
+    """Counts each item that cannot be read, in whichever function, as a metric."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from lambdas._metrics import emit  # loads Powertools' metrics, with the first such item
+        from scheduler.insight import metrics
+
+        emit("storage", {metrics.UNREADABLE: 1})
+
+
+logging.getLogger(readable.__name__).addHandler(_Unreadable())
+
+
 class AwsPorts:
     """The record `Ports` of one function. Using a port whose settings the function does not have raises SettingsError."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.clock: Clock = SystemClock()
+        self._confirmed = ConfirmedRules(settings.rules, lambda: self.ledger, self.clock)
 
     @property
     def rules(self) -> Rules:
-        return self.settings.rules
+        return self._confirmed.get() if self.settings.given("ledger_table") else self.settings.rules
 
     @property
     def reach(self) -> "Reach":
@@ -105,6 +121,12 @@ class AwsPorts:
         return SqsLanes(clients.sqs(), self.settings.queues, topic)
 
     @cached_property
+    def work(self) -> WorkQueue:
+        from scheduler.storage.aws.work_queue import SqsWorkQueue
+
+        return SqsWorkQueue(clients.sqs(), self.settings.work_queue_url)
+
+    @cached_property
     def functions(self) -> Functions:
         from scheduler.storage.aws.functions import LambdaFunctions
 
@@ -112,8 +134,6 @@ class AwsPorts:
         named = {Lane.ONE_TIME: settings.one_time_mapping, Lane.RECURRING: settings.recurring_mapping}
         return LambdaFunctions(
             clients.functions(),
-            dispatch=settings.given("dispatch_function"),
-            redrive=settings.given("redrive_function"),
             mappings={lane: mapping for lane, mapping in named.items() if mapping},
             most_pollers=self.rules.most_pollers,
         )
@@ -278,7 +298,10 @@ def ahead(job: Job) -> int:
 
     if not execute().settings.fetch_function:
         return 0
-    found = registry.load(job.spec.type).ahead_ms
+    try:
+        found = registry.load(job.spec.type).ahead_ms
+    except registry.UnknownType:  # the pool reports it, for this job alone
+        return 0
     if found:
         _make_way(job.spec.timeout_ms / 1000)
     return found

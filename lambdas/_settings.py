@@ -41,11 +41,10 @@ class Settings:
     one_time_queue_url: str
     recurring_queue_url: str
     retry_queue_url: str
+    work_queue_url: str
     notices_queue_url: str
     topic_arn: str
     outputs_bucket: str
-    dispatch_function: str
-    redrive_function: str
     fetch_function: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
     user_pool: str
     user_pool_client_id: str

@@ -41,11 +41,11 @@ from scheduler.jobs.change import reschedule
 from scheduler.jobs.history import Query as HistoryQuery
 from scheduler.jobs.history import find, history
 from scheduler.model import ids
-from scheduler.model.errors import Conflict, NotFound, Unauthorized, Unavailable
+from scheduler.model.errors import NotFound, Unauthorized, Unavailable
 from scheduler.model.job import Job, JobKey, Status
 from scheduler.pipeline import output_store
 from scheduler.pipeline.lag import lag
-from scheduler.pipeline.submit import Accepted, Submission, submit_all
+from scheduler.pipeline.submit import Accepted, Refusal, Submission, submit_all
 from scheduler.storage.ports import Outputs
 
 BATCH = "/api/v1/me/jobs/batch"
@@ -147,7 +147,7 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     return _created(done.job, done.at, idempotency.REPLAYED if done.replayed else None)
 
 
-def _submit(asked: Sequence[Submission]) -> list[Accepted | Conflict | None]:
+def _submit(asked: Sequence[Submission]) -> list[Accepted | Refusal | None]:
     world = _runtime.api()
     return submit_all(asked, world, direct=world.direct)
 

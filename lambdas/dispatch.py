@@ -1,21 +1,31 @@
-"""An asynchronous invocation by tick → `scheduler.pipeline.dispatch`; by tick or api, for the overflow → `scheduler.pipeline.overflow`."""
+"""A message of the work queue → `scheduler.pipeline.worker`. A message in `batchItemFailures` stays; Lambda deletes the rest."""
 
-from dataclasses import asdict
 from typing import Any
 
 from lambdas import _runtime
 from lambdas._metrics import emit
+from scheduler.dead_letters.redrive import redrive
 from scheduler.insight import metrics
-from scheduler.pipeline.dispatch import dispatch
-from scheduler.pipeline.overflow import OVERFLOW, overflow
-from scheduler.storage.aws.functions import unit
+from scheduler.pipeline.worker import work
+from scheduler.storage.aws.work_queue import delivery
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Dispatch one unit: `{"minute": "2026-11-20T10:01", "part": 0}`, or `{"minute": "overflow", "part": 0}`."""
-    key = unit(event)
-    result = overflow(_runtime.ports()) if key == OVERFLOW else dispatch(key, _runtime.ports())
-    _runtime.logger.info("dispatch", extra={"minute": key.minute, "part": key.part} | asdict(result))
-    if result.published:
-        emit("dispatch", {metrics.PULLED: result.published})
-    return asdict(result)
+    """Carry out one step of the work that each message names. A record that is no item of work is logged and dropped.
+
+    During a deployment, functions of the version before send events without records; the tick sends that work again.
+    """
+    ports, left = _runtime.ports(), []
+    for record in event.get("Records", ()):
+        found = delivery(record)
+        if found is None:
+            _runtime.logger.error("poison", extra={"record": str(record)[:500]})
+            continue
+        result = work(found, ports, redrive=redrive)
+        _runtime.logger.info("dispatch", extra={"work": found.item, "published": result.published, "next_at": result.next_at})
+        if result.published:
+            emit("dispatch", {metrics.PULLED: result.published})
+        if result.next_at is not None:
+            ports.work.hide(found.receipt, max(result.next_at - ports.clock.now(), 0) // 1000)
+            left.append({"itemIdentifier": found.message_id})
+    return {"batchItemFailures": left}

@@ -11,6 +11,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Run a batch. A record that is not a valid message is reported as failed, until its queue moves it to the dead-letter queue."""
     at = _runtime.execute()
     received, poison = deliveries(event)
-    left = execute(at.lane, received, at, at.process, pool=_runtime.pool(), request_id=context.aws_request_id)
+    remaining = context.get_remaining_time_in_millis()
+    left = execute(at.lane, received, at, at.process, pool=_runtime.pool(), request_id=context.aws_request_id, left_ms=remaining)
     _runtime.logger.info("execute", extra={"jobs": len(received), "left": len(left), "poison": ids(poison)})
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in [*left, *ids(poison)]]}

@@ -4,7 +4,6 @@ Each fault has its own jobs, due while it lasts. They call a receiver, which cou
 """
 
 import itertools
-import json
 import signal
 import time
 from collections import Counter
@@ -173,14 +172,14 @@ def _dispatchers_are_killed(table: Table, row: Row) -> None:
 
 
 def _all_is_doubled(table: Table, row: Row) -> None:
-    """Two more ticks and two more dispatchers of the minute run beside its own."""
+    """Two more ticks and two more steps of the minute's unit run beside its own."""
     _until(table.start_of(row) - 8)
     minute = slots.minute_of(round(table.start_of(row) * 1000))
     functions = table.stack.aws.client("lambda", read_timeout=120, retries={"max_attempts": 0})
-    calls = [("TickFunction", {}), ("DispatchFunction", {"minute": minute, "part": 0})] * 2
-    with ThreadPoolExecutor(len(calls)) as pool:
-        for name, event in calls:
-            pool.submit(functions.invoke, FunctionName=table.stack.outputs[name], Payload=json.dumps(event))
+    with ThreadPoolExecutor(3) as pool:
+        pool.submit(table.stack.work_again, minute, 2)
+        for _ in range(2):
+            pool.submit(functions.invoke, FunctionName=table.stack.outputs["TickFunction"], Payload="{}")
 
 
 def _no_tick(table: Table, row: Row) -> None:
@@ -213,7 +212,7 @@ def rows() -> dict[str, Row]:
         "executors": Row("All executors killed, three times", _executors_are_killed),
         "topic": Row("SNS throttles all, 20 s", _sns_refuses, 0, spread),
         "dispatchers": Row("All dispatchers killed every 4 s, 35 s", _dispatchers_are_killed, 1, spread),
-        "doubled": Row("Ticks and dispatchers three at a time", _all_is_doubled, 2, spread),
+        "doubled": Row("Ticks and steps of dispatch three at a time", _all_is_doubled, 2, spread),
         "tick": Row("No tick for four minutes", _no_tick, 6, spread),
         "restart": Row("The whole local AWS restarted", _aws_restarts, 8, spread),
     }

@@ -15,7 +15,9 @@ from local.deploy import deploy
 from local.home import Home
 from local.publish import publish
 from local.steps import console, step
-from scheduler.model.job import Lane
+from scheduler.model.job import Lane, UnitKey
+from scheduler.model.work import WorkItem
+from scheduler.storage.aws import work_queue
 
 USERNAME = "admin"
 
@@ -86,6 +88,12 @@ class Stack:
         known = scheduler.get_schedule(Name=self.outputs["TickScheduleName"])
         kept = {name: known[name] for name in ("Name", "GroupName", "ScheduleExpression", "FlexibleTimeWindow", "Target")}
         scheduler.update_schedule(**kept, State=state)
+
+    def work_again(self, minute: str, copies: int, delay_s: int = 0) -> None:
+        """Send further messages for the first unit of a minute, as SQS does if it delivers one several times."""
+        body = work_queue.encode(WorkItem.of_unit(UnitKey(minute, 0)))
+        for _ in range(copies):
+            self.aws.client("sqs").send_message(QueueUrl=self.outputs["WorkQueueUrl"], MessageBody=body, DelaySeconds=delay_s)
 
     def restart(self, *, enforce_iam: bool = False) -> None:
         """Stop and start the local AWS on the same port; all state is kept."""

@@ -5,7 +5,7 @@
     targets       what a job calls: one module per target type, named targets, payload schemas
     sharing       fair shares: who goes next when more is due than can run, and how much a lane may hold
     admission     may this job start now? overlap, ordering, limits, breakers, paused lanes: each rule beside its gate
-    pipeline      the engine: submit, tick, dispatch, overflow, execute, reconcile, bury
+    pipeline      the engine: submit, tick, worker, dispatch, overflow, execute, closing, reconcile, later checks, bury
     dead_letters  jobs that failed or were killed: groups by error, redrives
     jobs          what an owner does with a job: cancel, change, retry, history
     callbacks     jobs that report by call-back

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from scheduler.model import ids, slots
 from scheduler.model.instants import parse
-from scheduler.model.job import Delivery, Failure, FailureKind, Finished, Job, JobKey, Message, Result
+from scheduler.model.job import Delivery, DueEntry, Failure, FailureKind, Finished, Job, JobKey, Message, Result
 from scheduler.model.spec import JobSpec
 
 NOW = parse("2026-11-20T10:00:00Z")
@@ -83,7 +83,7 @@ class ScriptedPool:
         self.stopped = False
         self._running: list[Finished] = []
 
-    def start(self, job: Job) -> None:
+    def start(self, job: Job, not_after: int | None = None) -> None:
         now = self.clock.now()
         self.starts.append((job, now))
         self._running.append(Finished(job, now, now + self.takes, self.result))
@@ -139,6 +139,11 @@ def a_job(**fields: Any) -> Job:
         "slot": f"{slots.minute_of(due_at)}#00",
     }
     return Job(**with_spec(chosen | fields))
+
+
+def entries_of(*jobs: Job) -> list[DueEntry]:
+    """Return the entries of these jobs in the due index."""
+    return [DueEntry.of(job.key, job.slot or "", job.due_at, job.lane, job.fence) for job in jobs]
 
 
 def a_message(job: Job | None = None, **fields: Any) -> Message:

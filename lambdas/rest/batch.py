@@ -13,7 +13,7 @@ from lambdas.rest.resolution import Stage
 from lambdas.rest.shapes import Json
 from scheduler.model import ids
 from scheduler.model.errors import Conflict, Invalid, SchedulerError, TooLarge, Unavailable
-from scheduler.pipeline.submit import Accepted, Submission
+from scheduler.pipeline.submit import Accepted, Refusal, Submission
 from scheduler.storage.ports import Receipts
 
 SINGLE = "/api/v1/me/jobs"  # an item is the same request as one to this path: a key used for both is one key
@@ -30,7 +30,7 @@ def read(items: Sequence[Any], owner: str, now: int, key: str | None, receipts: 
     return [_read(item, index, owner, now, key, receipts, randoms[index], stage) for index, item in enumerate(items)]
 
 
-def results(asked: Sequence[Submission | Invalid], submitted: Sequence[Accepted | Conflict | None]) -> Json:
+def results(asked: Sequence[Submission | Invalid], submitted: Sequence[Accepted | Refusal | None]) -> Json:
     """The answer: one result per item, in order. `submitted`: the results of the valid items, None where the table refused."""
     done = iter(submitted)
     ended = [item if isinstance(item, Invalid) else _ended(next(done), index) for index, item in enumerate(asked)]
@@ -42,8 +42,7 @@ def _read(
 ) -> Submission | Invalid:
     path, size = _path(index), len(_json(item).encode())
     if size > request_body.LIMIT:
-        rule = f"has {size:,} bytes; a job has at most {request_body.LIMIT:,} (256 KB)"
-        return TooLarge(f"{path}: {rule}", details=[{"field": path, "rule": rule}])
+        return _too_large(index, f"has {size:,} bytes; a job has at most {request_body.LIMIT:,} (256 KB)")
     try:
         read = BatchItem.model_validate(item)
         read.resolve(stage)
@@ -58,12 +57,18 @@ def _read(
     return Submission(request, random, receipt)
 
 
-def _ended(done: Accepted | Conflict | None, index: int) -> Accepted | SchedulerError:
+def _ended(done: Accepted | Refusal | None, index: int) -> Accepted | SchedulerError:
     if isinstance(done, Accepted):
         return done
     if done is None:
         return Unavailable(details=[{"field": _path(index), "rule": "was not accepted; try it again"}])
+    if isinstance(done, TooLarge):
+        return _too_large(index, done.message)
     return Conflict(done.message, details=[{"field": f"{_path(index)}.idempotency_key", "rule": "was used for another request"}])
+
+
+def _too_large(index: int, rule: str) -> TooLarge:
+    return TooLarge(f"{_path(index)}: {rule}", details=[{"field": _path(index), "rule": rule}])
 
 
 def _path(index: int) -> str:

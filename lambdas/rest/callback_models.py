@@ -7,6 +7,7 @@ from pydantic import Field
 
 from lambdas.rest.models import Request
 from lambdas.rest.shapes import Json, Shape, WrittenTime
+from scheduler.model.attempt_output import first_headers
 from scheduler.model.job import Failure, FailureKind, Job, Progress, Result, Status
 from scheduler.model.lifecycle import KEPT_FAILURE, status
 
@@ -31,7 +32,12 @@ class CompletedResponse(Request):
 
     status: Annotated[int, Field(ge=100, le=599)]
     headers: Annotated[dict[str, str], Field(max_length=50)] = Field(default_factory=dict)
+    """The first 4,096 characters of names and values are kept."""
     body: Annotated[str, Field(max_length=4_096)] = ""
+
+    @property
+    def kept(self) -> Json:
+        return {**self.model_dump(), "headers": first_headers(self.headers.items())}
 
 
 class CompleteRequest(Request):
@@ -44,7 +50,7 @@ class CompleteRequest(Request):
     @property
     def result(self) -> Result:
         text = self.output if isinstance(self.output, str) or self.output is None else json.dumps(self.output, ensure_ascii=False)
-        return Result(text and text[:KEPT_OUTPUT], None if self.response is None else self.response.model_dump())
+        return Result(text and text[:KEPT_OUTPUT], None if self.response is None else self.response.kept)
 
 
 class FailRequest(Request):

@@ -38,8 +38,8 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 )
 @needs(Need.WRITE, foreign=True, action="job.retry", creates=1)
 def retry(job_id: str) -> Response[str]:
-    world, key = _runtime.api(), job_of(router.current_event.raw_event, job_id)
-    again = retry_job(key, world)
+    world, event = _runtime.api(), router.current_event.raw_event
+    again = retry_job(job_of(event, job_id), world, request=str(event["requestContext"]["requestId"]))
     return answer(JobShape.of(again, world.clock.now()))
 
 

@@ -20,6 +20,7 @@ from scheduler.model.errors import (
     TooMany,
     Unauthorized,
     Unavailable,
+    Unreadable,
 )
 
 RETRY_AFTER_S = 2
@@ -61,6 +62,7 @@ STATUS: dict[type[SchedulerError], int] = {
     UnsupportedMediaType: 415,
     TooMany: 429,
     Unavailable: 503,
+    Unreadable: 503,
 }
 
 

@@ -206,6 +206,7 @@ class JobShape(SpecShape):
             started_at=_started_at(job, now),
             start_delay_ms=lifecycle.delay(job, now),
             late=lifecycle.is_late(job, now),
+            reason=job.reason or _burials(job),
             lease_until=callback_lease.ends_at(job) if lifecycle.waits(job) else None,
             progress=optional(ProgressShape.from_record, job.progress),
             attempts=[AttemptShape.of(attempt) for attempt in _with_outputs(job)],
@@ -225,6 +226,13 @@ def _started_at(job: Job, now: int) -> int | None:
         return job.started_at
     started = lifecycle.started_at(job)
     return started if started <= now else None
+
+
+def _burials(job: Job) -> str | None:
+    """Why a job without another reason waits, if its messages reached a dead-letter queue."""
+    if not job.buried or not lifecycle.is_open(job):
+        return None
+    return f"no executor could start it: its messages reached the dead-letter queue {job.buried} times; it is enqueued again from its slot"
 
 
 def _with_outputs(job: Job) -> Sequence[Attempt]:

@@ -1,12 +1,13 @@
 """The shapes of what administrators ask of the whole system."""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from lambdas.rest.models import Request
 from lambdas.rest.shapes import Json, Shape, WrittenTime
+from scheduler.admission.breaker import Breaker
 from scheduler.model.job import Lane, LaneState
 
 
@@ -44,3 +45,49 @@ class SystemShape(Shape):
     @classmethod
     def of(cls, states: Iterable[LaneState]) -> Json:
         return {"lanes": [LaneShape.of(state) for state in states]}
+
+
+class BreakerRequest(Request):
+    """Which breaker, and why it is closed."""
+
+    circuit: Annotated[str, Field(min_length=1, max_length=5_000)]
+    """As `GET /system/breakers` shows it."""
+    owner: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    """The same; null or absent for a named target."""
+    reason: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Stored in the audit trail."""
+
+
+class BreakerShape(Shape):
+    circuit: str
+    """The target: `target` and its name, `host` with host and port, or an ARN."""
+    owner: str | None
+    """The id of the user whose jobs wait. Null: those of all users, since they share a named target."""
+    state: Literal["open", "half-open"]
+    """half-open: a job tries the target, or the next job will."""
+    opened_at: WrittenTime
+    """When it opened, or opened again after a failed try."""
+    until: WrittenTime
+    """Open: no job starts before this. Half-open: when it became so, or when the last try began."""
+    probe_until: WrittenTime | None
+    """A job tries the target until this instant at the latest. Null: no job tries."""
+
+    @classmethod
+    def of(cls, breaker: Breaker, now: int) -> Json:
+        tries = breaker.probe_until is not None and now < breaker.probe_until
+        return cls.from_record(
+            breaker,
+            circuit=breaker.circuit.name,
+            owner=breaker.circuit.owner,
+            state="open" if now < breaker.until else "half-open",
+            probe_until=breaker.probe_until if tries else None,
+        )
+
+
+class BreakersShape(Shape):
+    breakers: list[BreakerShape]
+    """All that are not closed; the one that opened last comes first."""
+
+    @classmethod
+    def of(cls, breakers: Iterable[Breaker], now: int) -> Json:
+        return {"breakers": [BreakerShape.of(breaker, now) for breaker in breakers]}

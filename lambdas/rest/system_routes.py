@@ -12,8 +12,10 @@ from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.resolver import answers
 from lambdas.rest.shapes import Answer
-from lambdas.rest.system_models import LanesRequest, SystemShape
+from lambdas.rest.system_models import BreakerRequest, BreakersShape, LanesRequest, SystemShape
 from scheduler.accounts.access import Need
+from scheduler.admission.breaker import Circuit
+from scheduler.admission.breaker_gate import close, not_closed
 from scheduler.admission.lane_state import pause, resume, states
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
@@ -57,3 +59,33 @@ def resume_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("resume", extra={"lanes": body.lanes, "reason": body.reason})
     return answer(SystemShape.of(resume(body.lanes, body.reason, world)))
+
+
+@router.get(
+    "/api/v1/system/breakers",
+    summary="Which breakers are not closed",
+    description="Operators and administrators only. The jobs of these targets wait: the targets failed again and again.",
+    tags=["system"],
+    responses=answers(200, Answer[BreakersShape], errors=(401, 403, 503)),
+)
+@needs(Need.OVERSEE)
+def list_breakers() -> Response[str]:
+    world = _runtime.api()
+    return answer(BreakersShape.of(not_closed(world.ledger), world.clock.now()))
+
+
+@router.post(
+    "/api/v1/system/breakers/close",
+    summary="Close a breaker",
+    description=(
+        "Administrators only. From a second later on the jobs of its target start again; a job that waits already starts at its `due_at`. "
+        "If the target is still dead, five more failures open the breaker again. Idempotent; the answer lists the other breakers."
+    ),
+    tags=["system"],
+    responses=answers(200, Answer[BreakersShape], errors=(400, 401, 403, 413, 415, 503)),
+)
+@needs(Need.ADMINISTER, action="system.close-breaker")
+def close_breaker(body: Annotated[BreakerRequest, Body()]) -> Response[str]:
+    world = _runtime.api()
+    logger.info("close breaker", extra={"circuit": body.circuit, "owner": body.owner, "reason": body.reason})
+    return answer(BreakersShape.of(close(Circuit(body.circuit, body.owner), world.ledger), world.clock.now()))

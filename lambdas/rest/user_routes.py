@@ -122,7 +122,10 @@ def change_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[s
 @router.put(
     "/api/v1/users/<user_id>/disabled",
     summary="Disable a user",
-    description="Administrators only. Within half a minute no token counts any more. Doing it twice is as good as once.",
+    description=(
+        "Administrators only. Within half a minute no token is valid any more. Within a minute no job of the user starts any more: "
+        "the jobs wait until the user is enabled. Doing it twice is as good as once."
+    ),
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 503)),
 )
@@ -141,6 +144,21 @@ def disable_user(user_id: str) -> Response[str]:
 @needs(Need.ADMINISTER, action="user.enable")
 def enable_user(user_id: str) -> Response[str]:
     return _user(user_admin.enable(_id(user_id), _runtime.api()))
+
+
+@router.delete(
+    "/api/v1/users/<user_id>",
+    summary="Delete a user",
+    description=(
+        "Administrators only. The user cannot sign in any more. Within a minute no job of the user starts any more: "
+        "each is cancelled when it is due, and no task gets further runs."
+    ),
+    tags=["users"],
+    responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 503)),
+)
+@needs(Need.ADMINISTER, action="user.delete")
+def delete_user(user_id: str) -> Response[str]:
+    return _user(user_admin.delete(_id(user_id), _caller(), _runtime.api()))
 
 
 @router.put(

@@ -1,4 +1,4 @@
-"""The operations of administrators on users: create, find, change, disable, enable, set a password."""
+"""The operations of administrators on users: create, find, change, disable, enable, delete, set a password."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -62,6 +62,8 @@ def change(id: str, wanted: Mapping[str, Any], by: str, ports: Ports) -> KnownUs
 def disable(id: str, by: str, ports: Ports) -> KnownUser:
     """Disable a user: within half a minute the API refuses the user's tokens, and the user cannot sign in. Idempotent.
 
+    Within a minute no job of the user starts any more; the jobs wait until the user is enabled.
+
     Raises NotFound, and Conflict if administrators disable themselves.
     """
     known = find(id, ports)
@@ -81,6 +83,22 @@ def enable(id: str, ports: Ports) -> KnownUser:
         ports.identity.set_enabled(id, True)
     ports.users.set_disabled(id, None)
     return KnownUser(replace(known.account, enabled=True), replace(known.profile, disabled_at=None))
+
+
+def delete(id: str, by: str, ports: Ports) -> KnownUser:
+    """Delete a user. Within a minute no job of the user starts any more; each is cancelled when it is due, and plan ends the tasks.
+
+    Raises NotFound, and Conflict if administrators delete themselves, or for a machine client. After a failure it may be repeated.
+    """
+    known = find(id, ports)
+    if id in ports.identity.clients:
+        raise Conflict("a machine client comes with the deployment: disable it, or deploy without it")
+    if id == by:
+        raise Conflict("nobody deletes themselves")
+    at = known.profile.disabled_at or ports.clock.now()
+    ports.users.delete(id, at)  # first: this also blocks tokens that were issued before
+    ports.identity.delete(id)
+    return KnownUser(replace(known.account, enabled=False), replace(known.profile, disabled_at=at))
 
 
 def set_password(id: str, password: str, ports: Ports) -> KnownUser:

@@ -1,45 +1,62 @@
 """The breaker of a dead target: after failures in a row its jobs wait instead of using up their attempts. Pure.
 
 A closed breaker opens after `FAILURES` failures in a row over at least a second, for 10 s. Then it is half-open: one job tries, as a
-probe. If the probe succeeds the breaker closes; if it fails the breaker opens again, for twice as long.
+probe. If the probe succeeds the breaker closes; if it fails the breaker opens again, for twice as long. A probe that shows nothing is
+given up, and another job may try.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from scheduler.model import misfire
-from scheduler.model.job import FailureKind, Job, Result
+from scheduler.model.job import FailureKind, Finished, Job, Result
+from scheduler.model.spec import DEFAULT_TIMEOUT_MS
 
 FAILURES, OVER_MS = 5, 1_000  # failures in a row in one executor; one batch that fails within `OVER_MS` is not enough
 FIRST_MS, LONGEST_MS = 10_000, 300_000  # how long a breaker stays open, at first and at most
-PROBE_MS = 60_000  # another probe starts if one has no result this long after its time-out
+PROBE_MS = 10_000  # another probe may start if one has no result this long after its time-out: its process died
 PATIENCE_MS = 3_600_000  # how long a job without `max_elapsed_ms` waits for a breaker at most; after that it uses its attempts
+MOST_OF_OWNER = 100  # open breakers of one owner: every executor reads all of them every second
+
+
+class Circuit(NamedTuple):
+    """The target of jobs that fail together: a named target, a host, an AWS resource.
+
+    A raw URL or ARN is the circuit of its owner alone, because each owner chooses the calls, and so the failures. Users share the
+    circuit of a named target.
+    """
+
+    name: str  # as reasons show it
+    owner: str | None = None  # None: all users share it
 
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
     """A breaker that is open or half-open; a closed one is not stored. Every change is conditional on `version`."""
 
-    circuit: str
+    circuit: Circuit
     opened_at: int  # when it last opened
-    until: int  # no job starts before this
-    waits_ms: int  # the time from `opened_at` to `until`
+    until: int  # no job starts before this; from the start of a probe on, when that started
+    waits_ms: int  # how long it stays open, from `opened_at`
     probe_until: int | None = None  # a job tries, and has until this instant; None: no job tries
     version: int = 1
 
 
-def circuit(job: Job) -> str | None:
-    """The circuit of a job: jobs of one circuit fail together. It is the named target, else the one that the job's type declares.
+def circuit(job: Job) -> Circuit | None:
+    """The circuit of a job. It is the named target, else the one that the job's type declares, of this owner.
 
     None: the job reaches nothing that could be dead.
     """
     if job.spec.target is not None:
-        return f"target {job.spec.target}"
+        return Circuit(f"target {job.spec.target}")
     from scheduler.targets import registry  # functions that run no jobs never load it
 
     try:
-        return registry.load(job.spec.type).circuit_of(job.spec.payload)
+        name = registry.load(job.spec.type).circuit_of(job.spec.payload)
     except registry.UnknownType:
         return None
+    return None if name is None else Circuit(name, job.owner)
 
 
 def is_dead(result: Result) -> bool:
@@ -52,7 +69,40 @@ def is_dead(result: Result) -> bool:
     return result.output is None  # the output of a function that raised shows that the target is alive
 
 
-def opened(circuit: str, now: int, before: Breaker | None = None) -> Breaker:
+def shows_nothing(done: Finished) -> bool:
+    """Whether the attempt shows neither a dead target nor a living one.
+
+    It was cancelled, nothing was called, or the job chose a time-out below the default of its type and did not wait longer.
+    """
+    job, result = done.job, done.result
+    if result.failure is None or result.response is not None or result.output is not None:
+        return False
+    if job.cancel_requested_at is not None or result.failure.kind in (FailureKind.THROTTLED, FailureKind.CANCELLED):
+        return True
+    limit = time_limit(job)
+    if limit >= _time_limit(job.spec.type, {}, DEFAULT_TIMEOUT_MS):
+        return False
+    # A type's own time-out is a retryable failure. Only its duration distinguishes it, roughly: `fetch` has another clock.
+    is_late = result.failure.kind is FailureKind.RETRYABLE and (done.ended_at - done.started_at) * 2 >= limit
+    return result.failure.kind is FailureKind.TIMEOUT or is_late
+
+
+def time_limit(job: Job) -> int:
+    """The longest time (ms) that an attempt takes by the job's time-out and the payload's own."""
+    return _time_limit(job.spec.type, job.spec.payload, job.spec.timeout_ms)
+
+
+def _time_limit(type: str, payload: Mapping[str, Any], timeout_ms: int) -> int:
+    from scheduler.targets import registry  # as above
+
+    try:
+        own = registry.load(type).time_limit_ms(payload)
+    except registry.UnknownType:
+        return timeout_ms
+    return timeout_ms if own is None else min(own, timeout_ms)
+
+
+def opened(circuit: Circuit, now: int, before: Breaker | None = None) -> Breaker:
     """The breaker opened at `now`: for `FIRST_MS`, or, after the probe of `before` failed, for twice as long as before."""
     if before is None:
         return Breaker(circuit, now, now + FIRST_MS, FIRST_MS)
@@ -67,14 +117,26 @@ def may_probe(breaker: Breaker, now: int) -> bool:
 
 def probed(breaker: Breaker, job: Job, now: int) -> Breaker:
     """The half-open breaker while this job tries."""
-    return replace(breaker, probe_until=now + job.spec.timeout_ms + PROBE_MS, version=breaker.version + 1)
+    return replace(breaker, until=now, probe_until=now + time_limit(job) + PROBE_MS, version=breaker.version + 1)
+
+
+def given_up(breaker: Breaker) -> Breaker:
+    """The half-open breaker whose probe does not run or has shown nothing: another job may try."""
+    return replace(breaker, probe_until=None, version=breaker.version + 1)
 
 
 def back_at(breaker: Breaker, now: int, chance: float) -> int:
-    """When a waiting job checks the breaker again (ms). `chance`, a random number from 0 to 1, spreads the jobs."""
+    """When a waiting job checks the breaker again (ms). `chance`, a random number from 0 to 1, spreads the jobs.
+
+    While a probe is under way, the job waits as long again as the probe has taken until now. So a probe without an answer costs a job
+    few checks, and after a short probe the job waits half of `waits_ms`.
+    """
+    spread = int(chance * max(breaker.waits_ms // 5, 2_000))
     if now < breaker.until:
-        return breaker.until + 500 + int(chance * max(breaker.waits_ms // 5, 2_000))
-    return now + 3_000 + int(chance * 4_000)  # a probe is under way
+        return breaker.until + 500 + spread
+    if breaker.probe_until is None or breaker.probe_until <= now:  # another job was faster, and its probe is not known here yet
+        return now + breaker.waits_ms // 2 + spread
+    return min(breaker.probe_until, now + max(breaker.waits_ms // 2, now - breaker.until)) + spread
 
 
 def can_wait(job: Job, at: int) -> bool:

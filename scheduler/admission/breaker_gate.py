@@ -1,4 +1,5 @@
 """The breakers of dead targets: the failures that an executor's process counts, and the gate that defers the jobs of such targets.
+Also what an administrator does with them.
 
 While targets answer, the gate reads and writes nothing: a process counts its own failures, and open breakers come with the read of
 the lane states.
@@ -8,17 +9,49 @@ import logging
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from scheduler.admission import breaker as rule
-from scheduler.admission.breaker import Breaker
+from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.admission.gate import Clear, Requeue, Verdict
 from scheduler.admission.lane_state import LaneStateCache
 from scheduler.model import instants
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, RequeueCause
-from scheduler.storage.ports import Clock, Ports
+from scheduler.storage.ports import Clock, Ledger, Ports
+
+TRIES = 5  # at closing a breaker that executors change at the same time
 
 log = logging.getLogger(__name__)
+
+
+def not_closed(ledger: Ledger) -> list[Breaker]:
+    """The breakers that are open or half-open, the one that opened last first. Raises Unavailable."""
+    return sorted(ledger.watched().breakers.values(), key=lambda breaker: breaker.opened_at, reverse=True)
+
+
+def close(circuit: Circuit, ledger: Ledger) -> list[Breaker]:
+    """Close the breaker of this circuit, if there is one, and return the others as `not_closed` does. Raises Unavailable.
+
+    Executors notice it within a second. The result of a probe that is under way no longer matters.
+    """
+    for _ in range(TRIES):
+        stored = not_closed(ledger)
+        found = next((breaker for breaker in stored if breaker.circuit == circuit), None)
+        if found is None or ledger.set_breaker(found, None):
+            return [breaker for breaker in stored if breaker is not found]
+    raise Unavailable("the breaker keeps changing; try again")
+
+
+class Probe(NamedTuple):
+    """The attempt that tries a target, and the breaker as the executor wrote it for that."""
+
+    key: JobKey
+    fence: int
+    breaker: Breaker
+
+    def is_by(self, job: Job) -> bool:
+        return (job.key, job.fence) == (self.key, self.fence)
 
 
 @dataclass(slots=True)
@@ -27,9 +60,9 @@ class BreakerRegistry:
 
     ports: Ports
     watch: LaneStateCache
-    _failures: dict[str, tuple[int, int]] = field(default_factory=dict)  # how many in a row, and since when
-    _probes: dict[str, JobKey] = field(default_factory=dict)
-    _own: dict[str, tuple[Breaker | None, int]] = field(default_factory=dict)  # as written here, and when: newer than the last read
+    _failures: dict[Circuit, tuple[int, int]] = field(default_factory=dict)  # how many in a row, and since when
+    _probes: dict[Circuit, Probe] = field(default_factory=dict)
+    _own: dict[Circuit, tuple[Breaker | None, int]] = field(default_factory=dict)  # as written here, and when: newer than the last read
 
     def find(self, job: Job) -> Breaker | None:
         """The breaker of the job's target, if it is not closed."""
@@ -44,46 +77,62 @@ class BreakerRegistry:
         if not dead and not self._failures and not self._probes:
             return
         circuit = rule.circuit(done.job)
-        if circuit is None:
+        if circuit is None or rule.shows_nothing(done):
             return
-        known, now = self._known(circuit), self.ports.clock.now()
-        if self._probes.get(circuit) == done.job.key:
+        probe, now = self._probes.get(circuit), self.ports.clock.now()
+        if probe is not None and probe.is_by(done.job):
             del self._probes[circuit]
             self._failures.pop(circuit, None)
-            self._write(circuit, known, rule.opened(circuit, now, known) if dead else None)
+            self._write(circuit, probe.breaker, rule.opened(circuit, now, probe.breaker) if dead else None)
         elif not dead:
             self._failures.pop(circuit, None)
-        elif known is None:
+        elif self._known(circuit) is None:
             count, since = self._failures.get(circuit, (0, now))
             self._failures[circuit] = (count + 1, since)
             if count + 1 >= rule.FAILURES and now - since >= rule.OVER_MS:
                 del self._failures[circuit]
-                self._write(circuit, None, rule.opened(circuit, now))
+                self._open(circuit, now)
 
     def probe(self, breaker: Breaker, job: Job) -> bool:
-        """Make this job the probe of the breaker. False if another job probes, or the table refuses."""
-        if not self._write(breaker.circuit, breaker, rule.probed(breaker, job, self.ports.clock.now())):
+        """Whether this job is the probe of the breaker, or becomes it now. False if another job probes, or the table refuses."""
+        probe, now = self._probes.get(breaker.circuit), self.ports.clock.now()
+        if probe is not None and probe.is_by(job):
+            return True
+        half_open = rule.probed(breaker, job, now)
+        if not rule.may_probe(breaker, now) or not self._write(breaker.circuit, breaker, half_open):
             return False
-        self._probes[breaker.circuit] = job.key
+        self._probes[breaker.circuit] = Probe(job.key, job.fence, half_open)
         return True
 
-    def _known(self, circuit: str) -> Breaker | None:
+    def give_up(self, jobs: Sequence[Job]) -> None:
+        """Give up the probes that are still these jobs': each was not started, or showed nothing. Another job may try. Never raises."""
+        for circuit, probe in [*self._probes.items()]:
+            if any(probe.is_by(job) for job in jobs):
+                del self._probes[circuit]
+                self._write(circuit, probe.breaker, rule.given_up(probe.breaker))
+
+    def _open(self, circuit: Circuit, now: int) -> None:
+        if circuit.owner is not None and sum(known.owner == circuit.owner for known in self.watch.breakers) >= rule.MOST_OF_OWNER:
+            log.warning("an owner has too many open breakers; none is added", extra={"owner": circuit.owner})
+            return
+        self._write(circuit, None, rule.opened(circuit, now))
+
+    def _known(self, circuit: Circuit) -> Breaker | None:
         own = self._own.get(circuit)
         if own is not None and own[1] >= self.watch.read_at:
             return own[0]
         self._own.pop(circuit, None)
         return self.watch.breakers.get(circuit)
 
-    def _write(self, circuit: str, before: Breaker | None, after: Breaker | None) -> bool:
-        if before is None and after is None:
-            return True
+    def _write(self, circuit: Circuit, before: Breaker | None, after: Breaker | None) -> bool:
         try:
             done = self.ports.ledger.set_breaker(before, after)
         except Unavailable:
             done = False
         if done:
             self._own[circuit] = (after, self.ports.clock.now())
-            log.warning("breaker", extra={"circuit": circuit, "until": after and after.until, "probe_until": after and after.probe_until})
+            shown = {"circuit": circuit.name, "owner": circuit.owner}
+            log.warning("breaker", extra=shown | {"until": after and after.until, "probe_until": after and after.probe_until})
         return done
 
 
@@ -108,18 +157,20 @@ class BreakerGate:
         return {job.key: self._decide(job) for job in jobs}
 
     def left(self, jobs: Sequence[Job]) -> None:
-        """Do nothing."""
+        """Give up their probes. The probe of a job whose attempt showed something is over by now: `ended` comes first."""
+        self.circuits.give_up(jobs)
 
     def ended(self, done: Sequence[Finished]) -> None:
         for finished in done:
             self.circuits.note(finished)
 
     def _decide(self, job: Job) -> Verdict:
-        now, breaker = self.clock.now(), self.circuits.find(job)
-        if breaker is None or (rule.may_probe(breaker, now) and self.circuits.probe(breaker, job)):
-            return Clear(now)
+        breaker = self.circuits.find(job)
+        if breaker is None or self.circuits.probe(breaker, job):
+            return Clear(self.clock.now())  # after the write of the probe, which may take a second
+        now = self.clock.now()
         at = rule.back_at(breaker, now, zlib.crc32(f"{job.id}{job.fence}".encode()) / 2**32)
         if not rule.can_wait(job, at):
             return Clear(now)  # the job would expire while it waits; it uses its own attempts instead
         what = f"open until {instants.render(breaker.until)}" if now < breaker.until else "another job is trying it"
-        return Requeue(RequeueCause.BREAKER, f"breaker: {breaker.circuit} does not answer; {what}", at=at)
+        return Requeue(RequeueCause.BREAKER, f"breaker: {breaker.circuit.name} does not answer; {what}", at=at)

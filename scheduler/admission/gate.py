@@ -78,10 +78,13 @@ class Gate(Protocol):
         """Return a verdict on each of these due jobs."""
 
     def left(self, jobs: Sequence[Job]) -> None:
-        """Note that these jobs no longer occupy their targets: their work has ended or does not begin here. A job may be passed twice."""
+        """Note that these jobs no longer occupy their targets: their work has ended or does not begin here. A job may be passed twice.
+
+        If work has ended, `ended` has reported it before.
+        """
 
     def ended(self, done: Sequence[Finished]) -> None:
-        """Note how the work of these jobs ended, just before the executor settles them."""
+        """Note how the work of these jobs ended, before the executor settles them."""
 
 
 Ask = Callable[[Gate, Sequence[Job]], Mapping[JobKey, Verdict]]

@@ -8,9 +8,10 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from scheduler.admission.breaker import Breaker
+from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Lane, LaneState
+from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.ports import Ledger, Ports
 
 LOOK_MS = 1_000  # how often a working process reads the states
@@ -33,12 +34,16 @@ def pause(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[Lan
 
 
 def resume(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[LaneState]:
-    """Resume these lanes and return the states of all. A lane that is not paused stays unchanged."""
+    """Resume these lanes and return the states of all. A lane that is not paused stays unchanged.
+
+    The work queue then brings a worker that wakes the units whose jobs waited; if the queue refuses, the next tick wakes them.
+    """
     stored = ports.ledger.watched().lanes
     for lane in lanes:
         if lane in stored and stored[lane].paused_at is not None:
             stored[lane] = LaneState(lane, resumed_at=ports.clock.now(), reason=reason)
             ports.ledger.set_lane_state(stored[lane])
+    ports.work.send([WorkItem(WorkKind.RESUME)])
     return _all(stored)
 
 
@@ -58,7 +63,7 @@ class LaneStateCache:
     ports: Ports
     known: Mapping[Lane, LaneState] | None = None  # None: never read
     paused: frozenset[Lane] = field(default_factory=frozenset)
-    breakers: Mapping[str, Breaker] = field(default_factory=dict)  # open and probed ones only
+    breakers: Mapping[Circuit, Breaker] = field(default_factory=dict)  # open and probed ones only
     read_at: int = 0  # when the read of `known` began
     tried_at: int = 0
 

@@ -9,16 +9,20 @@ One record per limited target has the whole state:
   starting: so a job that asks late loses nothing, and jobs that ask together do not start together. Reservations are one step of the
   rate apart. Without a rate, and for a job that came at its reservation and found no slot, they follow the pace at which slots become free.
 
+DynamoDB bills a write by the size of its item, and takes 1,000 units a second in one partition. So a target with more slots than fit
+into one small item has them in `ITEMS` further ones, each with a share of the limit; a job looks for a slot in a few of them. The shares
+add up to the limit, so that never too many jobs run at once. The cursors stay in the first item, so that rates stay exact.
+
 Hundreds of executors may write the record at one moment. A change is therefore not conditional on an unchanged record. It says what
 it takes, and is conditional on no more than makes that valid. If another executor has moved the last reservation meanwhile, its
 reservations come first, and ours follow.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.model.job import JobKey
-from scheduler.targets.named_target import NamedTarget
+from scheduler.targets.named_target import NamedTarget, share_of
 
 NEAR_MS = 1_500  # the executor waits for a start at most this far ahead; a job with a later start gets a reservation
 LATE_MS = 250  # a job that is at most this late for its start instant may still use it
@@ -26,6 +30,7 @@ LEASE_MS = 60_000  # the lease of a concurrency slot is this much longer than th
 PACE = 0.8  # part of the average time per freed slot between two reservations: better a job waits a little than a slot stays free
 LONGEST_STEP_US = 5_000_000  # between two reservations
 USUAL_MS = 200  # how long a job is assumed to use its slot, before anything was measured
+NO_ITEMS: Mapping[int, "TargetUsage"] = {}
 UP, DOWN = 5, 4  # each job changes the measured time by at most this ratio: it follows the median, and one slow job hardly changes it
 
 
@@ -83,6 +88,12 @@ class UsageChange:
     drops: tuple[Place, ...] = ()  # slots to free
     most: int | None = None  # how many slots the target has; None: no limit
     took_ms: int | None = None  # None: unchanged
+    also: tuple["UsageChange", ...] = ()  # changes of further items: each is written by itself, once this one is
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether only further items change."""
+        return not (self.line or self.starts or self.takes or self.drops or self.took_ms is not None)
 
     @property
     def room(self) -> int | None:
@@ -133,17 +144,23 @@ Answer = Start | At | Ticket | Full
 
 
 def admit(
-    usage: TargetUsage, limit: NamedTarget, asks: Sequence[Ask], now: int, gone: Collection[Place] = ()
+    usage: TargetUsage,
+    limit: NamedTarget,
+    asks: Sequence[Ask],
+    now: int,
+    gone: Collection[Place] = (),
+    beside: Mapping[int, TargetUsage] = NO_ITEMS,
 ) -> tuple[UsageChange | None, dict[JobKey, Answer]]:
     """The answers to requests, in order, and the change to write before they apply (None: no change). See `confirmed`.
 
     A repeated request gets the same answer: a slot belongs to a job and fence, and the request itself has its reservation and start
     instant. A request for an attempt that is over, while a later attempt has the slot, gets no answer: it comes from an executor that
-    lost the job without noticing yet. `gone`: slots whose attempts are known to be over.
+    lost the job without noticing yet. `gone`: slots whose attempts are known to be over. `beside`: further items, by their number, in
+    which to look for free slots.
     """
-    plan, answers = _Plan(usage, limit, now, gone), dict[JobKey, Answer]()
+    plan, answers = _Plan(usage, limit, now, gone, beside), dict[JobKey, Answer]()
     for ask in asks:
-        mine = plan.held.get(ask.job)
+        mine = next((item.held[ask.job] for item in plan.items if ask.job in item.held), None)
         if mine is not None and mine.fence == ask.fence:
             answers[ask.job] = Start(mine)
         elif mine is None or mine.fence < ask.fence:
@@ -156,6 +173,11 @@ def confirmed(answers: Mapping[JobKey, Answer], use: UsageChange, after: TargetU
     moved: dict[JobKey, Answer] = {job: Ticket(at) for job, at in _given(use.line, after.next_us)}
     moved |= {job: At(at) for job, at in _given(use.starts, after.start_us)}
     return {job: answer if isinstance(answer, Start | Full) else moved.get(job, answer) for job, answer in answers.items()}
+
+
+def assigned(use: UsageChange, after: TargetUsage) -> dict[JobKey, int]:
+    """The start instants (ms) that a written change assigned."""
+    return dict(_given(use.starts, after.start_us))
 
 
 def _given(move: Move | None, end_us: int) -> Iterator[tuple[JobKey, int]]:
@@ -214,42 +236,69 @@ class _Cursor:
         return Move(self.base_us, self.end_us - self.base_us, self.base_us == self.read_us, latest_us, tuple(self.given))
 
 
+class _Item:
+    """One item of a usage, with its share of the slots (None: no limit), while slots are taken from it."""
+
+    def __init__(self, usage: TargetUsage, share: int | None, now: int, gone: Collection[Place]) -> None:
+        self.usage, self.share = usage, share
+        self.held = {place.job: place for place in usage.places if place.until > now and place not in gone}
+        self.takes: list[Place] = []
+
+    @property
+    def room(self) -> int:
+        """How many slots are free; negative after the limit was lowered."""
+        return 1 if self.share is None else self.share - len(self.held)
+
+    def take(self, place: Place) -> None:
+        self.held[place.job] = place
+        self.takes.append(place)
+
+    def drops(self) -> tuple[Place, ...]:
+        kept = set(self.held.values())
+        return tuple(place for place in self.usage.places if place not in kept) if self.takes else ()
+
+    def change(self) -> UsageChange:
+        return UsageChange(self.usage.target, first=not self.usage.stored, takes=tuple(self.takes), drops=self.drops(), most=self.share)
+
+
 class _Plan:
     """The change of a usage, built up request by request."""
 
-    def __init__(self, usage: TargetUsage, limit: NamedTarget, now: int, gone: Collection[Place]) -> None:
-        self.usage, self.limit, self.now = usage, limit, now
+    def __init__(
+        self, usage: TargetUsage, limit: NamedTarget, now: int, gone: Collection[Place], beside: Mapping[int, TargetUsage]
+    ) -> None:
+        self.limit, self.now = limit, now
         self.line, self.starts = _Cursor(usage.next_us, usage.next_us), _Cursor(usage.start_us, usage.start_us)
-        self.held = {place.job: place for place in usage.places if place.until > now and place not in gone}
-        self.takes: list[Place] = []
+        self.main = _Item(usage, share_of(limit, 0), now, gone)
+        self.items = [self.main, *(_Item(each, share_of(limit, number), now, gone) for number, each in beside.items())]
+        took = sorted(item.usage.took_ms for item in self.items[1:] or self.items)
+        self.took_ms = took[len(took) // 2]
         self.near_us = 0  # the cursor of the starts must not be beyond this, so that no executor waits long with a job ...
         self.at_once = False  # ... nor beyond its first instant, if a job is to start now: it would start late
 
     def use(self) -> UsageChange | None:
         """The whole change; None if nothing changes."""
         starts = self.starts.move(self.starts.base_us if self.at_once else self.near_us)
-        if self.line.base_us is None and starts is None and not self.takes:
-            return None
-        kept = set(self.held.values())
-        drops = tuple(place for place in self.usage.places if place not in kept) if self.takes else ()
-        return UsageChange(
-            self.usage.target, not self.usage.stored, self.line.move(), starts, tuple(self.takes), drops, self.limit.concurrency
-        )
+        also = tuple(item.change() for item in self.items[1:] if item.takes)
+        use = replace(self.main.change(), line=self.line.move(), starts=starts, also=also)
+        return None if use.is_empty and not also else use
 
     def answer(self, ask: Ask) -> Answer:
         """Answer a job that does not have a concurrency slot yet."""
-        self.held.pop(ask.job, None)  # the slot of an attempt that is over
-        limit = self.limit.concurrency
-        has_room = limit is None or len(self.held) < limit
+        for each in self.items:
+            each.held.pop(ask.job, None)  # the slot of an attempt that is over
+        # While the first item has more jobs than its share, slots have just moved to further items, or are fewer: those jobs end first.
+        item = max(self.items, key=lambda item: item.room) if self.main.room >= 0 else self.main
+        has_room = item.room > 0
         wait = self._turn(ask, has_room=has_room)
         if wait is not None:
             return wait
         if not has_room:
             return Full()
-        if limit is None:
+        if self.limit.concurrency is None:
             return Start()
-        place = self.held[ask.job] = Place(ask.job, ask.fence, self.now, self.now + ask.timeout_ms + LEASE_MS)
-        self.takes.append(place)
+        place = Place(ask.job, ask.fence, self.now, self.now + ask.timeout_ms + LEASE_MS)
+        item.take(place)
         return Start(place)
 
     def _turn(self, ask: Ask, *, has_room: bool) -> At | Ticket | None:
@@ -278,7 +327,7 @@ class _Plan:
         """Make a reservation behind all others; returns its instant in ms."""
         step_us = 0 if self.limit.rate is None else round(1_000_000 / self.limit.rate)
         if self.limit.concurrency is not None and (ask.again or self.limit.rate is None):
-            step_us = max(step_us, min(round(self.usage.took_ms * 1_000 * PACE / self.limit.concurrency), LONGEST_STEP_US))
+            step_us = max(step_us, min(round(self.took_ms * 1_000 * PACE / self.limit.concurrency), LONGEST_STEP_US))
         return self.line.give(ask.job, max(self.line.end_us, self.starts.end_us, earliest_us), step_us)
 
 

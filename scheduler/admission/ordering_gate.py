@@ -5,7 +5,7 @@ the job as the head under a condition, so two executors never let two jobs of a 
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from scheduler.admission import ordering
@@ -14,7 +14,7 @@ from scheduler.admission.ordering import Decision, LookAgain, LookLater, Start, 
 from scheduler.admission.ordering_queue import HEAD, named
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, OrderingQueue, OrderKey, QueueEntry, QueueHead, RequeueCause
-from scheduler.storage.ports import Ports, Written
+from scheduler.storage.ports import Found, Ports, Written
 
 ROUNDS = 5  # reads of queues that other executors change at the same time, or that must be cleaned up first
 
@@ -54,8 +54,11 @@ class OrderingGate:
         """Decide with one read of everything and one write of each kind. Removes queues from `left` that need no other read now."""
         asked_at = self.ports.clock.now()
         lines = self.ports.orders.lines(sorted(left), limit=HEAD)
-        known = self._known(lines, left)
-        decisions = {order: _decide(jobs, lines[order], known, asked_at) for order, jobs in left.items()}
+        known, unread = self._known(lines, left)
+        decisions = {
+            order: _decide(jobs, lines[order], known, asked_at) if unread.isdisjoint(named(lines[order])) else (jobs[0], LookLater())
+            for order, jobs in left.items()
+        }
         self._tidy([decision for _, decision in decisions.values()])
         written = self._take_turns({order: decision for order, (_, decision) in decisions.items()}, lines)
         verdicts: dict[JobKey, Verdict] = {}
@@ -66,8 +69,10 @@ class OrderingGate:
                 verdicts |= _verdicts(first, left.pop(order), decision, asked_at)
         return verdicts
 
-    def _known(self, lines: Mapping[OrderKey, OrderingQueue], asking: Mapping[OrderKey, Sequence[Job]]) -> dict[JobKey, Job]:
-        """The jobs to decide, as the executor knows them, and the jobs that the queues name, read now.
+    def _known(
+        self, lines: Mapping[OrderKey, OrderingQueue], asking: Mapping[OrderKey, Sequence[Job]]
+    ) -> tuple[dict[JobKey, Job], Set[JobKey]]:
+        """The jobs to decide, as the executor knows them, and the jobs that the queues name, read now. Then the unreadable ones of these.
 
         A job to decide that is already the head of its queue is read as well: an executor that stood still may have lost it, and the
         job then runs elsewhere as that head. (If another of the jobs runs elsewhere, it became the head after this read; the write of
@@ -76,7 +81,8 @@ class OrderingGate:
         ours = {job.key: job for jobs in asking.values() for job in jobs}
         turns = {line.turn.key for line in lines.values() if line.turn is not None}
         read = sorted({key for line in lines.values() for key in named(line)} - (ours.keys() - turns))
-        return ours | (self.ports.jobs.get_many(read) if read else {})
+        found = self.ports.jobs.get_many(read) if read else Found[JobKey, Job]()
+        return ours | found, found.unreadable.keys()
 
     def _tidy(self, decisions: Sequence[Decision]) -> None:
         missing = [decision.missing for decision in decisions if isinstance(decision, LookAgain) and decision.missing is not None]

@@ -4,17 +4,17 @@ Most runs pass the gate at the last read, so that they start on the millisecond.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.admission import overlap
-from scheduler.admission.gate import READ_WINDOW_MS, UNDECIDED, Cancel, Clear, Requeue, Verdict
+from scheduler.admission.gate import READ_WINDOW_MS, UNDECIDED, Cancel, Clear, Requeue, Undecided, Verdict
 from scheduler.admission.overlap import Skip
 from scheduler.model import ids, lifecycle, settlement
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, Overlap, RequeueCause, RunInfo, RunLock, TaskHead, TaskKey
 from scheduler.model.lifecycle import is_open
-from scheduler.storage.ports import Change, Ports, Written
+from scheduler.storage.ports import Change, Found, Ports, Written
 
 ROUNDS = 5  # tries at run locks that other executors change at the same time; each try decides at least one run of the task
 
@@ -28,6 +28,7 @@ class _Known:
     asked_at: int
     holders: Mapping[TaskKey, RunLock]
     jobs: Mapping[JobKey, Job]
+    unreadable: Collection[JobKey]  # jobs that another version stored: each may be running
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,12 @@ class RunGate:
         asked_at = self.ports.clock.now()
         # Read run locks before tasks: a delete removes the task first, so a lock that is missing with its task must not be taken for free.
         exclusive = sorted({task_of(run) for run in runs if _origin(run).overlap is not Overlap.ALLOW})
-        holders = self.ports.tasks.holders(exclusive) if exclusive else {}
+        holders = self.ports.tasks.holders(exclusive) if exclusive else Found[TaskKey, RunLock]()
         heads = self.ports.tasks.heads(sorted({task_of(run) for run in runs}))
-        verdicts: dict[JobKey, Verdict] = {run.key: Cancel(why) for run in runs if (why := unwanted(run, heads.get(task_of(run))))}
+        unread = heads.unreadable.keys() | holders.unreadable.keys()
+        verdicts: dict[JobKey, Verdict] = {run.key: UNDECIDED for run in runs if not ahead and task_of(run) in unread}
+        runs = [run for run in runs if task_of(run) not in unread]
+        verdicts |= {run.key: Cancel(why) for run in runs if (why := unwanted(run, heads.get(task_of(run))))}
         first = _one_of_each([run for run in runs if run.key not in verdicts])
         known = self._known(asked_at, first, holders)
         writes: list[tuple[Job, _Write]] = []
@@ -91,7 +95,7 @@ class RunGate:
             if isinstance(decision, _Write):
                 if not ahead or isinstance(decision, overlap.Start):
                     writes.append((run, decision))
-            elif not (ahead and isinstance(decision, Skip | Requeue)):
+            elif not (ahead and isinstance(decision, Skip | Requeue | Undecided)):
                 verdicts[run.key] = decision
         return verdicts | self._carry_out(writes, known)
 
@@ -99,8 +103,8 @@ class RunGate:
         names = {JobKey(key.owner, name) for key, holder in holders.items() for name in (holder.job, holder.waiting) if name}
         names |= {before for run in runs if (before := self._before(run)) is not None}
         keys = sorted(names - {run.key for run in runs})
-        read = self.ports.jobs.get_many(keys) if keys else {}
-        return _Known(asked_at, holders, {run.key: run for run in runs} | read)
+        read = self.ports.jobs.get_many(keys) if keys else Found[JobKey, Job]()
+        return _Known(asked_at, holders, {run.key: run for run in runs} | read, read.unreadable)
 
     def _before(self, run: Job) -> JobKey | None:
         """The run before this one in a sequence of late runs; None if order does not matter: the run starts in time, or has started once.
@@ -114,9 +118,12 @@ class RunGate:
             return None
         return JobKey(run.owner, ids.run(origin.previous_at, origin.task, origin.generation))
 
-    def _decide(self, run: Job, known: _Known) -> Clear | Skip | Requeue | _Write:
+    def _decide(self, run: Job, known: _Known) -> Clear | Skip | Requeue | Undecided | _Write:
         origin, holder = _origin(run), known.holders.get(task_of(run))
         before = self._before(run)
+        named = {before, *(JobKey(run.owner, name) for name in _names(holder) if name)}
+        if not named.isdisjoint(known.unreadable):
+            return UNDECIDED
         if before is not None and before in known.jobs and is_open(known.jobs[before]):
             back = Requeue(RequeueCause.MISFIRE, f"misfire: it runs after run {before.id}", before)
             if holder is not None and holder.job == run.id:  # its executor stood still since; the run before may wait for the lock

@@ -29,8 +29,11 @@ class TargetCache:
                 if not all(name in self._found for name in stale):
                     raise
             else:
+                if any(name not in self._found for name in read.unreadable):
+                    raise Unavailable
                 for name in stale:
-                    self._found[name], self._read_at[name] = read.get(name), now
+                    self._found[name] = self._found[name] if name in read.unreadable else read.get(name)
+                    self._read_at[name] = now
         return {name: self._found[name] for name in distinct}
 
     def find(self, name: str) -> NamedTarget | None:

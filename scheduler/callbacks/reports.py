@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from scheduler.callbacks import tokens
 from scheduler.callbacks.tokens import AttemptKey, NotSigned
-from scheduler.model import callback_lease, lifecycle, settlement
+from scheduler.model import attempt_output, callback_lease, lifecycle, settlement
 from scheduler.model.errors import Conflict, NotFound, Unavailable
-from scheduler.model.job import Attempt, Finished, Job, Outcome, Progress, Result
+from scheduler.model.job import Attempt, Finished, Job, Kept, Outcome, Progress, Result
 from scheduler.pipeline.follow_up import send_on
-from scheduler.storage.ports import Change, Ports, Secrets, Written
+from scheduler.storage.ports import Change, Guard, Ports, Secrets, Written
 from scheduler.targets.base import CallBackAddress
 
 TRIES = 5
@@ -50,7 +50,7 @@ def admit(token: str, job_id: str, secrets: Secrets, now: int) -> AttemptKey:
 
 
 def heartbeat(which: AttemptKey, progress: Progress | None, ports: Ports) -> Beat:
-    """Extend the lease of a living worker. One write, which does not touch the due index.
+    """Extend the lease of a living worker. One write, which does not touch the due index. It never shortens a lease that was answered.
 
     Raises NotFound, Conflict if the attempt is over, Unavailable.
     """
@@ -60,7 +60,7 @@ def heartbeat(which: AttemptKey, progress: Progress | None, ports: Ports) -> Bea
             raise Conflict(callback_lease.silence(job, now).message)
         return lifecycle.heartbeat(job, now, lease_until=callback_lease.lease(job, now), progress=progress)
 
-    job = _changed(which, beaten, lambda job: None, ports)
+    job = _changed(which, beaten, lambda job: None, ports, Guard.BEAT)
     until = callback_lease.ends_at(job) if lifecycle.waits(job) else callback_lease.lease(job, job.heartbeat_at or ports.clock.now())
     return Beat(until, job.cancel_requested_at is not None)
 
@@ -74,7 +74,9 @@ def report(which: AttemptKey, result: Result, ports: Ports) -> Job:
     def settled(job: Job, now: int) -> Job:
         started_at = min(lifecycle.started_at(job), now)
         reported = replace(result, output=result.output or job.output, response=result.response or job.response)
-        return settlement.settle(Finished(job, started_at, now, reported), now, shards=ports.rules.shards, retention=ports.rules.retention)
+        fits, whole = attempt_output.split(job, reported)  # a report has no full output: the API cannot store one
+        fits = fits if whole is None else replace(fits, kept=Kept.CUT)
+        return settlement.settle(Finished(job, started_at, now, fits), now, shards=ports.rules.shards, retention=ports.rules.retention)
 
     def again(job: Job) -> Job | None:
         return job if any(_is_told(attempt, which, result) for attempt in job.attempts) else None
@@ -91,7 +93,9 @@ def _is_told(attempt: Attempt, which: AttemptKey, result: Result) -> bool:
     return attempt.fence == which.fence and attempt.failure == result.failure
 
 
-def _changed(which: AttemptKey, change: Callable[[Job, int], Job], again: Callable[[Job], Job | None], ports: Ports) -> Job:
+def _changed(
+    which: AttemptKey, change: Callable[[Job, int], Job], again: Callable[[Job], Job | None], ports: Ports, guard: Guard = Guard.FENCE
+) -> Job:
     """Apply the change to the job of the attempt and return the job; the stored job if `again` recognizes a repeated report."""
     for _ in range(TRIES):
         job = ports.jobs.get(which.key)
@@ -101,7 +105,7 @@ def _changed(which: AttemptKey, change: Callable[[Job, int], Job], again: Callab
             return made
         _check(job, which)
         after = change(job, ports.clock.now())
-        (held,) = ports.jobs.change([Change(job, after)])
+        (held,) = ports.jobs.change([Change(job, after, guard)])
         if held is Written.REFUSED:
             raise Unavailable
         if held is Written.YES:

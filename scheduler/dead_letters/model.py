@@ -88,6 +88,6 @@ def is_dead(job: Job) -> bool:
     return not is_open(job) and state(job) in DEAD
 
 
-def again(job: Job, now: int, shards: int) -> Job:
-    """The dead job scheduled again, due at `now`. Raises IllegalTransition for any other job."""
-    return lifecycle.redrive(job, now, slot=slots.place(now, now, job.shard_key, shards).slot)
+def again(job: Job, now: int, shards: int, by: str | None = None) -> Job:
+    """The dead job scheduled again, due at `now`, by the request with the id `by`. Raises IllegalTransition for any other job."""
+    return lifecycle.redrive(job, now, slot=slots.place(now, now, job.shard_key, shards).slot, by=by)

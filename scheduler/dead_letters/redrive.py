@@ -1,12 +1,13 @@
-"""redrive: processes the running redrives, each at its rate.
+"""Carries out redrives, each at its rate, step by step.
 
-An invocation leases the redrives that no other invocation has leased, and processes their letters in small chunks: it reads the
-jobs, changes them under their fences, enqueues them and stores its progress. The next invocation waits beside it and takes over
-when it stops or has died. The fence ensures that no job is redriven twice, however many invocations work; the lease only saves work.
+A step leases its redrive and processes the letters in small chunks: it reads the jobs, changes them under their fences, enqueues them
+and stores its progress. The redrive's message in the work queue brings the next step, also after the death of a worker. The fence
+ensures that no job is redriven twice, however many workers work; the lease only saves work.
 """
 
 import logging
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 
 from scheduler.admission.ordering_queue import join_queues
 from scheduler.admission.run_gate import task_of, unwanted
@@ -14,11 +15,15 @@ from scheduler.dead_letters import model
 from scheduler.dead_letters.model import Redrive, State
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import DeadLetter, Job
+from scheduler.model.work import WorkItem
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
+from scheduler.pipeline.worker import SECOND_MS
 from scheduler.storage.ports import Change, Ports, Written
 
-WORK_MS = 75_000  # longer than the minute after which the next invocation starts and waits
-LOOK_MS = 1_000  # how often it checks for redrives without a lease
+WORK_MS = 45_000  # a step ends after this time, and the next one goes on
+SETTLED_MS = 2_000  # after its start: a job that failed just before is in the index by then
+LATE_MS = 1_000  # a redrive makes up for at most this much of a delay
+HIDE_MS = 5_000  # how often a step renews the visibility of its message
 READ = 1_000  # letters read ahead
 TRIES = 4  # of a change that the table refuses
 
@@ -27,12 +32,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class RedriveResult:
-    """The counts of one invocation."""
+    """The counts of one step. `next_at`: when the next step is due (ms); None: the redrive has ended."""
 
-    redrives: int = 0
     redriven: int = 0
     skipped: int = 0
-    refused: int = 0
+    next_at: int | None = None
 
 
 @dataclass(slots=True)
@@ -44,52 +48,47 @@ class _Held:
     letters: list[DeadLetter] = field(default_factory=list)
     cursor: str | None = None
     begun: bool = False
+    ended: bool = False  # it is done, or another worker has it, or it was aborted
 
 
 @dataclass(slots=True)
-class RedriveWorker:
-    """One invocation. `run` is the only entry point."""
+class RedriveStep:
+    """One step of one redrive. `run` is the only entry point."""
 
     ports: Ports
+    hide: Callable[[], None]
     result: RedriveResult = field(default_factory=RedriveResult)
-    _held: dict[tuple[str, str], _Held] = field(default_factory=dict)
 
-    def run(self) -> RedriveResult:
-        until, look_at = self.ports.clock.now() + WORK_MS, self.ports.clock.now()
-        while (now := self.ports.clock.now()) < until:
-            if now >= look_at:
-                look_at = now + LOOK_MS
-                if not self._look(now):
-                    return self.result
-            held = min(self._held.values(), key=lambda redrive: redrive.next_at, default=None)
-            if held is None or held.next_at > now:
-                self.ports.clock.sleep_until(look_at if held is None else min(held.next_at, look_at))
-            else:
-                self._step(held)
-        for held in self._held.values():
+    def run(self, owner: str, id: str) -> RedriveResult:
+        now, record = self.ports.clock.now(), self.ports.redrives.get(owner, id)
+        if record is None or record.state is not State.RUNNING:
+            return self.result
+        self.result.next_at = record.lease_until + SECOND_MS
+        if record.lease_until > now:
+            return self.result  # another worker has it
+        mine = replace(record, lease_until=now + model.LEASE_MS, version=record.version + 1)
+        if not self.ports.redrives.change(record, mine):
+            self.result.next_at = now + model.LEASE_MS
+            return self.result
+        held = _Held(mine, max(now, mine.started_at + SETTLED_MS), cursor=mine.after)
+        self._process(held, until=now + WORK_MS)
+        if held.ended:
+            self.result.next_at = None
+        else:
             self.ports.redrives.change(held.record, replace(held.record, lease_until=0, version=held.record.version + 1))
+            self.result.next_at = self.ports.clock.now()
         return self.result
 
-    def _look(self, now: int) -> bool:
-        """Lease redrives without a lease. Returns whether any redrive runs: if its invocation dies, this one takes over."""
-        running = self.ports.redrives.running()
-        for record in running:
-            key = (record.owner, record.id)
-            if key not in self._held and record.lease_until <= now:
-                mine = replace(record, lease_until=now + model.LEASE_MS, version=record.version + 1)
-                if self.ports.redrives.change(record, mine):
-                    self._held[key] = _Held(mine, now, cursor=mine.after)
-                    self.result.redrives += 1
-        return bool(running)
-
-    def _step(self, held: _Held) -> None:
-        try:
-            self._chunk(held)
-        except Unavailable as error:
-            self.result.refused += 1
-            log.warning("a redrive is interrupted until its lease is over", extra=_context(held.record) | {"error": str(error)})
-            # The record may be stored as before or as after the change. A next change could fail on it, so give up: the lease runs out.
-            del self._held[(held.record.owner, held.record.id)]
+    def _process(self, held: _Held, until: int) -> None:
+        hide_at = self.ports.clock.now() + HIDE_MS
+        while not held.ended and (now := self.ports.clock.now()) < until:
+            if now >= hide_at:
+                hide_at = now + HIDE_MS
+                self.hide()
+            if held.next_at > now:
+                self.ports.clock.sleep_until(min(held.next_at, hide_at))
+            else:
+                self._chunk(held)
 
     def _chunk(self, held: _Held) -> None:
         now, record = self.ports.clock.now(), held.record
@@ -104,13 +103,11 @@ class RedriveWorker:
         if done:
             changed = replace(changed, state=State.DONE, ended_at=self.ports.clock.now())
         if not self.ports.redrives.change(record, changed):
-            del self._held[(record.owner, record.id)]
+            held.ended = True
             self._add(record, redriven, skipped)
-        elif done:
-            del self._held[(record.owner, record.id)]
-        else:
-            held.record = changed
-            held.next_at = max(held.next_at, now - LOOK_MS) + len(chosen) * 1000 // record.rate
+            return
+        held.record, held.ended = changed, done
+        held.next_at = max(held.next_at, now - LATE_MS) + len(chosen) * 1000 // record.rate
 
     def _choose(self, held: _Held) -> tuple[list[DeadLetter], str | None, bool]:
         """The letters of the next chunk, the position of the last letter checked, and whether it is the last of all."""
@@ -140,7 +137,7 @@ class RedriveWorker:
         heads = self.ports.tasks.heads(sorted({task_of(run) for run in runs})) if runs else {}
         now = self.ports.clock.now()
         wanted = [job for job in dead if job.origin is None or unwanted(job, heads.get(task_of(job))) is None]
-        changes = [Change(job, model.again(job, now, self.ports.rules.shards)) for job in wanted]
+        changes = [Change(job, model.again(job, now, self.ports.rules.shards, record.id)) for job in wanted]
         if not all(join_queues([change.after for change in changes], orders=self.ports.orders, now=now)):
             raise Unavailable("the table refused their ordering entries")
         again = self._change(changes)
@@ -188,10 +185,11 @@ def _ended_at(job: Job) -> int:
     return job.failed_at or job.killed_at or 0
 
 
-def _context(record: Redrive) -> dict[str, object]:
-    return {"redrive_id": record.id, "user_id": record.owner, "redriven": record.redriven}
+def redrive(item: WorkItem, ports: Ports, hide: Callable[[], None]) -> int | None:
+    """Carry out one step of the redrive that the item names; return when the next one is due (ms), None: it has ended.
 
-
-def redrive(ports: Ports) -> RedriveResult:
-    """Work for WORK_MS or until no redrive runs. Raises Unavailable if the table refuses: other invocations continue after the leases."""
-    return RedriveWorker(ports).run()
+    Raises Unavailable if a table refuses: the redrive continues once the lease of this step has run out.
+    """
+    result = RedriveStep(ports, hide).run(item.of, item.part)
+    log.info("redrive", extra={"redrive_id": item.part, "user_id": item.of} | asdict(result))
+    return result.next_at

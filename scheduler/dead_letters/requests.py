@@ -7,6 +7,7 @@ from scheduler.dead_letters import model
 from scheduler.dead_letters.groups import check
 from scheduler.dead_letters.model import Filter, Redrive, State
 from scheduler.model.errors import Conflict, NotFound, Unavailable
+from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.ports import Ports, Redrives
 
 TRIES = 10  # the working invocation changes the record several times a second
@@ -22,13 +23,8 @@ def start(owner: str, filter: Filter, ports: Ports, *, rate: int, limit: int | N
         raise Conflict(f"{model.MAX_RUNNING} redrives are running already: abort one, or wait")
     made = model.new(owner, ports.clock.now(), random, filter, rate=rate, limit=limit)
     ports.redrives.add(made)
-    try:
-        ports.functions.start_redrive()
-    except Unavailable as error:
-        log.warning(
-            "could not start an invocation; the redrive waits for the next minute",
-            extra={"redrive_id": made.id, "user_id": owner, "error": str(error)},
-        )
+    if ports.work.send([WorkItem(WorkKind.REDRIVE, owner, made.id)]):
+        log.warning("the work queue refuses; the redrive waits for the next minute", extra={"redrive_id": made.id, "user_id": owner})
     return made
 
 

@@ -1,7 +1,7 @@
 """The names of our own metrics, for the functions that emit them and for the alarms and widgets that show them.
 
-Each metric has one dimension, `service`: the function that emits it. A user, a job or a task is never a dimension, because AWS bills
-every value of a dimension as a metric. `docs/operations.md` has this table; a test compares them.
+Each metric has one dimension, `service`: the function that emits it, or `storage` if any function may. A user, a job or a task is never a
+dimension, because AWS bills every value of a dimension as a metric. `docs/operations.md` has this table; a test compares them.
 """
 
 from typing import NamedTuple
@@ -21,6 +21,7 @@ LATENCY = "JobLatency"
 OVERHEAD = "JobOverhead"
 CANARY_DELAY = "CanaryDelay"
 POISON = "UnreadableRecords"
+UNREADABLE = "UnreadableItems"
 SENT = "NoticesSent"
 GIVEN_UP = "NoticesGivenUp"
 REQUIRED = "RequiredExecutors"
@@ -41,7 +42,7 @@ METRICS = (
     Metric(OLDEST_OPEN_MINUTE, "tick", "Seconds", "the scheduler's lag: age of the oldest minute not closed"),
     Metric(PULLED, "dispatch", "Count", "jobs handed to their lanes by dispatch"),
     Metric(PLAN_LAG, "plan", "Seconds", "age of the oldest minute whose tasks are not all topped up"),
-    Metric(BURIED, "bury", "Count", "jobs that ended in a dead-letter queue"),
+    Metric(BURIED, "bury", "Count", "jobs whose message reached a dead-letter queue"),
     Metric(CREATED, "project", "Count", "jobs stored, runs of tasks among them"),
     Metric(PROCESSED, "project", "Count", "jobs that ended, whichever way"),
     Metric(DEAD, "project", "Count", "jobs that failed for good or were killed"),
@@ -50,6 +51,7 @@ METRICS = (
     Metric(OVERHEAD, "project", "Milliseconds", "that without the time the job itself took"),
     Metric(CANARY_DELAY, "project", "Milliseconds", "start minus scheduled time of a job that the scheduler sends itself each minute"),
     Metric(POISON, "project", "Count", "stream records that could not be read, and are missing from the counters"),
+    Metric(UNREADABLE, "storage", "Count", "items that another version stored, counted with every read; any function emits it"),
     Metric(SENT, "notify", "Count", "notices that reached a receiver"),
     Metric(GIVEN_UP, "notify", "Count", "notices that did not, and are not tried again"),
     Metric(REQUIRED, "scale", "Count", "executors that the busiest of the next ten minutes requires"),

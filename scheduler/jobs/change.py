@@ -27,7 +27,7 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports) -> Job:
 
     `wanted` has validated values by their names in the record; its `spec` has only the changed fields of the spec.
     Raises NotFound; Conflict if the job has started, is about to start, has finished or is being cancelled, or if its task
-    determines its time; Invalid if it would end before it starts; Unavailable.
+    determines its time; Invalid if it would end before it starts; TooLarge; Unavailable.
     """
     for _ in range(TRIES):
         now = ports.clock.now()
@@ -36,6 +36,8 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports) -> Job:
             raise NotFound("there is no such job")
         _check(before, wanted, now)
         after = _changed(before, wanted, now, ports.rules)
+        if wanted.get("spec"):
+            ports.jobs.check(after.spec)
         moved = before.spec.ordering is not None and ordering.marker(before) != ordering.marker(after)
         if moved and not all(join_queues([after], orders=ports.orders, now=now)):
             raise Unavailable

@@ -10,8 +10,8 @@ from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Change, Ports, Tasks, Written
 
 
-def retry_job(key: JobKey, ports: Ports) -> Job:
-    """Schedule the job again, enqueue it and return it.
+def retry_job(key: JobKey, ports: Ports, *, request: str) -> Job:
+    """Schedule the job again, enqueue it and return it. `request` is an id of this call and of no other one.
 
     Raises NotFound; Conflict if it has not ended, ended otherwise, or its task no longer wants it; Unavailable.
     """
@@ -20,7 +20,7 @@ def retry_job(key: JobKey, ports: Ports) -> Job:
     if job is None:
         raise NotFound("there is no such job")
     _check(job, ports.tasks, now)
-    after = model.again(job, now, ports.rules.shards)
+    after = model.again(job, now, ports.rules.shards, request)
     if not all(join_queues([after], orders=ports.orders, now=now)):
         raise Unavailable
     (held,) = ports.jobs.change([Change(job, after)])

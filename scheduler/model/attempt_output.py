@@ -5,7 +5,7 @@ The last attempt gets the bytes that the earlier attempts leave. Once another at
 bytes of its output and as many of its log.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from scheduler.model.job import Attempt, Job, Kept, Result
 KEPT_ATTEMPTS = 5
 ROOM = 4_096  # bytes of all previews of a job together
 FORMER = 256  # bytes of the output, and of the log, of an attempt that another one has followed
+HEADERS = 4_096  # characters of the names and values of a response's headers that are kept
 LEAST_LOG = 1_024  # bytes reserved for a log, so that a long output cannot take them all
 WHOLE = 1_048_576  # bytes of an output, and of a log, that are stored at most
 
@@ -34,21 +35,35 @@ def output_of(output: str | None, response: Mapping[str, Any] | None) -> str | N
 def split(job: Job, result: Result) -> tuple[Result, FullOutput | None]:
     """Cut the result of a claimed job to the previews that fit into the job's item.
 
-    Also returns the full output and log if something was cut, else None. The log loses its beginning, the output its end.
+    Also returns the full output and log if something was cut, else None. The log loses its beginning, the output its end. The body of a
+    response beside an output gets the bytes that those leave, at least `FORMER`.
     """
     output = output_of(result.output, result.response)
     earlier = [_former(each) for each in superseded(job).get("attempts", ())[1 - KEPT_ATTEMPTS :]]
     room = ROOM - sum(_size(each.log) + _size(each.output) for each in earlier)
     kept_output = _begin(output, room - min(_size(result.log), LEAST_LOG))
     kept_log = _end(result.log, room - _size(kept_output))
-    if (kept_output, kept_log) == (output, result.log):
+    body = kept_output if result.output is None else _begin(_body(result), max(room - _size(kept_output) - _size(kept_log), FORMER))
+    if (kept_output, kept_log) == (output, result.log) and body == _body(result):
         return result, None
     fits = replace(result, log=kept_log, kept=Kept.STORED)
     if result.output is not None:
         fits = replace(fits, output=kept_output)
-    elif result.response is not None:
-        fits = replace(fits, response={**result.response, "body": kept_output or ""})
+    if result.response is not None and body != _body(result):
+        fits = replace(fits, response={**result.response, "body": body or ""})
     return fits, FullOutput(_begin(output, WHOLE), _end(result.log, WHOLE))
+
+
+def first_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The headers of a response that are kept: the first ones, up to `HEADERS` characters."""
+    kept: dict[str, str] = {}
+    room = HEADERS
+    for name, value in headers:
+        room -= len(name) + len(value)
+        if room < 0:
+            break
+        kept[name] = value
+    return kept
 
 
 def superseded(job: Job) -> dict[str, Any]:
@@ -59,6 +74,10 @@ def superseded(job: Job) -> dict[str, Any]:
     *earlier, last = job.attempts
     last = _former(replace(last, output=output) if output is not None else last)
     return {"output": None, "response": None, "attempts": (*earlier, last)}
+
+
+def _body(result: Result) -> str | None:
+    return (result.response or {}).get("body") or None
 
 
 def _former(attempt: Attempt) -> Attempt:

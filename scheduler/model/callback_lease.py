@@ -26,6 +26,11 @@ def ends_at(job: Job) -> int:
     return ends if job.cancel_requested_at is None else min(ends, job.cancel_requested_at + GRACE_MS)
 
 
+def is_half_over(job: Job, now: int) -> bool:
+    """Whether the job waits for its call-back and half of a lease that begins with its acceptance has passed."""
+    return job.claim is not None and job.claim.lease_until is not None and now >= job.claim.lease_until - _policy(job).lease_ms // 2
+
+
 def must_end_at(job: Job) -> int:
     """The latest end of the attempt (ms), whatever its heartbeats say."""
     return lifecycle.started_at(job) + _policy(job).max_ms

@@ -11,6 +11,8 @@
     ├── TooMany            the caller exceeds a rate or a quota        → 429
     ├── Unavailable        AWS refused, or the answer was lost: the    → 503
     │                      change may or may not have been applied
+    ├── Unreadable         another version stored the object; it stays → 503
+    │                      as it is, and this version cannot read it
     └── IllegalTransition  a bug: the state machine has no such arrow  → 500
 
 The docstring of a class is its default message. `details` is a list of `{"field", "rule"}` records; only invalid input has any.
@@ -92,6 +94,12 @@ class Unavailable(SchedulerError):
     """A service this request needs is not available for now; the change may or may not have been applied. Try again."""
 
     code = "unavailable"
+
+
+class Unreadable(SchedulerError):
+    """Another version of the scheduler has stored this object. It is unchanged, and it works again after an update of the scheduler."""
+
+    code = "unreadable"
 
 
 class IllegalTransition(SchedulerError):

@@ -191,7 +191,7 @@ class Claim:
 class RequeueCause(StrEnum):
     """The cause of a requeue: a claimed job went back to its lane before it started."""
 
-    PAUSED = "paused"  # its lane is paused
+    PAUSED = "paused"  # its lane is paused, or its owner is disabled
     MISFIRE = "misfire"  # the late run before it has not ended
     OVERLAP = "overlap"  # another run of its task has not ended
     ORDERING = "ordering"  # another job of its ordering key is first
@@ -316,6 +316,7 @@ class Job:
     fingerprint: str | None = None  # of the error of a failed or killed job: `fingerprint.of_job`
     redrives: int = 0  # how often it was scheduled again after it had failed or was killed
     redriven_at: int | None = None  # the last time
+    redriven_by: str | None = None  # the request that did it: of two at one instant, one recognizes its own write by it
     expires: int | None = None  # epoch seconds (DynamoDB TTL); a final transition writes it, and a redrive removes it
     key: JobKey = field(init=False, repr=False, compare=False)  # stored, since an executor reads the key of a job dozens of times
 
@@ -395,7 +396,8 @@ class UnitKey(NamedTuple):
 class Unit:
     """A ledger entry: a range of slots of one minute, whose jobs one dispatcher publishes. It is open until its slots are proved empty.
 
-    `epoch` fences every change of it. `handed_out_at` is None while dispatch has jobs left to publish.
+    `epoch` fences every change of it. `handed_out_at` is None while dispatch has jobs left to publish. One message of the work queue
+    drives the unit from step to step: it is hidden until `next_at`.
     """
 
     key: UnitKey
@@ -406,6 +408,9 @@ class Unit:
     progress: int = 0  # every job due before this instant has been published
     handed_out_at: int | None = None
     opened_at: int = 0
+    next_at: int = 0  # when its next step is due
+    resting: int = 0  # since when only jobs of paused lanes are left to publish (ms); 0: it does not rest
+    message_id: str = ""  # the message that drives it, since that message first took its lease
 
     @property
     def slots(self) -> list[str]:
@@ -444,6 +449,7 @@ class Result:
     log: str | None = None  # the log that the target type or its executor wrote during the attempt
     kept: Kept | None = None  # of output, response and log; None: they are complete
     began_at: int | None = None  # when the work began by the clock of the machine that did it, if that was not the executor
+    unstarted: bool = False  # the work did not begin, as `failure` describes: its executor requeues the job, and no attempt is recorded
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ while it has a claim. `docs/lifecycle.md` draws `TRANSITIONS`; a test compares b
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import takewhile
 from typing import Any
 
 from scheduler.model import attempt_output, fingerprint
@@ -39,6 +40,7 @@ class Event(StrEnum):
     CLAIM = "claim"  # an executor claims it
     ACCEPT = "accept"  # its target has accepted it and will report by call-back; no executor works on it any more
     HEARTBEAT = "heartbeat"  # its worker is alive
+    START = "start"  # its executor is about to start the work; recorded only of a job that has crashed before
     SUCCEED = "succeed"  # its target reported success
     RETRY = "retry"  # its attempt failed and another one follows
     FAIL = "fail"  # its attempt failed and none follows
@@ -58,6 +60,7 @@ TRANSITIONS: dict[Event, dict[Status, Status]] = {
     Event.CLAIM: {Status.SCHEDULED: Status.RUNNING},
     Event.ACCEPT: {Status.RUNNING: Status.RUNNING},
     Event.HEARTBEAT: {Status.RUNNING: Status.RUNNING},
+    Event.START: {Status.RUNNING: Status.RUNNING},
     Event.SUCCEED: {Status.RUNNING: Status.SUCCEEDED},
     Event.RETRY: {Status.RUNNING: Status.SCHEDULED},
     Event.FAIL: {Status.RUNNING: Status.FAILED, Status.SCHEDULED: Status.FAILED},
@@ -119,8 +122,8 @@ def started_at(job: Job) -> int:
     """
     if job.claim is None:
         raise IllegalTransition(f"job {job.id} is not claimed")
-    if waits(job) and job.started_at is not None:
-        return job.started_at  # its due time is the end of its lease
+    if job.started_at is not None:
+        return job.started_at  # stored: it waits for its call-back, and its due time is the end of its lease; or it has crashed before
     return max(job.claim.at, job.due_at)
 
 
@@ -150,7 +153,7 @@ def marks(job: Job) -> tuple[object, ...]:
     """Values that differ between any two states of one job. A writer that got no answer recognizes its own write by them."""
     ends = tuple(getattr(job, name) for name in FINAL_TIMES.values())
     nonce = job.claim.nonce if job.claim else None
-    return (job.fence, job.slot, job.due_at, nonce, job.buried, job.cancel_requested_at is None, ends)
+    return (job.fence, job.slot, job.due_at, nonce, job.buried, job.cancel_requested_at is None, job.redriven_by, ends)
 
 
 # Events: one function each, of the event's name, that returns the job after the event. Each raises IllegalTransition if the table has no
@@ -187,6 +190,11 @@ def heartbeat(job: Job, at: int, *, lease_until: int, progress: Progress | None 
     return _same_fence(job, Event.HEARTBEAT, {"claim": claim, "heartbeat_at": at, "progress": progress or job.progress})
 
 
+def start(job: Job, at: int) -> Job:
+    """The executor of a job that has crashed before starts its work at `at`. A crash from now on is charged: see `is_charged`."""
+    return _same_fence(job, Event.START, {"started_at": at})
+
+
 def succeed(job: Job, at: int, *, started_at: int, result: Result, retention: Retention = USUAL_RETENTION) -> Job:
     """The attempt succeeded with this result."""
     changes = _attempted(job, at, Outcome.SUCCEEDED, started_at, result)
@@ -220,12 +228,12 @@ def kill(job: Job, at: int, *, started_at: int, result: Result, reason: str | No
     return _ended(job, Event.KILL, at, changes, retention)
 
 
-def take_back(job: Job, at: int, *, slot: str, failure: Failure = CRASHED) -> Job:
-    """The executor died; the job goes to the retry lane. It uses up an attempt only if it was alone in its batch: `is_alone`."""
+def take_back(job: Job, at: int, *, slot: str, due_at: int | None = None, failure: Failure = CRASHED) -> Job:
+    """The executor died; the job goes to the retry lane, due at `due_at` (default: now). Only some crashes are charged: `is_charged`."""
     start = started_at(job)
-    charge = 1 if is_alone(job) else 0
+    charge = 1 if is_charged(job) else 0
     changes = _attempted(job, at, Outcome.CRASHED, start if start <= at else None, Result(failure=failure))
-    changes |= {"due_at": at, "slot": slot, "charged": job.charged + charge, "crashes": job.crashes + charge}
+    changes |= {"due_at": due_at or at, "slot": slot, "charged": job.charged + charge, "crashes": job.crashes + charge}
     return _next_fence(job, Event.TAKE_BACK, changes)
 
 
@@ -289,16 +297,36 @@ def bury(job: Job) -> Job:
     return _same_fence(job, Event.BURY, {"buried": job.buried + 1})
 
 
-def redrive(job: Job, at: int, *, slot: str) -> Job:
-    """The dead job is scheduled again, due at once, with all its attempts. No start deadline applies any more. Its history stays."""
+def redrive(job: Job, at: int, *, slot: str, by: str | None = None) -> Job:
+    """The dead job is scheduled again, due at once, with all its attempts. No start deadline applies any more. Its history stays.
+
+    `by` identifies the request.
+    """
     ends = dict.fromkeys((*FINAL_TIMES.values(), "expires", "fingerprint", "start_by", "cancel_requested_at", "reason"))
-    life = {"redrives": job.redrives + 1, "redriven_at": at, "charged": 0, "throttled": 0, "crashes": 0}
+    life = {"redrives": job.redrives + 1, "redriven_at": at, "redriven_by": by, "charged": 0, "throttled": 0, "crashes": 0}
     return _next_fence(job, Event.REDRIVE, attempt_output.superseded(job) | ends | life | {"slot": slot, "due_at": at})
 
 
-def is_alone(job: Job) -> bool:
-    """Whether a crash under the present claim is the fault of this job: it was alone in its batch, or its worker has it."""
-    return job.claim is not None and (job.claim.alone or waits(job))
+def is_charged(job: Job) -> bool:
+    """Whether a crash under the present claim uses up an attempt: the work had started alone in its executor, or its worker has it.
+
+    Only a stored start proves that the work had started, and an executor stores it only of a job that `has_crashed`.
+    """
+    return job.claim is not None and (waits(job) or (job.claim.alone and job.started_at is not None))
+
+
+def has_crashed(job: Job) -> bool:
+    """Whether an attempt of this life of the job crashed, as far as its history goes back."""
+    return any(attempt.outcome is Outcome.CRASHED for attempt in _of_this_life(job))
+
+
+def crashes_in_row(job: Job) -> int:
+    """How many of the last attempts of this life of the job crashed, one after the other; at most `KEPT_ATTEMPTS`."""
+    return len([*takewhile(lambda attempt: attempt.outcome is Outcome.CRASHED, reversed(_of_this_life(job)))])
+
+
+def _of_this_life(job: Job) -> list[Attempt]:
+    return [attempt for attempt in job.attempts if attempt.picked_at >= (job.redriven_at or 0)]
 
 
 def _arrow(job: Job, event: Event) -> Status:

@@ -21,6 +21,14 @@ def plan_start_by(misfire: Misfire, scheduled_at: int, following: Sequence[int],
     return max(late_from, following[nth - 1]) if len(following) >= nth else None
 
 
+def missed_with(last: Job, count: int, since: int) -> str:
+    """The reason of the run that stands for `count` runs, itself and those before it from the instant `since` on: none became a job."""
+    why = f"misfire: it could not start before {render(last.start_by or last.scheduled_at)}"
+    if count == 1:
+        return f"{why}: nothing was planned then"
+    return f"{why}; it stands for {count:,} missed runs, the first of {render(since)}: nothing was planned then"
+
+
 def expires_at(job: Job) -> int | None:
     """The expiry that the job's owner set (ms), None without one. The job is neither started nor retried at this instant or later."""
     return None if job.origin is not None and job.origin.misfire is not None else job.start_by
@@ -30,7 +38,8 @@ def too_late(job: Job, now: int) -> str | None:
     """The reason why the job must not start at `now`; None if it may.
 
     A misfire rule is for runs that could not start on time. It therefore does not apply to a run that was retried or requeued: an
-    executor has tried it, or it waited for another job. A run that was requeued only because its lane was paused is still late.
+    executor has tried it, or it waited for another job. A run that was requeued only because its lane was paused, or its owner disabled,
+    is still late.
     """
     if job.start_by is None or now < job.start_by:
         return None

@@ -7,7 +7,10 @@ from scheduler.model import lifecycle, misfire
 from scheduler.model.job import Failure, FailureKind, Job
 from scheduler.model.spec import Jitter, RetryPolicy
 
-MAX_CRASHES = 2  # crashes that end a job; only those count that used an attempt, as the job was alone in its batch
+MAX_CRASHES = 2  # charged crashes that end a job: `lifecycle.is_charged`
+MAX_CRASHES_IN_ROW = 6  # crashes one after the other that end a job which was alone each time, charged or not: it may never have started
+CRASH_WAITS_MS = (0, 10_000, 60_000, 300_000, 900_000)  # the wait after a crash, by the number of crashes just before it
+THROTTLED_LEAST = RetryPolicy(base_ms=1_000, cap_ms=30_000, jitter=Jitter.EQUAL)  # no wait after a throttled attempt is shorter than its
 MAX_RETRY_AFTER_MS = 3_600_000  # upper bound of the wait that a target may request
 THROTTLED_MS = 24 * 3_600_000  # default `max_elapsed_ms` of throttled attempts, which use no attempt and could repeat without end
 TIMED_OUT = "its time-out passed"
@@ -31,14 +34,16 @@ class GiveUp:
 def decide(job: Job, failure: Failure, now: int) -> Again | GiveUp:
     """Decide what follows the failed attempt of the claimed job.
 
-    Two kinds of attempts do not use up one of `max_attempts`: a throttled one, and one whose executor died while it ran other jobs
-    too, since any of them may have caused the crash.
+    Two kinds of attempts do not use up one of `max_attempts`: a throttled one, and a crashed one of which nobody can tell that its work
+    had started, or that no other job caused the crash (`lifecycle.is_charged`).
     """
     reason = _last(job, failure)
     if reason is not None:
         return GiveUp(reason)
     at = now + _wait(job, failure)
     reason = _too_late(job, failure, at, now)
+    if reason is not None and failure.kind is FailureKind.CRASHED:  # the wait after a crash is no deadline: it must not end the job
+        at, reason = now, _too_late(job, failure, now, now)
     return Again(at) if reason is None else GiveUp(reason)
 
 
@@ -66,22 +71,34 @@ def _last(job: Job, failure: Failure) -> str | None:
     if failure.kind is FailureKind.TIMEOUT and not job.spec.retry.on_timeout:
         return TIMED_OUT
     if failure.kind is FailureKind.CRASHED:
-        ended = lifecycle.is_alone(job) and (job.crashes + 1 >= MAX_CRASHES or job.charged + 1 >= job.spec.max_attempts)
+        return _crashed_too_often(job, failure)
+    return f"no attempt is left of {job.spec.max_attempts}" if job.charged + 1 >= job.spec.max_attempts else None
+
+
+def _crashed_too_often(job: Job, failure: Failure) -> str | None:
+    if lifecycle.is_charged(job):
+        ended = job.crashes + 1 >= MAX_CRASHES or job.charged + 1 >= job.spec.max_attempts
         each_time = "each time" if lifecycle.waits(job) else "each time it ran alone"
         return f"{failure.message} {each_time}" if ended else None
-    return f"no attempt is left of {job.spec.max_attempts}" if job.charged + 1 >= job.spec.max_attempts else None
+    alone = job.claim is not None and job.claim.alone
+    ended = alone and lifecycle.crashes_in_row(job) + 1 >= MAX_CRASHES_IN_ROW
+    return f"{failure.message} {MAX_CRASHES_IN_ROW} times in a row" if ended else None
 
 
 def _wait(job: Job, failure: Failure) -> int:
     """How long to wait before the next attempt, in ms.
 
-    There is no wait after a crash, since the lease has passed already. A wait that the target requested replaces the formula.
+    There is no wait after a first crash, since the lease has passed already, nor after the silence of a worker. A wait that the target
+    requested replaces the formula.
     """
     if failure.kind is FailureKind.CRASHED:
-        return 0
+        row = 0 if lifecycle.waits(job) else lifecycle.crashes_in_row(job)
+        return CRASH_WAITS_MS[min(row, len(CRASH_WAITS_MS) - 1)]
     if failure.retry_after_ms is not None:
         return min(failure.retry_after_ms, MAX_RETRY_AFTER_MS)
-    return backoff(job.spec.retry, job.charged + job.throttled + 1, f"{job.id}{job.fence}")
+    seed = f"{job.id}{job.fence}"
+    wait = backoff(job.spec.retry, job.charged + job.throttled + 1, seed)
+    return max(wait, backoff(THROTTLED_LEAST, job.throttled + 1, seed)) if failure.kind is FailureKind.THROTTLED else wait
 
 
 def _too_late(job: Job, failure: Failure, at: int, now: int) -> str | None:

@@ -4,11 +4,12 @@ Each function returns the job to write. Instants are in ms; `shards` is the numb
 """
 
 from scheduler.model import callback_lease, lifecycle, retry, slots
-from scheduler.model.job import FailureKind, Finished, Job, RequeueCause, Result
+from scheduler.model.job import Failure, FailureKind, Finished, Job, RequeueCause, Result
 from scheduler.model.lifecycle import NO_RESULT, Retention
 
-MAX_BURIALS = 3  # a job fails when its message reaches a dead-letter queue this often under one fence, unstarted
 CANCELLED = "cancelled by request"
+NOT_STARTED_MS = (250, 30_000)  # the wait of a job whose work did not begin: it doubles with the fence, from the first to the second
+BURIED = Failure(FailureKind.CRASHED, "no executor could settle it: its message reached the dead-letter queue")
 
 
 def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
@@ -29,13 +30,34 @@ def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Jo
 
 
 def returned(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
-    """The job after its target answered: accepted if it reports by call-back and the answer has no failure, else settled."""
+    """The job after its target answered: accepted if it reports by call-back and the answer has no failure, else settled.
+
+    A job whose work did not begin is requeued: nothing is charged, and its gates decide once more.
+    """
     job = done.job
+    if done.result.unstarted:
+        return _not_started(done, now, shards=shards, retention=retention)
     if job.spec.callback is None or done.result.failure is not None:
         return settle(done, now, shards=shards, retention=retention)
     until = callback_lease.lease(job, now)
     slot = slots.place(until, now, job.shard_key, shards).slot
     return lifecycle.accept(job, started_at=done.started_at, result=done.result, lease_until=until, slot=slot)
+
+
+def _not_started(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
+    job, failure = done.job, done.result.failure
+    if job.cancel_requested_at is not None:
+        return cancel(job, now, retention=retention)
+    least, most = NOT_STARTED_MS
+    wait = min(least << min(job.fence - 1, 20), most)
+    return requeue(job, RequeueCause.LIMIT, failure.message if failure else "", now, shards=shards, at=now + wait)
+
+
+def still_safe(before: Job, after: Job, now: int, *, shards: int) -> Job:
+    """`after` as it may be written now, some time after it was decided: dispatch of its new slot must not have begun."""
+    if after.slot is None or after.slot == before.slot or slots.is_safe(after.slot, now):
+        return after
+    return lifecycle.move(after, slot=slots.place(after.due_at, now, after.shard_key, shards).slot)
 
 
 def _given_up(done: Finished, kind: FailureKind, reason: str, now: int, retention: Retention) -> Job:
@@ -76,21 +98,22 @@ def requeue(
 
     Its slot is that of `look_at` if this is later than its due time.
 
-    A pause of its lane changes neither slot nor due time. The cause PAUSED is recorded, so that the misfire rule still applies, unless
-    the job waited for another reason before.
+    A pause of its lane (no `at`) changes neither slot nor due time. The cause PAUSED is recorded, so that the misfire rule still applies,
+    unless the job waited for another reason before.
     """
+    recorded = None
     if cause is RequeueCause.PAUSED:
-        if job.reason:
-            return lifecycle.requeue(job, reason=job.reason, cause=job.requeue_cause)
-        return lifecycle.requeue(job, reason=reason, cause=cause)
+        reason, recorded = (job.reason, job.requeue_cause) if job.reason else (reason, cause)
+        if at is None:
+            return lifecycle.requeue(job, reason=reason, cause=recorded)
     due_at = max(job.due_at, at or 0)
     slot = slots.place(max(due_at, look_at or 0), now, job.shard_key, shards).slot
     reserved_at = due_at if reserved else None
-    return lifecycle.requeue(job, slot=slot, due_at=due_at, reason=reason, reserved_at=reserved_at)
+    return lifecycle.requeue(job, slot=slot, due_at=due_at, reason=reason, cause=recorded, reserved_at=reserved_at)
 
 
-def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
-    """The running job after its executor died, or its worker if it reports by call-back.
+def take_back(job: Job, now: int, *, shards: int, retention: Retention, crash: Failure = lifecycle.CRASHED) -> Job:
+    """The running job after its executor died (`crash` describes it), or its worker if it reports by call-back.
 
     It goes to the retry lane; or it ends, if a cancel was requested or no attempt may follow.
     """
@@ -99,7 +122,7 @@ def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
         start = None  # the executor died before the instant
     if job.cancel_requested_at is not None:
         return cancel(job, now, retention=retention, started_at=start)
-    failure, result = lifecycle.CRASHED, Result(failure=lifecycle.CRASHED)
+    failure, result = crash, Result(failure=crash)
     if lifecycle.waits(job):
         failure = callback_lease.silence(job, now)
         result = Result(job.output, job.response, failure)
@@ -108,24 +131,20 @@ def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
     decision = retry.decide(job, failure, now)
     if isinstance(decision, retry.GiveUp):
         return lifecycle.fail(job, now, started_at=start, result=result, reason=decision.reason, retention=retention)
-    return lifecycle.take_back(job, now, slot=slots.place(now, now, job.shard_key, shards).slot, failure=failure)
+    slot = slots.place(decision.at, now, job.shard_key, shards).slot
+    return lifecycle.take_back(job, now, slot=slot, due_at=decision.at, failure=failure)
 
 
-def bury(job: Job, message_id: str, fence: int, now: int, *, retention: Retention) -> Job | None:
+def bury(job: Job, message_id: str, fence: int, now: int, *, shards: int, retention: Retention) -> Job | None:
     """The job after its message reached a dead-letter queue; None if the message does not concern the job any more.
 
-    A running job fails if this very message brought it. A scheduled job keeps its slot, and fails at the `MAX_BURIALS`-th time.
+    A running job that this very message brought is taken back, as after the death of an executor. A scheduled job keeps its slot,
+    however often this happens: the message says nothing about the job, only that no executor could claim it.
     """
     if not lifecycle.is_open(job) or job.fence != fence:
         return None
     if job.claim is not None:
         if job.claim.message_id != message_id or lifecycle.waits(job):  # the lease, not a message, ends a job that waits for a call-back
             return None
-        start = lifecycle.started_at(job)
-        result = Result(failure=lifecycle.CRASHED)
-        reason = "no executor could settle it: its message reached the dead-letter queue"
-        return lifecycle.fail(job, now, started_at=start if start <= now else None, result=result, reason=reason, retention=retention)
-    if job.buried + 1 >= MAX_BURIALS:
-        reason = f"it could not be started: its messages reached the dead-letter queue {MAX_BURIALS} times"
-        return lifecycle.fail(job, now, reason=reason, retention=retention)
+        return take_back(job, now, shards=shards, retention=retention, crash=BURIED)
     return lifecycle.bury(job)

@@ -41,6 +41,7 @@ class RetryPolicy:
 
 
 DEFAULT_RETRIES = RetryPolicy()
+DEFAULT_TIMEOUT_MS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,6 @@ class JobSpec:
     tags: tuple[str, ...] = ()
     max_attempts: int = 3
     retry: RetryPolicy = DEFAULT_RETRIES
-    timeout_ms: int = 300_000
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
     callback: CallBack | None = None
     ordering: Ordering | None = None  # None: the job waits for no other

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from scheduler.model.errors import Unavailable
+from scheduler.model.errors import Unavailable, Unreadable
 from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.model.notifications import Notifications
 from scheduler.notify import text
@@ -110,7 +110,7 @@ def _decide(message: News | WindowEnd, ports: Ports) -> _Answer:
             if following:
                 ports.notices.send(following, ports.clock.now())
             return _Answer("decided")
-    except Unavailable:
+    except (Unavailable, Unreadable):
         pass
     return _Answer("", AGAIN_S)
 

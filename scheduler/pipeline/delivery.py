@@ -14,6 +14,7 @@ BEAT_MS = 10_000  # how often an executor renews the visibility of its batch
 BEAT_AGAIN_MS = 2_000  # ... and the pause before it tries again after a failed renewal
 LOST_MS = 20_000  # an executor stops after this time without a renewal (by its monotonic clock)
 PUT_BACK_S = 5  # how long a message is deferred that can be neither run nor deleted
+REFUSED_S = (5, 15, 60, 300, 900, 1_800)  # the same while a table refuses, by the number of receives: ten receives take two hours
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,11 @@ class Later:
     at: int
 
 
+def refused(delivery: Delivery) -> PutBack:
+    """Defer a message of which a table refuses to say anything: each time for longer, so that its receives last for a long outage."""
+    return PutBack(REFUSED_S[max(0, min(delivery.receive_count, len(REFUSED_S)) - 1)])
+
+
 Decision = Run | Drop | PutBack | TakeBack | Later
 
 
@@ -59,7 +65,7 @@ def decide(delivery: Delivery, answer: ClaimResult | None, nonce: str, now: int,
     `hold_ms` is how long before its due time an executor may claim a job.
     """
     if answer is None:
-        return PutBack(PUT_BACK_S)
+        return refused(delivery)
     job = answer.job
     if answer.won and job is not None:
         return Run(job)

@@ -6,18 +6,19 @@ direct path, on which nothing can slow it down.
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, Lane
-from scheduler.pipeline.overflow import OVERFLOW, open_intake
+from scheduler.model.job import Job, Lane, Unit, UnitKey
+from scheduler.model.work import WorkItem
+from scheduler.pipeline.overflow import open_unit, unit_of
 from scheduler.sharing.fair_queue import Backlog
 from scheduler.sharing.window import PUBLISHED_MS
 from scheduler.storage.ports import Ports
 
-START_MS = 1_000  # a process starts the overflow's dispatcher at most once in this time
+START_MS = 1_000  # a process sends the work of a unit at most once in this time
 LOOK_MS = 1_000  # how long published backlogs are cached
 FEW = 20  # up to this number of jobs of a user within a second, the published backlogs are not read
 
@@ -38,8 +39,8 @@ class DirectPath:
     ports: Ports
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
     _backlogs: dict[Lane, tuple[int, list[Backlog]]] = field(default_factory=dict)
-    _started_at: int | None = None
-    _opened: bool = False
+    _started_at: dict[UnitKey, int] = field(default_factory=dict)
+    _opened: set[UnitKey] = field(default_factory=set)
 
     def place(self, drafts: Sequence[Job], now: int) -> list[Job]:
         """Return the drafts; those beyond their owner's share of the direct path are moved to the overflow slots.
@@ -51,30 +52,49 @@ class DirectPath:
         for job in soon:
             groups.setdefault((job.owner, job.lane), []).append(job)
         over = {job.key for (owner, lane), jobs in groups.items() for job in jobs[self._allowed(owner, lane, len(jobs), now) :]}
-        if not over or not self._open(now):
+        moved = {job.key: slots.overflow(job.shard_key, self.ports.rules.shards) for job in drafts if job.key in over}
+        if not moved or not self._open({*moved.values()}, now):
             return list(drafts)
-        return [replace(job, slot=slots.overflow(job.shard_key, self.ports.rules.shards)) if job.key in over else job for job in drafts]
+        return [replace(job, slot=moved[job.key]) if job.key in moved else job for job in drafts]
 
-    def start(self) -> None:
-        """Start the overflow's dispatcher, after jobs were put there. Never raises: the tick starts one, too."""
+    def start(self, taken: Collection[str]) -> None:
+        """Send the work of the overflow's units, after jobs were put into the slots `taken`. Never raises: the tick sends it, too."""
         now = self.ports.clock.now()
-        if self._started_at is not None and 0 <= now - self._started_at < START_MS:
-            return
-        self._started_at = now
-        try:
-            self.ports.functions.start_dispatch(OVERFLOW)
-        except Unavailable as error:
-            log.warning("could not start the overflow's dispatcher; the next tick starts it", extra={"error": str(error)})
-
-    def _open(self, now: int) -> bool:
-        """Return whether the overflow's unit exists; it is created if need be. Without it, every job takes the direct path."""
-        if not self._opened:
+        for unit in self._units(taken):
+            if now - self._started_at.get(unit.key, -START_MS) < START_MS:
+                continue
+            self._started_at[unit.key] = now
             try:
-                open_intake(self.ports, now)
-                self._opened = True
+                self._send(unit, now)
             except Unavailable as error:
-                log.warning("could not open the overflow; jobs take the direct path", extra={"error": str(error)})
-        return self._opened
+                log.warning("could not send the overflow's work; the tick sends it", extra={"unit": unit.key, "error": str(error)})
+
+    def _send(self, unit: Unit, now: int) -> None:
+        """Send the work of a unit, unless a dispatcher has it. If the queue refuses, the tick finds the unit's step due."""
+        found = self.ports.ledger.unit(unit.key)
+        if found is None:  # the ledger was emptied
+            open_unit(unit, self.ports, now)
+        elif found.lease_until > now + START_MS:
+            return
+        if self.ports.work.send([WorkItem.of_unit(unit.key)]) and found is not None:
+            self.ports.ledger.change_unit(found, replace(found, next_at=now))
+
+    def _open(self, taken: Collection[str], now: int) -> bool:
+        """Return whether the overflow's units of these slots exist; they are created if need be. Else every job takes the direct path."""
+        try:
+            for unit in self._units(taken):
+                if unit.key not in self._opened:
+                    open_unit(unit, self.ports, now)
+                    self._opened.add(unit.key)
+        except Unavailable as error:
+            log.warning("could not open the overflow; jobs take the direct path", extra={"error": str(error)})
+            return False
+        return True
+
+    def _units(self, taken: Collection[str]) -> list[Unit]:
+        """Return the units of the overflow that have these slots."""
+        units = [unit_of(slot, self.ports.rules.shards) for slot in sorted(taken)]
+        return list({unit.key: unit for unit in units}.values())
 
     def _allowed(self, owner: str, lane: Lane, wanted: int, now: int) -> int:
         bucket = self._bucket(owner, now)

@@ -1,121 +1,172 @@
 """Dispatch one unit: read its slots, publish every job just before it is due, read the slots once more, and mark the unit done.
 
-Where more jobs are due than a lane can take, the dispatcher keeps the rest until the lane has room (`sharing.window`).
+Where more jobs are due than a lane can take, the dispatcher keeps the rest until the lane has room (`sharing.window`). Where nothing
+is due for a while, it stores how far it came and ends; the unit's message brings the next dispatcher in time.
 
 A dispatcher writes no job. Whatever it does twice, late or not at all is safe: executors claim jobs by fence, and reconciling finds
 every job that is still in the index.
 """
 
+import itertools
+import logging
 from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, Unit, UnitKey
-from scheduler.pipeline import leftover
-from scheduler.pipeline.publisher import LEASE_MS, DispatchResult, Publisher
-from scheduler.pipeline.reconcile import read
-from scheduler.storage.ports import Ledger, Ports
+from scheduler.model.work import WorkItem
+from scheduler.pipeline import leftover, slot_pages
+from scheduler.pipeline.publisher import DispatchResult, Publisher
+from scheduler.pipeline.unit_lease import LeaseLost, UnitLease
 
-WAKE_MS = 3_000  # a parked unit gets a dispatcher this long before its minute
+PARK_MS = 10_000  # a dispatcher without anything to do for longer than this ends ...
+WAKE_MS = 3_000  # ... and the next one comes this long before the next job leaves
+SPLIT = 20_000  # a unit with more jobs than this is split: one dispatcher on a whole core takes about four seconds for them
+CLOSE_AFTER_MS = 2_000  # a unit is closed this long after its minute at the earliest
+MORE_MS = 1_000  # between two reads of a unit that holds more jobs than one step may
+SPLIT_PARTS = 1_000  # the part of a split unit is this number plus its first shard
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Dispatch:
     """One dispatcher of one unit. `run` is its only entry point."""
 
-    unit: UnitKey
-    ports: Ports
+    lease: UnitLease
+    start: int = field(init=False)  # of the minute (ms)
     publisher: Publisher = field(init=False)
+    _through: int | None = None  # jobs due later than this instant are still to be read; None: all jobs were read
+    _read_at: int = 0
+    _reread: bool = False  # the slots have been read at the start of the minute, or later
 
-    @classmethod
-    def of(cls, unit: Unit, ports: Ports) -> "Dispatch":
-        """Return a dispatcher of a unit that is leased to it."""
-        made = cls(unit.key, ports)
-        made.publisher = Publisher(unit, ports, made._outstanding, made._progress)
-        return made
+    def __post_init__(self) -> None:
+        self.start = slots.start_of(self.lease.unit.key.minute)
+        self.publisher = Publisher(self.lease, self.start, self._progress)
 
     def run(self) -> DispatchResult:
-        publisher, start = self.publisher, slots.start_of(self.unit.minute)
-        publisher.renew_later()
-        entries = read(publisher.unit, self.ports.jobs)
-        publisher.plan([entry for entry in entries if entry.due_at >= max(start, publisher.unit.progress)])
-        if not publisher.planned and entries and self.ports.clock.now() < start - WAKE_MS:
-            self._park(start)  # only safety slots: their jobs were enqueued directly; the slots are read again when the minute comes
-            return publisher.result
-        if entries and not self._publish_all(start):
+        """Publish what is due. The leased unit then says when its next step is due."""
+        publisher = self.publisher
+        if not publisher.unit.progress:
+            self._split()
+        self._reread = publisher.ports.clock.now() >= self.start
+        publisher.plan(self._read())
+        if not self._publish_all():
             publisher.flow.close()
             return publisher.result
+        publisher.result.held_back = len(publisher.held) + len(publisher.flow)
         publisher.result.handed_out = self._hand_out()
         return publisher.result
 
-    def _publish_all(self, start: int) -> bool:
+    def _progress(self) -> int:
+        """Return the progress to store. Until the slots are read at the start of the minute, earlier jobs may still be hidden."""
+        return self.publisher.first_waiting() if self._reread else self.publisher.unit.progress
+
+    def _publish_all(self) -> bool:
         """Publish each job at its time; read the slots again at the start of the minute. False: this dispatcher lost or left the unit.
 
         Jobs of a paused lane are held back. They are published once the lane is resumed, or stay in their slots when the minute is over.
         """
-        publisher, reread = self.publisher, False
-        while publisher.planned or not reread or publisher.may_go_out(start + slots.MINUTE):
-            now = self.ports.clock.now()
-            if not reread and now >= start:
-                reread = True
-                publisher.plan(self._left(start))
+        publisher, clock, end = self.publisher, self.publisher.ports.clock, self.start + slots.MINUTE
+        while publisher.planned or not self._reread or self._through is not None or publisher.may_go_out(end):
+            now = clock.now()
+            if not self._reread and now >= self.start:
+                self._reread = True
+                publisher.plan(self._read())
                 continue
-            if not publisher.keep(now):
+            if self._needs_more(now):
+                publisher.plan(self._read_on())
+                continue
+            if not publisher.keep():
                 return False
-            if not publisher.stays(now) and len(publisher.flow):
-                publisher.leave_to_another()
+            if not publisher.stays(now) and (len(publisher.flow) or self._through is not None):
+                publisher.leave(now)
                 return False
-            if publisher.go_on(now) is None:
-                self.ports.clock.sleep_until(max(min([*publisher.wakes(), *([] if reread else [start])]), now + 1))
-        publisher.result.held_back = len(publisher.held) + len(publisher.flow)
+            if publisher.go_on(now) is not None:
+                continue
+            wake = max(min([*self._wakes(now, end), *([] if self._reread else [self.start])]), now + 1)
+            if wake - now >= PARK_MS:
+                publisher.leave(wake - WAKE_MS, resting=now if publisher.held else 0)
+                return False
+            clock.sleep_until(min(wake, self.lease.renew_at))
         return True
 
-    def _outstanding(self, lane: Lane, until: int) -> int:
-        """Return how many jobs of the lane, due by `until`, are released and not finished: they are still in their slots."""
-        start = slots.start_of(self.unit.minute)
-        there = sum(self.ports.jobs.count(slot, lane, since=start, until=until) for slot in self.publisher.unit.slots)
-        return there - sum(1 for entry in self.publisher.waiting() if entry.lane is lane and start <= entry.due_at <= until)
+    def _wakes(self, now: int, end: int) -> list[int]:
+        """Return the instants (ms) at which there is something to do next. Jobs of paused lanes only wait: a resume wakes the unit."""
+        found = self.publisher.wakes()
+        if self._through is not None:
+            found.append(max(self._read_at + MORE_MS, now))
+        return found or [end]
 
-    def _left(self, start: int) -> list[DueEntry]:
-        """Return the entries of a second read to publish: late entries of the index, and safety slots that are still taken."""
+    def _needs_more(self, now: int) -> bool:
+        """Whether the jobs beyond `_through` must be read now: those up to it are on their way."""
+        if self._through is None or now < self._read_at + MORE_MS:
+            return False
+        return not self.publisher.planned and len(self.publisher.flow) < slot_pages.MOST // 4
+
+    def _read(self) -> list[DueEntry]:
+        """Return the entries to publish.
+
+        From the start of the minute on these include jobs due before it: each was enqueued directly, and its message may be lost.
+        """
+        own = max(self.start, self.publisher.unit.progress)
+        entries = self._read_since(0 if self._reread else own)
+        if self._read_at >= self.start + slots.MINUTE:  # messages of jobs that were enqueued directly may have been dropped in a pause
+            return [entry for entry in entries if not self.start <= entry.due_at < own]
         behind: dict[Lane, bool] = {}
-        left = []
-        for entry in read(self.publisher.unit, self.ports.jobs):
-            if entry.due_at < start and self._behind(entry.lane, behind):
-                continue  # its message waits in the lane; a second message would not make it faster
-            left.append(entry)
-        return left
+        return [entry for entry in entries if entry.due_at >= own or self._is_lost(entry, behind)]
 
-    def _behind(self, lane: Lane, known: dict[Lane, bool]) -> bool:
-        if lane not in known:
-            known[lane] = leftover.lane_is_behind(self.ports.lanes.backlog(lane), self.ports.rules.max_backlog)
-        return known[lane]
+    def _read_on(self) -> list[DueEntry]:
+        """Return the entries beyond `_through`, and again those due at that very instant: not all of them may have been read."""
+        return self._read_since(self._through or 0)
 
-    def _progress(self) -> int:
-        """Return the instant (ms) up to which everything is published: the earliest due time of the other jobs."""
-        publisher, progress = self.publisher, self.publisher.unit.progress
-        first = [item.entry.due_at for item in [*publisher.planned[:1], *publisher.held]] + publisher.flow.first_dues()
-        return max(min(first, default=progress), progress)
+    def _read_since(self, since: int) -> list[DueEntry]:
+        found = slot_pages.read(self.publisher.unit, self.publisher.ports.jobs, self.lease.beat, since=since)
+        self._through, self._read_at = found.through, self.publisher.ports.clock.now()
+        return found.entries
 
-    def _park(self, start: int) -> None:
-        self.publisher.change(replace(self.publisher.unit, lease_until=start - WAKE_MS))
+    def _is_lost(self, entry: DueEntry, behind: dict[Lane, bool]) -> bool:
+        """Whether the message of a job due before the minute may be lost: it does not just wait in its lane."""
+        ports = self.publisher.ports
+        if entry.due_at >= self.start:
+            return False
+        if entry.lane not in behind:
+            behind[entry.lane] = leftover.lane_is_behind(ports.lanes.backlog(entry.lane), entry.lane, ports.rules)
+        return not behind[entry.lane]
+
+    def _split(self) -> None:
+        """Give parts of a unit with many jobs to other dispatchers. Its first slot shows how many jobs it has. Raises LeaseLost."""
+        ports, unit = self.publisher.ports, self.publisher.unit
+        wide = len(unit.slots)
+        if wide == 1:
+            return
+        first = slot_pages.read(replace(unit, last_shard=unit.first_shard), ports.jobs, self.lease.beat, most=SPLIT)
+        parts = min(-(-len(first.entries) * wide // SPLIT), wide)
+        if parts <= 1:
+            return
+        bounds = [unit.first_shard + wide * part // parts for part in range(parts + 1)]
+        now = ports.clock.now()
+        others = [
+            Unit(UnitKey(unit.key.minute, SPLIT_PARTS + low), low, high - 1, opened_at=now, next_at=now)
+            for low, high in itertools.pairwise(bounds[1:])
+        ]
+        for other in others:
+            ports.jobs.put_canary(other.key, other.slots[0], slots.start_of(other.key.minute))
+            ports.ledger.open_unit(other)
+        ports.work.send([WorkItem.of_unit(other.key) for other in others])
+        log.info("a unit was split", extra={"unit": unit.key, "parts": parts})
+        if not self.lease.change(last_shard=bounds[1] - 1):
+            raise LeaseLost
+        self.publisher.flow.share /= parts
 
     def _hand_out(self) -> bool:
-        return self.publisher.change(replace(self.publisher.unit, handed_out_at=self.ports.clock.now(), lease_until=0))
+        now, publisher = self.publisher.ports.clock.now(), self.publisher
+        resting = publisher.watch.read_at if publisher.result.held_back else 0
+        return self.lease.leave(max(now, self.start + slots.MINUTE) + CLOSE_AFTER_MS, handed_out_at=now, resting=resting)
 
 
-def take_lease(key: UnitKey, ledger: Ledger, now: int) -> Unit | None:
-    """Lease the unit under a new epoch and return it; None if it is handed out, unknown, or leased to another dispatcher."""
-    unit = ledger.unit(key)
-    if unit is None or unit.handed_out_at is not None or unit.lease_until > now:
-        return None
-    leased = replace(unit, epoch=unit.epoch + 1, lease_until=now + LEASE_MS)
-    return leased if ledger.change_unit(unit, leased) else None
+def dispatch(lease: UnitLease) -> DispatchResult:
+    """Dispatch a unit that is leased to the caller.
 
-
-def dispatch(key: UnitKey, ports: Ports) -> DispatchResult:
-    """Dispatch one unit, unless another dispatcher does.
-
-    Raises Unavailable if a service refuses: the lease then runs out, and the tick starts another dispatcher.
+    Raises Unavailable if a service refuses, and LeaseLost: another dispatcher follows the lease.
     """
-    unit = take_lease(key, ports.ledger, ports.clock.now())
-    return DispatchResult() if unit is None else Dispatch.of(unit, ports).run()
+    return Dispatch(lease).run()

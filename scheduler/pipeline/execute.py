@@ -31,12 +31,14 @@ from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, LaneStateCache
 from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.ordering_gate import OrderingGate
 from scheduler.admission.overlap import Skip
+from scheduler.admission.owner_gate import BarredOwners, OwnerGate
 from scheduler.admission.run_gate import RunGate
 from scheduler.admission.target_cache import TargetCache
-from scheduler.model import lifecycle, misfire, settlement, slots
+from scheduler.model import callback_lease, lifecycle, misfire, settlement, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Finished, Job, JobKey, Lane
 from scheduler.model.lifecycle import is_open, waits
+from scheduler.model.rules import Rules
 from scheduler.pipeline import delivery
 from scheduler.pipeline.follow_up import FollowUps
 from scheduler.pipeline.latency import LatencyMeter
@@ -47,11 +49,11 @@ from scheduler.storage.ports import Change, ClaimRequest, Guard, Pool, Ports, Wr
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
 CROWD = 3  # if this many waiting jobs start at once, other executors probably start theirs at this instant, too ...
 LINGER_MS = (40, 200)  # ... and settling waits for this time: it would take the processor from jobs that still start
-SETTLE_TRIES = 5
-SETTLE_PAUSE_MS = 500
+WRITE_PAUSES_MS = (500, 1_000, 2_000, 4_000, 5_000)  # between two tries of a change that the table refuses
+LONGEST_MS = 900_000  # an invocation ends after this time: Lambda's most ...
+STOP_MS = 10_000  # ... and an executor stops all that it does this long before
 ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses ...
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
-NO_REQUEUES: Mapping[JobKey, Requeue] = {}
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +65,7 @@ class _Held:
     waited: bool  # the job came well before its instant
     start_at: int  # the job's instant, or a later one set by a gate
     gated: bool  # a gate has to allow the start
+    ahead: int = 0  # how long before its instant (ms) it goes to the pool
     ask_at: int = 0  # when its gates, or its lane, are to be checked again
     cleared_at: int | None = None  # when the gates last allowed the start
     give_up_at: int | None = None  # the gates could not decide; when to requeue the job
@@ -76,6 +79,29 @@ class _Held:
         """Return whether no gate has to be checked. A clearance expires: the executor may have been frozen, or a read took long."""
         return not self.gated or (self.cleared_at is not None and now - self.cleared_at <= READ_WINDOW_MS)
 
+    def not_after(self) -> int | None:
+        """The latest start (ms) by the last clearance; None if no gate has to allow the start."""
+        return self.cleared_at + READ_WINDOW_MS if self.gated and self.cleared_at is not None else None
+
+
+@dataclass(slots=True)
+class _Write:
+    """A change of a claimed job. `requeue`: the verdict that caused it, `done`: the finished work that it settles."""
+
+    change: Change
+    requeue: Requeue | None = None
+    done: Finished | None = None
+
+    def again(self, now: int, rules: Rules) -> "_Write":
+        """The same change after the table refused it for a while: it must write no slot that is not safe, and no lease that has passed.
+
+        Otherwise it stays as it is, so that the table recognizes a change that it applied without an answer.
+        """
+        before, after, guard = self.change
+        if self.done is not None and callback_lease.is_half_over(after, now):
+            after = settlement.returned(self.done, now, shards=rules.shards, retention=rules.retention)
+        return _Write(Change(before, settlement.still_safe(before, after, now, shards=rules.shards), guard), self.requeue, self.done)
+
 
 @dataclass(slots=True)
 class Process:
@@ -85,13 +111,14 @@ class Process:
     pauses: LaneStateCache
     named: TargetCache
     circuits: BreakerRegistry
+    owners: BarredOwners
     ahead: Callable[[Job], int] = lambda job: 0  # how long before its instant (ms) a job goes to the pool, which keeps to the instant
 
     @classmethod
     def of(cls, lane: Lane, reporter: str, ports: Ports, ahead: Callable[[Job], int] = lambda job: 0) -> "Process":
         """Return the state of a new process of the lane, which reports its latencies as `reporter`."""
         pauses = LaneStateCache(ports)
-        return cls(LatencyMeter(lane, reporter), pauses, TargetCache(ports), BreakerRegistry(ports, pauses), ahead)
+        return cls(LatencyMeter(lane, reporter), pauses, TargetCache(ports), BreakerRegistry(ports, pauses), BarredOwners(ports), ahead)
 
 
 @dataclass(slots=True)
@@ -107,11 +134,15 @@ class Execution:
     admission: Admission
     work: RunningJobs
     onward: FollowUps
+    stop_at: int  # by the monotonic clock (ms)
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
     _done: list[Finished] = field(default_factory=list)  # finished, not settled yet
     _settle_at: int = 0
+    _unwritten: list[_Write] = field(default_factory=list)  # changes that the table refused; tried again while the lease lasts
+    _write_at: int = 0
+    _refusals: int = 0  # in a row
 
     def run(self) -> list[str]:
         """RunningJobs until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
@@ -121,7 +152,7 @@ class Execution:
                 return []
         except Unavailable:  # raised only in a process that is new or was idle: any other one uses the state that it read last
             for item in self.deliveries:
-                self._put_back(item, delivery.PUT_BACK_S)
+                self._put_back(item, delivery.refused(item).seconds)
             return sorted(self.returned)
         leased = self.lease.take([item.receipt for item in self.deliveries])
         self.returned |= {item.message_id for item in self.deliveries if item.receipt not in leased}
@@ -133,7 +164,7 @@ class Execution:
             if self._held:
                 self._read_again()
                 if self.lease.is_lost():
-                    continue  # the read outlasted the lease: nothing may start before the lease is renewed
+                    continue  # the read outlasted the lease: the executor stops
                 self._start_due()
                 if self._admit() and not self.lease.is_lost():
                     self._start_due()
@@ -142,21 +173,29 @@ class Execution:
             if back := [*self.work.wait(self._wake()), *self.work.look()]:
                 self._came_back(back)
             self._settle()
+            self._write_again()
         return sorted(self.returned)
 
     def _stop(self) -> None:
-        """Stop after a lost lease: other executors may have these jobs already. Start nothing, settle nothing, delete nothing."""
-        log.warning("the executor lost the lease of its batch", extra={"jobs": len(self._in_hand)})
+        """Stop without the lease, as other executors may have these jobs already, or at the end of the invocation.
+
+        Start nothing, settle nothing, delete nothing.
+        """
+        lost = self.lease.is_lost()
+        log.warning(
+            "the executor lost the lease of its batch" if lost else "the time of the invocation is over",
+            extra={"jobs": len(self._in_hand), "unwritten": len(self._unwritten)},
+        )
         self.work.stop()
         self.returned |= {item.message_id for item in self._in_hand.values()}
-        self._held.clear()
+        self._drop([held.job.key for held in self._held])
 
     def _is_busy(self) -> bool:
-        return bool(self._held or self.work or self._done)
+        return bool(self._held or self.work or self._done or self._unwritten)
 
     def _beat(self) -> bool:
-        """Renew the lease of the messages in hand, when it is time. False once it is lost."""
-        return self.lease.beat(self._receipts)
+        """Renew the lease of the messages in hand, when it is time. False once it is lost, or the time of the invocation is over."""
+        return self.ports.clock.monotonic() < self.stop_at and self.lease.beat(self._receipts)
 
     def _receipts(self) -> Iterator[str]:
         return (item.receipt for item in self._in_hand.values())
@@ -176,7 +215,7 @@ class Execution:
             answers = [None] * len(requests)
         now = self.ports.clock.now()
         lost: list[Job] = []
-        later: list[Change] = []
+        later: list[_Write] = []
         for item, request, answer in zip(deliveries, requests, answers, strict=True):
             decision = delivery.decide(item, answer, request.nonce, now, hold_ms=self.ports.rules.hold_ms)
             if isinstance(decision, delivery.Run):
@@ -189,7 +228,7 @@ class Execution:
             elif isinstance(decision, delivery.Later):
                 self._in_hand[item.message.key] = item
                 slot = slots.place(decision.at, now, decision.job.shard_key, self.ports.rules.shards).slot
-                later.append(Change.of_slot(decision.job, lifecycle.move(decision.job, slot=slot, due_at=decision.at)))
+                later.append(_Write(Change.of_slot(decision.job, lifecycle.move(decision.job, slot=slot, due_at=decision.at))))
         self._write(later)
         self._take_back(lost, now)
 
@@ -205,7 +244,8 @@ class Execution:
         is_asked = gated and wait > 0  # even if little time is left: a check at the instant would make the job late
         read_at = job.due_at - READ_AHEAD_MS - self._spread() if wait > FRESH_CLAIM_MS or is_asked else None
         read_at = read_at if job.cancel_requested_at is None else now
-        self._held.append(_Held(job, read_at, waited=wait > FRESH_CLAIM_MS, start_at=job.due_at, gated=gated))
+        ahead = self.process.ahead(job)
+        self._held.append(_Held(job, read_at, waited=wait > FRESH_CLAIM_MS, start_at=job.due_at, gated=gated, ahead=ahead))
 
     def _spread(self) -> int:
         return zlib.crc32(self.request_id.encode()) % READ_SPREAD_MS
@@ -222,7 +262,7 @@ class Execution:
             log.warning("the worker did not report within its lease" if waits(job) else "the executor died", extra=job.log_context())
         rules = self.ports.rules
         after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
-        self._write([Change(job, back, Guard.LEASE) for job, back in zip(lost, after, strict=True)])
+        self._write([_Write(Change(job, back, Guard.LEASE)) for job, back in zip(lost, after, strict=True)])
 
     # wait and start
 
@@ -233,7 +273,7 @@ class Execution:
             return
         near = [held for held in self._held if held.read_at is not None and (held.read_at <= now or held.next_at <= now + READ_WINDOW_MS)]
         try:
-            stored = self.ports.jobs.get_many([held.job.key for held in near])
+            stored: Mapping[JobKey, Job] = self.ports.jobs.get_many([held.job.key for held in near])
         except Unavailable:
             stored = {held.job.key: held.job for held in near}  # start them: a cancel that was not read counts as too late
         ours = [held for held in near if self._still_ours(held.job, stored.get(held.job.key))]
@@ -241,7 +281,8 @@ class Execution:
             held.read_at = None
         flagged = [job for held in ours if (job := stored[held.job.key]).cancel_requested_at is not None]
         self._drop([held.job.key for held in near if held not in ours] + [job.key for job in flagged])
-        self._write([Change(job, settlement.cancel(job, self.ports.clock.now(), retention=self.ports.rules.retention)) for job in flagged])
+        cancelled = [settlement.cancel(job, self.ports.clock.now(), retention=self.ports.rules.retention) for job in flagged]
+        self._write([_Write(Change(job, after)) for job, after in zip(flagged, cancelled, strict=True)])
         self._look_ahead([held for held in ours if held in self._held], now)
 
     def _look_ahead(self, near: Sequence[_Held], now: int) -> None:
@@ -261,11 +302,12 @@ class Execution:
         return False
 
     def _drop(self, keys: Collection[JobKey]) -> list[Job]:
-        """Remove these jobs from the waiting ones and return them."""
+        """Remove these jobs from the waiting ones and return them; they do not start here."""
         if not keys:
             return []
         dropped = [held.job for held in self._held if held.job.key in keys]
         self._held = [held for held in self._held if held.job.key not in keys]
+        self.admission.left(dropped)
         return dropped
 
     def _start_due(self) -> None:
@@ -281,24 +323,43 @@ class Execution:
         if paused:
             self._give_back(due, now)
             return
+        self._note_starts([held for held in due if held.is_ready(now)])
         if self.lease.is_lost():
             return  # the check outlasted the lease
         now = self.ports.clock.now()
+        due = [held for held in due if held in self._held]
         late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, max(now, held.next_at)))}
         ready = [held for held in due if held.is_ready(now) and held.job.key not in late]
         for held in ready:
             self._held.remove(held)
-            self.work.start(held.job)
+            self.work.start(held.job, held.not_after())
         if late:
             self._act(late, now)
         if len(ready) >= CROWD and sum(held.waited for held in ready) >= CROWD:
             least, most = LINGER_MS
             self._settle_at = now + least + self._spread() * (most - least) // READ_SPREAD_MS
 
+    def _note_starts(self, ready: Sequence[_Held]) -> None:
+        """Store the starts of jobs that have crashed before, so that another crash is charged; drop the jobs that were taken back.
+
+        If the table refuses, the job starts nevertheless: a crash is then not charged.
+        """
+        suspects = [held for held in ready if held.job.started_at is None and held.job.claim and held.job.claim.alone]
+        for held in [held for held in suspects if lifecycle.has_crashed(held.job)]:
+            before = held.job
+            held.job = lifecycle.start(before, max(self.ports.clock.now(), before.due_at))
+            try:
+                (written,) = self.ports.jobs.change([Change(before, held.job)])
+            except Unavailable:
+                written = Written.REFUSED
+            if written is Written.NO:
+                self._in_hand.pop(before.key, None)
+                self._held.remove(held)
+
     def _leaves_at(self, held: _Held) -> int:
         """Return when the job goes to the pool (ms): at its instant, or ahead of it if nothing is left to read or to check."""
         settled = held.read_at is None and held.next_at == held.job.due_at and held.is_ready(self.ports.clock.now())
-        return held.next_at - (self.process.ahead(held.job) if settled else 0)
+        return held.next_at - (held.ahead if settled else 0)
 
     def _admit(self) -> bool:
         """Check the gates of jobs that are due and not cleared yet. False if there are none, or the lane is paused."""
@@ -332,18 +393,18 @@ class Execution:
             elif verdict is not None:
                 dropped[held.job.key] = verdict
         if dropped:
-            requeues = {key: verdict for key, verdict in dropped.items() if isinstance(verdict, Requeue)}
-            self._write([Change(job, self._dropped(job, dropped[job.key])) for job in self._drop(dropped)], requeues)
+            self._write([self._dropped(job, dropped[job.key]) for job in self._drop(dropped)])
 
-    def _dropped(self, job: Job, verdict: Cancel | Skip | Requeue) -> Job:
+    def _dropped(self, job: Job, verdict: Cancel | Skip | Requeue) -> _Write:
         now = self.ports.clock.now()
         if isinstance(verdict, Requeue):
             at, reserved = verdict.at, verdict.reserved
-            return settlement.requeue(
+            after = settlement.requeue(
                 job, verdict.cause, verdict.reason, now, shards=self.ports.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
             )
+            return _Write(Change(job, after), verdict)
         end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
-        return end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)
+        return _Write(Change(job, end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)))
 
     def _wake(self) -> int:
         """Return when there is something to do next (ms), unless a job finishes before."""
@@ -352,12 +413,15 @@ class Execution:
             wake = look
         for held in self._held:
             wake = min(wake, self._leaves_at(held) if held.read_at is None else min(held.read_at, held.next_at))
+        if self._unwritten:
+            wake = min(wake, self._write_at)
         return min(wake, self._settle_at) if self._done else wake
 
     # settle
 
     def _came_back(self, done: Sequence[Finished]) -> None:
         self._done += done
+        self.admission.ended([each for each in done if not each.result.unstarted])
         self.admission.left([each.job for each in done])
 
     def _settle(self) -> None:
@@ -365,56 +429,76 @@ class Execution:
         if not self._done or (now := self.ports.clock.now()) < self._settle_at:
             return
         done, self._done = self._done, []
-        self.admission.ended(done)
         rules = self.ports.rules
         after = [settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done]
         # The write that accepts a job may be repeated after a lost answer; it must not undo a lease that a heartbeat got meanwhile.
         guards = [Guard.LEASE if waits(job) else Guard.FENCE for job in after]
-        self._write([Change(each.job, job, guard) for each, job, guard in zip(done, after, guards, strict=True)])
+        changes = [Change(each.job, job, guard) for each, job, guard in zip(done, after, guards, strict=True)]
+        self._write([_Write(change, done=each) for change, each in zip(changes, done, strict=True)])
 
-    def _write(self, changes: Sequence[Change], requeues: Mapping[JobKey, Requeue] = NO_REQUEUES) -> None:
-        """Apply changes under their fences, repeatedly while the table refuses; then enqueue the jobs that go to a lane at once."""
-        pending = changes
-        for number in range(SETTLE_TRIES):
-            if not pending:
-                return
-            if number:
-                self.ports.clock.sleep_until(self.ports.clock.now() + SETTLE_PAUSE_MS * number)
-            if not self._beat():
-                break
-            pending = self._try(pending, requeues)
-        self.returned |= {self._in_hand[change.before.key].message_id for change in pending if change.before.key in self._in_hand}
-        for change in pending:
-            self._in_hand.pop(change.before.key, None)
-            log.error("could not settle a job: the table refuses; it is taken back later", extra=change.before.log_context())
+    def _write(self, writes: Sequence[_Write]) -> None:
+        """Apply changes under their fences; then enqueue the jobs that go to a lane at once. Refused changes are tried again later."""
+        if not writes or not self._beat():
+            self._unwritten += writes  # without its lease the executor writes nothing more
+            return
+        refused = self._try(writes)
+        self._refusals = self._refusals + 1 if refused else 0
+        if refused:
+            self._unwritten += refused
+            pause = WRITE_PAUSES_MS[min(self._refusals, len(WRITE_PAUSES_MS)) - 1]
+            self._write_at = self.ports.clock.now() + pause
+            if self._refusals == 1:
+                log.warning("the table refuses to settle jobs; they are tried again", extra={"jobs": len(self._unwritten)})
 
-    def _try(self, changes: Sequence[Change], requeues: Mapping[JobKey, Requeue]) -> list[Change]:
+    def _write_again(self) -> None:
+        """Try the refused changes again. The lease is renewed just before: a call to a table that does not answer takes long."""
+        now = self.ports.clock.now()
+        if not self._unwritten or now < self._write_at or not self.lease.renew(self._receipts):
+            return
+        again, self._unwritten = [each.again(now, self.ports.rules) for each in self._unwritten], []
+        self._write(again)
+
+    def _try(self, writes: Sequence[_Write]) -> list[_Write]:
         """Apply the changes once; return the refused ones."""
         try:
-            held = self.ports.jobs.change(changes)
+            held = self.ports.jobs.change([each.change for each in writes])
         except Unavailable:
-            return list(changes)
-        applied, refused = list[Change](), list[Change]()
-        for change, ok in zip(changes, held, strict=True):
+            return list(writes)
+        applied, refused = list[_Write](), list[_Write]()
+        for each, ok in zip(writes, held, strict=True):
+            change = each.change
             if ok is Written.REFUSED:
-                refused.append(change)
+                refused.append(each)
                 continue
             self._in_hand.pop(change.before.key, None)
             if ok is Written.YES:
-                applied.append(change)
+                applied.append(each)
             elif waits(change.after):
                 log.info("the worker reported before its job was accepted, or the job has changed since", extra=change.before.log_context())
             else:
                 log.warning("could not settle a job: its fence has changed", extra=change.before.log_context())
-        self.admission.left([change.before for change in applied])
-        self.onward.send([change.after for change in applied], requeues)
+        requeues = {each.change.before.key: each.requeue for each in applied if each.requeue is not None}
+        self.onward.send([each.change.after for each in applied], requeues)
         return refused
 
 
-def execute(lane: Lane, deliveries: Sequence[Delivery], ports: Ports, process: Process, *, pool: Pool, request_id: str) -> list[str]:
-    """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted."""
+def execute(
+    lane: Lane,
+    deliveries: Sequence[Delivery],
+    ports: Ports,
+    process: Process,
+    *,
+    pool: Pool,
+    request_id: str,
+    left_ms: int = LONGEST_MS,
+) -> list[str]:
+    """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted.
+
+    `left_ms`: the time until the invocation is ended. Work that has not been settled shortly before that is left to another executor.
+    """
     breakers, limits = BreakerGate(process.circuits, ports.clock), LimitGate(process.named, ports)
-    gates: list[Gate] = [OrderingGate(ports), RunGate(ports), breakers, limits]  # limits last: a start uses up what they give
+    owners = OwnerGate(process.owners, ports)
+    gates: list[Gate] = [owners, OrderingGate(ports), RunGate(ports), breakers, limits]  # limits last: a start uses up what they give
     batch = Execution(
         lane,
         deliveries,
@@ -425,7 +509,9 @@ def execute(lane: Lane, deliveries: Sequence[Delivery], ports: Ports, process: P
         admission=Admission(gates),
         work=RunningJobs(pool, ports),
         onward=FollowUps(ports, process.pauses.is_paused),
+        stop_at=ports.clock.monotonic() + left_ms - STOP_MS,
     )
     left = batch.run()
+    process.owners.look()
     process.meter.report(ports.ledger, ports.clock.now())
     return left

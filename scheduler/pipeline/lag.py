@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from scheduler.admission.lane_state import paused_lanes
 from scheduler.model import slots
 from scheduler.model.job import Lane
-from scheduler.pipeline import leftover
-from scheduler.pipeline.overflow import OVERFLOW
 from scheduler.storage.ports import Ledger
 
 
@@ -28,11 +26,9 @@ class Lag:
 def lag(ledger: Ledger, now: int) -> Lag:
     """Return the scheduler's lag. Without a tick the ledger's cursor does not move, so its age counts as well."""
     cursor, units, states = ledger.cursor(), ledger.open_units(), ledger.watched().lanes
-    awake = [unit.key.minute for unit in units if not leftover.rests(unit, states, now)]
-    overflow = ledger.unit(OVERFLOW)
-    minutes = (
-        awake[:1] + ([cursor.minute] if cursor else []) + ([slots.minute_of(overflow.progress)] if overflow and overflow.progress else [])
-    )
+    awake = [unit.key.minute for unit in units if not unit.resting]
+    waiting = [slots.minute_of(unit.progress) for unit in ledger.overflow_units() if unit.progress]
+    minutes = awake[:1] + ([cursor.minute] if cursor else []) + waiting
     paused = tuple(lane for lane in Lane if lane in paused_lanes(states))
     if not minutes:
         return Lag(None, 0, paused, len(units))

@@ -25,18 +25,22 @@ class Lease:
         return self._extend(receipts)
 
     def beat(self, receipts: Callable[[], Iterable[str]]) -> bool:
-        """Renew the lease of these messages, when it is time.
+        """Renew the lease of these messages, when it is time. False once it is lost."""
+        return self.renew(receipts) if self.ports.clock.monotonic() >= self._beat_at else not self.is_lost()
 
-        False once it could not be renewed for `LOST_MS`: other executors may have the messages by then.
+    def renew(self, receipts: Callable[[], Iterable[str]]) -> bool:
+        """Renew the lease of these messages now. False once it is lost: it could not be renewed for `LOST_MS`.
+
+        A lost lease is never renewed, since other executors may have the messages by then. A queue may accept a renewal by an old
+        receipt, so an answer that comes after the loss does not count either.
         """
-        now = self.ports.clock.monotonic()
-        if now < self._beat_at:
-            return now - self._held_at < delivery.LOST_MS
-        wanted = sorted(receipts())
+        if self.is_lost():
+            return False
+        now, wanted = self.ports.clock.monotonic(), sorted(receipts())
         self._beat_at = now + delivery.BEAT_AGAIN_MS
-        if self._extend(wanted) >= set(wanted):
+        if self._extend(wanted) >= set(wanted) and not self.is_lost():
             self._held_at, self._beat_at = now, now + delivery.BEAT_MS
-        return now - self._held_at < delivery.LOST_MS
+        return not self.is_lost()
 
     def is_lost(self) -> bool:
         return self.ports.clock.monotonic() - self._held_at >= delivery.LOST_MS

@@ -1,17 +1,18 @@
 """Reconciling a job that is still in its slot after the jobs of its minute were published: pure decisions."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scheduler.admission.lane_state import resumed_lanes
 from scheduler.model import callback_lease, lifecycle, slots
-from scheduler.model.job import Job, Lane, LaneState, Status, Unit
+from scheduler.model.job import DueEntry, Job, Lane, Status
+from scheduler.model.rules import Rules
 
 RECHECK_AFTER = 120_000  # ms from publishing the jobs of a minute (or from the end of the minute) to its first reconciling
 STOP_GRACE = 60_000  # ms; a job that still runs this long after its time-out has lost its executor
 BACKOFF = (120_000, 240_000, 480_000, 900_000)  # ms from one message of a job to the next one
-REST_MS = 1_200_000  # a unit that waits only for paused lanes is idle for this time: a pause of a day leaves 1,440 units to read
-REST_AGAIN_MS = 300_000  # an idle unit is checked again this long before its idle time ends, so that there is no gap
+REST_MS = 3_600_000  # a unit that waits only for paused lanes is read again after this time; a resume wakes it before
+PIECE = 300  # entries that are reconciled at once
+UNREADABLE_AGAIN_MS = 900_000  # an item that this version cannot read is checked again after this time
 RESUME_SLACK = 1_000  # ms; the dispatcher of a unit that ended this shortly after a resume may have seen the lane paused
 SKEW_MS = 5_000  # between the clock of the function that resumes a lane and the clock of the one that checks
 LOOKS = (300_000, 900_000, 1_800_000, 3_600_000, 21_600_000, 86_400_000)  # the later checks of a closed unit, in ms after its closing
@@ -41,7 +42,15 @@ class TakeBack:
     """The job's executor died, or the worker that was to report: schedule the job again, or end it."""
 
 
-def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, paused: bool = False) -> Leave | Stay | Move | TakeBack:
+def pieces(entries: Sequence[DueEntry]) -> list[Sequence[DueEntry]]:
+    """Return the entries in the pieces in which they are reconciled."""
+    return [entries[first : first + PIECE] for first in range(0, len(entries), PIECE)]
+
+
+Decision = Leave | Stay | Move | TakeBack
+
+
+def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, paused: bool = False) -> Decision:
     """Decide about a job that the index shows in `slot`; `job` is the stored record (None: it is gone).
 
     A lane that is `behind` gets no second message, a lane that is `paused` gets none at all.
@@ -64,19 +73,9 @@ def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, p
     return _move(job, now + pause, now, shards, hand_over=not behind)
 
 
-def lane_is_behind(backlog: int, allowed: int) -> bool:
-    """Whether more messages wait in a lane than allowed."""
-    return backlog > allowed
-
-
-def rests(unit: Unit, states: Mapping[Lane, LaneState], now: int) -> bool:
-    """Whether a unit is idle, as it waits only for paused lanes.
-
-    The tick that finds this leases the unit for `REST_MS`. The unit is idle until the lease ends or a lane is resumed.
-    """
-    if unit.handed_out_at is None or unit.lease_until <= now:
-        return False
-    return not resumed_lanes(states, unit.lease_until - REST_MS - SKEW_MS)
+def lane_is_behind(backlog: int, lane: Lane, rules: Rules) -> bool:
+    """Whether more messages wait in a lane than `max_backlog`, or than the dispatchers of a busy lane leave there by design."""
+    return backlog > max(rules.max_backlog, rules.windows.get(lane, 0))
 
 
 def _move(job: Job, at: int, now: int, shards: int, *, hand_over: bool) -> Move:

@@ -1,47 +1,49 @@
 """Dispatch the overflow: slots that are always open, for jobs due too soon for any minute whose owners exceed their direct share.
 
-This works like the dispatch of a minute, with the same window. But jobs keep coming: the dispatcher reads the slots every second, and
-reconciles jobs that it sent long ago and that are still there. It ends when no job has come for a while. The process that puts a job
-into the overflow starts the dispatcher, and so does the tick every minute.
+This works like the dispatch of a minute, with the same window. But jobs keep coming: the dispatcher reads the slots again and again,
+and reconciles jobs that it sent long ago and that are still there. It ends when no job has come for a while. The process that puts a
+job into the overflow sends the work item of its unit, and so does the tick. The shards of the overflow are divided into units of
+`WIDTH` shards, so that a flood is shared by several dispatchers.
 """
 
 from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
-from scheduler.model.job import DueEntry, Lane, Unit, UnitKey
-from scheduler.pipeline import leftover
-from scheduler.pipeline.publisher import LEASE_MS, DispatchResult, Publisher, mark
-from scheduler.pipeline.reconcile import everything, read, recheck, remaining
+from scheduler.model.job import DueEntry, Unit, UnitKey
+from scheduler.pipeline import leftover, slot_pages
+from scheduler.pipeline.publisher import DispatchResult, Publisher, mark
+from scheduler.pipeline.reconcile import recheck
+from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.storage.ports import Ports
 
-OVERFLOW = UnitKey(slots.OVERFLOW, 0)
-READ_MS = 1_000
-SAME_LOOK_MS = 250  # lanes polled within this time share one read of the slots
+WIDTH = 8  # shards of one unit
+READ_MS = 1_000  # from the end of a read to the next one, at least ...
+READ_PAUSE = 3  # ... and this number of times as long as the read took: most of the time is for publishing
 EMPTY_MS = 3_000  # the dispatcher stays this long after the last job was there: the next job then needs no start
+IDLE_MS = 300_000  # an empty unit is read again after this time: the process that put a job there may have died
 RECHECK_AGAIN_MS = 10_000  # the time until a job is reconciled again if the table refused
 
 
 @dataclass(slots=True)
 class Overflow:
-    """One dispatcher of the overflow. `run` is its only entry point."""
+    """One dispatcher of one unit of the overflow. `run` is its only entry point."""
 
-    ports: Ports
+    lease: UnitLease
     publisher: Publisher = field(init=False)
-    _read_at: int = 0
+    _read_again_at: int = 0
     _rechecked_at: int = 0
     _seen_at: int = 0  # the last time that a job was there
-    _entries: list[DueEntry] = field(default_factory=list)  # the entries of the last read, once they were planned ...
-    _marks: set[str] = field(default_factory=set)  # ... and their marks
+    _through: int | None = None  # the last read left out the jobs due later than this instant; None: it left out none
     _out: dict[str, tuple[DueEntry, int]] = field(
         default_factory=dict
     )  # by mark: entries sent and still there at the last read, and when they were sent (ms)
 
-    @classmethod
-    def of(cls, unit: Unit, ports: Ports) -> "Overflow":
-        """Return a dispatcher of the overflow, which is leased to it."""
-        made = cls(ports)
-        made.publisher = Publisher(unit, ports, made._outstanding, made._progress)
-        return made
+    def __post_init__(self) -> None:
+        self.publisher = Publisher(self.lease, 0, self._progress)
+
+    @property
+    def ports(self) -> Ports:
+        return self.lease.ports
 
     def run(self) -> DispatchResult:
         self._seen_at = self.ports.clock.now()
@@ -52,115 +54,98 @@ class Overflow:
         return self.publisher.result
 
     def _hand_out_all(self) -> bool:
-        """Publish jobs until none has been there for a while. False: this dispatcher lost or left the overflow."""
+        """Publish jobs until none has been there for a while. False: this dispatcher lost or left the unit."""
         clock, publisher = self.ports.clock, self.publisher
         while clock.now() - self._seen_at < EMPTY_MS:
             now = clock.now()
-            if not publisher.keep(now):
+            if not publisher.keep():
                 return False
             if not publisher.stays(now):
-                publisher.leave_to_another()
+                publisher.leave(now)
                 return False
-            if reads := now - self._read_at >= READ_MS:
-                self._read()
-            if reads or now - self._rechecked_at >= READ_MS:  # under a flood, polls of a lane already keep the read fresh
-                self._recheck()
-                continue
-            published = publisher.go_on(now)
-            if published is None:
-                clock.sleep_until(max(min([*publisher.wakes(), self._read_at + READ_MS]), now + 1))
-            elif published:
+            published = publisher.go_on(now)  # before each read, so that a long read never keeps everything from going out
+            if published:
                 sent_at = clock.now()
                 self._out |= {entry.mark: (entry, sent_at) for entry in published}
+            elif now >= self._read_again_at:
+                self._read()
+            elif now - self._rechecked_at >= READ_MS:
+                self._recheck()
+            elif published is None:
+                clock.sleep_until(max(min([*publisher.wakes(), self.lease.renew_at, self._read_again_at]), now + 1))
+            if clock.now() >= self._read_again_at + READ_MS * READ_PAUSE:
+                self._read()  # publishing never ends under a flood
         return True
 
     def _leave(self) -> bool:
         """Release the lease and read once more: a process that put a job here meanwhile found the lease taken. False: go on."""
-        clock, publisher = self.ports.clock, self.publisher
-        publisher.unit = replace(publisher.unit, progress=0)
-        if not publisher.change(replace(publisher.unit, lease_until=0)):
+        clock = self.ports.clock
+        if not self.lease.leave(clock.now() + IDLE_MS, progress=0):
             return True
         clock.sleep_until(clock.now() + READ_MS)
-        if not read(publisher.unit, self.ports.jobs):
+        if not any(slot_pages.pages(self.lease.unit, self.ports.jobs, lambda: None)):
             return True
-        unit = take_lease(self.ports)
-        if unit is None:
+        if not self.lease.renew(epoch=self.lease.unit.epoch + 1):
             return True
-        publisher.unit, self._seen_at = unit, clock.now()
+        self._seen_at = clock.now()
         return False
 
     def _read(self) -> None:
-        """Read the slots and plan new jobs. Thousands of jobs may wait here for seconds, so most are planned or waiting already."""
-        publisher, self._read_at = self.publisher, self.ports.clock.now()
-        entries = everything(publisher.unit, self.ports.jobs)
-        if entries:
-            self._seen_at = self._read_at
-        is_known = entries == self._entries
-        marks = self._marks if is_known else {*map(mark, entries)}
-        self._out = {of: sent for of, sent in self._out.items() if of in marks}
-        if is_known:
-            return  # each entry was sent, or is planned
+        """Read the slots and plan new jobs. Thousands of jobs may wait here for minutes, so most are planned or waiting already."""
+        publisher, clock = self.publisher, self.ports.clock
+        began = clock.now()
+        found = slot_pages.read(publisher.unit, self.ports.jobs, self.lease.beat)
+        ended = clock.now()
+        self._read_again_at = ended + max(READ_MS, READ_PAUSE * (ended - began))
+        if found.entries:
+            self._seen_at = ended
+        marks = {*map(mark, found.entries)}
+        self._through = found.through
+        self._out = {of: sent for of, sent in self._out.items() if of in marks or self._is_beyond(sent[0])}
         unsent = marks - publisher.sent
-        publisher.planned = [item for item in publisher.planned if item.entry.mark in unsent]
-        publisher.held = [item for item in publisher.held if item.entry.mark in unsent]
-        if new := unsent - {item.entry.mark for item in [*publisher.planned, *publisher.held]}:
-            publisher.plan([entry for entry in entries if entry.mark in new])
-        self._entries, self._marks = entries, marks  # last: if planning was refused, the next read plans them
+        publisher.keep_planned(unsent, self._is_beyond)
+        if new := unsent - publisher.planned_marks():
+            publisher.plan([entry for entry in found.entries if entry.mark in new])
 
-    def _outstanding(self, lane: Lane, until: int) -> int:
-        if self.ports.clock.now() - self._read_at >= SAME_LOOK_MS:
-            self._read()
-        return sum(1 for entry, _ in self._out.values() if entry.lane is lane)
+    def _is_beyond(self, entry: DueEntry) -> bool:
+        """Whether the last read may have left out this entry."""
+        return self._through is not None and entry.due_at > self._through
 
     def _recheck(self) -> None:
         """Reconcile jobs sent long ago that are still there: each one runs long, or its message was lost. They move to a minute's slots."""
         now = self._rechecked_at = self.ports.clock.now()
-        old = [entry for entry, at in self._out.values() if at <= now - leftover.RECHECK_AFTER]
+        old = [entry for entry, at in self._out.values() if at <= now - leftover.RECHECK_AFTER][: leftover.PIECE]
         if not old:
             return
-        left = remaining(old, self.ports.jobs)
-        recheck(left, self.ports, now=now, paused=self.publisher.watch.paused)
+        recheck(old, self.ports, now=now, paused=self.publisher.watch.paused)
         again = now - leftover.RECHECK_AFTER + RECHECK_AGAIN_MS
         self._out |= {entry.mark: (entry, again) for entry in old}
 
     def _progress(self) -> int:
         """Return the due time (ms) of the oldest job not sent yet, or 0; the lag of the overflow is measured from it."""
-        waiting = [item.entry.due_at for item in [*self.publisher.planned, *self.publisher.held]]
-        return min(waiting + self.publisher.flow.first_dues(), default=0)
+        publisher = self.publisher
+        waiting = [item.entry.due_at for item in [*publisher.planned[:1], *publisher.held]]
+        return min(waiting + publisher.flow.first_dues(), default=0)
 
 
-def open_intake(ports: Ports, now: int) -> None:
-    """Create the unit of the overflow. A process does this before it puts jobs there: else no tick would read them. Idempotent."""
-    ports.ledger.open_unit(Unit(OVERFLOW, 0, ports.rules.shards - 1, opened_at=now))
+def unit_of(slot: str, shards: int) -> Unit:
+    """The unit of the overflow to which a slot belongs, not leased yet; `shards` is the number of shards."""
+    part = int(slot.rpartition("#")[2]) // WIDTH
+    return Unit(UnitKey(slots.OVERFLOW, part), part * WIDTH, min((part + 1) * WIDTH, max(shards, part * WIDTH + 1)) - 1)
 
 
-def take_lease(ports: Ports) -> Unit | None:
-    """Lease the overflow under a new epoch and return its unit; None if it was never opened, or is leased to another dispatcher."""
-    now = ports.clock.now()
-    unit = ports.ledger.unit(OVERFLOW)
-    if unit is None or unit.lease_until > now:
-        return None
-    last = max(unit.last_shard, ports.rules.shards - 1)
-    leased = replace(unit, last_shard=last, epoch=unit.epoch + 1, lease_until=now + LEASE_MS)
-    return leased if ports.ledger.change_unit(unit, leased) else None
+def open_unit(unit: Unit, ports: Ports, now: int) -> None:
+    """Create a unit of the overflow. A process does this before it puts jobs there: else no tick would send its work.
 
-
-def overflow(ports: Ports) -> DispatchResult:
-    """Dispatch the overflow, unless another dispatcher does.
-
-    Raises Unavailable if a service refuses: the tick then starts another dispatcher.
+    Idempotent. Raises Unavailable.
     """
-    unit = take_lease(ports)
-    return DispatchResult() if unit is None else Overflow.of(unit, ports).run()
+    ports.ledger.open_unit(replace(unit, opened_at=now, next_at=now + IDLE_MS))
 
 
-def start_if_waiting(ports: Ports, now: int) -> bool:
-    """Start a dispatcher if a job is in the overflow and no dispatcher is at work: the process that put the job there may have died."""
-    unit = ports.ledger.unit(OVERFLOW)
-    if unit is None or unit.lease_until > now:
-        return False
-    last = max(ports.rules.shards - 1, unit.last_shard)
-    if not any(ports.jobs.due(slot)[0] for slot in Unit(OVERFLOW, 0, last).slots):
-        return False
-    ports.functions.start_dispatch(OVERFLOW)
-    return True
+def overflow(lease: UnitLease) -> DispatchResult:
+    """Dispatch a unit of the overflow that is leased to the caller; the same contract as `dispatch`."""
+    unit = lease.unit
+    last = unit_of(unit.slots[0], lease.ports.rules.shards).last_shard
+    if last > unit.last_shard:  # the shards have grown
+        lease.change(last_shard=last)
+    return Overflow(lease).run()

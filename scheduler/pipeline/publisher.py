@@ -1,22 +1,22 @@
-"""The publisher of one dispatcher: the lease of its unit, the planned jobs, the jobs that wait for room in their lane, the publishing.
+"""The publisher of one dispatcher: the planned jobs of its unit, the jobs that wait for room in their lane, the publishing.
 
 A dispatcher writes no job. Whatever it does twice, late or not at all is safe: executors claim jobs by fence, and reconciling finds
 every job that is still in the index.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from operator import attrgetter
 
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
+from scheduler.model.errors import Unavailable
 from scheduler.model.job import DueEntry, Lane, Message, Unit
 from scheduler.pipeline import lead
+from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.sharing.window import Flow
 from scheduler.storage.ports import Ports
 
-LEASE_MS = 15_000
-RENEW_MS = 5_000
 STAY_MS = 480_000  # a dispatcher leaves waiting jobs to a new one after this time: Lambda stops it at ten minutes
 FRESH_MS = 120_000  # older latencies are ignored
 GATHER_MS = 100  # jobs that leave within this time go out together: batches are fuller, and jobs wait a little longer in executors
@@ -48,29 +48,41 @@ class Planned:
 class Publisher:
     """Publishes the entries of one unit, each at its time.
 
-    For `outstanding(lane, until)` see `Flow`. `progress()` returns the instant up to which every job of the unit is published.
+    Only jobs due at `since` (ms) or later count as released by this unit. `progress()` returns the instant up to which every job of the
+    unit is published.
     """
 
-    unit: Unit
-    ports: Ports
-    outstanding: Callable[[Lane, int], int]
+    lease: UnitLease
+    since: int
     progress: Callable[[], int]
     result: DispatchResult = field(default_factory=DispatchResult)
     planned: list[Planned] = field(default_factory=list)  # in order of the time at which they leave
     sent: set[str] = field(default_factory=set)  # marks of the entries that were published, or wait in the flow
     held: list[Planned] = field(default_factory=list)  # entries that should leave now, but their lane is paused
+    ports: Ports = field(init=False)
     watch: LaneStateCache = field(init=False)
     flow: Flow = field(init=False)
     _rate: float = RATE
-    _renew_at: int = 0
-    _stay_until: int = 0
+    _stay_until: int = field(init=False)
 
     def __post_init__(self) -> None:
         # As long as the lane states were never read, the dispatcher publishes all jobs. A ledger that refuses then starts nothing that
         # is paused: executors check the pause themselves before a job starts. Waiting for the ledger would make every job late.
+        self.ports = self.lease.ports
         self.watch = LaneStateCache(self.ports)
-        self.flow = Flow(self.unit.key, self.outstanding, self.ports.lanes.backlog, self.ports)
         self._stay_until = self.ports.clock.now() + STAY_MS
+        share = min(len(self.unit.slots) / self.ports.rules.shards, 1.0)
+        self.flow = Flow(self.unit.key, self._outstanding, self.ports.lanes.backlog, self.ports, share)
+
+    @property
+    def unit(self) -> Unit:
+        """The unit as this dispatcher last wrote it."""
+        return self.lease.unit
+
+    def first_waiting(self) -> int:
+        """Return the due time (ms) of the earliest job that is not published, at least the unit's progress so far."""
+        first = [item.entry.due_at for item in [*self.planned[:1], *self.held]] + self.flow.first_dues()
+        return max(min(first, default=self.unit.progress), self.unit.progress)
 
     def stays(self, now: int) -> bool:
         """Return whether this dispatcher still has time for the unit."""
@@ -85,8 +97,7 @@ class Publisher:
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
         since = self.ports.clock.now() - FRESH_MS
         leads = {
-            lane: lead.lead(self.ports.ledger.latency(lane, since), rules.lead_ms, rules.hold_ms)
-            for lane in sorted({entry.lane for entry in waiting})
+            lane: lead.lead(self._latency(lane, since), rules.lead_ms, rules.hold_ms) for lane in sorted({entry.lane for entry in waiting})
         }
         leaves = lead.leave_times(
             [entry.due_at for entry in waiting],
@@ -95,6 +106,13 @@ class Publisher:
             hold_ms=rules.hold_ms,
         )
         self.planned = [Planned(leave, entry) for leave, entry in zip(leaves, waiting, strict=True)]
+
+    def _latency(self, lane: Lane, since: int) -> int | None:
+        """Return the measured latency (ms) of a lane, None if it is unknown: a ledger that refuses must not stop the publishing."""
+        try:
+            return self.ports.ledger.latency(lane, since)
+        except Unavailable:
+            return None
 
     def go_on(self, now: int) -> Sequence[DueEntry] | None:
         """Do the next thing that is due; return the published entries. None: nothing is due."""
@@ -117,8 +135,8 @@ class Publisher:
     def wakes(self) -> list[int]:
         """Return the instants (ms) at which there is something to do next."""
         due_at = self.flow.next_at(self.watch.paused)
-        looks = [self.watch.tried_at + LOOK_MS] if self.held or len(self.flow) else []
-        return [self._renew_at, *(item.leave for item in self.planned[:1]), *([] if due_at is None else [due_at]), *looks]
+        looks = [self.watch.tried_at + LOOK_MS] if len(self.flow) else []
+        return [*(item.leave for item in self.planned[:1]), *([] if due_at is None else [due_at]), *looks]
 
     def may_go_out(self, end: int) -> bool:
         """Return whether jobs wait for room in their lane, or are held back and a resume could release them.
@@ -133,27 +151,27 @@ class Publisher:
         """Return all entries that have not been published, in no order."""
         return [*self.flow.waiting(), *(item.entry for item in [*self.held, *self.planned])]
 
-    def renew_later(self) -> None:
-        """Note that the lease was taken just now."""
-        self._renew_at = self.ports.clock.now() + RENEW_MS
-
-    def keep(self, now: int) -> bool:
+    def keep(self) -> bool:
         """Renew the lease in time and store the progress with it. False once another dispatcher has the unit."""
-        if now < self._renew_at:
-            return True
-        self._renew_at = now + RENEW_MS
-        return self.change(replace(self.unit, lease_until=now + LEASE_MS, progress=self.progress()))
+        return not self.lease.is_due() or self.lease.renew(progress=self.progress())
 
-    def leave_to_another(self) -> None:
-        """Release the lease: another dispatcher goes on."""
-        self.change(replace(self.unit, lease_until=0))
+    def leave(self, next_at: int, resting: int = 0) -> None:
+        """Store the progress and release the lease: another dispatcher goes on at `next_at`, or at a resume if `resting`."""
+        self.lease.leave(next_at, resting=resting, progress=self.progress())
 
-    def change(self, after: Unit) -> bool:
-        """Write the unit. False if another dispatcher has it."""
-        held = self.ports.ledger.change_unit(self.unit, after)
-        if held:
-            self.unit = after
-        return held
+    def planned_marks(self) -> set[str]:
+        """Return the marks of the entries that are planned or held back."""
+        return {item.entry.mark for item in [*self.planned, *self.held]}
+
+    def keep_planned(self, marks: Collection[str], may_stay: Callable[[DueEntry], bool]) -> None:
+        """Forget planned and held entries that are neither among `marks` nor `may_stay`: their jobs have left."""
+        self.planned = [item for item in self.planned if item.entry.mark in marks or may_stay(item.entry)]
+        self.held = [item for item in self.held if item.entry.mark in marks or may_stay(item.entry)]
+
+    def _outstanding(self, lane: Lane, until: int) -> int:
+        """Return how many jobs of the lane, due by `until`, are released and not finished: they are still in their slots."""
+        there = self.ports.jobs.count(self.unit.slots, lane, since=self.since, until=until)
+        return there - sum(1 for entry in self.waiting() if entry.lane is lane and self.since <= entry.due_at <= until)
 
     def _open(self, ready: Sequence[Planned]) -> list[DueEntry]:
         """Return the entries whose lanes are not paused; hold back the others."""

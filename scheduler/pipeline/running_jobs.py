@@ -29,12 +29,13 @@ class RunningJobs:
     def __bool__(self) -> bool:
         return bool(self._started)
 
-    def start(self, job: Job) -> None:
+    def start(self, job: Job, not_after: int | None) -> None:
+        """Start the job's work, at `not_after` (ms) at the latest: see `Pool.start`."""
         now = self.ports.clock.now()
         if not self._started:
             self._look_at = now + LOOK_MS
         self._started[job.key] = _Started(job, max(now, job.due_at))  # the pool may get it ahead of its instant
-        self.pool.start(job)
+        self.pool.start(job, not_after)
 
     def wait(self, until: int) -> list[Finished]:
         """Return the jobs that finished by `until` (ms); a result that comes after its job was killed is ignored."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from scheduler.admission.ordering_queue import join_queues
 from scheduler.model import ids, slots
-from scheduler.model.errors import Conflict, Unavailable
+from scheduler.model.errors import Conflict, TooLarge, Unavailable
 from scheduler.model.job import Job, JobKey, Receipt, shard_key
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
@@ -49,23 +49,43 @@ class Accepted:
     replayed: bool = False
 
 
+Refusal = Conflict | TooLarge  # of one job, for a reason of its own
+
+
 def submit(request: NewJob, ports: Ports, *, random: int, direct: DirectPath | None = None) -> Job:
-    """Accept one job without a key, as `submit_all` does. Raises Unavailable if the table refuses: then nothing was accepted."""
+    """Accept one job without a key, as `submit_all` does. Raises TooLarge; Unavailable if the table refuses: then nothing was accepted."""
     asked = [Submission(request, random)]
     (done,) = submit_all(asked, ports, direct=direct)
     if not isinstance(done, Accepted):
-        raise Unavailable
+        raise done or Unavailable
     return done.job
 
 
-def submit_all(asked: Sequence[Submission], ports: Ports, *, direct: DirectPath | None = None) -> list[Accepted | Conflict | None]:
+def submit_all(asked: Sequence[Submission], ports: Ports, *, direct: DirectPath | None = None) -> list[Accepted | Refusal | None]:
     """Store jobs of one owner, each accepted or not on its own. The answers come in order; None where a table refused.
+
+    For a job that needs too many bytes in the table the answer is a TooLarge, and nothing of it is stored.
 
     A job is accepted once it is stored, even if it then cannot be enqueued. `direct` decides which jobs may be enqueued at once (None:
     all). If an idempotency key was used before for the same request, the answer is the same as then, and the job is stored only if it
     is missing; for a different request the answer is a Conflict. Receipts are stored first: if a job is refused after that, a repeated
     call stores it. Raises Unavailable if a table refuses all jobs at once.
     """
+    errors = [_too_large(each.request.spec, ports.jobs) for each in asked]
+    fitting = [each for each, error in zip(asked, errors, strict=True) if error is None]
+    done = iter(_submit_all(fitting, ports, direct) if fitting else [])
+    return [error or next(done) for error in errors]
+
+
+def _too_large(spec: JobSpec, jobs: Jobs) -> TooLarge | None:
+    try:
+        jobs.check(spec)
+    except TooLarge as error:
+        return error
+    return None
+
+
+def _submit_all(asked: Sequence[Submission], ports: Ports, direct: DirectPath | None) -> list[Accepted | Conflict | None]:
     standing = _keep(asked, ports.receipts, ports.clock.now())
     now = ports.clock.now()
     answers = [_answer(each, standing, now, ports.rules) for each in asked]
@@ -112,8 +132,9 @@ def _shared(drafts: list[Job], now: int, direct: DirectPath | None) -> list[Job]
 
 
 def _start_intake(stored: Sequence[Job], direct: DirectPath | None) -> None:
-    if direct is not None and any(slots.is_overflow(job.slot or "") for job in stored):
-        direct.start()
+    taken = {job.slot for job in stored if job.slot is not None and slots.is_overflow(job.slot)}
+    if direct is not None and taken:
+        direct.start(taken)
 
 
 def _keep(asked: Sequence[Submission], receipts: Receipts, now: int) -> dict[str, Receipt | None]:

@@ -78,8 +78,9 @@ class _Gate:
         """
         return self.most if due_at > now else int(self.width)
 
-    def room(self, due_at: int, now: int) -> int:
-        return fair_queue.window(self.base(due_at, now), self.rate) - self.in_hand
+    def room(self, due_at: int, now: int, share: float = 1.0) -> int:
+        """Return how many more jobs the dispatcher may release if it has this share of the lane."""
+        return fair_queue.window(max(int(self.base(due_at, now) * share), 1), self.rate) - self.in_hand
 
     def fit(self, backlog: int) -> None:
         """Adapt the window to `backlog`, the messages that wait in the lane: narrow it if too many wait, widen it if none does."""
@@ -134,6 +135,7 @@ class Flow:
     outstanding: Callable[[Lane, int], int]
     backlog: Callable[[Lane], int]
     ports: Ports
+    share: float = 1.0  # of a lane that the dispatcher may fill without asking the others: its unit's share of the shards
     _gates: dict[Lane, _Gate] = field(default_factory=dict)
     _weights: dict[str, float] = field(default_factory=dict)
     _weighed_at: int | None = None
@@ -200,7 +202,7 @@ class Flow:
         gate = self._gates[lane]
         if not gate.queue and now - max(gate.moved_at, gate.until) >= RESTED_MS:
             gate.forget()
-        if not gate.queue and len(entries) <= gate.room(entries[0].due_at, now):
+        if not gate.queue and len(entries) <= gate.room(entries[0].due_at, now, self.share):
             return gate.let(entries, now)
         for entry in entries:
             gate.queue.add(entry.key.owner, entry.due_at, entry)
@@ -211,7 +213,7 @@ class Flow:
         if now - gate.tried_at >= STEP_MS:
             self._look(gate, now)
         elif not gate.told:
-            gate.credit = float(gate.room(gate.queue.first_due(), now))  # more jobs came than fit, but some of them do
+            gate.credit = float(gate.room(gate.queue.first_due(), now, self.share))  # more jobs came than fit, but some of them do
             gate.queue.weigh(self._weights_of(gate.queue.counts()))
         went = gate.let(gate.queue.take(max(int(gate.credit), 0)), now)
         gate.credit -= len(went)
@@ -234,8 +236,8 @@ class Flow:
         weights = self._weights_of(counts)
         gate.queue.weigh(weights)
         first = gate.queue.first_due()
-        if len(gate.queue) <= gate.room(first, now) and not gate.told:
-            gate.credit = float(gate.room(first, now))
+        if len(gate.queue) <= gate.room(first, now, self.share) and not gate.told:
+            gate.credit = float(gate.room(first, now, self.share))
             return
         mine = {name: Demand(weights.get(name, fair_queue.DEFAULT_WEIGHT), count) for name, count in counts.items()}
         others = self._tell(gate, Backlog(self.unit, gate.lane, now, gate.in_hand, gate.rate, fair_queue.published(mine)))

@@ -10,16 +10,20 @@ Common to all methods:
   A refusal of one item does not raise.
 - Reads are eventually consistent unless the method says "strongly consistent". A batch read returns a mapping; it omits objects that do
   not exist.
+- An item is unreadable if its format (`v`) is newer than this version's, if it has an unknown value, or if a field is missing. Each
+  unreadable item is logged and counted with every read. Lists leave it out, `Found` names it, and a read of that one object raises
+  `errors.Unreadable`.
 - A cursor is opaque to the caller, unless the method says otherwise; None: there is no next page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from scheduler.model import lifecycle
 from scheduler.model.job import (
     Cursor,
     DeadLetter,
@@ -43,22 +47,43 @@ from scheduler.model.job import (
     Unit,
     UnitKey,
 )
+from scheduler.model.work import WorkItem
 
 if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.accounts.access import Role
     from scheduler.accounts.audit import Entry as AuditEntry
     from scheduler.accounts.model import Account, Profile, Quotas, Stock, Tally
-    from scheduler.admission.breaker import Breaker
+    from scheduler.admission.breaker import Breaker, Circuit
     from scheduler.admission.limits import TargetUsage, UsageChange
     from scheduler.dead_letters.model import Redrive
     from scheduler.insight.counting import Counted, Entry
     from scheduler.model.attempt_output import FullOutput
     from scheduler.model.rules import Rules
+    from scheduler.model.spec import JobSpec
     from scheduler.notify.messages import Message as NoticeMessage
     from scheduler.notify.policy import DeliveryRecord, NotificationState, Outbox
     from scheduler.sharing.fair_queue import Backlog
     from scheduler.targets.named_target import NamedTarget
     from scheduler.tasks.task import Task, TaskPage
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Found(dict[K, V]):
+    """The objects of a batch read that exist, by key. `unreadable`: the keys of items that this version cannot read, each with the reason.
+
+    An unreadable object exists: nobody may treat it as deleted or ended.
+    """
+
+    def __init__(self, found: Mapping[K, V] | Iterable[tuple[K, V]] = (), unreadable: Mapping[K, str] | None = None) -> None:
+        super().__init__(found)
+        self.unreadable: dict[K, str] = dict(unreadable or {})
+
+    def is_absent(self, key: K) -> bool:
+        """Return whether no such object is stored, not even an unreadable one."""
+        return key not in self and key not in self.unreadable
 
 
 class ClaimRequest(NamedTuple):
@@ -99,6 +124,7 @@ class Guard(Enum):
     FENCE = auto()  # the fence, the claim (by nonce, or none), and whether the job is open
     SLOT = auto()  # the slot as well: a change that only moves the job must not undo another move
     LEASE = auto()  # the call-back lease as well: a lease reported to a worker by the answer to its heartbeat must not be shortened
+    BEAT = auto()  # the last heartbeat as well, for the same reason: of two heartbeats at once, the older one may be written last
 
 
 class Change(NamedTuple):
@@ -113,12 +139,21 @@ class Change(NamedTuple):
         """Return the change of a job whose next slot is all that matters: it is guarded by the slot too if `after` has another one."""
         return cls(before, after, Guard.FENCE if after.slot == before.slot else Guard.SLOT)
 
+    def made(self, stored: Job) -> bool:
+        """Return whether an earlier try of this change, whose answer was lost, made the stored job."""
+        if self.guard is Guard.BEAT and stored.heartbeat_at != self.after.heartbeat_at:
+            return False
+        return lifecycle.marks(stored) == lifecycle.marks(self.after)
+
 
 KEPT_RECEIPTS_MS = 86_400_000
 
 
 class Jobs(Protocol):
     """The jobs table and its indexes."""
+
+    def check(self, spec: JobSpec) -> None:
+        """Raise TooLarge if a new job with this spec could need more bytes in the table than `item_limit.LIMIT`. No call of AWS."""
 
     def put(self, job: Job) -> bool:
         """Insert a new job; nothing is overwritten. False if the id is taken, possibly by an earlier try of the same call."""
@@ -127,20 +162,37 @@ class Jobs(Protocol):
         """Insert each of these new, different jobs. NO: its id is taken. REFUSED: it is probably not stored."""
 
     def get(self, key: JobKey) -> Job | None:
-        """Return the job, None if there is none (strongly consistent)."""
+        """Return the job, None if there is none (strongly consistent). Raises Unreadable."""
 
-    def get_many(self, keys: Sequence[JobKey]) -> dict[JobKey, Job]:
+    def get_many(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
         """Return the jobs that exist, by key (strongly consistent). Keys may repeat."""
+
+    def outlines(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
+        """Return the jobs as `get_many` does, each without the fields that may be large.
+
+        In an outline, payload, output, response, attempts and progress are empty. An outline may be the `before` of a change that moves its
+        job to another slot or due time: such a change writes neither of these fields. To settle a job, or to take it back, read it whole.
+        """
+
+    def set_aside(self, moves: Sequence[tuple[JobKey, str, str]]) -> list[Written]:
+        """Move items to other slots without reading them: for each the key, its slot now and its new slot.
+
+        Only the slot is written, if the stored one is the slot given. It is for unreadable jobs: the scheduler checks them again and again,
+        and they run after an update. NO: the item has another slot, or is gone.
+        YES also if an earlier try, whose answer was lost, wrote it.
+        """
 
     def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
         """Claim each job whose request is valid; one result per request, in order. None: refused, so the job may or may not be claimed.
 
+        An unreadable job is refused as well; it stays unclaimed.
         A claim whose answer was lost is not recognised: repeating it is not won, and the result shows the stored job with its claim.
         """
 
     def change(self, changes: Sequence[Change]) -> list[Written]:
         """Apply each change whose guard is met. NO: the guard is not met. REFUSED: the change may or may not be applied.
 
+        The fault of one change (its item would be too large for the table) is REFUSED too, and logged.
         YES also if an earlier try, whose answer was lost, applied the change. Several changes of one job are applied in order.
         """
 
@@ -150,14 +202,14 @@ class Jobs(Protocol):
         YES: the job is deleted or did not exist. NO: it was claimed, or it has ended. REFUSED: it may or may not be deleted.
         """
 
-    def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
-        """Return a page of the entries of one slot in the due index, by due time, and the cursor of the next page.
+    def due(self, slot: str, *, since: int = 0, after: str | None = None) -> tuple[list[DueEntry], str | None]:
+        """Return a page of the entries of one slot with `due_at >= since`, by due time, and the cursor of the next page.
 
-        Eventually consistent: an entry may be missing or outdated. Canaries are left out.
+        Eventually consistent: an entry may be missing or outdated. Canaries and unreadable entries are left out.
         """
 
-    def count(self, slot: str, lane: Lane, *, since: int, until: int) -> int:
-        """Count the jobs of the lane in one slot of the due index with `since <= due_at <= until`, without canaries.
+    def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
+        """Count the jobs of the lane in these slots of the due index with `since <= due_at <= until`, without canaries.
 
         Eventually consistent.
         """
@@ -174,10 +226,19 @@ class Jobs(Protocol):
     def drop_canary(self, unit: UnitKey) -> None:
         """Delete the canary of a unit. Idempotent."""
 
-    def oldest_slot(self) -> str | None:
-        """Return the earliest slot with a job in the due index, None if there is none; slots of the overflow are left out.
+    def sweep(self, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
+        """Return a page of the whole due index, in no order, and the cursor of the next page. Canaries are left out.
 
-        It scans the whole (sparse) index. Call it only when the ledger is empty. Eventually consistent.
+        Eventually consistent.
+        """
+
+    def mark(self) -> str | None:
+        """Return the minute that the table was last marked with, None if it never was (strongly consistent)."""
+
+    def set_mark(self, minute: str) -> None:
+        """Mark the table with a minute, unless it is marked with a later one. A restored table shows by its mark when it was backed up.
+
+        Idempotent.
         """
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
@@ -222,7 +283,10 @@ class Ledger(Protocol):
         """Add an open unit. False if a unit of this key is open already."""
 
     def open_units(self) -> list[Unit]:
-        """Return all open units of minutes, oldest minute first (strongly consistent). The unit of the overflow is left out."""
+        """Return all open units of minutes, oldest minute first (strongly consistent). The units of the overflow are left out."""
+
+    def overflow_units(self) -> list[Unit]:
+        """Return the units of the overflow, which never close (strongly consistent)."""
 
     def unit(self, key: UnitKey) -> Unit | None:
         """Return the open unit of this key, None if it is not open (strongly consistent)."""
@@ -260,6 +324,21 @@ class Ledger(Protocol):
         False: another process changed it.
         """
 
+    def mark(self) -> str | None:
+        """Return the minute that the jobs table was last marked with, as far as the ledger knows; None: never (strongly consistent)."""
+
+    def set_mark(self, minute: str) -> None:
+        """Note the minute that the jobs table was marked with, unless a later one is noted. Idempotent."""
+
+    def sweep_cursor(self) -> str | None:
+        """Return where the sweep of the due index continues; None: at the beginning (strongly consistent)."""
+
+    def set_sweep_cursor(self, cursor: str | None) -> None:
+        """Store where the sweep continues. Unconditional: the last writer wins."""
+
+    def require_shards(self, shards: int) -> int:
+        """Raise the number of shards of all minutes that are not open yet to at least `shards`, and return it; 0: there is no cursor."""
+
     def plan_cursor(self) -> str | None:
         """Return the first minute of the replenish index that plan has not processed; None: plan never ran (strongly consistent)."""
 
@@ -287,16 +366,16 @@ class Watched:
     """The lane states and breakers that long-running processes poll every second. Lanes never paused and closed breakers are absent."""
 
     lanes: dict[Lane, LaneState]
-    breakers: dict[str, Breaker]
+    breakers: dict[Circuit, Breaker]
 
 
 class Tasks(Protocol):
     """The tasks table: tasks, their replenish index, and the run locks of tasks whose runs must not overlap."""
 
-    def heads(self, keys: Sequence[TaskKey]) -> dict[TaskKey, TaskHead]:
+    def heads(self, keys: Sequence[TaskKey]) -> Found[TaskKey, TaskHead]:
         """Return the heads of the tasks that exist: the part that runs need (strongly consistent)."""
 
-    def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, RunLock]:
+    def holders(self, keys: Sequence[TaskKey]) -> Found[TaskKey, RunLock]:
         """Return the run locks that exist (strongly consistent)."""
 
     def hold(self, changes: Sequence[tuple[RunLock | None, RunLock]]) -> list[Written]:
@@ -304,6 +383,9 @@ class Tasks(Protocol):
 
         NO: it has another version. YES also if an earlier try, whose answer was lost, applied it. One lock may appear several times.
         """
+
+    def check(self, task: Task) -> None:
+        """Raise TooLarge if the task needs more bytes in the table than `item_limit.LIMIT`. No call of AWS."""
 
     def store(self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
         """In one transaction, replace the task `before` (None: it must not exist) by `after`, insert the runs and store the receipt.
@@ -319,10 +401,10 @@ class Tasks(Protocol):
         """
 
     def move_on(self, before: Task, after: Task) -> bool:
-        """Record that more runs are stored: replace `planned_until`, `planned` and `replenish`.
+        """Record that more runs are stored: replace `planned_until`, `planned`, `replenish` and `gap`.
 
-        False if the stored task has another generation or `planned_until` than `before`, or does not exist. True also if an earlier try,
-        whose answer was lost, applied it.
+        False if the stored task has another generation, `planned_until` or `gap` than `before`, or does not exist. True also if an
+        earlier try, whose answer was lost, applied it.
         """
 
     def get(self, key: TaskKey) -> Task | None:
@@ -380,16 +462,19 @@ class ChangeResult(NamedTuple):
 
 
 class Targets(Protocol):
-    """The registry of named targets, and the usage of their limits."""
+    """The registry of named targets, and the usage of their limits.
 
-    def targets(self, names: Sequence[str]) -> dict[str, NamedTarget]:
+    A target with many concurrency slots has several items of usage, each with a name of its own (`named_target.item_name`).
+    """
+
+    def targets(self, names: Sequence[str]) -> Found[str, NamedTarget]:
         """Return the targets that exist, by name (strongly consistent)."""
 
     def usages(self, names: Sequence[str]) -> dict[str, TargetUsage]:
-        """Return the usages that exist, by the name of their target (strongly consistent)."""
+        """Return the usages that exist, by the name of their target or item (strongly consistent)."""
 
     def use(self, uses: Sequence[UsageChange]) -> list[ChangeResult]:
-        """Apply each change, of different targets, if it is valid (see `limits.used`); one result per change, in order.
+        """Apply each change, of different targets or items, if it is valid (see `limits.used`); one result per change, in order.
 
         NO: it is not valid for the stored usage. If refused, the change may still have been applied: a concurrency slot that was taken
         shows up in `usages`, a reservation that was made stays unused.
@@ -521,14 +606,21 @@ class Lanes(Protocol):
         """
 
 
+class WorkQueue(Protocol):
+    """The queue of the engine's own work. The visibility of a message is the lease of its step."""
+
+    def send(self, items: Sequence[WorkItem], *, delay_ms: int = 0) -> list[WorkItem]:
+        """Send a message for each item, delayed by `delay_ms` (rounded down to whole seconds, at most 900 s).
+
+        Return the items of the refused messages: each may or may not have been sent.
+        """
+
+    def hide(self, receipt: str, seconds: int) -> bool:
+        """Hide a received message until `seconds` from now, at most 42,000. False: refused, or the receipt is outdated."""
+
+
 class Functions(Protocol):
-    """The scheduler's own functions: started asynchronously, and kept ready by the pollers that invoke them."""
-
-    def start_dispatch(self, unit: UnitKey) -> None:
-        """Start a dispatcher for the unit, without waiting for it. A repeated call may start a second one."""
-
-    def start_redrive(self) -> None:
-        """Start a worker for the running redrives, without waiting for it."""
+    """The pollers that keep the executors' functions ready."""
 
     def pollers(self, lane: Lane) -> int:
         """Return how many pollers are kept ready for the lane."""
@@ -553,8 +645,11 @@ class Clock(Protocol):
 class Pool(Protocol):
     """Runs the jobs of an executor in parallel."""
 
-    def start(self, job: Job) -> None:
-        """Start the job's target now, limited by its time-out, and return at once. `wait` returns its result."""
+    def start(self, job: Job, not_after: int | None = None) -> None:
+        """Start the job's target now, limited by its time-out, and return at once. `wait` returns its result.
+
+        A target that could not begin by `not_after` (ms) does not begin: its result is then `unstarted`.
+        """
 
     def wait(self, until: int) -> list[Finished]:
         """Wait for the first finished job, at most until the instant `until`. Return all that have finished; empty if none has."""
@@ -601,6 +696,13 @@ class Secrets(Protocol):
         """
 
 
+class Barred(NamedTuple):
+    """The users whose jobs do not run: those of disabled users wait, those of deleted users are cancelled."""
+
+    disabled: frozenset[str] = frozenset()
+    deleted: frozenset[str] = frozenset()
+
+
 class Users(Protocol):
     """The scheduler's own records of users: weights, quotas, states; and tallies, counts by name that many processes share."""
 
@@ -620,7 +722,16 @@ class Users(Protocol):
         """
 
     def set_disabled(self, id: str, at: int | None) -> None:
-        """Store the instant at which a user was disabled; None: the user is enabled."""
+        """Store the instant at which a user was disabled; None: the user is enabled. `barred` lists the user from then on, or no longer.
+
+        Idempotent. A refusal may leave one of the two done.
+        """
+
+    def delete(self, id: str, at: int) -> None:
+        """Note that a user was deleted at this instant: the profile is disabled, and `barred` lists the user as deleted. Idempotent."""
+
+    def barred(self) -> Barred:
+        """Return the users whose jobs do not run, from one item that has them all (strongly consistent)."""
 
     def set_stock(self, id: str, stock: Stock) -> None:
         """Store a user's latest count of waiting jobs."""
@@ -678,6 +789,9 @@ class Identity(Protocol):
     def set_enabled(self, id: str, enabled: bool) -> None:
         """Enable or disable an account. A disabled account can neither sign in nor refresh."""
 
+    def delete(self, id: str) -> None:
+        """Delete an account; its user name is free again. Idempotent."""
+
     def set_password(self, id: str, password: str) -> None:
         """Set a permanent password and sign the account out everywhere. Raises Invalid if the policy refuses the password."""
 
@@ -732,6 +846,8 @@ class Ports(Protocol):
     def ledger(self) -> Ledger: ...
     @property
     def lanes(self) -> Lanes: ...
+    @property
+    def work(self) -> WorkQueue: ...
     @property
     def functions(self) -> Functions: ...
     @property

@@ -55,6 +55,7 @@ class Context:
     allow_private: bool = False  # may call private and loopback addresses
     fetcher: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
     not_before: int = 0  # UTC ms, possibly still to come: a job that was sent ahead must not begin earlier
+    not_after: int | None = None  # UTC ms: a later call of a URL must not begin, since the job's clearance is too old by then
     reach: Reach = field(default_factory=Reach)
     calls: Callable[[], Calls] = no_calls  # returns the client for AWS, made at the first use
     callback: CallBackAddress | None = None  # of a job that reports by call-back

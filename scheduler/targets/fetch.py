@@ -14,10 +14,15 @@ log = logging.getLogger(__name__)
 
 
 def fetch(event: Mapping[str, Any], reach: Reach, *, allow_private: bool, clock: Clock) -> dict[str, Any]:
-    """Call the URL, not before the requested instant. Errors are returned, not raised: a raised one would be logged with its content."""
+    """Call the URL, neither before the requested instant nor too late after it.
+
+    Errors are returned, not raised: a raised one would be logged with its content.
+    """
     payload, secret, context = fetch_call.decode_event(event, reach, allow_private=allow_private)
     clock.sleep_until(context.not_before)
     began_at = clock.now()
+    if context.not_after is not None and began_at > context.not_after + fetch_call.LATE_MS:
+        return fetch_call.encode_answer(fetch_call.unstarted("the function that calls URLs was not ready in time"), began_at)
     try:
         http.check(payload, reach)
         result = http.fetch(payload, secret, context)

@@ -18,9 +18,10 @@ from scheduler.targets.calls import Calls, Refused
 
 AHEAD_MS = 40  # how long before its instant a call is sent: the time to reach a warm function
 BUSY = ("TooManyRequestsException", "429")  # all instances of the function are busy: nothing was called
-BUSY_S = 3.0  # how long to try again for a free instance before the job is deferred
+BUSY_S = 3.0  # how long to try again for a free instance before the job is deferred; a job that gates have cleared: to its `not_after`
 AGAIN_S = 0.05  # between two of these tries
-WAIT_MS = 1_000  # how long such a job is deferred
+WAIT_MS = 1_000  # how long a notice is deferred; `settlement` defers a job
+LATE_MS = 100  # a call may begin this long after its `not_after`, for two clocks and the way: as writers wait (`withdraw.STARTED_MS`)
 
 
 def call(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
@@ -39,6 +40,7 @@ def encode_event(payload: Mapping[str, Any], secret: Mapping[str, str], context:
             "attempt": context.attempt,
             "callback": None if address is None else [address.url, address.token, address.fence],
             "not_before": context.not_before,
+            "not_after": context.not_after,
             "until": _now() + round(context.left() * 1000),
         },
         ensure_ascii=False,
@@ -56,6 +58,7 @@ def decode_event(event: Mapping[str, Any], reach: Reach, *, allow_private: bool)
         allow_private=allow_private,
         reach=reach,
         not_before=event["not_before"],
+        not_after=event.get("not_after"),  # an executor of an earlier version sends none
         callback=None if event["callback"] is None else CallBackAddress(*event["callback"]),
     )
     return event["payload"], event["secret"], context
@@ -70,6 +73,7 @@ def encode_answer(result: Result, began_at: int) -> dict[str, Any]:
         "failure": failure and [failure.kind.value, failure.message, failure.retry_after_ms],
         "response": None if response is None else {**response, "body": body},
         "log": result.log,
+        "unstarted": result.unstarted,
     }
 
 
@@ -82,7 +86,13 @@ def decode_answer(answer: Mapping[str, Any]) -> Result:
         failure=None if failure is None else Failure.read(*failure),
         log=answer["log"],
         began_at=answer["began_at"],
+        unstarted=answer.get("unstarted", False),
     )
+
+
+def unstarted(reason: str) -> Result:
+    """The result of a call that was not made, now or ever: its job is deferred, and nothing is charged."""
+    return Result(failure=Failure(FailureKind.THROTTLED, reason, WAIT_MS), unstarted=True)
 
 
 def _invoke(calls: Calls, event: str, context: Context) -> Result:
@@ -93,9 +103,10 @@ def _invoke(calls: Calls, event: str, context: Context) -> Result:
         except Refused as refused:
             if refused.code not in BUSY:
                 raise
-            if time.monotonic() < give_up and context.left() > AGAIN_S and not context.stop.wait(AGAIN_S):
+            in_time = context.not_after is None or _now() < context.not_after
+            if in_time and time.monotonic() < give_up and context.left() > AGAIN_S and not context.stop.wait(AGAIN_S):
                 continue
-            return Result(failure=Failure(FailureKind.THROTTLED, "all functions that call URLs are at work", WAIT_MS))
+            return unstarted("all functions that call URLs are at work")
         if invoked.error:  # it died or ran out of memory; its message could contain parts of the event
             return Result(failure=Failure(FailureKind.RETRYABLE, "the function that calls URLs ended before it had an answer"))
         return decode_answer(json.loads(invoked.payload))

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 MOST_PER_SECOND, LEAST_PER_SECOND, MOST_AT_ONCE = 1_000, 0.1, 500  # every start writes one item: docs/decisions.md
+IN_ONE_ITEM = 50  # a target with more concurrency slots has most of them in further items; a write costs as many units as its item has KB
+ITEMS, OWN = 25, 8  # the further items, of 20 slots at most; and the slots that stay in the first one, which has the cursors too
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class NamedTarget:
     payload_schema: Mapping[str, Any] | None = None  # of the fields that jobs give; None: any that complete the defaults
     rate: float | None = None  # starts per second
     concurrency: int | None = None  # jobs at once
+    beside: int = 0  # of these, the slots in the further items: see `slots_beside`
     description: str | None = None
     enabled: bool = True
     version: int = 1
@@ -35,6 +38,38 @@ class NamedTarget:
     @property
     def is_limited(self) -> bool:
         return self.rate is not None or self.concurrency is not None
+
+
+def slots_beside(before: NamedTarget | None, concurrency: int | None) -> int:
+    """The slots of a new target, or of a changed one (`before`), that are in further items.
+
+    The slots that were in the first item stay there: jobs may be using them. A target whose slots lie in further items keeps that, and
+    a lower limit makes the share of every item smaller.
+    """
+    former = before.concurrency if before is not None else None
+    if concurrency is None or (concurrency <= IN_ONE_ITEM and not (before and before.beside)):
+        return 0
+    if before is None or former is None:
+        own = OWN
+    elif before.beside:
+        own = (former - before.beside) * min(concurrency, former) // former
+    else:
+        own = min(former, IN_ONE_ITEM)
+    return concurrency - max(1, own)
+
+
+def item_name(target: str, number: int) -> str:
+    """The name under which the usage of one of the target's items is stored; 0: the first one. No target has such a name."""
+    return f"{target}#{number}" if number else target
+
+
+def share_of(target: NamedTarget, number: int) -> int | None:
+    """How many concurrency slots the item has; None: the target has no limit of these. All shares together are `concurrency`."""
+    if target.concurrency is None:
+        return None
+    if number == 0:
+        return target.concurrency - target.beside
+    return target.beside * number // ITEMS - target.beside * (number - 1) // ITEMS
 
 
 def default_locks(kind: str, defaults: Mapping[str, Any]) -> tuple[str, ...]:

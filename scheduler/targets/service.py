@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.storage.ports import Targets
-from scheduler.targets.named_target import NamedTarget
+from scheduler.targets.named_target import NamedTarget, slots_beside
 
 TRIES = 5  # a change that collides with another one is tried again, at most this often
 
@@ -22,6 +22,7 @@ def find(name: str, *, targets: Targets) -> NamedTarget:
 def register(name: str, kind: str, fields: Mapping[str, Any], *, by: str, targets: Targets, now: int) -> NamedTarget:
     """Register a target with these fields, which are checked already. Raises Conflict if the name is taken."""
     made = NamedTarget(name, kind, created_at=now, updated_at=now, created_by=by, updated_by=by, **fields)
+    made = _spread(None, made)
     if not targets.put(None, made):
         raise Conflict("there is a target of this name already")
     return made
@@ -38,9 +39,14 @@ def edit(
         if version not in (None, before.version):
             raise Conflict(f"the target was changed meanwhile: its version is {before.version}")
         after = replace(before, updated_at=now, updated_by=by, version=before.version + 1, **fields)
+        after = _spread(before, after)
         if targets.put(before, after):
             return after
     raise Unavailable("the target keeps changing; try again")
+
+
+def _spread(before: NamedTarget | None, after: NamedTarget) -> NamedTarget:
+    return replace(after, beside=slots_beside(before, after.concurrency))
 
 
 def delete(name: str, *, targets: Targets) -> NamedTarget:

@@ -6,7 +6,7 @@ and the grants in `infra/targets.py` all read that record.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from scheduler.model.job import Result
@@ -84,7 +84,13 @@ class TargetType:
     """Raises NotAllowed for a payload that breaks a rule beyond those of its fields. The payload may be a part, as a target's defaults."""
 
     circuit: Callable[[Fields], str | None] | None = None
-    """The name of the circuit of a payload: jobs of one circuit fail together. None here: the ARN of `resource`, if the type has one."""
+    """The name of the circuit of a payload: jobs of one owner and one circuit fail together.
+
+    None here: the ARN of `resource`, if the type has one.
+    """
+
+    time_limit: str = ""
+    """The payload field with a time-out of the call itself, in seconds. It has a default; the job's own time-out applies as well."""
 
     calls_back: bool = False
     """Whether its jobs have a worker that can report by call-back."""
@@ -107,3 +113,11 @@ class TargetType:
             return self.circuit(payload)
         found = None if self.resource is None else payload.get(self.resource.field)
         return None if found is None else str(found)
+
+    def time_limit_ms(self, payload: Fields) -> int | None:
+        """The time-out of the call itself (ms), which is the default one if the payload has none; None: the type has no such time-out."""
+        if not self.time_limit:
+            return None
+        default = next(each.default for each in fields(self.payload) if each.name == self.time_limit)
+        seconds: float = payload.get(self.time_limit, default)
+        return round(seconds * 1000)

@@ -1,5 +1,8 @@
 """plan, every minute: tops up the runs of the tasks that are due for it in this minute.
 
+After a long time without plan, all tasks get their future runs first. The runs that they missed (`planning.Gap`) follow in small steps,
+task by task in turn, for as long as there is time; the next plan continues.
+
 The clock decides, not the triggering event: plan checks every minute from the ledger's plan cursor on, however old. The
 replenish index lags, so plan checks a minute again until it has been over for SETTLED_MS and is empty. The repair pass, which
 reads the whole (small) index, finds the tasks that appear later still.
@@ -7,13 +10,13 @@ reads the whole (small) index, finds the tasks that appear later still.
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import TaskKey
 from scheduler.model.slots import MINUTE
-from scheduler.storage.ports import Ports
+from scheduler.storage.ports import Barred, Ports
 from scheduler.tasks.planning import PLAN_SHARDS
 from scheduler.tasks.task import Task
 from scheduler.tasks.top_up import TopUp
@@ -22,8 +25,10 @@ WORK_MS = 45_000  # a plan works this long at most; the next one continues
 GROUP = 25  # tasks topped up together
 FIRST_MINUTES = 15  # without a cursor a plan starts this far back; the repair pass finds older tasks
 SETTLED_MS = 180_000  # an empty minute that ended this long ago is done: apart from rare lags, the index is complete
+LEAP_MS = 900_000  # a cursor this much before the minutes that plan may give up leaps to them
 GIVEN_UP_MS = 900_000  # the cursor passes a minute that ended this long ago; the repair pass takes its failing tasks
 REPAIR_EVERY = 10  # minutes
+MOST_GAPS = 1_000  # tasks with missed runs that one plan remembers for its end; further ones are due again in two or three minutes
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +40,8 @@ class PlanResult:
     minutes: int = 0
     tasks: int = 0
     runs: int = 0
+    missed: int = 0  # runs that could not start any more when they were planned; an entry in the history counts them
+    ended: int = 0  # tasks of deleted users
     repaired: int = 0
     failed: int = 0
     lag_ms: int = 0
@@ -47,18 +54,44 @@ class Plan:
     ports: Ports
     result: PlanResult = field(default_factory=PlanResult)
     _until: int = 0
+    _gaps: dict[TaskKey, Task] = field(default_factory=dict)
+    _barred: Barred | None = None
 
     def run(self) -> PlanResult:
         now = self.ports.clock.now()
         self._until = now + WORK_MS
         known = self.ports.ledger.plan_cursor()
-        cursor = self._minutes(known or self._seed(), now)
+        cursor = self._minutes(self._leap(known, now) if known else self._seed(), now)
         if known is None or now // MINUTE % REPAIR_EVERY == 0:
-            before = self.result.tasks
-            self._found(lambda after: self.ports.tasks.overdue(cursor, after=after), now)
-            self.result.repaired = self.result.tasks - before
+            self._repair(cursor, now)
+        self._catch_up()
         self.result.lag_ms = max(0, self.ports.clock.now() - slots.start_of(cursor) - MINUTE - SETTLED_MS)
         return self.result
+
+    def _leap(self, cursor: str, now: int) -> str:
+        """Move a cursor that is far behind: one pass through the (small) index is faster than hundreds of minutes one by one."""
+        start = slots.minute_of(now - GIVEN_UP_MS)
+        if slots.start_of(cursor) + LEAP_MS > slots.start_of(start):
+            return cursor
+        self._repair(start, now)
+        return start if self._has_time() and self.ports.ledger.set_plan_cursor(cursor, start) else cursor
+
+    def _repair(self, cursor: str, now: int) -> None:
+        """Top up all tasks that are due before the cursor."""
+        before = self.result.tasks
+        self._found(lambda after: self.ports.tasks.overdue(cursor, after=after), now)
+        self.result.repaired += self.result.tasks - before
+
+    def _catch_up(self) -> None:
+        """Work off the gaps of the tasks found, one step of each task in turn."""
+        left = list(self._gaps.values())
+        while left and self._has_time():
+            group, left = left[:GROUP], left[GROUP:]
+            work = TopUp(self.ports)
+            moved = work.catch_up(group)
+            left += [task for task in moved if task.gap is not None]
+            work.top_up([task for task in moved if task.gap is None], self._until)
+            self._count(work)
 
     def _seed(self) -> str:
         start = slots.minute_of(self.ports.clock.now() - FIRST_MINUTES * MINUTE)
@@ -93,10 +126,16 @@ class Plan:
             seen += len(group)
             due = [task for key in group if (task := self._due(key, now))]
             work = TopUp(self.ports)
-            self.result.tasks += len(work.top_up(due, self._until))
-            self.result.runs += work.runs
-            self.result.failed += len(work.failed)
+            done = work.top_up(due, self._until)
+            self.result.tasks += len(done)
+            self._gaps |= {task.key: task for task in done[: MOST_GAPS - len(self._gaps)] if task.gap is not None}
+            self._count(work)
         return seen
+
+    def _count(self, work: TopUp) -> None:
+        self.result.runs += work.runs
+        self.result.missed += work.missed
+        self.result.failed += len(work.failed)
 
     def _groups(self, read: Callable[[str | None], tuple[list[TaskKey], str | None]]) -> Iterator[list[TaskKey]]:
         after: str | None = None
@@ -112,6 +151,9 @@ class Plan:
         """The stored task, if it is due for its top-up: the index may still list a task that is topped up already."""
         try:
             task = self.ports.tasks.get(key)
+            if task is not None and self._is_deleted(key.owner):  # its stored runs are cancelled when they are due
+                self.result.ended += self.ports.tasks.move_on(task, replace(task, replenish=None, gap=None))
+                return None
         except Unavailable as error:
             log.warning("could not read a task for now", extra={"task_id": key.id, "user_id": key.owner, "error": str(error)})
         except Exception:  # one broken item must not stop the planning of all other tasks
@@ -122,6 +164,16 @@ class Plan:
             )
         self.result.failed += 1
         return None
+
+    def _is_deleted(self, owner: str) -> bool:
+        """Whether the owner was deleted, by one read per plan. If that is refused, the tasks get further runs, which do not start."""
+        if self._barred is None:
+            self._barred = Barred()
+            try:
+                self._barred = self.ports.users.barred()
+            except Exception as error:  # a missing grant, too
+                log.warning("could not read which users were deleted", extra={"error": str(error)})
+        return owner in self._barred.deleted
 
     def _has_time(self) -> bool:
         return self.ports.clock.now() < self._until

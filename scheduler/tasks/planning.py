@@ -2,6 +2,9 @@
 
 Everything follows from the task and the instant. A planner that continues after another one died, or two planners at once, create
 the same runs with the same ids. So no run is stored twice, and none is left out.
+
+After a long time without planning, the runs that are over are a `Gap` of the task. `further` leaves it alone and stores the runs to come;
+`catch_up` then works it off in steps, and one history entry stands for all runs of a step that could not start any more.
 """
 
 from collections.abc import Iterator
@@ -9,19 +12,21 @@ from dataclasses import replace
 from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
-from scheduler.model import ids, slots
+from scheduler.model import ids, lifecycle, slots
 from scheduler.model.job import Job, JobKey, Lane, Misfire, Overlap, RunInfo, shard_key
-from scheduler.model.misfire import plan_start_by
+from scheduler.model.misfire import missed_with, plan_start_by
 from scheduler.model.rules import Rules
 from scheduler.model.slots import MINUTE
 from scheduler.tasks.schedule import Once, Run, Schedule, after
-from scheduler.tasks.task import Task
+from scheduler.tasks.task import Gap, Task
 
 PLAN_SHARDS = 8  # slots of a minute of the replenish index
 RUNS_AHEAD, TIME_AHEAD = 10, 15 * MINUTE  # a top-up stores at least this many runs, and those of at least this time (ms)
 RUNS_LEFT, TIME_LEFT = 4, 15 * MINUTE // 2  # the next top-up happens when only this many runs or this time is left
 NEAREST = 2 * MINUTE  # a replenish minute is never nearer: plan may be processing the minutes before it
-MOST = 1_000  # runs stored in one step: after a long outage, a rate of one second has thousands of overdue runs
+MOST = 1_000  # runs stored in one step
+FEW, BEHIND = 10, 5 * MINUTE  # a task that missed more runs and time gets its future runs first; the missed ones become a gap
+WALK, CAUGHT = 2_000, 100  # of a gap, the runs that one step decides on, and the runs that it stores
 LOOK_AHEAD = 366 * 24 * 60 * MINUTE  # a start deadline never depends on a run that is farther away
 
 
@@ -31,13 +36,17 @@ class Planned(NamedTuple):
     runs: list[Job]
     task: Task  # the task after the runs are stored
     complete: bool  # False: further runs are to be stored at once
+    missed: int = 0  # runs of a gap that could not start any more; the first run of `runs` stands for them
 
 
 def further(task: Task, now: int, rules: Rules, *, most: int = MOST) -> Planned:
     """The runs after `planned_until` to store at `now`, including overdue ones; at most `most` of them."""
     if task.inactive_at is not None:
         return Planned([], replace(task, replenish=None), True)
+    task = _with_gap(task, now)
     schedule = _schedule(task)
+    if task.gap is not None and schedule.max_runs is not None:  # how many runs are left is known once the missed ones are counted
+        return Planned([], replace(task, replenish=slots.slot(_nearest(now), task.id, PLAN_SHARDS)), True)
     stored, beyond = _split(after(replace(schedule, max_runs=None), min(now, task.planned_until - 1), seed=task.id), task.planned_until)
     if schedule.max_runs is not None:
         beyond = islice(beyond, max(0, schedule.max_runs - task.planned))
@@ -48,14 +57,50 @@ def further(task: Task, now: int, rules: Rules, *, most: int = MOST) -> Planned:
         ahead += [run.nominal] if run.nominal > now else []
     later = _look(task, new, beyond)
     until = new[-1].nominal if new else task.planned_until
-    minute = _replenish_minute(ahead, until, now) if complete else _nearest(now)
+    minute = _replenish_minute(ahead, until, now) if complete and task.gap is None else _nearest(now)
     moved = replace(
         task,
         planned_until=until,
         planned=task.planned + len(new),
-        replenish=slots.slot(minute, task.id, PLAN_SHARDS) if later else None,
+        replenish=slots.slot(minute, task.id, PLAN_SHARDS) if later or task.gap else None,
     )
     return Planned(_jobs(task, stored, new, later, now, rules), moved, complete or not later)
+
+
+def catch_up(task: Task, now: int, rules: Rules, *, each: bool = False) -> Planned:
+    """The next step through the gap of a task that has one: the runs that could still start, and an entry for those that could not.
+
+    The last run left out is that entry: a skipped job whose reason counts the others. The steps follow from the task alone. `each`: every
+    run that could not start gets an entry of its own.
+    """
+    gap, schedule = task.gap, _schedule(task)
+    if gap is None:
+        return Planned([], task, True)
+    previous, runs = _split(after(replace(schedule, max_runs=None), gap.after - 1, seed=task.id), gap.after)
+    if schedule.max_runs is not None:
+        runs = islice(runs, max(0, schedule.max_runs - task.planned))
+    walked, beyond = _walk(runs, gap.until)
+    instants = [run.at for run in (*walked, *(_look(task, walked, beyond) if walked else ()))]
+    reach = _reach(task)
+    deadlines = [_start_by(task, run.at, instants[number + 1 : number + 1 + reach]) for number, run in enumerate(walked)]
+    # The runs that could not start are the first ones: no deadline is before that of an earlier run.
+    over = sum(1 for deadline in deadlines if deadline is not None and deadline <= gap.at)
+    through = min(len(walked), over + CAUGHT)
+    first = 0 if each else max(0, over - 1)
+    before: list[int | None] = [previous[-1].at if previous else None, *instants]
+    made = [
+        _run(task, walked[number], before[number], instants[number + 1 : number + 1 + reach], now, rules)
+        for number in range(first, through)
+    ]
+    if over and not each:
+        made[0] = lifecycle.skip(made[0], now, reason=missed_with(made[0], over, walked[0].at), retention=rules.retention)
+    for number in range(over if each else 0):
+        made[number] = lifecycle.skip(made[number], now, reason=missed_with(made[number], 1, walked[number].at), retention=rules.retention)
+    left = replace(gap, after=walked[through - 1].nominal) if through < len(walked) or len(walked) == WALK else None
+    moved = replace(task, gap=left, planned=task.planned + through)
+    if left is None and schedule.max_runs is not None:  # its runs may be used up before the end of the gap
+        moved = replace(moved, planned_until=walked[-1].nominal if walked else gap.after)
+    return Planned(made, moved, left is None, 0 if each else over)
 
 
 def by_hand(task: Task, at: int, random: int, overlap: Overlap | None, now: int, rules: Rules) -> Job:
@@ -130,6 +175,45 @@ def next_runs(task: Task, now: int, count: int) -> list[Run]:
     return list(islice((run for run in runs if run.at > now), count))
 
 
+def _with_gap(task: Task, now: int) -> Task:
+    """The task with its missed runs in a gap, if they are more than `FEW` and `BEHIND`: `planned_until` is then the last missed run."""
+    if not task.is_recurring or task.planned_until >= now - BEHIND or _is_used_up(task):
+        return task
+    missed = takewhile(lambda run: run.at <= now, after(replace(_schedule(task), max_runs=None), task.planned_until, seed=task.id))
+    if len(list(islice(missed, FEW + 1))) <= FEW or (last := _last_missed(task, now)) is None:
+        return task
+    return replace(task, planned_until=last.nominal, gap=Gap(task.gap.after if task.gap else task.planned_until, last.nominal, now))
+
+
+def _is_used_up(task: Task) -> bool:
+    """Whether the task has had all runs that its `max_runs` allows."""
+    most = _schedule(task).max_runs
+    return most is not None and task.planned >= most
+
+
+def _last_missed(task: Task, now: int) -> Run | None:
+    """The last run after `planned_until` whose instant is not later than `now`. It is searched backwards, in ever larger spans."""
+    span, last = MINUTE, None
+    while last is None:
+        begin = max(now - span, task.planned_until)
+        for run in takewhile(lambda run: run.at <= now, after(replace(_schedule(task), max_runs=None), begin, seed=task.id)):
+            last = run
+        if begin == task.planned_until:
+            break
+        span *= 4
+    return last
+
+
+def _walk(runs: Iterator[Run], until: int) -> tuple[list[Run], Iterator[Run]]:
+    """Split runs into those up to the nominal time `until`, `WALK` of them at most, and the rest."""
+    walked = list[Run]()
+    for run in runs:
+        if run.nominal > until or len(walked) == WALK:
+            return walked, chain([run], runs)
+        walked.append(run)
+    return walked, iter(())
+
+
 def _schedule(task: Task) -> Schedule:
     return task.schedule or Schedule(Once(task.updated_at))  # at once
 
@@ -161,12 +245,11 @@ def _reaches(ahead: list[int], now: int) -> bool:
 
 def _look(task: Task, new: list[Run], beyond: Iterator[Run]) -> list[Run]:
     """The runs after the new ones that determine the start deadlines of those; at least one, if there is any."""
-    count = task.max_catch_up if task.misfire is Misfire.RUN_ALL else 1
     first = next(beyond, None)
     if first is None:
         return []
     horizon = (new[-1] if new else first).at + LOOK_AHEAD
-    return [first, *takewhile(lambda run: run.at <= horizon, islice(beyond, max(0, count - 1)))]
+    return [first, *takewhile(lambda run: run.at <= horizon, islice(beyond, _reach(task) - 1))]
 
 
 def _replenish_minute(ahead: list[int], until: int, now: int) -> str:
@@ -181,8 +264,17 @@ def _nearest(now: int) -> str:
 def _jobs(task: Task, previous: list[Run], new: list[Run], later: list[Run], now: int, rules: Rules) -> list[Job]:
     instants = [run.at for run in (*new, *later)]
     before: list[int | None] = [previous[-1].at if previous else None, *instants]
-    reach = max(1, task.max_catch_up)
+    reach = _reach(task)
     return [_run(task, run, before[number], instants[number + 1 : number + 1 + reach], now, rules) for number, run in enumerate(new)]
+
+
+def _reach(task: Task) -> int:
+    """How many of the runs after a run determine its start deadline."""
+    return max(1, task.max_catch_up) if task.misfire is Misfire.RUN_ALL else 1
+
+
+def _start_by(task: Task, at: int, following: list[int]) -> int | None:
+    return plan_start_by(task.misfire, at, following, task.misfire_threshold_ms, task.max_catch_up)
 
 
 def _run(task: Task, run: Run, previous: int | None, following: list[int], now: int, rules: Rules) -> Job:
@@ -190,7 +282,7 @@ def _run(task: Task, run: Run, previous: int | None, following: list[int], now: 
     start_by = None
     if task.is_recurring:
         origin = replace(origin, misfire=task.misfire)
-        start_by = plan_start_by(task.misfire, run.at, following, task.misfire_threshold_ms, task.max_catch_up)
+        start_by = _start_by(task, run.at, following)
         if task.misfire is Misfire.RUN_ALL:
             next_at = following[0] if following else None
             origin = replace(origin, late_from=run.at + task.misfire_threshold_ms, previous_at=previous, next_at=next_at)

@@ -56,12 +56,14 @@ def create(new: NewTask, ports: Ports, *, random: int, receipt: Receipt | None =
     """Store the task with its next runs, and enqueue the runs that are due soon.
 
     With a `receipt` whose key was used before for the same request, return the task as created then, and store nothing.
-    Raises Invalid (with `schedule.` before the name of a field of the schedule), Conflict for a key used for another request, Unavailable.
+    Raises Invalid (with `schedule.` before the name of a field of the schedule), TooLarge, Conflict for a key used for another request,
+    Unavailable.
     """
     now = ports.clock.now() if receipt is None else receipt.at
     if receipt is not None and (earlier := ports.receipts.find(receipt.owner, receipt.key, now)):
         return _made_before(new, receipt, earlier, ports.rules)
     task = _first(new, now, random if receipt is None else receipt.random)
+    _check_size(task, ports)
     plan = _store(None, task, ports, now, receipt)
     if plan is None:
         earlier = ports.receipts.find(receipt.owner, receipt.key, now) if receipt else None
@@ -75,13 +77,14 @@ def edit(key: TaskKey, new: NewTask, ports: Ports, *, generation: int | None = N
     """Replace the task. When this returns, the runs of the new schedule have replaced all runs that had not started.
 
     A schedule sent back as it was read is the same schedule: a rate keeps its rhythm, and an instant that has passed does not
-    run again. Raises NotFound, Invalid, Unavailable, and Conflict if the task has another generation than the one given.
+    run again. Raises NotFound, Invalid, TooLarge, Unavailable, and Conflict if the task has another generation than the one given.
     """
 
     def edited(task: Task, now: int) -> Task:
         if generation not in (None, task.generation):
             raise Conflict(f"the task was changed meanwhile: its generation is {task.generation}")
         made = _made(new, task.id, _parsed(new.schedule, task, now), now)
+        _check_size(made, ports)
         kept = replace(made, created_at=task.created_at, inactive_at=task.inactive_at, inactive_reason=task.inactive_reason)
         return replace(kept, planned_until=planning.since(task, kept.schedule, now))
 
@@ -139,6 +142,7 @@ def run_now(key: TaskKey, ports: Ports, *, random: int, overlap: Overlap | None 
     task = find(key, ports)
     if task.inactive_at is not None:
         raise Conflict("the task is inactive")
+    ports.jobs.check(task.spec)
     run = planning.by_hand(task, at, random, overlap, now, ports.rules)
     _line_up([run], now, ports)
     ports.jobs.put(run)  # False means only that an earlier try stored it without an answer
@@ -186,7 +190,7 @@ def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], ports: Po
         if changed is None:
             return task
         left = task.planned - len(planning.to_come(task, now))
-        changed = replace(changed, generation=task.generation + 1, updated_at=now, planned=left, replenish=None)
+        changed = replace(changed, generation=task.generation + 1, updated_at=now, planned=left, replenish=None, gap=None)
         if plan := _store(task, changed, ports, now):
             withdraw_runs(task, ports)
             return _filled(plan, ports)
@@ -230,6 +234,12 @@ def _first(new: NewTask, at: int, random: int) -> Task:
     """The task as requested at the instant `at`, before any run is planned."""
     schedule = _parsed(new.schedule, None, at)
     return replace(_made(new, ids.new(at, random, partitions=1), schedule, at), planned_until=planning.since(None, schedule, at))
+
+
+def _check_size(task: Task, ports: Ports) -> None:
+    """Raises TooLarge if the task, or a run of it, needs too many bytes in the table."""
+    ports.tasks.check(task)
+    ports.jobs.check(task.spec)
 
 
 def _compare(receipt: Receipt, stored: Receipt) -> None:

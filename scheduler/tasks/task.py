@@ -11,6 +11,18 @@ from scheduler.tasks.schedule import Once, Schedule
 STORED_WITH_IT = 10  # runs that are stored in one transaction with their task
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Runs whose time passed while nothing was planned: those with a nominal time later than `after`, and `until` at most.
+
+    `at` is when plan came back. It stores the runs that could start then; the others never become jobs of their own.
+    """
+
+    after: int
+    until: int
+    at: int
+
+
 class TaskStatus(StrEnum):
     """The status of a task. It is never stored: `status` derives it."""
 
@@ -46,6 +58,7 @@ class Task:
     planned_until: int = 0
     planned: int = 0  # the number of runs planned so far, for `max_runs`
     replenish: str | None = None  # slot (minute # shard) of the replenish index; None: there is nothing more to plan
+    gap: Gap | None = None  # the exception to `planned_until`: earlier runs that plan has not decided on yet
 
     @property
     def key(self) -> TaskKey:
@@ -76,7 +89,7 @@ class TaskPage:
 
 def planned_as(task: Task, other: Task) -> Task:
     """The task with the planning state of `other`."""
-    return replace(task, planned_until=other.planned_until, planned=other.planned, replenish=other.replenish)
+    return replace(task, planned_until=other.planned_until, planned=other.planned, replenish=other.replenish, gap=other.gap)
 
 
 def status(task: Task, now: int) -> TaskStatus:

@@ -13,24 +13,32 @@ from typing import TypeVar
 
 from scheduler.admission.ordering_queue import join_queues, leave_queues
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import TaskKey
+from scheduler.model.job import Job, TaskKey
+from scheduler.model.lifecycle import is_open
+from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Ports, Written
+from scheduler.tasks import planning
 from scheduler.tasks.planning import Planned, further
 from scheduler.tasks.task import Task
 from scheduler.tasks.withdraw import withdraw
 
 T = TypeVar("T")
+Step = Callable[[Task, int, Rules], Planned]
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class TopUp:
-    """One top-up of some tasks. `runs` counts the stored runs; `failed` lists the tasks that need another top-up."""
+    """One top-up of some tasks. `runs` counts the stored runs; `failed` lists the tasks that need another top-up.
+
+    `missed` counts the runs of gaps that no longer could start: one stored entry stands for many of them.
+    """
 
     ports: Ports
     runs: int = 0
+    missed: int = 0
     failed: list[TaskKey] = field(default_factory=list)
 
     def top_up(self, tasks: Sequence[Task], until: int | None = None) -> list[Task]:
@@ -40,27 +48,41 @@ class TopUp:
         """
         done, left = list[Task](), list(tasks)
         while left:
-            stepped = self._step(left)
+            stepped = self._step(left, further)
             done += [plan.task for plan in stepped if plan.complete]
             left = [plan.task for plan in stepped if not plan.complete]
             if until is not None and self.ports.clock.now() >= until:
                 return done + left
         return done
 
-    def _step(self, tasks: Sequence[Task]) -> list[Planned]:
+    def catch_up(self, tasks: Sequence[Task]) -> list[Task]:
+        """Take one step through the gaps of these tasks. Returns the updated tasks without the failed ones."""
+        return [plan.task for plan in self._step(tasks, planning.catch_up)]
+
+    def _step(self, tasks: Sequence[Task], step: Step) -> list[Planned]:
         """Plan one step of each task and store it. Returns the plans of the tasks whose step was stored."""
         now = self.ports.clock.now()
-        planned = [(task, plan) for task in tasks if (plan := self._tolerate(task, partial(further, task, now, self.ports.rules)))]
-        runs = [run for _, plan in planned for run in plan.runs]
+        planned = [(task, plan) for task in tasks if (plan := self._tolerate(task, partial(step, task, now, self.ports.rules)))]
         try:
-            if not all(join_queues(runs, orders=self.ports.orders, now=now)):
-                raise Unavailable("the table refused their ordering entries")
-            stored = self.ports.jobs.put_many(runs) if runs else []
+            return self._store(planned, now)
         except Unavailable as error:
             log.warning("new runs were refused; the next top-up stores them", extra={"tasks": len(planned), "error": str(error)})
             self.failed += [task.key for task, _ in planned]
-            return []
-        enqueue_if_due_soon([run for run, holds in zip(runs, stored, strict=True) if holds is not Written.REFUSED], now, self.ports)
+        except Exception:  # a run that cannot be stored must not stop those of all other tasks
+            if len(planned) > 1:
+                return [done for task, _ in planned for done in self._step([task], step)]
+            log.exception("the runs of a task cannot be stored", extra=_context(planned[0][0]) if planned else {})
+            self.failed += [task.key for task, _ in planned]
+        return []
+
+    def _store(self, planned: Sequence[tuple[Task, Planned]], now: int) -> list[Planned]:
+        """Store the runs of these plans, and note it on their tasks. Returns the plans for which both succeeded. Raises Unavailable."""
+        runs = [run for _, plan in planned for run in plan.runs]
+        if not all(join_queues([run for run in runs if is_open(run)], orders=self.ports.orders, now=now)):
+            raise Unavailable("the table refused their ordering entries")
+        stored = self.ports.jobs.put_many(runs) if runs else []
+        there = [run for run, holds in zip(runs, stored, strict=True) if holds is not Written.REFUSED and is_open(run)]
+        enqueue_if_due_soon(there, now, self.ports)
         ends = list(accumulate(len(plan.runs) for _, plan in planned))
         moved = list[Planned]()
         for (task, plan), end in zip(planned, ends, strict=True):
@@ -68,9 +90,19 @@ class TopUp:
             self.runs += sum(1 for held in holds if held is Written.YES)
             if Written.REFUSED in holds:
                 self.failed.append(task.key)
+            elif plan.missed > 1 and holds[0] is Written.NO and self._is_run(plan.runs[0]):
+                moved += self._step([task], partial(planning.catch_up, each=True))
             elif self._tolerate(task, partial(self._move_on, task, plan)):
                 moved.append(plan)
+                self.missed += plan.missed
+                if plan.missed:
+                    log.info("runs were missed while nothing was planned", extra=_context(task) | {"missed": plan.missed})
         return moved
+
+    def _is_run(self, entry: Job) -> bool:
+        """Whether the run that should stand for missed ones was stored as a run before, by a top-up of which only a part was stored."""
+        stored = self.ports.jobs.get_many([entry.key]).get(entry.key)
+        return stored is not None and stored.reason != entry.reason
 
     def _move_on(self, task: Task, plan: Planned) -> bool:
         """Note that the runs are stored. If the task has a new generation by now, withdraw them. Returns whether the note was written."""

@@ -11,7 +11,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from moto import mock_aws
@@ -29,15 +29,33 @@ from scheduler.storage.aws.redrives import DynamoRedrives
 from scheduler.storage.aws.targets import DynamoTargets
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.aws.users import DynamoUsers
+from scheduler.storage.aws.work_queue import SqsWorkQueue
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
-from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryWork
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Counters, Jobs, Lanes, Ledger, Notices, OrderingQueues, Receipts, Redrives, Targets, Tasks, Users
+from scheduler.storage.ports import (
+    Counters,
+    Jobs,
+    Lanes,
+    Ledger,
+    Notices,
+    OrderingQueues,
+    Receipts,
+    Redrives,
+    Targets,
+    Tasks,
+    Users,
+    WorkQueue,
+)
+from tests.conftest import FixedClock
 from tests.contract import tables
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -77,6 +95,12 @@ def _drain(process: "subprocess.Popen[str]", ready: threading.Event) -> None:
             ready.set()
 
 
+@pytest.fixture(scope="session")
+def local_dynamodb(local_aws: str) -> "DynamoDBClient":
+    """One client for all tests: making one takes longer than most of them."""
+    return clients.dynamodb(endpoint_url=local_aws)
+
+
 @pytest.fixture
 def moto() -> Iterator[None]:
     with mock_aws():
@@ -97,15 +121,13 @@ def stores(request: pytest.FixtureRequest) -> Iterator[Stores]:
         jobs, receipts = MemoryJobs(), MemoryReceipts()
         yield Stores(jobs, MemoryTasks(jobs, receipts), receipts)
         return
-    client = clients.dynamodb(endpoint_url=request.getfixturevalue("local_aws"))
+    client: DynamoDBClient = request.getfixturevalue("local_dynamodb")
     made = {f"{kind}-{uuid.uuid4().hex}": table for kind, table in tables.ALL.items()}
     for name, table in made.items():
         client.create_table(TableName=name, **table)
     jobs_table, tasks_table, ledger_table = made
     tasks = DynamoTasks(client, tasks_table, jobs=jobs_table, ledger=ledger_table)
     yield Stores(DynamoJobs(client, jobs_table), tasks, DynamoReceipts(client, ledger_table))
-    for name in made:
-        client.delete_table(TableName=name)
 
 
 @pytest.fixture
@@ -128,11 +150,10 @@ def orders(request: pytest.FixtureRequest) -> Iterator[OrderingQueues]:
     if request.param == "memory":
         yield MemoryOrderingQueues()
         return
-    client = clients.dynamodb(endpoint_url=request.getfixturevalue("local_aws"))
+    client: DynamoDBClient = request.getfixturevalue("local_dynamodb")
     name = f"tasks-{uuid.uuid4().hex}"
     client.create_table(TableName=name, **tables.TASKS)
     yield DynamoOrderingQueues(client, name)
-    client.delete_table(TableName=name)
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
@@ -140,10 +161,10 @@ def targets(request: pytest.FixtureRequest) -> Iterator[Targets]:
     if request.param == "memory":
         yield MemoryTargets()
         return
-    client, name = clients.dynamodb(endpoint_url=request.getfixturevalue("local_aws")), f"tasks-{uuid.uuid4().hex}"
+    client: DynamoDBClient = request.getfixturevalue("local_dynamodb")
+    name = f"tasks-{uuid.uuid4().hex}"
     client.create_table(TableName=name, **tables.TASKS)
     yield DynamoTargets(client, name)
-    client.delete_table(TableName=name)
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
@@ -174,6 +195,15 @@ def lanes(request: pytest.FixtureRequest) -> Lanes:
     request.getfixturevalue("moto")
     client = clients.sqs()
     return SqsLanes(client, {lane: client.create_queue(QueueName=lane)["QueueUrl"] for lane in Lane})
+
+
+@pytest.fixture(params=["memory", "sqs"])
+def work(request: pytest.FixtureRequest) -> WorkQueue:
+    if request.param == "memory":
+        return MemoryWork(FixedClock())
+    request.getfixturevalue("moto")
+    client = clients.sqs()
+    return SqsWorkQueue(client, client.create_queue(QueueName="work")["QueueUrl"])
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

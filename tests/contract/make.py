@@ -109,8 +109,8 @@ def accepted(job: Job, slot: str = "2026-11-20T10:05#03", until: int = NOW + 300
     return lifecycle.accept(job, started_at=NOW, result=Result("queued"), lease_until=until, slot=slot)
 
 
-def beaten(job: Job, until: int = NOW + 900_000) -> Job:
-    return lifecycle.heartbeat(job, NOW + 90, lease_until=until, progress=Progress(0.25, "a quarter"))
+def beaten(job: Job, until: int = NOW + 900_000, at: int = NOW + 90) -> Job:
+    return lifecycle.heartbeat(job, at, lease_until=until, progress=Progress(0.25, "a quarter"))
 
 
 def taken_back(job: Job, slot: str = "2026-11-20T10:09#03") -> Job:

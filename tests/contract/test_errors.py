@@ -1,6 +1,5 @@
 """Translated errors of botocore, and the answers of the ports to refusals."""
 
-import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,10 +8,10 @@ from botocore.exceptions import ClientError, EndpointConnectionError, NoCredenti
 from botocore.parsers import ResponseParserError
 
 from scheduler.insight import scaling
-from scheduler.model.errors import Invalid, SchedulerError, TooLarge, Unavailable
+from scheduler.model.errors import SchedulerError, TooLarge, Unavailable
 from scheduler.model.job import Lane, Unit, UnitKey
 from scheduler.storage.aws import clients, errors
-from scheduler.storage.aws.functions import LambdaFunctions, unit
+from scheduler.storage.aws.functions import LambdaFunctions
 from scheduler.storage.aws.items import encode
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.ledger import DynamoLedger
@@ -75,7 +74,7 @@ READS_AND_WRITES = {
     "GetItem": lambda jobs: jobs.get(make.job().key),
     "BatchGetItem": lambda jobs: jobs.get_many([make.job().key]),
     "Query": lambda jobs: jobs.due("2026-11-20T10:01#00"),
-    "Scan": lambda jobs: jobs.oldest_slot(),
+    "Scan": lambda jobs: jobs.sweep(),
     "DeleteItem": lambda jobs: jobs.drop_canary(UnitKey("2026-11-20T10:01", 0)),
 }
 
@@ -283,25 +282,6 @@ def test_a_transaction_conflict_on_a_unit_is_unavailable(ledger: tuple[DynamoLed
     wire.refuse("PutItem", "InternalServerError", 500)
     with pytest.raises(Unavailable):
         port.change_unit(unit, unit)
-
-
-def test_a_dispatcher_is_started_asynchronously_with_its_unit() -> None:
-    client = clients.functions()
-    wire = Wire(client)
-    wire.answer("Invoke", {"StatusCode": 202})
-    LambdaFunctions(client, dispatch="dispatch").start_dispatch(UnitKey("2026-11-20T10:01", 3))
-    (call,) = wire.sent("Invoke")
-    assert (call["FunctionName"], call["InvocationType"]) == ("dispatch", "Event")
-    assert unit(json.loads(call["Payload"])) == UnitKey("2026-11-20T10:01", 3)
-    wire.refuse("Invoke", "TooManyRequestsException", 429)
-    with pytest.raises(Unavailable):
-        LambdaFunctions(client, dispatch="dispatch").start_dispatch(UnitKey("2026-11-20T10:01", 3))
-
-
-@pytest.mark.parametrize("event", [{}, {"minute": "2026-11-20T10:01"}, {"minute": "2026-11-20T10:01", "part": "x"}])
-def test_any_other_event_is_not_a_unit(event: dict[str, Any]) -> None:
-    with pytest.raises(Invalid):
-        unit(event)
 
 
 def test_only_a_lane_with_a_mapping_keeps_pollers() -> None:

@@ -114,6 +114,7 @@ all_jobs = st.builds(
     requeue_cause=st.none() | st.sampled_from(RequeueCause),
     fingerprint=st.none() | st.text(),
     redrives=counts,
+    redriven_by=st.none() | st.text(),
     output=st.none() | st.text(),
     response=st.none() | objects,
     attempts=st.lists(attempts, max_size=5).map(tuple),

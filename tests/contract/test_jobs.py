@@ -1,15 +1,40 @@
 """The port Jobs: writes, claims and changes, the due index and its canaries."""
 
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scheduler.model.job import DueEntry, Job, JobKey, Lane, Misfire, Overlap, Progress, RunInfo, UnitKey
-from scheduler.model.spec import CallBack
+from scheduler.model import attempt_output, ids, item_limit, lifecycle
+from scheduler.model.errors import TooLarge
+from scheduler.model.instants import DAY
+from scheduler.model.job import Claim as JobClaim
+from scheduler.model.job import (
+    DueEntry,
+    Failure,
+    FailureKind,
+    Job,
+    JobKey,
+    Lane,
+    Misfire,
+    Overlap,
+    Progress,
+    Result,
+    RunInfo,
+    TaskKey,
+    UnitKey,
+)
+from scheduler.model.spec import CallBack, JobSpec, OnFailure, Ordering
+from scheduler.storage.aws import clients, items, spec_items
+from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Guard, Jobs, Written
-from tests.contract import make
+from tests.contract import make, tables
 from tests.contract.make import NOW
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 Claim = Callable[[ClaimRequest], ClaimResult]
 Apply = Callable[..., bool]
@@ -244,6 +269,21 @@ def test_a_report_succeeds_after_unseen_heartbeats(jobs: Jobs, apply: Apply) -> 
     assert apply(accepted, make.succeeded(accepted))
 
 
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_of_two_heartbeats_at_once_the_second_write_fails(jobs: Jobs, is_accepted: bool) -> None:
+    seen = running(jobs)
+    if is_accepted:
+        before, seen = seen, make.accepted(seen)
+        assert jobs.change([Change(before, seen)]) == [Written.YES]
+    for at in (NOW + 100, NOW + 200):
+        late, early = make.beaten(seen, at=at + 20), make.beaten(seen, at=at)
+        assert jobs.change([Change(seen, late, Guard.BEAT)]) == [Written.YES]
+        assert jobs.change([Change(seen, late, Guard.BEAT)]) == [Written.YES], "its answer was lost"
+        assert jobs.change([Change(seen, early, Guard.BEAT)]) == [Written.NO]
+        assert jobs.get(seen.key) == late
+        seen = late
+
+
 @pytest.mark.parametrize("looked", ["before it was accepted", "before a heartbeat"])
 def test_a_take_back_from_an_old_read_fails(jobs: Jobs, looked: str) -> None:
     job = running(jobs)
@@ -394,6 +434,15 @@ def test_a_slot_lists_its_jobs_by_due_time(jobs: Jobs) -> None:
     assert cursor is None
 
 
+def test_a_slot_lists_its_jobs_from_an_instant_on(jobs: Jobs) -> None:
+    slot, unit = "2026-11-20T10:01#07", UnitKey("2026-11-20T10:01", 0)
+    made = [make.job(slot=slot, due_at=NOW + offset) for offset in (0, 1, 2)]
+    stored(jobs, *made)
+    jobs.put_canary(unit, slot, NOW)
+    assert [entry.key for entry in jobs.due(slot, since=NOW + 1)[0]] == [job.key for job in made[1:]]
+    assert jobs.due(slot, since=NOW + 3) == ([], None)
+
+
 @pytest.mark.parametrize("lane", [Lane.ONE_TIME, Lane.RECURRING])
 def test_a_slot_counts_the_jobs_of_a_lane_due_in_a_span(jobs: Jobs, lane: Lane) -> None:
     slot, unit = "2026-11-20T10:01#07", UnitKey("2026-11-20T10:01", 0)
@@ -402,16 +451,63 @@ def test_a_slot_counts_the_jobs_of_a_lane_due_in_a_span(jobs: Jobs, lane: Lane) 
         jobs, *(make.job(slot=slot, due_at=NOW + offset, lane=lane) for offset in (0, 1, 2, 3)), make.job(slot=slot, due_at=NOW, lane=other)
     )
     jobs.put_canary(unit, slot, NOW)
-    assert jobs.count(slot, lane, since=NOW + 1, until=NOW + 2) == 2
-    assert jobs.count(slot, lane, since=NOW, until=NOW + 9) == 4
-    assert jobs.count("2026-11-20T10:01#08", lane, since=NOW, until=NOW + 9) == 0
+    assert jobs.count([slot], lane, since=NOW + 1, until=NOW + 2) == 2
+    assert jobs.count([slot], lane, since=NOW, until=NOW + 9) == 4
+    assert jobs.count(["2026-11-20T10:01#08"], lane, since=NOW, until=NOW + 9) == 0
 
 
-def test_the_oldest_slot_is_never_an_intake_slot(jobs: Jobs) -> None:
-    stored(jobs, make.job(slot="intake#00"))
-    assert jobs.oldest_slot() is None
-    stored(jobs, make.job(slot="2026-11-20T10:01#07"), make.job(slot="intake#01"))
-    assert jobs.oldest_slot() == "2026-11-20T10:01#07"
+def test_several_slots_are_counted_together(jobs: Jobs) -> None:
+    several = [f"2026-11-20T10:01#{shard:02d}" for shard in range(3)]
+    stored(jobs, *(make.job(slot=slot, due_at=NOW + offset) for slot in several for offset in range(2)), make.job(slot="intake#00"))
+    jobs.put_canary(UnitKey("2026-11-20T10:01", 0), several[0], NOW)
+    assert jobs.count(several, Lane.ONE_TIME, since=NOW, until=NOW + 9) == 6
+    assert jobs.count(several[:2], Lane.ONE_TIME, since=NOW + 1, until=NOW + 9) == 2
+    assert jobs.count([], Lane.ONE_TIME, since=0, until=NOW + 9) == 0
+
+
+def swept(jobs: Jobs) -> list[DueEntry]:
+    """All pages of the sweep."""
+    entries, cursor = jobs.sweep()
+    while cursor is not None:
+        page, cursor = jobs.sweep(after=cursor)
+        entries += page
+    return entries
+
+
+def test_the_sweep_shows_every_entry_of_every_slot_once(jobs: Jobs) -> None:
+    made = [
+        make.job(slot=slot, due_at=NOW + number) for number, slot in enumerate(["intake#00", "2026-11-20T10:01#07", "2019-01-01T00:00#03"])
+    ]
+    stored(jobs, *made)
+    jobs.put_canary(UnitKey("2026-11-20T10:01", 0), "2026-11-20T10:01#00", NOW)
+    jobs.set_mark("2026-11-20T10:01")
+    expected = [DueEntry.of(job.key, job.slot or "", job.due_at, Lane.ONE_TIME, 1) for job in made]
+    assert sorted(swept(jobs)) == sorted(expected)
+
+
+def test_the_sweep_leaves_out_jobs_that_have_ended(jobs: Jobs) -> None:
+    assert swept(jobs) == []
+    job = running(jobs)
+    assert [entry.key for entry in swept(jobs)] == [job.key]
+    assert jobs.change([Change(job, make.succeeded(job))]) == [Written.YES]
+    assert swept(jobs) == []
+
+
+def test_the_sweep_leaves_out_entries_that_cannot_be_read(local_dynamodb: "DynamoDBClient") -> None:
+    local_dynamodb.create_table(TableName=(name := f"jobs-{uuid.uuid4().hex}"), **tables.JOBS)
+    port, good = DynamoJobs(local_dynamodb, name), make.job()
+    stored(port, good)
+    later = items.encode(make.job()) | {"lane": {"S": "a lane of a later version"}}
+    local_dynamodb.put_item(TableName=name, Item=later)
+    assert [entry.key for entry in swept(port)] == [good.key]
+
+
+def test_the_mark_is_the_latest_minute_set_and_no_job(jobs: Jobs) -> None:
+    assert jobs.mark() is None
+    for minute in ("2026-11-20T10:01", "2026-11-20T10:02", "2026-11-20T10:02", "2026-11-20T09:59"):
+        jobs.set_mark(minute)
+    assert jobs.mark() == "2026-11-20T10:02"
+    assert swept(jobs) == []
 
 
 def test_a_claimed_job_stays_in_its_slot_until_it_is_settled(jobs: Jobs) -> None:
@@ -430,7 +526,7 @@ def test_a_canary_is_visible_in_its_slot_and_never_among_the_jobs(jobs: Jobs) ->
     assert not jobs.canary_visible(UnitKey("2026-11-20T10:01", 1), slot)
     assert not jobs.canary_visible(unit, "2026-11-20T10:01#01")
     assert jobs.due(slot)[0] == []
-    assert jobs.oldest_slot() is None
+    assert jobs.sweep()[0] == []
 
 
 def test_dropping_a_canary_twice_succeeds(jobs: Jobs) -> None:
@@ -441,9 +537,99 @@ def test_dropping_a_canary_twice_succeeds(jobs: Jobs) -> None:
     assert not jobs.canary_visible(unit, slot)
 
 
-def test_the_oldest_slot_is_that_of_an_open_job(jobs: Jobs) -> None:
-    job = running(jobs, make.job(slot="2026-11-20T09:00#01"))
-    stored(jobs, make.job(slot="2026-11-20T10:00#01"), make.job(slot="2026-11-20T10:00#00"))
-    assert jobs.oldest_slot() == "2026-11-20T09:00#01"
-    assert jobs.change([Change(job, make.succeeded(job))]) == [Written.YES]
-    assert jobs.oldest_slot() == "2026-11-20T10:00#00"
+def rich(**fields: object) -> Job:
+    """A job with every field that may be large."""
+    job = make.job(payload={"deep": ["x" * 500]}, tags=("a", "b"), callback=CallBack(60_000, 600_000), **fields)
+    retried = make.claimed(make.retried(make.claimed(job), "2026-11-20T10:02#03"), "m2/r2/1")
+    return make.beaten(make.accepted(retried))
+
+
+def test_an_outline_has_all_but_the_fields_that_may_be_large(jobs: Jobs) -> None:
+    whole = rich(lane=Lane.RECURRING, reason="why", start_by=NOW + 9)
+    stored(jobs, whole)
+    found = jobs.outlines([whole.key, whole.key, make.job().key])
+    bare = replace(whole, spec=replace(whole.spec, payload={}), output=None, response=None, attempts=(), progress=None)
+    assert whole.attempts and whole.output and whole.progress and found == {whole.key: bare}
+
+
+def test_a_move_written_from_an_outline_loses_nothing(jobs: Jobs, apply: Apply) -> None:
+    whole = rich()
+    stored(jobs, whole)
+    outline = jobs.outlines([whole.key])[whole.key]
+    slot, due_at = "2026-11-20T11:40#03", NOW + 6_000_000
+    assert apply(outline, lifecycle.move(outline, slot=slot, looked=True, due_at=due_at), Guard.SLOT)
+    assert jobs.get(whole.key) == lifecycle.move(whole, slot=slot, looked=True, due_at=due_at)
+
+
+LONGEST = "0" * 64  # a user id
+
+
+def largest() -> JobSpec:
+    """The largest spec that is allowed, to the byte."""
+    rules = {"max_attempts": 25, "callback": CallBack(60_000, 600_000), "ordering": Ordering("k" * 200, OnFailure.PARK)}
+    spec = JobSpec("http", {"body": ""}, tags=("t" * 40,) * 10, **rules)
+    room = item_limit.LIMIT - item_limit.NEW_JOB - items.size(spec_items.encode(spec))
+    return replace(spec, payload={"body": "x" * room})
+
+
+def test_a_spec_is_checked_by_its_bytes_in_the_table(jobs: Jobs) -> None:
+    jobs.check(JobSpec("log", {"numbers": [1e15] * 15_000}))
+    with pytest.raises(TooLarge, match=r"3\d\d,\d\d\d bytes in the table; at most 307,200 \(300 KB\)"):
+        jobs.check(JobSpec("log", {"numbers": [1e15] * 20_000}))
+
+
+def test_the_largest_new_job_is_within_the_limit() -> None:
+    task, at = ids.new(NOW, 2**75 - 1), 2**43
+    origin = RunInfo(task, 10**9, at, Overlap.CANCEL_RUNNING, Misfire.RUN_LATEST, at, at, at, notify=True)
+    run = replace(make.run(TaskKey(LONGEST, task), origin=origin, start_by=at, at=at, slot="2026-11-20T10:01#63"), spec=largest())
+    moved = replace(make.rescheduled(run, at + 1), fence=10**6, reason="order: it runs after job " + "k" * 100)
+    assert max(items.size(items.encode(job)) for job in (run, moved)) <= item_limit.LIMIT
+    DynamoJobs(clients.dynamodb(), "jobs").check(largest())
+    with pytest.raises(TooLarge):
+        DynamoJobs(clients.dynamodb(), "jobs").check(replace(largest(), type="https"))
+
+
+WORST = "\x01"  # a character that JSON text renders with six bytes
+SHOUT = WORST * 5_000
+ANSWER = {"status": 500, "headers": attempt_output.first_headers((f"h{number}", WORST * 80) for number in range(99)), "body": SHOUT}
+
+
+def life_of_the_largest() -> Iterator[Job]:
+    """Every state of a job that is as large as allowed, with the longest texts in each of them."""
+    job = replace(make.job(owner=LONGEST, start_by=NOW + DAY), spec=largest())
+    for number in range(7):
+        claimed = lifecycle.claim(job, claim=JobClaim("m" * 100, f"{'m' * 100}/{'r' * 36}/{number}", NOW, False))
+        answer, _ = attempt_output.split(claimed, Result(response=ANSWER, log=SHOUT))
+        accepted = lifecycle.accept(claimed, started_at=NOW, result=answer, lease_until=NOW + 9, slot="2026-11-20T10:05#03")
+        beaten = lifecycle.heartbeat(accepted, NOW, lease_until=NOW + 99, progress=Progress(0.123456789, WORST * 200))
+        flagged = lifecycle.flag(beaten, NOW, reason="r" * 600)
+        yield from (job, claimed, accepted, beaten, flagged)
+        told, _ = attempt_output.split(beaten, Result(SHOUT[:4_096], ANSWER, Failure(FailureKind.RETRYABLE, SHOUT, 3_600_000)))
+        ended: Any = {"started_at": NOW, "result": told}
+        yield lifecycle.succeed(beaten, NOW, started_at=NOW, result=replace(told, failure=None))
+        yield lifecycle.fail(beaten, NOW, reason="r" * 600, **ended)
+        yield lifecycle.kill(beaten, NOW, reason="r" * 600, **ended)
+        yield lifecycle.cancel(flagged, NOW, **ended)
+        yield lifecycle.redrive(lifecycle.fail(beaten, NOW, reason="r" * 600, **ended), NOW, slot="2026-11-20T10:05#03")
+        job = lifecycle.retry(beaten, NOW, slot="2026-11-20T10:05#03", due_at=NOW, **ended)
+
+
+def test_no_state_of_the_largest_job_is_too_large_for_the_table() -> None:
+    sizes = [items.size(items.encode(job)) for job in life_of_the_largest()]
+    assert len(sizes) == 70 and item_limit.LIMIT < max(sizes) < 409_600 - 4_096
+
+
+def test_the_largest_job_is_claimed_moved_settled_and_redriven(jobs: Jobs) -> None:
+    job = replace(make.job(owner=LONGEST), spec=largest())
+    before = running(jobs, job)
+    steps = [lambda job: make.moved(job, "2026-11-20T11:40#03"), lambda job: make.retried(job, "2026-11-20T11:41#03")]
+    for step in steps:
+        after = step(before)
+        assert jobs.change([Change(before, after)]) == [Written.YES]
+        before = after
+    (result,) = jobs.claim([make.request(before, nonce="m2/r2/1", due_by=NOW + DAY)])
+    assert result is not None and result.won and result.job is not None
+    told, _ = attempt_output.split(result.job, Result(response=ANSWER, log=SHOUT))
+    dead = lifecycle.fail(result.job, NOW, started_at=NOW, result=replace(told, failure=Failure(FailureKind.PERMANENT, SHOUT)))
+    assert jobs.change([Change(result.job, dead), Change(dead, make.redriven(dead))]) == [Written.YES] * 2
+    assert jobs.get(job.key) == make.redriven(dead)

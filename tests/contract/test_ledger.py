@@ -192,3 +192,93 @@ def test_the_intake_is_a_unit_that_never_closes(ledger: Ledger) -> None:
     leased = replace(overflow, epoch=1, lease_until=AT)
     assert ledger.change_unit(overflow, leased) and ledger.unit(overflow.key) == leased
     assert ledger.open_units() == [unit()]
+
+
+def test_units_of_the_overflow_are_listed_apart(ledger: Ledger) -> None:
+    parts = [Unit(UnitKey(slots.OVERFLOW, part), part * 4, part * 4 + 3, next_at=AT) for part in range(3)]
+    assert ledger.overflow_units() == []
+    for one in [unit(), *reversed(parts)]:
+        ledger.open_unit(one)
+    assert ledger.overflow_units() == parts
+    leased = replace(parts[1], epoch=1, lease_until=AT, message_id="w7")
+    assert ledger.change_unit(parts[1], leased)
+    assert ledger.overflow_units() == [parts[0], leased, parts[2]]
+
+
+def test_a_unit_keeps_its_next_step_its_rest_and_its_message(ledger: Ledger) -> None:
+    driven = replace(unit(), epoch=3, next_at=AT + 9, resting=AT - 5, message_id="0f9e-w1")
+    ledger.open_unit(unit())
+    assert ledger.change_unit(unit(), driven)
+    assert ledger.unit(unit().key) == driven and ledger.open_units() == [driven]
+    assert ledger.close_unit(driven, AT, look(driven, at=AT + 5))
+    assert ledger.looks(AT + 5) == [look(driven, at=AT + 5)]
+
+
+def test_a_unit_of_the_version_before_is_read_as_due_and_undriven(request: pytest.FixtureRequest) -> None:
+    client = tables.on_moto(request, "ledger", tables.LEDGER)
+    old = {"first_shard": 0, "last_shard": 15, "epoch": 4, "lease_until": AT, "progress": 0, "opened_at": AT - 9}
+    numbers: Any = {name: {"N": str(value)} for name, value in old.items()}
+    client.put_item(TableName="ledger", Item=keys.open_unit(unit().key) | numbers)
+    ledger, stored = DynamoLedger(client, "ledger"), Unit(unit().key, 0, 15, epoch=4, lease_until=AT, opened_at=AT - 9)
+    assert ledger.unit(unit().key) == stored and ledger.open_units() == [stored]
+    assert (stored.next_at, stored.resting, stored.message_id) == (0, 0, "")
+    assert ledger.change_unit(stored, replace(stored, epoch=5, message_id="w1", next_at=AT))
+
+
+@pytest.mark.parametrize("minute", ["2026-11-20T10:01", slots.OVERFLOW])
+def test_a_unit_that_cannot_be_read_hides_no_other(request: pytest.FixtureRequest, minute: str) -> None:
+    client = tables.on_moto(request, "ledger", tables.LEDGER)
+    ledger, good = DynamoLedger(client, "ledger"), unit(minute, 1)
+    client.put_item(TableName="ledger", Item=keys.open_unit(UnitKey(minute, 0)) | {"epoch": {"N": "1"}})
+    ledger.open_unit(good)
+    assert ledger.open_units() + ledger.overflow_units() == [good]
+
+
+def test_the_sweep_continues_where_it_was_stored(ledger: Ledger) -> None:
+    assert ledger.sweep_cursor() is None
+    for cursor in ("a", '{"pk": {"S": "x"}}', None, None, "b"):
+        ledger.set_sweep_cursor(cursor)
+        assert ledger.sweep_cursor() == cursor
+    assert ledger.cursor() is None and ledger.plan_cursor() is None
+
+
+def test_shards_can_be_required_once_there_is_a_cursor(ledger: Ledger) -> None:
+    assert ledger.require_shards(16) == 0
+    ledger.advance(None, Cursor("2026-11-20T10:00", 16))
+    assert [ledger.require_shards(shards) for shards in (16, 4, 32, 16)] == [16, 16, 32, 32]
+    cursor = ledger.cursor()
+    assert cursor is not None and (cursor.minute, cursor.shards) == ("2026-11-20T10:00", 32)
+
+
+def test_required_shards_fence_a_tick_that_read_the_cursor_before(ledger: Ledger) -> None:
+    """The tick would open its next minute with too few shards."""
+    ledger.advance(None, before := Cursor("2026-11-20T10:00", 16))
+    assert ledger.require_shards(32) == 32
+    assert not ledger.advance(before, Cursor("2026-11-20T10:01", 16, epoch=1))
+    after = ledger.cursor()
+    assert after is not None and ledger.advance(after, replace(after, minute="2026-11-20T10:01", epoch=after.epoch + 1))
+    assert ledger.require_shards(0) == 32
+
+
+@pytest.mark.parametrize("in_the_way", [32, 64])
+def test_shards_are_required_again_if_another_process_moves_the_cursor(request: pytest.FixtureRequest, in_the_way: int) -> None:
+    client = tables.on_moto(request, "ledger", tables.LEDGER)
+    ledger, other = DynamoLedger(client, "ledger"), DynamoLedger(client, "ledger")
+    other.advance(None, first := Cursor("2026-11-20T10:00", 16))
+    reads = iter([lambda: other.advance(first, Cursor("2026-11-20T10:01", in_the_way, epoch=1))])
+
+    def cursor() -> Cursor | None:
+        found = other.cursor()
+        next(reads, lambda: True)()
+        return found
+
+    ledger.cursor = cursor  # type: ignore[method-assign]  # another process writes between its read and its write
+    assert ledger.require_shards(48) == max(in_the_way, 48)
+    assert (stored := other.cursor()) is not None and (stored.minute, stored.shards) == ("2026-11-20T10:01", max(in_the_way, 48))
+
+
+def test_the_mark_is_the_latest_minute_noted(ledger: Ledger) -> None:
+    assert ledger.mark() is None
+    for minute in ("2026-11-20T10:01", "2026-11-20T10:02", "2026-11-20T09:59"):
+        ledger.set_mark(minute)
+    assert ledger.mark() == "2026-11-20T10:02"

@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 
 from scheduler.admission import breaker
+from scheduler.admission.breaker import Circuit
 from scheduler.admission.limits import Move, Place, TargetUsage, UsageChange
 from scheduler.model.job import JobKey, Lane, LaneState
+from scheduler.storage.aws import items, keys
+from scheduler.storage.aws import targets as stored
 from scheduler.storage.ports import ChangeResult, Ledger, Targets, Watched, Written
-from scheduler.targets.named_target import NamedTarget
+from scheduler.targets.named_target import ITEMS, OWN, NamedTarget, item_name, share_of, slots_beside
 from tests.contract.make import NOW
 
 
@@ -132,8 +135,8 @@ def test_a_new_target_of_the_same_name_inherits_no_usage(targets: Targets) -> No
     assert targets.usages(["invoices"]) == {}
 
 
-def test_only_breakers_that_are_not_closed_are_read(ledger: Ledger) -> None:
-    circuit = "host example.com:8080"
+@pytest.mark.parametrize("circuit", [Circuit("target invoices"), Circuit("host example.com:8080", "ann")])
+def test_only_breakers_that_are_not_closed_are_read(ledger: Ledger, circuit: Circuit) -> None:
     opened = breaker.opened(circuit, NOW)
     half = replace(opened, probe_until=NOW + 9, version=2)
     ledger.set_lane_state(LaneState(Lane.RETRY, paused_at=NOW))
@@ -146,3 +149,60 @@ def test_only_breakers_that_are_not_closed_are_read(ledger: Ledger) -> None:
     assert not ledger.set_breaker(opened, None)
     assert ledger.set_breaker(half, None)
     assert ledger.watched().breakers == {}
+
+
+def test_two_owners_have_two_breakers_of_one_host(ledger: Ledger) -> None:
+    of_ann, of_bob = (breaker.opened(Circuit("host example.com", owner), NOW) for owner in ("ann", "bob"))
+    assert ledger.set_breaker(None, of_ann) and ledger.set_breaker(None, of_bob)
+    assert ledger.watched().breakers == {each.circuit: each for each in (of_ann, of_bob)}
+    assert ledger.set_breaker(of_ann, None)
+    assert ledger.watched().breakers == {of_bob.circuit: of_bob}
+
+
+# Many concurrency slots: several items
+
+
+def test_a_target_with_slots_beside_round_trips(targets: Targets) -> None:
+    wanted = target(concurrency=500, beside=492)
+    assert targets.put(None, wanted) and targets.targets(["invoices"]) == {"invoices": wanted}
+
+
+def test_the_version_before_reads_the_share_of_the_first_item_as_the_limit() -> None:
+    item = stored.target_item(target(concurrency=500, beside=492))
+    del item["beside"]  # unknown to it
+    assert stored.read_target(item).concurrency == 8
+
+
+def test_the_items_of_a_deleted_target_are_deleted(targets: Targets) -> None:
+    targets.put(None, target(concurrency=500, beside=492))
+    names = ["invoices", "invoices#1", "invoices#25"]
+    assert [answer.done for answer in targets.use([UsageChange(name, first=True, takes=(FIRST,)) for name in names])] == [Written.YES] * 3
+    assert sorted(targets.usages(names)) == names
+    targets.delete(target(concurrency=500, beside=492))
+    assert targets.usages(names) == {}
+
+
+def units_a_write(target: NamedTarget, number: int) -> int:
+    """The write units of a change of an item whose share of the slots is in use: DynamoDB bills its size in KB, rounded up."""
+    job, owner = "01M7W6C38030000000000000C0", "0b9a3f52-6f0e-4d3c-9b61-0a2f5f1d9c11"
+    places = [Place(JobKey(owner, f"{job[:-3]}{n:03d}"), 12, NOW, NOW + 360_000) for n in range(share_of(target, number) or 0)]
+    item: dict[str, Any] = {name: {"N": str(NOW * 1_000)} for name in ("next_us", "start_us", "took_ms")}
+    item["places"] = {"M": {stored._name(place): stored._lease(place) for place in places}}
+    return -(-items.size(keys.usage(item_name("t" * 40, number)) | item) // 1_024)
+
+
+PARTITION = 1_000  # write units a second that DynamoDB takes for one partition key
+
+
+def test_500_jobs_of_a_second_at_once_stay_below_the_rate_of_a_partition() -> None:
+    one, spread = target(concurrency=500), target(concurrency=500, beside=slots_beside(None, 500))
+    assert 2 * 500 * units_a_write(one, 0) > 40 * PARTITION, "every start and every end writes all places"
+    further = [2 * (share_of(spread, number) or 0) * units_a_write(spread, number) for number in range(1, ITEMS + 1)]
+    assert max(further) <= 80, "twenty starts and twenty ends a second, two units each"
+    starts_and_ends, reservations = 2 * OWN, 500  # of the first item, if every job has to wait and makes a reservation by itself
+    assert (starts_and_ends + reservations) * units_a_write(spread, 0) <= 600
+
+
+def test_fifty_jobs_of_a_second_at_once_fit_into_one_item() -> None:
+    assert 2 * 50 * units_a_write(target(concurrency=50), 0) + 50 * units_a_write(target(concurrency=50), 0) <= PARTITION
+    assert 1_000 * units_a_write(target(rate=1_000.0), 0) <= PARTITION, "a start of a rate is one unit"

@@ -12,7 +12,7 @@ from scheduler.model.instants import parse
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.trail import DynamoTrail
 from scheduler.storage.memory.accounts import MemoryTrail
-from scheduler.storage.ports import Trail, Users
+from scheduler.storage.ports import Barred, Trail, Users
 from tests.contract import tables
 from tests.contract.make import NOW
 
@@ -44,6 +44,25 @@ def test_a_removed_quota_is_gone(users: Users) -> None:
     users.set_quotas("ann", Quotas(creates_per_second=1.0))
     users.set_disabled("ann", None)
     assert users.profiles(["ann"]) == {"ann": Profile("ann", Quotas(None, 1.0))}
+
+
+def test_the_users_whose_jobs_do_not_run_are_listed_together(users: Users) -> None:
+    assert users.barred() == Barred()
+    for id in ("ann", "ben", "ann"):
+        users.set_disabled(id, NOW)
+    assert users.barred() == Barred(frozenset({"ann", "ben"}))
+    users.set_disabled("ann", None)
+    users.set_disabled("ann", None)
+    assert users.barred() == Barred(frozenset({"ben"}))
+    users.set_disabled("ben", None)
+    assert users.barred() == Barred()
+
+
+def test_a_deleted_user_is_disabled_and_listed_as_deleted(users: Users) -> None:
+    users.set_disabled("ann", NOW)
+    for _ in range(2):
+        users.delete("ann", NOW)
+    assert users.barred() == Barred(deleted=frozenset({"ann"})) and users.profiles(["ann"])["ann"].disabled_at == NOW
 
 
 def test_a_tally_adds_up_over_processes(users: Users) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.insight import metrics
 from scheduler.insight.metrics import METRICS, NAMESPACE, SERVICE
-from tests.infra.conftest import ROOT, Synthesized
+from tests.infra.conftest import ROOT, Synthesized, name_of
 
 OURS = {(metric.name, metric.service) for metric in METRICS}
 CONSTANTS = {name: value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
@@ -94,6 +94,7 @@ def test_the_dashboard_shows_the_state_of_every_alarm(any_stage: Synthesized) ->
         ("AlarmsCapacity", metrics.USED, "Maximum", 100, 3),
         ("AlarmsDeadLetters", metrics.DEAD, "Sum", 0, 1),
         ("AlarmsUnreadable", metrics.POISON, "Sum", 0, 1),
+        ("AlarmsUnreadableItems", metrics.UNREADABLE, "Sum", 0, 1),
         ("AlarmsOneTimeAge", "ApproximateAgeOfOldestMessage", "Maximum", 60, 5),
         ("AlarmsJobsWriteThrottles", "WriteThrottleEvents", "Sum", 0, 3),
         ("TickThrottles", "Throttles", "Sum", 0, 3),
@@ -107,6 +108,15 @@ def test_the_promised_limits_have_alarms(
     assert (alarm["MetricName"], alarm.get("Statistic") or alarm["ExtendedStatistic"]) == (metric, statistic)
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", threshold)
     assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, minutes, "notBreaching")
+
+
+def test_work_that_stays_visible_raises_an_alarm(any_stage: Synthesized) -> None:
+    """Hidden messages are steps that are not due yet, or are in work: neither counts."""
+    alarm, rules = any_stage.one("CloudWatch::Alarm", "AlarmsWork"), any_stage.settings.rules
+    assert (alarm["MetricName"], alarm["Statistic"]) == ("ApproximateNumberOfMessagesVisible", "Minimum")
+    assert name_of(alarm["Dimensions"][0]["Value"]) == "LanesWork"
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", rules.units + rules.overdue_units)
+    assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 5, "notBreaching")
 
 
 def test_a_missing_canary_raises_an_alarm_if_the_stage_has_canaries(any_stage: Synthesized) -> None:

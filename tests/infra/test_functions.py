@@ -20,19 +20,19 @@ NAMES = [
     "ExecuteRecurring",
     "ExecuteRetry",
     "Bury",
-    "Redrive",
     "Fetch",
     "Project",
     "Notify",
     "Scale",
 ]
+LANES = ("OneTime", "Recurring", "Retry")
 EVERY = ("jobs", "tasks", "orders", "lanes")  # whatever makes or ends jobs
 # The ports of each function, and the settings that its handler or its composition reads besides.
 USES: dict[str, tuple[str, ...]] = {
     "api": (
         *EVERY,
         "ledger",
-        "functions",
+        "work",
         "receipts",
         "redrives",
         "targets",
@@ -43,16 +43,15 @@ USES: dict[str, tuple[str, ...]] = {
         "outputs",
         "secrets",
     ),
-    "tick": (*EVERY, "ledger", "functions"),
-    "plan": (*EVERY, "ledger"),
-    "dispatch": (*EVERY, "ledger", "users"),
-    "execute": (*EVERY, "ledger", "targets", "outputs", "secrets"),
-    "bury": EVERY,
-    "redrive": (*EVERY, "redrives"),
+    "tick": ("jobs", "ledger", "redrives", "work"),
+    "plan": (*EVERY, "ledger", "users"),
+    "dispatch": (*EVERY, "ledger", "users", "redrives", "work"),
+    "execute": (*EVERY, "ledger", "targets", "users", "outputs", "secrets"),
+    "bury": (*EVERY, "ledger"),
     "fetch": (),
     "project": ("counters", "notices", "outputs"),
     "notify": ("tasks", "notices", "secrets"),
-    "scale": (*EVERY, "counters", "functions"),
+    "scale": (*EVERY, "ledger", "counters", "functions"),
 }
 READS = {
     "api": ("archive_database",),
@@ -176,9 +175,35 @@ def test_all_functions_share_one_code_asset(any_stage: Synthesized) -> None:
     assert len({json.dumps(function["Code"], sort_keys=True) for function in any_stage.functions().values()}) == 1
 
 
-@pytest.mark.parametrize("name", ["Tick", "Plan", "Redrive", "Scale"])
-def test_tick_plan_redrive_and_scale_run_every_minute_and_retry_once(any_stage: Synthesized, name: str) -> None:
-    assert len(any_stage.all("Scheduler::Schedule")) == 4
+def test_a_throttled_asynchronous_call_is_dropped_after_a_minute(any_stage: Synthesized) -> None:
+    """Lambda would try it again for six hours, whatever its retries: calls of past minutes would take the place of the present one's."""
+    kept = {
+        config["FunctionName"]["Ref"]: config["MaximumEventAgeInSeconds"] for config in any_stage.all("Lambda::EventInvokeConfig").values()
+    }
+    assert kept == dict.fromkeys(any_stage.all("Lambda::Function"), 60)
+
+
+def test_only_functions_whose_messages_start_them_again_may_loop(any_stage: Synthesized) -> None:
+    """Lambda stops a chain of some 16 calls that start each other, such as the retries of a job, or the jobs of an ordering key."""
+    granted = {name: {resource for action, resource in any_stage.grants(name) if action == "sqs:SendMessage"} for name in NAMES}
+    granted = {name: sent | ({f"Lanes{lane}" for lane in LANES} if ("sns:Publish", "LanesTopic") in any_stage.grants(name) else set())
+               for name, sent in granted.items()}  # fmt: skip
+    received = {name: set[str]() for name in NAMES}
+    by_id = {any_stage.id("Lambda::Function", f"{name}Function"): name for name in NAMES}
+    for mapping in any_stage.all("Lambda::EventSourceMapping").values():
+        received[by_id[mapping["FunctionName"]["Ref"]]].add(mapping["EventSourceArn"]["Fn::GetAtt"][0][:-8].removesuffix("Dead"))
+    starts = {one: {other for other in NAMES if granted[one] & received[other]} for one in NAMES}
+    for _ in NAMES:  # whom it starts, directly or through others
+        starts = {one: others.union(*(starts[other] for other in others)) for one, others in starts.items()}
+    in_a_loop = {name for name in NAMES if name in starts[name]}
+    assert in_a_loop == {"Dispatch", "Bury", "Notify", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry"}
+    allowed = {name for name, function in any_stage.functions().items() if function.get("RecursiveLoop") == "Allow"}
+    assert allowed == in_a_loop
+
+
+@pytest.mark.parametrize("name", ["Tick", "Plan", "Scale"])
+def test_tick_plan_and_scale_run_every_minute_and_retry_once(any_stage: Synthesized, name: str) -> None:
+    assert len(any_stage.all("Scheduler::Schedule")) == 3
     schedule = any_stage.one("Scheduler::Schedule", f"{name}EveryMinute")
     assert schedule["ScheduleExpression"] == "rate(1 minute)"
     assert schedule["State"] == "ENABLED"
@@ -196,6 +221,15 @@ def test_a_lane_feeds_its_executor_in_batches_with_partial_failures(any_stage: S
     assert mapping["BatchSize"] == batch
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": any_stage.settings.concurrency[lane]}
+
+
+def test_each_step_of_the_engine_has_a_call_of_its_own(any_stage: Synthesized) -> None:
+    """A step may take minutes: in a batch it would hold up the others, and its end would decide when they are tried again."""
+    mapping = any_stage.one("Lambda::EventSourceMapping", "DispatchWork")
+    assert mapping["EventSourceArn"]["Fn::GetAtt"][0] == any_stage.id("SQS::Queue", "LanesWork")
+    assert mapping["FunctionName"]["Ref"] == any_stage.id("Lambda::Function", "DispatchFunction")
+    assert (mapping["BatchSize"], mapping["FunctionResponseTypes"]) == (1, ["ReportBatchItemFailures"])
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 1_000}, "a lower limit would hold up the steps of one minute"
 
 
 def test_bury_receives_from_all_dead_letter_queues(any_stage: Synthesized) -> None:

@@ -63,27 +63,43 @@ def test_only_its_service_can_assume_a_role(any_stage: Synthesized) -> None:
 
 
 def test_only_some_verbs_write_jobs_and_only_api_and_plan_insert_them(prod: Synthesized) -> None:
-    changers = {"Api", "Tick", "Dispatch", "Bury", "Redrive", "Scale"} | EXECUTORS  # dispatch: reconciles the overflow; scale: its canaries
+    changers = {"Api", "Dispatch", "Bury", "Scale"} | EXECUTORS  # dispatch: reconciles, redrives; scale: its canaries
     assert who_may(prod, "dynamodb:UpdateItem", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageJobs") == changers
-    assert who_may(prod, "dynamodb:PutItem", "StorageJobs") == {"Api", "Tick", "Scale"}  # tick: canaries
+    assert who_may(prod, "dynamodb:PutItem", "StorageJobs") == {"Api", "Tick", "Dispatch", "Scale"}  # tick and dispatch: canaries
     assert who_may(prod, "dynamodb:PartiQLInsert", "StorageJobs") == {"Api", "Plan"}
     assert who_may(prod, "dynamodb:PartiQLDelete", "StorageJobs") == {"Api", "Plan"}
-    assert who_may(prod, "dynamodb:DeleteItem", "StorageJobs") == {"Tick"}  # canaries as well
+    assert who_may(prod, "dynamodb:DeleteItem", "StorageJobs") == {"Dispatch"}  # canaries of closed units
 
 
-def test_dispatch_reads_the_due_index_and_changes_reconciled_jobs(prod: Synthesized) -> None:
+def test_dispatch_reads_two_indexes_changes_jobs_and_writes_canaries(prod: Synthesized) -> None:
     assert {grant for grant in prod.grants("Dispatch") if grant[1].startswith("StorageJobs")} == {
         ("dynamodb:Query", "StorageJobs/index/due"),
+        ("dynamodb:Scan", "StorageJobs/index/due"),  # the sweep
+        ("dynamodb:Query", "StorageJobs/index/failures"),  # redrives
         ("dynamodb:BatchGetItem", "StorageJobs"),
         ("dynamodb:UpdateItem", "StorageJobs"),
         ("dynamodb:PartiQLUpdate", "StorageJobs"),
+        ("dynamodb:PutItem", "StorageJobs"),
+        ("dynamodb:DeleteItem", "StorageJobs"),
+    }
+
+
+def test_tick_writes_canaries_and_the_mark_and_reads_no_slot(prod: Synthesized) -> None:
+    assert {grant for grant in prod.grants("Tick") if not grant[0].startswith(("logs:", "xray:"))} == {
+        ("dynamodb:GetItem", "StorageJobs"),
+        ("dynamodb:PutItem", "StorageJobs"),
+        ("dynamodb:GetItem", "StorageLedger"),
+        ("dynamodb:Query", "StorageLedger"),
+        ("dynamodb:PutItem", "StorageLedger"),
+        ("sqs:SendMessage", "LanesWork"),
     }
 
 
 def test_dispatch_reads_weights_and_only_the_api_writes_them(prod: Synthesized) -> None:
     found = {(name, action) for name in prod.functions() for action, resource in prod.grants(name) if resource.startswith("StorageUsers")}
-    assert found == {("Dispatch", "dynamodb:BatchGetItem"), ("Api", "dynamodb:BatchGetItem"), ("Api", "dynamodb:UpdateItem")}
+    barred = {(name, "dynamodb:GetItem") for name in {"Plan"} | EXECUTORS}  # which users are disabled or deleted
+    assert found == {("Dispatch", "dynamodb:BatchGetItem"), ("Api", "dynamodb:BatchGetItem"), ("Api", "dynamodb:UpdateItem")} | barred
 
 
 def test_only_the_api_edits_tasks_and_plan_updates_them_too(prod: Synthesized) -> None:
@@ -100,13 +116,13 @@ def test_an_executor_reads_and_writes_ordering_queues_locks_and_limits(prod: Syn
 
 
 def test_verbs_that_end_or_create_jobs_may_change_ordering_queues(prod: Synthesized) -> None:
-    enders = {"Api", "Dispatch", "Tick", "Bury"} | EXECUTORS
+    enders = {"Api", "Dispatch", "Bury"} | EXECUTORS
     assert who_may(prod, "dynamodb:Query", "StorageTasks") == enders
     assert who_may(prod, "dynamodb:PartiQLDelete", "StorageTasks") == enders | {"Plan"}
-    assert who_may(prod, "dynamodb:PartiQLInsert", "StorageTasks") == {"Api", "Plan", "Redrive"} | EXECUTORS
+    assert who_may(prod, "dynamodb:PartiQLInsert", "StorageTasks") == {"Api", "Plan", "Dispatch"} | EXECUTORS  # dispatch: redrives
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageTasks") == EXECUTORS
-    for name in ("Dispatch", "Tick", "Bury"):  # dispatch: jobs that it reconciles in the overflow
-        assert of_tasks(prod, name) == {"BatchGetItem", "Query", "PartiQLDelete"}
+    assert of_tasks(prod, "Bury") == {"BatchGetItem", "Query", "PartiQLDelete"}
+    assert of_tasks(prod, "Dispatch") == {"BatchGetItem", "Query", "PartiQLDelete", "PartiQLInsert"}
     for lane in LANE_OF.values():
         assert "Bury" in who_may(prod, "sqs:SendMessage", lane), "jobs that waited for a buried one are enqueued"
 
@@ -117,9 +133,9 @@ def test_executors_write_outputs_and_only_the_api_reads_them(prod: Synthesized) 
     assert who_may(prod, "s3:ListBucket", "StorageOutputs") == {"Api"}
 
 
-def test_only_tick_and_plan_scan_and_only_sparse_indexes(prod: Synthesized) -> None:
+def test_only_dispatch_and_plan_scan_and_only_sparse_indexes(prod: Synthesized) -> None:
     scans = [(name, resource) for name in prod.functions() for action, resource in prod.grants(name) if action == "dynamodb:Scan"]
-    assert sorted(scans) == [("Plan", "StorageTasks/index/replenish"), ("Tick", "StorageJobs/index/due")]
+    assert sorted(scans) == [("Dispatch", "StorageJobs/index/due"), ("Plan", "StorageTasks/index/replenish")]
 
 
 def test_an_executor_receives_only_messages_of_its_own_lane(prod: Synthesized) -> None:
@@ -128,9 +144,12 @@ def test_an_executor_receives_only_messages_of_its_own_lane(prod: Synthesized) -
             assert [resource for granted, resource in prod.grants(name) if granted == action] == [lane]
 
 
-def test_only_dispatch_publishes_and_only_tick_and_api_start_it(prod: Synthesized) -> None:
+def test_only_dispatch_publishes_and_only_messages_start_it(prod: Synthesized) -> None:
     assert who_may(prod, "sns:Publish", "LanesTopic") == {"Dispatch"}
-    assert who_may(prod, "lambda:InvokeFunction", "DispatchFunction") == {"Api", "Tick"}
+    assert who_may(prod, "lambda:InvokeFunction", "DispatchFunction") == set()
+    assert who_may(prod, "sqs:SendMessage", "LanesWork") == {"Api", "Tick", "Dispatch"}
+    for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "ChangeMessageVisibility"):
+        assert who_may(prod, f"sqs:{action}", "LanesWork") == {"Dispatch"}
 
 
 def test_only_api_and_executors_read_the_callback_secret(any_stage: Synthesized) -> None:
@@ -155,13 +174,12 @@ def test_only_executors_and_notify_read_secrets_of_jobs(any_stage: Synthesized) 
     assert set().union(*granted.values()) - set().union(*of_jobs.values()) == {"StorageCallbackKey"}
 
 
-def test_redrive_reads_tasks_and_failures_and_the_api_starts_it(prod: Synthesized) -> None:
-    assert of_tasks(prod, "Redrive") == {"BatchGetItem", "PartiQLInsert"}
-    assert [resource for _, resource in prod.grants("Redrive") if "/index/" in resource] == ["StorageJobs/index/failures"]
-    assert who_may(prod, "lambda:InvokeFunction", "RedriveFunction") == {"Api"}
+def test_only_api_and_dispatch_read_the_failures(prod: Synthesized) -> None:
+    """The API lists dead letters; dispatch redrives them."""
+    assert who_may(prod, "dynamodb:Query", "StorageJobs/index/failures") == {"Api", "Dispatch"}
 
 
-@pytest.mark.parametrize("name", ["Tick", "Plan", "Redrive"])
+@pytest.mark.parametrize("name", ["Tick", "Plan", "Scale"])
 def test_a_schedule_may_only_start_its_function(prod: Synthesized, name: str) -> None:
     (policy,) = prod.one("IAM::Role", f"{name}ScheduleRole")["Policies"]
     assert list(allowed(policy["PolicyDocument"])) == [("lambda:InvokeFunction", f"{name}Function")]
@@ -224,7 +242,7 @@ def test_each_function_writes_only_its_own_log_and_traces(prod: Synthesized) -> 
 def test_a_function_may_read_only_its_own_queues_and_streams(prod: Synthesized) -> None:
     """Lambda reads queues and streams with the role of the function that it calls."""
     queues = {name: {lane} for name, lane in LANE_OF.items()}
-    queues |= {"Bury": {f"{lane}Dead" for lane in LANE_OF.values()}, "Notify": {"NotifyQueue"}}
+    queues |= {"Bury": {f"{lane}Dead" for lane in LANE_OF.values()}, "Notify": {"NotifyQueue"}, "Dispatch": {"LanesWork"}}
     for action in ("sqs:ReceiveMessage", "sqs:DeleteMessage"):
         for name in prod.functions():
             assert {what for granted, what in prod.grants(name) if granted == action} == queues.get(name, set()), (name, action)
@@ -238,7 +256,7 @@ def test_a_function_may_read_only_its_own_queues_and_streams(prod: Synthesized) 
 def test_verbs_that_write_due_jobs_may_send_to_any_lane(prod: Synthesized) -> None:
     """The verb that writes a retry, a released job, a redrive or a job due soon also sends it, and its lane may be any."""
     for lane in LANE_OF.values():
-        assert who_may(prod, "sqs:SendMessage", lane) == {"Api", "Tick", "Dispatch", "Bury", "Plan", "Redrive", "Scale", *EXECUTORS}
+        assert who_may(prod, "sqs:SendMessage", lane) == {"Api", "Dispatch", "Bury", "Plan", "Scale", *EXECUTORS}
 
 
 def test_only_the_api_administers_people(prod: Synthesized) -> None:
@@ -251,23 +269,23 @@ def test_only_the_api_administers_people(prod: Synthesized) -> None:
 
 def test_the_verbs_that_use_the_ledger(prod: Synthesized) -> None:
     """One table holds minutes and units, latencies, backlogs, breakers, pauses, receipts and redrives."""
-    writers = {"Api", "Tick", "Dispatch", "Redrive"} | EXECUTORS
-    assert who_may(prod, "dynamodb:PutItem", "StorageLedger") == writers | {"Plan"}  # plan: its cursor
-    assert who_may(prod, "dynamodb:DeleteItem", "StorageLedger") == writers
-    assert who_may(prod, "dynamodb:Query", "StorageLedger") == writers | {"Plan"}  # plan: which lanes are paused
-    assert who_may(prod, "dynamodb:GetItem", "StorageLedger") == {"Api", "Tick", "Dispatch", "Redrive", "Plan"}
+    confirming = {"Api", "Tick", "Dispatch", "Plan", "Bury", "Scale"} | EXECUTORS  # they place jobs: in shards that the cursor confirms
+    assert who_may(prod, "dynamodb:GetItem", "StorageLedger") == confirming
+    assert who_may(prod, "dynamodb:PutItem", "StorageLedger") == confirming
+    assert who_may(prod, "dynamodb:DeleteItem", "StorageLedger") == {"Api", "Dispatch"} | EXECUTORS
+    assert who_may(prod, "dynamodb:Query", "StorageLedger") == {"Api", "Tick", "Dispatch", "Plan"} | EXECUTORS
     assert who_may(prod, "dynamodb:UpdateItem", "StorageLedger") == {"Api"}, "an expired receipt is written again"
 
 
 def test_verbs_that_write_jobs_may_read_them_in_batches(prod: Synthesized) -> None:
     """A job that another job's change releases is read before it is enqueued; plan reads the runs that an edit replaces."""
-    assert who_may(prod, "dynamodb:BatchGetItem", "StorageJobs") == {"Api", "Tick", "Dispatch", "Bury", "Plan", "Redrive"} | EXECUTORS
+    assert who_may(prod, "dynamodb:BatchGetItem", "StorageJobs") == {"Api", "Dispatch", "Bury", "Plan"} | EXECUTORS
     assert who_may(prod, "dynamodb:GetItem", "StorageTasks") == {"Api", "Plan", "Notify"} | EXECUTORS
 
 
-def test_dispatch_and_tick_may_read_the_depth_of_every_lane(prod: Synthesized) -> None:
+def test_dispatch_may_read_the_depth_of_every_lane(prod: Synthesized) -> None:
     for name, lane in LANE_OF.items():
-        assert who_may(prod, "sqs:GetQueueAttributes", lane) == {"Tick", "Dispatch", name}
+        assert who_may(prod, "sqs:GetQueueAttributes", lane) == {"Dispatch", name}
 
 
 def test_only_project_archives_ended_jobs(prod: Synthesized) -> None:

@@ -9,7 +9,9 @@ LANES = {"OneTime": "one-time", "Recurring": "recurring", "Retry": "retry"}
 def test_every_lane_of_the_model_has_a_queue(any_stage: Synthesized) -> None:
     assert set(LANES.values()) == set(Lane)
     queues = {id[:-8] for id in any_stage.all("SQS::Queue")}
-    assert queues - {"NotifyQueue", "NotifyDead"} == {f"Lanes{name}" for name in LANES} | {f"Lanes{name}Dead" for name in LANES}
+    assert queues - {"NotifyQueue", "NotifyDead", "LanesWork"} == {f"Lanes{name}" for name in LANES} | {
+        f"Lanes{name}Dead" for name in LANES
+    }
 
 
 @pytest.mark.parametrize("name", LANES)
@@ -40,6 +42,11 @@ def test_a_message_stays_invisible_while_its_function_may_run(any_stage: Synthes
         if queue is None:  # a stream
             continue
         assert queue["VisibilityTimeout"] >= functions[mapping["FunctionName"]["Ref"]]["Timeout"]
+
+
+def test_no_dead_letter_queue_takes_the_work_of_the_engine(any_stage: Synthesized) -> None:
+    """A message is received once for each step of its unit, which may be hundreds of times."""
+    assert "RedrivePolicy" not in any_stage.one("SQS::Queue", "LanesWork")
 
 
 def test_queues_are_encrypted(any_stage: Synthesized) -> None:

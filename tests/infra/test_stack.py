@@ -55,6 +55,7 @@ OUTPUTS = {
     "AuditTable",
     "LedgerTable",
     "TopicArn",
+    "WorkQueueUrl",
     "TickScheduleName",
     "PlanScheduleName",
     "ScaleScheduleName",
@@ -66,10 +67,7 @@ OUTPUTS = {
     "ProjectFunction",
     "ScaleFunction",
     *(f"{lane}{kind}" for lane in ("OneTime", "Recurring", "Retry") for kind in ("QueueUrl", "DlqUrl")),
-    *(
-        f"{name}Function"
-        for name in ("Api", "Tick", "Plan", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury", "Redrive")
-    ),
+    *(f"{name}Function" for name in ("Api", "Tick", "Plan", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury")),
 }
 
 

@@ -15,9 +15,9 @@ from lambdas import _runtime, api
 from lambdas.rest import job_answers, models, shapes
 from lambdas.rest.envelope import refusal
 from scheduler.model import errors
-from scheduler.model.job import Cursor
+from scheduler.model.job import Cursor, JobKey
 from scheduler.targets import registry
-from tests.lambdas.gateway import Answered, World, event, send
+from tests.lambdas.gateway import GROWN, Answered, World, event, growing, send
 
 pytestmark = pytest.mark.usefixtures("world")
 
@@ -150,6 +150,16 @@ def test_a_body_of_256_kb_is_accepted_and_a_larger_one_refused(world: World) -> 
     assert len(world.jobs.rows) == 1
 
 
+def test_a_job_whose_numbers_grow_in_the_table_is_refused(world: World) -> None:
+    body = growing({"type": "http", "payload": GROWN})
+    assert len(body) < 107_865
+    answered = send("POST", "/me/jobs", body=body, headers={"idempotency-key": "k"})
+    assert (answered.status, answered.error["code"]) == (413, "payload_too_large")
+    assert re.search(r"3\d\d,\d\d\d bytes in the table; at most 307,200 \(300 KB\)", answered.error["message"])
+    assert not world.jobs.rows and not world.receipts.rows
+    assert send("POST", "/me/jobs", body='{"message": "m"}', headers={"idempotency-key": "k"}).status == 201
+
+
 class Broken:
     """A port `Jobs` that fails every call."""
 
@@ -190,6 +200,16 @@ def test_a_refusal_by_aws_is_answered_with_retry_after(world: World) -> None:
     assert (answered.status, answered.error["code"], answered.headers["Retry-After"]) == (503, "unavailable", "2")
 
 
+def test_a_job_of_another_version_is_a_503_that_says_so(world: World) -> None:
+    job = send("POST", "/me/jobs", json_body={"message": "m"}).data["id"]
+    world.jobs.unreadable[JobKey("sub-ann", job)] = "its format is 2"
+    for method, path in (("GET", ""), ("POST", "/cancel")):
+        answered = send(method, f"/me/jobs/{job}{path}")
+        assert (answered.status, answered.error["code"]) == (503, "unreadable")
+        assert "another version" in answered.error["message"].lower() and "after an update" in answered.error["message"]
+    assert send("GET", "/me/jobs").data["jobs"] == []
+
+
 def test_every_error_of_the_tree_has_a_status() -> None:
     tree = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.SchedulerError)]
     statuses = {kind.__name__: refusal(kind(), "r").status_code for kind in tree}
@@ -204,6 +224,7 @@ def test_every_error_of_the_tree_has_a_status() -> None:
         "Conflict": 409,
         "TooMany": 429,
         "Unavailable": 503,
+        "Unreadable": 503,
         "IllegalTransition": 500,
     }
 
@@ -303,6 +324,7 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("get", "/api/v1/users"),
         ("get", "/api/v1/users/{user_id}"),
         ("patch", "/api/v1/users/{user_id}"),
+        ("delete", "/api/v1/users/{user_id}"),
         ("put", "/api/v1/users/{user_id}/disabled"),
         ("put", "/api/v1/users/{user_id}/enabled"),
         ("put", "/api/v1/users/{user_id}/password"),
@@ -311,6 +333,8 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("get", "/api/v1/system"),
         ("post", "/api/v1/system/pause"),
         ("post", "/api/v1/system/resume"),
+        ("get", "/api/v1/system/breakers"),
+        ("post", "/api/v1/system/breakers/close"),
         ("get", "/api/v1/targets"),
         ("post", "/api/v1/targets"),
         ("get", "/api/v1/targets/{name}"),
@@ -367,6 +391,15 @@ def test_the_document_describes_every_payload_with_examples(document: Any) -> No
     examples = document["paths"]["/api/v1/me/jobs"]["post"]["requestBody"]["content"]["application/json"]["examples"]
     for example in examples.values():
         models.JobRequest.model_validate(example["value"])
+
+
+def test_every_duration_in_the_document_has_a_lower_bound_of_its_own(document: Any) -> None:
+    shapes = {name: shape.get("properties", {}) for name, shape in document["components"]["schemas"].items()}
+    durations = {
+        f"{name}.{field}": json.dumps(rule) for name, fields in shapes.items() for field, rule in fields.items() if "second" in field
+    }
+    assert '"minimum": 0.1' in durations["HttpPayload.timeout_seconds"]
+    assert not [field for field, rule in durations.items() if "exclusiveMinimum" in rule]
 
 
 @pytest.mark.parametrize(("path", "status"), [("/health", 200), ("/nowhere", 404), ("/auth/login", 405), ("/openapi.json", 200)])

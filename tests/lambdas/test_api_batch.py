@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lambdas.rest import models, shapes
+from scheduler.model import item_limit
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import Job, JobKey, Lane
@@ -190,3 +191,12 @@ def test_a_batch_is_described_by_the_job_request() -> None:
     item, single = (document["components"]["schemas"][name]["properties"] for name in ("BatchItem", "JobRequest"))
     assert {name: item[name] for name in single} == single and set(item) - set(single) == {"idempotency_key"}
     assert {"200", "207", "413"} <= set(document["paths"]["/api/v1/me/jobs/batch"]["post"]["responses"])
+
+
+def test_a_job_too_large_for_the_table_is_refused_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(item_limit, "LIMIT", 250_000)  # the body of one job is limited below the real one
+    answered = post({"message": "a"}, {"message": "x" * 260_000}, {"message": "b"})
+    assert answered.status == 207
+    codes = [result.get("error", {}).get("code") for result in answered.data["results"]]
+    assert codes == [None, "payload_too_large", None] and len(world.jobs.rows) == 2
+    assert "261,038 bytes in the table; at most 250,000" in errors(answered)[1]["jobs[1]"]

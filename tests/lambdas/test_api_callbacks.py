@@ -242,3 +242,10 @@ def test_an_impossible_or_too_long_call_back_is_refused(world: World, body: Any,
     world.reach = Reach((QUEUE,))
     answered = send("POST", "/me/jobs", json_body=body)
     assert (answered.status, answered.fields) == (400, fields) and not world.jobs.rows
+
+
+def test_the_headers_of_a_reported_response_are_cut(world: World) -> None:
+    job = accepted(world)
+    headers = {f"name-{number:02d}": "v" * 2_000 for number in range(50)}
+    assert report(job, "complete", {"response": {"status": 200, "headers": headers, "body": "done"}}).status == 200
+    assert shown(job)["response"] == {"status": 200, "headers": dict(list(headers.items())[:2]), "body": "done"}

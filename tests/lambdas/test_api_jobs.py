@@ -159,6 +159,10 @@ def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: 
         ({"message": "m", "prio": 1, "when": 2}, {"prio": "is not a known field", "when": "is not a known field"}),
         ({"message": "m", "max_attempts": 0}, {"max_attempts": "must be at least 1"}),
         ({"message": "m", "timeout_seconds": 841}, {"timeout_seconds": "must be at most 840"}),
+        (
+            {"type": "http", "payload": {"url": "https://example.com", "timeout_seconds": 0.05}},
+            {"payload.timeout_seconds": "must be at least 0.1"},
+        ),
         ({"message": "m", "max_attempts": "3"}, {"max_attempts": "must be a whole number"}),
         ({"message": "m", "max_attempts": True}, {"max_attempts": "must be a whole number"}),
         ({"message": "m", "timeout_seconds": 1.5}, {"timeout_seconds": "must be a whole number"}),
@@ -236,6 +240,14 @@ def test_a_finished_job_shows_its_times_attempts_output_and_response(world: Worl
     assert (shown["start_delay_ms"], shown["response"]) == (3, {"status": 200, "headers": {"a": "b"}, "body": "x"})
     expected = {"number": 1, "picked_at": picked, "started_at": started, "ended_at": ended, "outcome": "succeeded", "failure": None}
     assert shown["attempts"] == [expected | {"output": "done", "log": None, "output_kept": "whole"}]
+
+
+def test_a_job_shows_that_its_messages_reached_a_dead_letter_queue(world: World) -> None:
+    job = stored(world, NOW - 5_000)
+    world.jobs.rows[job.key] = replace(job, buried=2)
+    assert "reached the dead-letter queue 2 times" in send("GET", f"/me/jobs/{job.id}").data["reason"]
+    world.jobs.rows[job.key] = replace(job, buried=2, reason="its lane is paused")
+    assert send("GET", f"/me/jobs/{job.id}").data["reason"] == "its lane is paused"
 
 
 def test_a_claimed_job_shows_its_start_only_once_it_is_due(world: World) -> None:

@@ -1,5 +1,6 @@
 """Changing a job before it starts, over HTTP."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from lambdas.rest import job_answers, shapes
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import Job, JobKey, Lane
-from tests.lambdas.gateway import NOW, Answered, World, send
+from tests.lambdas.gateway import GROWN, NOW, Answered, World, growing, send
 
 pytestmark = pytest.mark.usefixtures("world")
 
@@ -126,3 +127,19 @@ def test_the_document_of_a_change_has_nullable_fields_and_no_defaults() -> None:
     shape = send("GET", "/openapi.json", user=None).body["components"]["schemas"]["JobChange"]["properties"]
     assert [name for name, rule in shape.items() if {"type": "null"} in rule.get("anyOf", [])] == ["expires_at"]
     assert [name for name, rule in shape.items() if "default" in rule] == []
+
+
+def test_a_change_that_grows_beyond_the_table_is_refused(world: World) -> None:
+    job = posted(type="http", payload=CALL)
+    answered = send("PATCH", f"/me/jobs/{job}", body=growing({"payload": GROWN}))
+    assert (answered.status, answered.error["code"]) == (413, "payload_too_large")
+    assert "at most 307,200 (300 KB)" in answered.error["message"] and stored(world, job).spec.payload["url"] == CALL["url"]
+    assert stored(world, job).fence == 1
+
+
+def test_a_job_larger_than_the_limit_may_move_to_another_time(world: World) -> None:
+    job = posted()
+    before = stored(world, job)
+    world.jobs.rows[before.key] = replace(before, spec=replace(before.spec, payload={"message": "x" * 310_000}))
+    assert patch(job, {"execute_at": LATER}).status == 200
+    assert patch(job, {"max_attempts": 2}).status == 413

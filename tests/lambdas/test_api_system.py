@@ -5,14 +5,23 @@ from typing import Any
 import pytest
 
 from lambdas.rest import shapes, system_models
+from scheduler.admission import breaker
+from scheduler.admission.breaker import Circuit
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import render
 from scheduler.model.job import Lane
+from tests.conftest import a_job
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
 
-ROUTES = [("GET", "/system"), ("POST", "/system/pause"), ("POST", "/system/resume")]
+ROUTES = [
+    ("GET", "/system"),
+    ("POST", "/system/pause"),
+    ("POST", "/system/resume"),
+    ("GET", "/system/breakers"),
+    ("POST", "/system/breakers/close"),
+]
 ADMIN = "[administrators]"
 
 
@@ -118,3 +127,85 @@ def test_health_shows_paused_lanes_to_a_signed_in_caller() -> None:
     answered = send("GET", "/health", user=None, headers={"authorization": "Bearer token"})
     assert answered.data["paused_lanes"] == ["retry"] and "business" not in answered.text
     assert send("GET", "/health", user=None).data == {"status": "ok"}
+
+
+# breakers
+
+CIRCUIT = Circuit("host example.com:8443", "sub-ann")
+SHOWN = {"circuit": "host example.com:8443", "owner": "sub-ann"}
+
+
+def breakers(answered: Answered) -> list[dict[str, Any]]:
+    shapes.Answer[system_models.BreakersShape].model_validate(answered.body)
+    found: list[dict[str, Any]] = answered.data["breakers"]
+    return found
+
+
+def test_an_operator_sees_the_breakers_that_are_not_closed(world: World) -> None:
+    assert breakers(send("GET", "/system/breakers", groups="[operators]")) == []
+    world.ledger.set_breaker(None, breaker.opened(Circuit("target invoices"), NOW - 20_000))
+    world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW - 1_000))
+    of_host = {"state": "open", "opened_at": render(NOW - 1_000), "until": render(NOW + 9_000), "probe_until": None}
+    of_target = {"state": "half-open", "opened_at": render(NOW - 20_000), "until": render(NOW - 10_000), "probe_until": None}
+    shown = [SHOWN | of_host, {"circuit": "target invoices", "owner": None} | of_target]
+    assert breakers(send("GET", "/system/breakers", groups="[operators]")) == shown
+
+
+def test_a_breaker_shows_the_job_that_tries_its_target(world: World) -> None:
+    half_open = breaker.probed(breaker.opened(CIRCUIT, NOW - 20_000), a_job(type="http", payload={}), NOW - 1_000)
+    world.ledger.set_breaker(None, half_open)
+    (shown,) = breakers(send("GET", "/system/breakers", groups=ADMIN))
+    assert (shown["state"], shown["until"], shown["probe_until"]) == ("half-open", render(NOW - 1_000), render(NOW + 39_000))
+    world.clock.advance(39_000)
+    (shown,) = breakers(send("GET", "/system/breakers", groups=ADMIN))
+    assert (shown["state"], shown["probe_until"]) == ("half-open", None)
+
+
+def test_an_administrator_closes_a_breaker_with_a_trace_in_the_trail(world: World) -> None:
+    world.ledger.set_breaker(None, breaker.opened(Circuit("target invoices"), NOW))
+    world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
+    asked_for = SHOWN | {"reason": "the host is back"}
+    for _ in range(2):
+        assert [each["circuit"] for each in breakers(asked("breakers/close", asked_for))] == ["target invoices"]
+    assert list(world.ledger.watched().breakers) == [Circuit("target invoices")]
+    entries = send("GET", "/audit", groups=ADMIN).data["entries"]
+    assert [(entry["action"], entry["status"], entry["changes"]) for entry in entries] == [("system.close-breaker", 200, asked_for)] * 2
+    assert breakers(asked("breakers/close", {"circuit": "target invoices", "owner": None})) == []
+
+
+@pytest.mark.parametrize("groups", [None, "[users]", "[operators]"])
+def test_only_an_administrator_closes_a_breaker(world: World, groups: str | None) -> None:
+    world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
+    assert send("POST", "/system/breakers/close", groups=groups, json_body=SHOWN).status == 403
+    assert list(world.ledger.watched().breakers) == [CIRCUIT]
+
+
+def test_a_breaker_of_another_owner_stays_open(world: World) -> None:
+    world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
+    for owner in (None, "sub-bob"):
+        assert [each["owner"] for each in breakers(asked("breakers/close", SHOWN | {"owner": owner}))] == ["sub-ann"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "circuit"),
+        ({"circuit": ""}, "circuit"),
+        ({"circuit": 5}, "circuit"),
+        ({"circuit": "x" * 5_001}, "circuit"),
+        (SHOWN | {"owner": ""}, "owner"),
+        (SHOWN | {"reason": "x" * 201}, "reason"),
+        (SHOWN | {"state": "open"}, "state"),
+    ],
+)
+def test_an_invalid_request_closes_no_breaker(world: World, body: Any, field: str) -> None:
+    world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
+    answered = asked("breakers/close", body)
+    assert answered.status == 400 and list(answered.fields) == [field]
+    assert list(world.ledger.watched().breakers) == [CIRCUIT]
+
+
+def test_a_breaker_that_cannot_be_closed_is_a_503(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
+    monkeypatch.setattr(world.ledger, "set_breaker", lambda before, after: False)
+    assert asked("breakers/close", SHOWN).status == 503

@@ -95,6 +95,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
         {"kind": "sqs", "defaults": {"queue": QUEUE}},
         {"defaults.queue": "is not among what jobs of this stage may reach; allowed: none: deploy with -c allowed_targets=..."},
     ),
+    ({"defaults": {"timeout_seconds": 0.05}}, {"defaults.timeout_seconds": "must be at least 0.1"}),
     ({"locked": ["timeout_seconds"]}, {"locked": "has no default to lock: timeout_seconds"}),
     (
         {"defaults": {"url": "https://a", "bearer_secret": "key"}, "locked": ["bearer_secret"]},

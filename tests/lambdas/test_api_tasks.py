@@ -1,6 +1,7 @@
 """Tasks over HTTP: create, read, list, edit, pause, resume, delete, run now, next runs, past runs."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, 
 from scheduler.model.spec import CallBack
 from scheduler.tasks import schedule_form
 from scheduler.tasks.task import Task
-from tests.lambdas.gateway import NOW, Answered, World, event, send
+from tests.lambdas.gateway import GROWN, NOW, Answered, World, event, growing, send
 from tests.unit.test_docs import ROOT
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -803,3 +804,25 @@ def test_the_api_accepts_the_example_of_the_api_page() -> None:
     body = page.partition("-d '")[2].partition("'\n")[0]
     answered = send("POST", "/tasks", body=body)
     assert (answered.status, answered.data["next_runs"][0]["local"]) == (201, "2026-11-21T02:30+01:00")
+
+
+# Sizes
+
+
+def test_a_task_that_grows_beyond_the_table_is_refused(world: World) -> None:
+    body = growing({"name": "Hourly", "schedule": HOURLY["schedule"], "type": "http", "payload": GROWN, "ordering_key": "k"})
+    answered = send("POST", "/tasks", body=body, headers=KEYED)
+    assert "at most 307,200 (300 KB)" in answered.error["message"]
+    assert (answered.status, answered.error["code"]) == (413, "payload_too_large")
+    assert not world.tasks.rows and not world.jobs.rows and not world.receipts.rows
+    task = created()
+    before = kept(world, task)
+    assert send("PUT", f"/tasks/{task['id']}", body=body).status == 413 and kept(world, task) == before
+
+
+def test_a_run_by_hand_of_a_task_that_is_too_large_is_refused(world: World) -> None:
+    task = kept(world, created(schedule={"cron": "0 0 1 1 *"}))
+    runs = len(world.jobs.rows)
+    world.tasks.rows[task.key] = replace(task, spec=replace(task.spec, payload={"message": "x" * 310_000}))
+    answered = send("POST", f"/tasks/{task.id}/run")
+    assert (answered.status, answered.error["code"]) == (413, "payload_too_large") and len(world.jobs.rows) == runs

@@ -114,6 +114,29 @@ def test_disabling_is_idempotent(world: World) -> None:
     assert world.users.rows[id].disabled_at == at and not world.identity.rows[id].enabled
 
 
+def test_a_deleted_user_is_gone_and_its_name_is_free(world: World) -> None:
+    id = create().data["id"]
+    gone = send("DELETE", f"/users/{id}", **ADMIN)
+    assert (gone.status, gone.data["enabled"]) == (200, False) and id not in world.identity.rows
+    assert world.users.barred().deleted == {id}
+    assert send("GET", "/me/jobs", user=id).status == 403, "a token that is still out"
+    assert [send(method, f"/users/{id}{part}", **ADMIN).status for method, part in (("DELETE", ""), ("PUT", "/enabled"))] == [404, 404]
+    assert create().status == 201
+
+
+def test_neither_oneself_nor_a_machine_client_can_be_deleted(world: World) -> None:
+    id = create(role="administrator").data["id"]
+    assert send("DELETE", f"/users/{id}", user=id, **ADMIN).status == 409
+    assert send("DELETE", f"/users/{ROBOT}", **ADMIN).status == 409
+    assert world.users.barred().deleted == frozenset()
+
+
+def test_a_delete_that_failed_half_way_may_be_repeated(world: World) -> None:
+    id = create().data["id"]
+    world.users.delete(id, world.clock.at)  # the account itself was not deleted
+    assert send("DELETE", f"/users/{id}", **ADMIN).status == 200 and id not in world.identity.rows
+
+
 def test_a_machine_client_has_settings_but_no_role(world: World) -> None:
     assert [client["username"] for client in send("GET", "/users", **ADMIN).data["clients"]] == ["robot"]
     changed = send("PATCH", f"/users/{ROBOT}", json_body={"job_weight": 4.0, "quotas": {"max_jobs": 1}}, **ADMIN)

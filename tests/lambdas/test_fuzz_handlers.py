@@ -7,15 +7,16 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from lambdas import _runtime, bury, dispatch, execute, plan, redrive, tick
+from lambdas import _runtime, bury, dispatch, execute, plan, tick
 from lambdas._clock import SystemClock
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Job, JobKey, Lane
+from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
 from scheduler.storage import messages
-from scheduler.storage.aws import keys
+from scheduler.storage.aws import keys, work_queue
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes
 from tests.conftest import FixedClock, a_job, a_message
-from tests.lambdas.test_handlers import CONTEXT, World, due_now, record
+from tests.lambdas.test_handlers import CONTEXT, World, a_unit, asked, due_now, record, work_record
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from([-1, 2**63, 10**40]) | st.floats() | st.text(max_size=20),
@@ -151,28 +152,43 @@ def test_bury_settles_the_others_and_drops_poison(poison: list[Any]) -> None:
         jobs = [due_now(world, buried=2), due_now(world, buried=2)]
         answer = bury.handler({"Records": among(receive(world, jobs), poison)}, CONTEXT)
     assert answer == {"batchItemFailures": []}
-    assert all(world.jobs.rows[job.key].failed_at is not None for job in jobs)
+    assert all(world.jobs.rows[job.key].buried == 3 for job in jobs)
+
+
+WORK = ["v", "kind", "of", "part"]
+WRONG_WORK: list[dict[str, Any]] = [{"part": "x"}, {"part": "1" * 5_000}, {"part": "-0"}, {"of": "\ud800"}, {"kind": "unit "}, {"v": 2}]
+
+
+@st.composite
+def odd_work(draw: st.DrawFn) -> Any:
+    """Any poison record, or an item of work with one or more odd fields."""
+    if draw(st.booleans()):
+        return draw(poison_records(draw(st.integers(1, 99))))
+    item = json.loads(work_queue.encode(WorkItem(draw(st.sampled_from(WorkKind)), "2026-11-20T10:00", "0")))
+    odd = draw(st.dictionaries(st.sampled_from(WORK), values, min_size=1, max_size=2) | st.sampled_from(WRONG_WORK))
+    return work_record(WorkDelivery(WorkItem(WorkKind.CHECKS), "o1", "o1/1", 1), json.dumps(item | odd))
 
 
 @settings(lenient, max_examples=200)
-@given(event=values | st.dictionaries(st.sampled_from(["minute", "part"]), values))
-@example(event={"minute": "2026-11-20T10:00", "part": float("inf")})
-@example(event={"minute": None, "part": 0})
-def test_dispatch_refuses_an_unknown_event_and_changes_nothing(event: Any) -> None:
+@given(odd=st.lists(odd_work(), max_size=5))
+@example(odd=[work_record(WorkDelivery(WorkItem(WorkKind.UNIT, "2026-11-20T10:00", part), "o1", "o1/1", 1)) for part in ("x", "-1", "")])
+def test_dispatch_carries_out_the_step_beside_any_other_record(odd: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         world = a_world(FixedClock(), patch)
-        job = due_now(world)
-        world.jobs.put(job)
-        try:
-            answer = dispatch.handler(event, CONTEXT)
-        except Invalid:
-            answer = {"published": 0}
-    assert answer["published"] == 0 and world.jobs.rows == {job.key: job} and not any(world.lanes.queues.values())
+        unit = a_unit(world)
+        world.jobs.put(job := due_now(world, slot=unit.slots[0]))
+        (sent,) = asked(world, WorkItem.of_unit(unit.key))
+        answer = dispatch.handler({"Records": among([sent], odd)}, CONTEXT)
+    failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+    named = {each["messageId"] for each in odd if isinstance(each, dict) and isinstance(each.get("messageId"), str)}
+    assert sent["messageId"] in failed <= {sent["messageId"], *named}
+    assert [queued.message.key for queued in world.lanes.queues[job.lane].values()] == [job.key]
+    assert world.ledger.unit(unit.key).handed_out_at is not None
 
 
 @settings(lenient, max_examples=40)
 @given(event=values)
-@pytest.mark.parametrize("handler", [tick.handler, plan.handler, redrive.handler], ids=["tick", "plan", "redrive"])
+@pytest.mark.parametrize("handler", [tick.handler, plan.handler], ids=["tick", "plan"])
 def test_timers_ignore_their_event(handler: Any, event: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         a_world(FixedClock(), patch)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lambdas import _runtime, bury, dispatch, execute, plan, redrive, tick
+from lambdas import _runtime, bury, dispatch, execute, plan, tick
 from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._settings import Settings
@@ -18,11 +18,13 @@ from scheduler.callbacks.reports import Addresses
 from scheduler.dead_letters import model
 from scheduler.insight import metrics
 from scheduler.model import slots
-from scheduler.model.errors import Invalid
+from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Job, Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
+from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
 from scheduler.pipeline.execute import Process
 from scheduler.storage import messages
+from scheduler.storage.aws import work_queue
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.targets import registry
 from scheduler.targets.base import Reach
@@ -80,7 +82,7 @@ def received(world: World, *jobs: Job) -> list[dict[str, Any]]:
     ]
 
 
-CONTEXT = SimpleNamespace(aws_request_id="r1")
+CONTEXT = SimpleNamespace(aws_request_id="r1", get_remaining_time_in_millis=lambda: 900_000)
 
 
 def due_now(world: World, **fields: Any) -> Job:
@@ -172,28 +174,101 @@ def test_execute_leaves_messages_without_a_lease_in_the_queue(world: World) -> N
     assert world.jobs.get(job.key).claim is None
 
 
-def test_bury_counts_the_jobs_it_fails_and_drops_poison(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bury_counts_the_jobs_of_its_messages_and_drops_poison(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     job = a_job(buried=2)
     world.jobs.put(job)
     answer = bury.handler({"Records": [record(job), record(job, 2, body="poison")]}, CONTEXT)
     assert answer == {"batchItemFailures": []}
-    assert world.jobs.get(job.key).failed_at is not None
+    assert world.jobs.get(job.key) == replace(job, buried=3)
     assert _emitted(capsys, metrics.BURIED) == ("bury", 1)
 
 
-def test_dispatch_publishes_the_unit_of_its_event(world: World) -> None:
-    minute = slots.minute_of(world.clock.now())
-    job = a_job(slot=f"{minute}#00")
-    world.jobs.put(job)
-    world.ledger.open_unit(Unit(UnitKey(minute, 0), 0, 1))
-    answer = dispatch.handler({"minute": minute, "part": 0}, CONTEXT)
-    assert (answer["published"], answer["handed_out"]) == (1, True)
+def work_record(taken: WorkDelivery, body: str | None = None) -> dict[str, Any]:
+    """The record of a message of the work queue, in the fields that Lambda sends."""
+    return {
+        "messageId": taken.message_id,
+        "receiptHandle": taken.receipt,
+        "body": work_queue.encode(taken.item) if body is None else body,
+        "attributes": {"ApproximateReceiveCount": str(taken.receive_count), "SentTimestamp": "1795168800000"},
+        "eventSource": "aws:sqs",
+    }
 
 
-@pytest.mark.parametrize("event", [{}, {"minute": "2026-11-20T10:00"}, {"minute": None, "part": "x"}])
-def test_dispatch_refuses_an_event_that_names_no_unit(world: World, event: dict[str, Any]) -> None:
-    with pytest.raises(Invalid):
-        dispatch.handler(event, CONTEXT)
+def asked(world: World, *items: WorkItem) -> list[dict[str, Any]]:
+    """The records of items that were sent and received."""
+    world.work.send(items)
+    return [work_record(taken) for taken in world.work.receive(world.clock.now())]
+
+
+def a_unit(world: World, **fields: Any) -> Unit:
+    """The unit of the present minute, open and due."""
+    now = world.clock.now()
+    unit = Unit(UnitKey(slots.minute_of(now), 0), 0, 1, opened_at=now, **({"next_at": now} | fields))
+    world.ledger.open_unit(unit)
+    return unit
+
+
+def hidden_until(world: World, record: dict[str, Any]) -> int:
+    at: int = world.work.queued[record["messageId"]].visible_at
+    return at
+
+
+def test_dispatch_publishes_the_unit_of_its_message(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    unit = a_unit(world)
+    world.jobs.put(a_job(slot=f"{unit.key.minute}#00"))
+    (sent,) = asked(world, WorkItem.of_unit(unit.key))
+    answer = dispatch.handler({"Records": [sent]}, CONTEXT)
+    stored = world.ledger.unit(unit.key)
+    assert len(world.lanes.queues[Lane.ONE_TIME]) == 1 and stored.handed_out_at is not None
+    assert _emitted(capsys, metrics.PULLED) == ("dispatch", 1)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": sent["messageId"]}]}, "its message stays for the next step"
+    assert 0 <= stored.next_at - hidden_until(world, sent) < 1_000, "hidden for whole seconds: early rather than late"
+
+
+def test_dispatch_leaves_a_message_to_lambda_once_its_work_is_done(world: World) -> None:
+    gone, checks = asked(world, WorkItem.of_unit(UnitKey("2019-01-01T00:00", 0)), WorkItem(WorkKind.CHECKS))
+    assert dispatch.handler({"Records": [gone]}, CONTEXT) == {"batchItemFailures": []}
+    assert dispatch.handler({"Records": [checks]}, CONTEXT) == {"batchItemFailures": []}
+
+
+def test_dispatch_ignores_an_event_of_the_version_before(world: World) -> None:
+    assert dispatch.handler({"minute": "2026-11-20T10:01", "part": 0}, CONTEXT) == {"batchItemFailures": []}
+
+
+def test_dispatch_tries_a_failed_step_again_later_and_longer(world: World) -> None:
+    unit = a_unit(world)
+
+    def refuse(key: UnitKey) -> Unit:
+        raise ValueError("a bug")
+
+    world.ledger.unit = refuse
+    (sent,) = asked(world, WorkItem.of_unit(unit.key))
+    answer = dispatch.handler({"Records": [sent]}, CONTEXT)
+    first = hidden_until(world, sent) - world.clock.now()
+    world.clock.at += first
+    (again,) = [work_record(taken) for taken in world.work.receive(world.clock.now())]
+    assert dispatch.handler({"Records": [again]}, CONTEXT) == answer == {"batchItemFailures": [{"itemIdentifier": sent["messageId"]}]}
+    assert hidden_until(world, again) - world.clock.now() == 2 * first > 0
+
+
+def test_dispatch_hides_the_message_of_a_refused_step(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(key: UnitKey) -> Unit:
+        raise Unavailable
+
+    world.ledger.unit = refuse
+    (sent,) = asked(world, WorkItem.of_unit(UnitKey("2026-11-20T10:00", 0)))
+    assert dispatch.handler({"Records": [sent]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": sent["messageId"]}]}
+    assert hidden_until(world, sent) > world.clock.now()
+    assert [log.levelname for log in caplog.records if log.message == "a step failed"] == ["WARNING"]
+
+
+def test_dispatch_drops_a_record_that_is_no_work_and_works_on(world: World) -> None:
+    unit = a_unit(world)
+    (sent,) = asked(world, WorkItem.of_unit(unit.key))
+    bad = [{}, None, sent | {"messageId": "p1", "body": "poison"}, sent | {"messageId": "p2", "attributes": {}}]
+    answer = dispatch.handler({"Records": [*bad[:2], sent, *bad[2:]]}, CONTEXT)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": sent["messageId"]}]}
+    assert world.ledger.unit(unit.key).handed_out_at is not None
 
 
 def test_tick_emits_the_lag_and_ignores_its_event(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,13 +303,22 @@ def test_services_log_through_the_logger_of_the_handlers() -> None:
     assert logging.getLogger("scheduler").parent is _runtime.logger._logger
 
 
-def test_redrive_advances_running_redrives_and_logs_its_work(world: World) -> None:
+def test_dispatch_carries_out_a_redrive_to_its_end(world: World) -> None:
     dead = a_job(slot=None, failed_at=world.clock.now(), reason="no")
     world.jobs.put(dead)
-    world.redrives.add(model.new(dead.owner, world.clock.now(), 1, model.Filter()))
-    assert redrive.handler({}, None) == {"redrives": 1, "redriven": 1, "skipped": 0, "refused": 0}
-    assert redrive.handler({"id": "whatever"}, None) == {"redrives": 0, "redriven": 0, "skipped": 0, "refused": 0}
+    record = model.new(dead.owner, world.clock.now(), 1, model.Filter())
+    world.redrives.add(record)
+    (sent,) = asked(world, WorkItem(WorkKind.REDRIVE, record.owner, record.id))
+    assert dispatch.handler({"Records": [sent]}, CONTEXT) == {"batchItemFailures": []}
+    assert world.redrives.get(record.owner, record.id).redriven == 1
     assert world.jobs.get(dead.key).redrives == 1
+
+
+def test_tick_sends_the_work_of_the_minutes_that_it_opens(world: World) -> None:
+    answer = tick.handler({}, CONTEXT)
+    sent = {each.item for each in world.work.queued.values()}
+    assert len(sent) == answer["sent"] and WorkItem(WorkKind.CHECKS) in sent
+    assert {item.of for item in sent if item.kind is WorkKind.UNIT} <= {unit.key.minute for unit in world.ledger.open_units()}
 
 
 class Executing(SimpleNamespace):
@@ -260,6 +344,11 @@ def test_a_waiting_http_job_warms_its_function_once(monkeypatch: pytest.MonkeyPa
     assert asked.is_set()
     (request,) = made.asked
     assert (request.parameters["FunctionName"], request.parameters["Payload"], request.waits) == (FUNCTION, b"{}", True)
+
+
+def test_a_job_of_an_unknown_type_does_not_stop_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_runtime, "execute", lambda: Executing(FUNCTION))
+    assert _runtime.ahead(a_job(type="removed")) == 0
 
 
 def test_executors_that_call_http_themselves_warm_no_function(monkeypatch: pytest.MonkeyPatch) -> None:

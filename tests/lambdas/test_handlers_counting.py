@@ -10,10 +10,10 @@ import pytest
 from lambdas import _runtime, project, scale
 from lambdas._metrics import emit
 from scheduler.insight import counting, metrics
-from scheduler.model.errors import Invalid
+from scheduler.model.errors import Invalid, Unreadable
 from scheduler.model.job import Job, RunInfo, Status, UnitKey
 from scheduler.model.rules import Rules
-from scheduler.storage.aws import items, keys, task_items
+from scheduler.storage.aws import items, keys, readable, task_items
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.tasks.task import Task
 from tests.conftest import NOW, FixedClock
@@ -132,7 +132,8 @@ def test_an_unreadable_record_is_left_out_and_reported(
 
 def test_items_beside_jobs_and_tasks_are_ignored(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
     canary = keys.canary(UnitKey("2026-11-20T10:00", 0)) | {"slot": {"S": "s"}, "due_at": {"N": "0"}}
-    others = [canary, keys.holder(make.task().key) | {"job": {"S": "j"}}, {"pk": {"S": "order#ada#0"}, "sk": {"S": "m#1"}}]
+    mark = keys.MARK | {"minute": {"S": "2026-11-20T10:00"}}
+    others = [canary, mark, keys.holder(make.task().key) | {"job": {"S": "j"}}, {"pk": {"S": "order#ada#0"}, "sk": {"S": "m#1"}}]
     template = record(1, None, make.job())
     for number, image in enumerate(others):
         told = {"Keys": {"pk": image["pk"], "sk": image["sk"]}, "SequenceNumber": str(number), "NewImage": image}
@@ -168,3 +169,10 @@ def test_scale_emits_the_required_capacity_and_sends_a_canary(world: MemoryPorts
     told = emitted(capsys)
     assert (told[metrics.REQUIRED], told[metrics.AVAILABLE], told[metrics.USED]) == ([3.0], [10.0], [30.0])
     assert [job.owner for job in world.jobs.rows.values()] == [counting.CANARY_OWNER]
+
+
+def test_each_unreadable_item_is_counted_as_a_metric(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Unreadable):
+        readable.read(items.decode, {"pk": {"S": "ann#00"}, "sk": {"S": "j1"}, "v": {"N": "2"}})
+    (line,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "UnreadableItems" in line]
+    assert (line["UnreadableItems"], line["service"]) == ([1.0], "storage")

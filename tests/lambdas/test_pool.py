@@ -52,6 +52,23 @@ def test_a_cancelled_job_ends_soon_and_other_jobs_go_on(children: Children) -> N
 
 
 @pytest.mark.real_clock
+def test_a_target_learns_the_latest_start_of_its_job(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int | None] = []
+
+    def run(payload: Any, context: Context) -> Result:
+        seen.append(context.not_after)
+        return Result()
+
+    monkeypatch.setattr(registry, "load", lambda name: TargetType(payload=dict, run=run))
+    with ThreadPoolExecutor(1) as threads:
+        pool = a_pool(threads, children)
+        for latest in (None, 7):
+            pool.start(a_job(), latest)
+            back(pool, SystemClock())
+    assert seen == [None, 7]
+
+
+@pytest.mark.real_clock
 def test_a_stop_ends_all_jobs_and_no_result_counts(children: Children) -> None:
     clock = SystemClock()
     with ThreadPoolExecutor(2) as threads:

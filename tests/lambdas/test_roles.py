@@ -43,6 +43,7 @@ BODIES: dict[str, Any] = {
     "POST /dead-letters/redrive": {},
     "POST /targets": {"name": "mails", "kind": "log"},
     "PUT /targets/<name>": {"kind": "log"},
+    "POST /system/breakers/close": {"circuit": "target reports"},
     "POST /users": {"username": "new", "password": "Correct-horse-1"},
     "PATCH /users/<user_id>": {"job_weight": 2.0},
     "PUT /users/<user_id>/password": {"password": "Correct-horse-2"},

@@ -12,6 +12,8 @@ from functools import partial
 from typing import NamedTuple
 
 from tests.simulation.faults import CALM, ROUGH
+from tests.simulation.item_faults import CodedWorld
+from tests.simulation.lenient import LenientWorld
 from tests.simulation.world import USUAL, Report, World
 
 KINDS: tuple[str, ...] = ("lost", "early", "double_settled", "double_started", "stuck", "started_after_cancel", "ledger_open")
@@ -35,6 +37,7 @@ KINDS += (
     "doubled_by_key",
     "conflict_with_itself",
 )
+WORLDS: dict[str, type[World]] = {"usual": World, "coded": CodedWorld, "lenient": LenientWorld}
 LONG = {"seeds": 1_000, "jobs": 10_000, "minutes": 60}  # `--long`: ten million jobs, an hour and a half of one core
 
 
@@ -86,6 +89,7 @@ def _arguments() -> argparse.Namespace:
         "--minutes", type=int, default=USUAL["minutes"], help=f"virtual minutes in which jobs are posted (default {USUAL['minutes']})"
     )
     parser.add_argument("--calm", action="store_true", help="no faults")
+    parser.add_argument("--world", choices=WORLDS, default="usual", help="coded: jobs are items; lenient: queues take old receipts")
     parser.add_argument("--long", action="store_true", help="{seeds} runs of {jobs} jobs in {minutes} minutes".format(**LONG))
     parser.add_argument("--processes", type=int, default=1, help="seeds that run at the same time (default 1)")
     args = parser.parse_args()
@@ -103,7 +107,7 @@ def _prepare() -> None:
 
 def _run(args: argparse.Namespace, seed: int) -> Run:
     began = time.process_time()
-    world = World(seed, CALM if args.calm else ROUGH)
+    world = WORLDS[args.world](seed, CALM if args.calm else ROUGH)
     report = world.run(args.jobs, args.minutes, tasks=args.tasks, ordered=args.ordered)
     world.take_apart()
     gc.collect()  # frees the rest of the world
@@ -119,7 +123,8 @@ def _show(report: Report, args: argparse.Namespace) -> None:
     for example in report.examples:
         print("   ", example)
     if bad:
-        options = f"--jobs {args.jobs} --tasks {args.tasks} --ordered {args.ordered} --minutes {args.minutes}" + " --calm" * args.calm
+        options = "" if args.world == "usual" else f"--world {args.world} "
+        options += f"--jobs {args.jobs} --tasks {args.tasks} --ordered {args.ordered} --minutes {args.minutes}" + " --calm" * args.calm
         print(f"    repeat exactly: .venv/bin/python -m tests.simulation --first {report.seed} --seeds 1 {options}", flush=True)
 
 

@@ -3,6 +3,7 @@
 import heapq
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from functools import partial
 from random import Random
 
@@ -22,7 +23,8 @@ from scheduler.model.job import (
     Unit,
     UnitKey,
 )
-from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, Queued
+from scheduler.model.work import WorkDelivery, WorkItem
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryWork, Queued, QueuedWork
 from scheduler.storage.ports import Change, Guard, Written
 from tests.simulation.faults import Faults
 from tests.simulation.hub import NEVER, Hub
@@ -130,18 +132,19 @@ class LaggingJobs(MemoryJobs):
             else:
                 shown.show(entry)
 
-    def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
+    def due(self, slot: str, *, since: int = 0, after: str | None = None) -> tuple[list[DueEntry], str | None]:
         self._look(slot)
-        return super().due(slot, after=after)
+        return super().due(slot, since=since, after=after)
 
-    def count(self, slot: str, lane: Lane, *, since: int, until: int) -> int:
-        self._look(slot)
-        return super().count(slot, lane, since=since, until=until)
+    def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
+        for slot in slots:
+            self._look(slot)
+        return super().count(slots, lane, since=since, until=until)
 
-    def oldest_slot(self) -> str | None:
+    def sweep(self, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
         for slot in list(self._unseen):
             self._look(slot)
-        return super().oldest_slot()
+        return super().sweep(after=after)
 
     def _when(self, slot: str) -> int:
         faults, now = self._faults, self._hub.time
@@ -169,6 +172,7 @@ class WatchedLedger(MemoryLedger):
         if (
             held
             and stored
+            and not stored.resting  # a resume lets a unit be dispatched once more
             and (after.epoch < stored.epoch or after.progress < stored.progress or (stored.handed_out_at and not after.handed_out_at))
         ):
             self._fell(after)
@@ -181,8 +185,18 @@ class WatchedLedger(MemoryLedger):
         return held
 
 
+class Lenience(Enum):
+    """The answer of the queues to an old receipt handle. AWS documents that DeleteMessage succeeds with one."""
+
+    NO = auto()  # they refuse it
+    SAID = auto()  # they say that the visibility is changed, and do nothing
+    DONE = auto()  # they change it
+
+
 class SimLanes(MemoryLanes):
     """Queues and topic that lose, double, delay and reorder messages, and wake their poller when a message becomes visible."""
+
+    lenience = Lenience.NO
 
     def __init__(self, hub: Hub, faults: Faults, wake: Callable[[Lane], None]) -> None:
         super().__init__()
@@ -236,6 +250,16 @@ class SimLanes(MemoryLanes):
         self.dead[message.lane][message_id] = self.queues[message.lane].pop(message_id)
         self._hub.at(self._hub.time + after, self._wake[message.lane])
 
+    def _extend(self, lane: Lane, receipt: str, seconds: int) -> bool:
+        if super()._extend(lane, receipt, seconds):
+            return True
+        if self.lenience is Lenience.NO:
+            return False
+        queued = self.queues[lane].get(receipt.partition("/")[0])
+        if queued is not None and self.lenience is Lenience.DONE:
+            self._show(queued, self.now() + seconds * 1000)
+        return queued is not None
+
     def _show(self, queued: Queued, at: int) -> None:
         super()._show(queued, at)
         self._set_alarm(queued.message.lane, at)
@@ -263,6 +287,44 @@ class SimLanes(MemoryLanes):
             self._wake[lane]()
 
 
+class SimWork(MemoryWork):
+    """The work queue: it loses, doubles and delays messages, and starts a worker for each one that becomes visible."""
+
+    def __init__(self, hub: Hub, faults: Faults, step: Callable[[WorkDelivery], None]) -> None:
+        super().__init__(SimClock(hub, 0))
+        self._hub, self._faults, self._step = hub, faults, step
+
+    def add(self, item: WorkItem, visible_at: int) -> QueuedWork:
+        faults = self._faults
+        made = super().add(item, visible_at + faults.between(5, 60))
+        if faults.strike("work lost", faults.rates.lose):
+            del self.queued[made.message_id]
+            return made
+        self._alarm(made)
+        if faults.strike("work doubled", faults.rates.double):
+            self._alarm(super().add(item, made.visible_at + faults.random.choice((10, 2_000, 60_000))))
+        return made
+
+    def hide(self, receipt: str, seconds: int) -> bool:
+        held = super().hide(receipt, seconds)
+        if held:
+            self._alarm(self.queued[receipt.partition("/")[0]])
+        return held
+
+    def _alarm(self, queued: QueuedWork) -> None:
+        self._hub.at(queued.visible_at, partial(self._ring, queued.message_id, queued.visible_at))
+
+    def _ring(self, message_id: str, at: int) -> None:
+        queued = self.queued.get(message_id)
+        if queued is None or queued.visible_at != at:
+            return
+        queued.receive_count += 1
+        queued.receipt, queued.visible_at = f"{message_id}/{queued.receive_count}", self._hub.time + 600_000
+        self._alarm(queued)
+        delivery = WorkDelivery(queued.item, message_id, queued.receipt, queued.receive_count)
+        self._hub.spawn(partial(self._step, delivery), self._hub.time + self._faults.between(1, 100))
+
+
 class SimPool:
     """The pool of an executor: each job takes the time, and has the outcome, that its payload specifies."""
 
@@ -270,7 +332,7 @@ class SimPool:
         self._hub, self._clock, self._random, self._started = hub, clock, random, started
         self._running: list[tuple[int, Job, int, Result]] = []  # end, job, start by the executor's clock, result
 
-    def start(self, job: Job) -> None:
+    def start(self, job: Job, not_after: int | None = None) -> None:
         now = self._clock.now()
         self._started(job, now)
         took = min(int(job.spec.payload["takes"]), job.spec.timeout_ms)

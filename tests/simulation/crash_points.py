@@ -26,7 +26,7 @@ SEEDS = (1, 2, 3, 4, 5, 13)  # a world for each; a point is tried in the first w
 SCENE = {"jobs": 30, "minutes": 8, "tasks": 6, "ordered": 20, "wind_down": 100}
 # No crash, no refusal, no lost message: doubled and dead messages only exercise bury and the handling of duplicates.
 RATES = Rates(double=0.1, dead=0.5, lag_ms=300, cancel=0.15, change=0.2, expire=0.1, retry=0.5, pause=1.0)
-EFFECTS = {"put", "put_many", "claim", "change", "withdraw", "put_canary", "drop_canary"}  # jobs
+EFFECTS = {"put", "put_many", "claim", "change", "withdraw", "set_aside", "put_canary", "drop_canary", "set_mark"}  # jobs
 EFFECTS |= {
     "advance",
     "open_unit",
@@ -38,10 +38,13 @@ EFFECTS |= {
     "set_breaker",
     "report_backlog",
     "drop_backlog",
+    "set_sweep_cursor",
+    "require_shards",
 }  # ledger
 EFFECTS |= {"store", "delete", "move_on", "hold", "enqueue", "take_turns", "leave", "keep", "use"}  # tasks, orders, receipts, limits
-EFFECTS |= {"send", "publish", "extend", "start_dispatch"}  # lanes, topic, dispatchers
+EFFECTS |= {"send", "publish", "extend", "hide"}  # lanes, topic, work queue
 SERVICES = re.compile(r"/scheduler/(?!storage/|model/)")
+WORKER = re.compile(r"/scheduler/pipeline/worker\.py$")  # it carries out steps of several services
 END = "its end"
 
 
@@ -70,9 +73,9 @@ class Watcher:
             return
         service, invocation = entry
         self.count += 1
-        if service_last := self._last.get(invocation):
-            _, before, number = service_last
-            self.points.setdefault(Point(service, before, effect), number)
+        if last := self._last.get(invocation):
+            former, before, number = last
+            self.points.setdefault(Point(former, before, effect), number)
         self._last[invocation] = (service, effect, self.count)
         if self.count == self.fatal:
             self.died = service
@@ -89,16 +92,19 @@ def _entry() -> tuple[str, tuple[int, int]] | None:
     """Return the current service, and an identity of this call of it; None outside of services."""
     frame: FrameType | None = sys._getframe(1)
     found: Any = None
+    step: Any = None
     while frame is not None:
         if SERVICES.search(frame.f_code.co_filename):
             found = frame
+            step = step if WORKER.search(frame.f_code.co_filename) else frame
         frame = frame.f_back
     if found is None:
         return None
     current: Any = greenlet.getcurrent()
     if getattr(current, "entered", None) is not found:  # the reference is kept, so that no later call has the same address
         current.entered, current.calls = found, getattr(current, "calls", 0) + 1
-    name, verb = Path(found.f_code.co_filename).stem, found.f_code.co_name
+    named = step or found
+    name, verb = Path(named.f_code.co_filename).stem, named.f_code.co_name
     return name if verb in (name, "submit_all") else f"{name}.{verb}", (id(current), current.calls)
 
 

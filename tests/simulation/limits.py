@@ -15,6 +15,8 @@ Not in the model: the processor time of our own code (`make bench` measures it),
     the burst    50,000 jobs of 200 ms within one second, at the top of an hour: with AWS's own scaling, and with pollers that the real
                  `scale` prepares from the real counters; then with one limit lifted at a time, which shows the bottleneck, and with less
                  favourable settings
+    the limit    5,000 jobs of a second for one named target that takes 500 at once: with its concurrency slots over several items, and
+                 with all of them in one item
     the hour     5,000,000 jobs an hour. It takes forty minutes of processor time, so by default only its first `--minutes` run, in full;
                  from the second or third on each minute is like the one before (the table shows it)
 
@@ -27,6 +29,7 @@ import json
 import logging
 import sys
 from array import array
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,27 +39,31 @@ from typing import Any
 
 from bench import prices
 from bench.scaling import COLD_MS, FIRST, LIMIT, MORE_A_MINUTE, POLLER_HOUR
+from scheduler.admission.limits import UsageChange
+from scheduler.dead_letters.redrive import redrive
 from scheduler.insight import scaling
 from scheduler.insight.project import project
 from scheduler.insight.scale import scale
 from scheduler.model import ids, slots
-from scheduler.model.job import Delivery, Job, JobKey, Lane, Message, UnitKey
+from scheduler.model.job import Delivery, Job, JobKey, Lane, Message
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
-from scheduler.pipeline.dispatch import dispatch
+from scheduler.model.work import WorkDelivery
 from scheduler.pipeline.execute import Process, execute
-from scheduler.pipeline.overflow import OVERFLOW
 from scheduler.pipeline.tick import tick
+from scheduler.pipeline.worker import work
 from scheduler.storage.aws.stream import JobChange
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryLanes, MemoryLedger
+from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Written
+from scheduler.storage.ports import Change, ChangeResult, ClaimRequest, ClaimResult, Written
+from scheduler.targets.named_target import NamedTarget, slots_beside
 from tests.contract import make
-from tests.simulation.aws import LaggingJobs, SimClock, SimPool
+from tests.simulation.aws import LaggingJobs, SimClock, SimPool, SimWork
 from tests.simulation.faults import CALM, Faults, Faulty
 from tests.simulation.hub import Hub
 
@@ -73,6 +80,8 @@ AHEAD = 12 * slots.MINUTE  # the scene begins this long before the first instant
 STORED_AHEAD = 6 * slots.MINUTE  # the stream's jobs are stored this long before their minute
 EXECUTOR_GB = 1.0  # as in prod
 NEVER = 10**9
+USAGE_BYTES, PLACE_BYTES = 150, 94  # of an item of usage without concurrency slots, and of each slot in it
+AT_ONCE, LIMITED_JOBS, LIMITED_MS = 500, 5_000, 1_000  # the scene of the limit
 
 
 @dataclass(frozen=True)
@@ -151,6 +160,26 @@ class LimitedJobs(LaggingJobs):
             name = "table partitions" if kind is tuple else "index partitions"
             self._waits[name] = max(self._waits[name], wait)
             self._hub.sleep_until(now + wait)
+
+
+class LimitedTargets(MemoryTargets):
+    """Named targets whose items of usage have the write limit of a partition each; a write costs a unit for each KB of its item."""
+
+    def __init__(self, hub: Hub, limits: Limits, waits: Counter[str]) -> None:
+        super().__init__()
+        self._hub, self._waits = hub, waits
+        self._partitions: dict[str, Allowance] = defaultdict(lambda: Allowance(limits.partition))
+        self.busiest: Counter[str] = Counter()  # units written to each item
+
+    def use(self, uses: Sequence[UsageChange]) -> list[ChangeResult]:
+        stored, now, wait = self.usages([use.target for use in uses]), self._hub.time, 0
+        for use in uses:
+            size = USAGE_BYTES + PLACE_BYTES * (len(stored[use.target].places) if use.target in stored else 0)
+            self.busiest[use.target] += -(-size // 1_024)
+            wait = max(wait, self._partitions[use.target].wait(now, -(-size // 1_024)))
+        self._waits["usage partitions"] = max(self._waits["usage partitions"], wait)
+        self._hub.sleep_until(now + wait)
+        return super().use(uses)
 
 
 class LimitedLanes(MemoryLanes):
@@ -238,30 +267,33 @@ class Scene:
         self.waits: Counter[str] = Counter()
         self.jobs = LimitedJobs(self.hub, limits, self.waits)
         self.ledger, self.users, self.orders = MemoryLedger(), MemoryUsers(), MemoryOrderingQueues()
+        self.targets = LimitedTargets(self.hub, limits, self.waits)
         self.tasks, self.counters = MemoryTasks(self.jobs, MemoryReceipts()), MemoryCounters()
         self.lanes = LimitedLanes(self.hub, limits, self.waits, lambda lane, at: self.hub.at(at, self._wake))
         self.executors = Executors(self.hub, limits, kept=scaling.LEAST if most_pollers else 0)
         self.owners = owners
         self.delays: dict[int, array[int]] = defaultdict(lambda: array("i"))  # by minute of the due time
         self.parts = {name: array("i") for name in ("left late", "waited for an executor", "in the executor")}
-        self.held_back = self.stored = self._numbers = 0
+        self.stored = self._numbers = 0
+        self.starts = array("q")
         self._way: dict[JobKey, tuple[int, int]] = {}  # by job: when it left dispatch, and when an executor received it
         self._waking = False
         faults = Faults(CALM, Random(4), self.hub)
-        own = {name: Faulty(getattr(self, name), faults) for name in ("jobs", "ledger", "users", "orders", "tasks", "lanes")}
+        own = {name: Faulty(getattr(self, name), faults) for name in ("jobs", "ledger", "users", "orders", "tasks", "lanes", "targets")}
         vars(own["lanes"])["publish"] = self.lanes.publish  # it takes its time by itself
-        self.ports = MemoryPorts(SimClock(self.hub, 0), rules, functions=self, counters=self.counters, **own)
+        self.work = SimWork(self.hub, faults, self._step)
+        self.ports = MemoryPorts(SimClock(self.hub, 0), rules, functions=self, counters=self.counters, work=self.work, **own)
 
     # load
 
-    def store(self, instants: Sequence[int]) -> None:
+    def store(self, instants: Sequence[int], takes: int = JOB_MS, target: str | None = None) -> None:
         """Store a job due at each instant."""
         for at in instants:
             self._numbers += 1
             job_id = ids.new(at, self.random.getrandbits(ids.RANDOM_BITS))
             owner = f"user{self._numbers % self.owners}"
             slot = slots.slot(slots.minute_of(at), job_id, self.rules.shards)
-            self.jobs.put(Job(owner, job_id, JobSpec("log", {"takes": JOB_MS, "fails": 0}), at, at, at - STORED_AHEAD, slot))
+            self.jobs.put(Job(owner, job_id, JobSpec("log", {"takes": takes, "fails": 0}, target=target), at, at, at - STORED_AHEAD, slot))
         self.stored += len(instants)
 
     def count(self, instants: Sequence[int], each: int = 1) -> None:
@@ -293,14 +325,13 @@ class Scene:
     def _tick(self) -> None:
         tick(self.ports)
 
-    def start_dispatch(self, unit: UnitKey) -> None:
-        """Implement the port `Functions`."""
-        if unit != OVERFLOW:
-            self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + 50)
-
-    def _dispatch(self, unit: UnitKey) -> None:
-        done = dispatch(unit, self.ports)
-        self.held_back += done.waited
+    def _step(self, delivery: WorkDelivery) -> None:
+        """Carry out one step of the engine, as the event source mapping of the work queue does."""
+        done = work(delivery, self.ports, redrive=redrive)
+        if done.next_at is None:
+            self.work.delete(delivery.receipt)
+        else:
+            self.work.hide(delivery.receipt, max(done.next_at - self.hub.time, 0) // 1000)
 
     def _scale(self) -> None:
         scale(self.ports, random=0)
@@ -346,6 +377,7 @@ class Scene:
         return Process.of(Lane.ONE_TIME, str(self.executors.colds % 8), self.ports)
 
     def _started(self, job: Job, now: int) -> None:
+        self.starts.append(now)
         left, got = self._way.pop(job.key)
         self.delays[job.due_at // slots.MINUTE * slots.MINUTE].append(now - job.due_at)
         due = job.due_at
@@ -377,7 +409,6 @@ def result(scene: Scene) -> dict[str, Any]:
         "max_ms": max(delays, default=0),
         "most_executors": executors.most,
         "cold_starts": executors.colds,
-        "held_back_by_dispatch": scene.held_back,
         "p99_of_its_parts_ms": {name: share(values, 99) for name, values in scene.parts.items()},
         "longest_wait_ms": {name: wait for name, wait in scene.waits.items() if wait},
         "dollars": {name: round(amount, 3) for name, amount in dollars.items()},
@@ -403,6 +434,27 @@ def burst(jobs: int, *, predicted: bool, limits: Limits | None = None, owners: i
     return result(scene)
 
 
+def limited(jobs: int = LIMITED_JOBS, *, spread: bool, limits: Limits | None = None) -> dict[str, Any]:
+    """Run jobs of a second, all due at once, for a target that takes `AT_ONCE` of them; `spread`: its slots lie over several items."""
+    limits = limits or Limits(first=200)
+    scene = Scene(limits, rules(limits.most))
+    beside = slots_beside(None, AT_ONCE) if spread else 0
+    scene.targets.put(None, NamedTarget("t", "log", 0, 0, "ada", "ada", concurrency=AT_ONCE, beside=beside))
+    scene.store([AT] * jobs, LIMITED_MS, "t")
+    scene.run(AT + slots.MINUTE)
+    starts = sorted(scene.starts)
+    at_once = [bisect_right(starts, at) - bisect_right(starts, at - LIMITED_MS) for at in starts]
+    first, last = starts[0] + LIMITED_MS, starts[len(starts) * 8 // 10]  # while many jobs wait
+    busy = [bisect_right(starts, at) - bisect_right(starts, at - LIMITED_MS) for at in range(first, max(last, first + 1), 20)]
+    seconds = (starts[-1] + LIMITED_MS - starts[0]) / 1_000
+    units = {"most of an item": max(scene.targets.busiest.values()) / seconds, "in all": scene.targets.busiest.total() / seconds}
+    return result(scene) | {
+        "most_at_once": max(at_once),
+        "mean_at_once": round(sum(busy) / len(busy)),  # from the second second on, while many jobs wait
+        "units_a_second": {name: round(number) for name, number in units.items()},
+    }
+
+
 def stream(minutes: int, per_hour: int, *, predicted: bool) -> dict[str, Any]:
     """Run the first minutes of an hour with `per_hour` jobs."""
     limits, most = Limits(), scaling.MOST if predicted else 0
@@ -426,7 +478,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=BURST, help=f"jobs of the burst (default {BURST})")
     parser.add_argument("--minutes", type=int, default=3, help="minutes of the hour to run (default 3)")
     parser.add_argument("--per-hour", type=int, default=PER_HOUR, help=f"jobs of the hour (default {PER_HOUR})")
-    parser.add_argument("--only", choices=("burst", "lifted", "hour"), help="run only one of the three parts")
+    parser.add_argument("--only", choices=("burst", "lifted", "limit", "hour"), help="run only one of the parts")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     gc.disable()
@@ -452,6 +504,11 @@ def main() -> int:
         show("burst, predicted, all of one user", burst(options.jobs, predicted=True, owners=1))
         show("burst, predicted, 16 shards", burst(options.jobs, predicted=True, shards=16))
         show("burst, predicted, where SNS takes 1,500 a second", burst(options.jobs, predicted=True, limits=Limits(sns=1_500)))
+    if options.only in (None, "limit"):
+        for spread, name in ((True, "over several items"), (False, "in one item")):
+            seen = limited(spread=spread)
+            show(f"a limit of {AT_ONCE} at once, {name}", seen)
+            print(f"{'':48s} at once: {seen['mean_at_once']} on average, {seen['most_at_once']} at most; units: {seen['units_a_second']}")
     if options.only in (None, "hour"):
         for predicted, name in ((False, "AWS by itself"), (True, "predicted")):
             seen = stream(options.minutes, options.per_hour, predicted=predicted)

@@ -1,6 +1,7 @@
 """Users who change and retry single jobs, and operators who pause lanes, in a simulated world; and the oracle of pauses."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -9,7 +10,7 @@ from scheduler.admission.lane_state import TRUSTED_MS, pause, resume
 from scheduler.dead_letters.model import is_dead
 from scheduler.jobs.change import reschedule
 from scheduler.jobs.retry_job import retry_job
-from scheduler.model import slots
+from scheduler.model import settlement, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Lane
 from scheduler.storage.ports import Ports
@@ -28,6 +29,7 @@ class Operators:
     ports: Callable[[], Ports]
     violation: Callable[[str, str], None]
     _paused: dict[Lane, int] = field(default_factory=dict)  # since when
+    _requests: Iterator[int] = field(default_factory=itertools.count)
 
     def plan_pauses(self, start: int, minutes: int) -> None:
         """In some runs, pause some lanes once, for seconds or for minutes."""
@@ -59,7 +61,15 @@ class Operators:
             return
 
     def written(self, before: Job | None, after: Job) -> None:
-        """Follow a write of the jobs table: in some cases one or more users retry a job that has failed."""
+        """Follow a write of the jobs table: in some cases one or more users retry a job that has failed.
+
+        Also check that bury takes back no job that runs under another message than a dead one.
+        """
+        if before is not None and before.claim is not None and after.attempts is not before.attempts:
+            lanes: Any = self.plain.lanes
+            dead = any(before.claim.message_id in queue for queue in lanes.dead.values())
+            if after.attempts[-1].failure == settlement.BURIED and not dead:
+                self.violation("buried_alive", after.id)
         if not is_dead(after) or (before is not None and is_dead(before)):
             return
         while self.faults.strike("retried", self.faults.rates.retry):
@@ -68,7 +78,7 @@ class Operators:
 
     def _retry(self, key: JobKey) -> None:
         try:
-            retry_job(key, self.ports())
+            retry_job(key, self.ports(), request=str(next(self._requests)))
         except (Conflict, NotFound, Unavailable):
             return
 

@@ -16,18 +16,21 @@ from unittest.mock import patch
 from scheduler.admission import ordering, overlap, run_gate
 from scheduler.admission.lane_state import LaneStateCache
 from scheduler.admission.run_gate import RunGate
-from scheduler.model import lifecycle, misfire, settlement, slots
-from scheduler.model.job import DueEntry, Job, OrderingQueue, OrderKey, Receipt, Unit
+from scheduler.model import ids, lifecycle, misfire, settlement, slots
+from scheduler.model.job import DueEntry, Job, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
 from scheduler.model.rules import Rules
-from scheduler.pipeline import delivery, leftover, submit
+from scheduler.model.spec import JobSpec
+from scheduler.model.work import WorkItem
+from scheduler.pipeline import delivery, leftover, submit, tick
 from scheduler.pipeline.execute import Execution
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
-from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Change, ClaimResult, Guard
-from tests.simulation.aws import LaggingJobs
-from tests.simulation.faults import ROUGH
+from tests.simulation import deployments
+from tests.simulation.aws import LaggingJobs, WatchedLedger
+from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.world import START, USUAL, World
 
 SEEDS = 40  # of the default run of `make simulate`
@@ -45,11 +48,12 @@ class Tripwire(World):
 
 
 class Sabotage(NamedTuple):
-    """A removed guard. `seed` is known to find it: the tests try it first."""
+    """A removed guard. `seed` is known to find it: the tests try it first. `scene`: a run of a world that needs the guard most."""
 
     name: str
     broken: Callable[[], AbstractContextManager[Any]]
     seed: int = 1
+    scene: Callable[[int], World] | None = None
 
 
 class Finding(NamedTuple):
@@ -64,6 +68,11 @@ def find(sabotage: Sabotage, seeds: Sequence[int], **scenario: int) -> Finding |
     """Return the finding of the first of these runs that has one; None if no oracle notices."""
     for seed in seeds:
         with sabotage.broken():
+            if sabotage.scene is not None:
+                world = sabotage.scene(seed)
+                if world.report.violations:
+                    return Finding(min(world.report.violations), seed, (world.hub.time - START) // 1000)
+                continue
             try:
                 Tripwire(seed, ROUGH).run(**(USUAL | scenario))
             except Found as found:
@@ -179,6 +188,73 @@ def _keep_over_standing(self: MemoryReceipts, receipt: Receipt, now: int) -> Rec
 
 
 @contextmanager
+def _lease_of_units_ignored() -> Iterator[None]:
+    """Let a worker take a unit whose lease has not run out: it looks at the lease, and the ledger compares it."""
+
+    def unit(self: MemoryLedger, key: UnitKey) -> Unit | None:
+        stored = _unit(self, key)
+        return stored and replace(stored, lease_until=0)
+
+    def change_unit(self: WatchedLedger, before: Unit, after: Unit) -> bool:
+        stored = self._open.get(before.key)
+        return _change_unit(self, replace(before, lease_until=stored.lease_until) if stored else before, after)
+
+    with patch.object(MemoryLedger, "unit", unit), patch.object(WatchedLedger, "change_unit", change_unit):
+        yield
+
+
+class Published(World):
+    """A world whose dispatchers may publish no message twice."""
+
+    def __init__(self, seed: int, rates: Rates) -> None:
+        super().__init__(seed, rates)
+        publish, seen = self.lanes.publish, set[tuple[Any, int]]()
+
+        def once(messages: Sequence[Message]) -> list[Message]:
+            for message in messages:
+                if (message.key, message.fence) in seen:
+                    self._violation("published_twice", message.key.id)
+                seen.add((message.key, message.fence))
+            return publish(messages)
+
+        self.lanes.publish = once  # type: ignore[method-assign]
+
+
+def doubled_work(seed: int) -> World:
+    """Every second item of work comes twice, at once or later; nothing else is amiss."""
+    world = Published(seed, Rates(double=0.5))
+    world.run(100, 4, tasks=0, ordered=0, wind_down=10)
+    return world
+
+
+def lost_work(seed: int) -> World:
+    """The work queue loses every message as long as jobs are posted. Many of these go to the overflow, whose work nobody sends later."""
+    world = World(seed, CALM, rules=Rules(shards=2, direct_burst=1, direct_rate=1))
+    add = world.work.add
+
+    def lose(item: WorkItem, visible_at: int) -> QueuedWork:
+        made = add(item, visible_at)
+        if world.hub.time < START + 8 * slots.MINUTE:
+            del world.work.queued[made.message_id]
+        return made
+
+    world.work.add = lose  # type: ignore[method-assign]
+    world.run(100, 6, tasks=0, ordered=0, wind_down=60)
+    return world
+
+
+def orphaned(seed: int) -> World:
+    """Jobs wait in slots of a time before the ledger began."""
+    world = deployments.DeployedWorld(seed)
+    for number in range(5):
+        at = START - (number + 1) * 3_600_000
+        spec = JobSpec("log", {"takes": 1, "fails": 0})
+        world.jobs.put(Job("user", ids.new(at, number), spec, at, at, at, f"{slots.minute_of(at)}#00"))
+    world.run(20, 3, wind_down=40)
+    return world
+
+
+@contextmanager
 def _claimed_out_of_slot() -> Iterator[None]:
     """Let a claim remove the job from its slot. Normally a claim changes nothing that the index shows, and the table skips the index."""
     with patch.object(stores, "_entry", _entry_unless_claimed), patch.object(stores, "_indexed", lambda job: object()):
@@ -198,6 +274,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
+_unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
 _take, _recheck, _lagging_change = Execution._take, leftover.decide, LaggingJobs._change
 _answer = submit._answer
 
@@ -210,7 +287,7 @@ SABOTAGES = [
     Sabotage("changes written without conditions", _patched(LaggingJobs, "_change", _plain_change)),
     Sabotage("new jobs written without conditions", _patched(LaggingJobs, "put", _plain_put), seed=2),
     Sabotage("a run lock that no later run takes over", _patched(overlap, "decide", _overlap_without_take_over)),
-    Sabotage("bury without a check of the message", _patched(settlement, "bury", _bury_without_message)),
+    Sabotage("bury without a check of the message", _patched(settlement, "bury", _bury_without_message), seed=2),
     Sabotage("units changed without the epoch", _patched(MemoryLedger, "change_unit", _change_unit_without_epoch)),
     Sabotage("other entries of the ordering queue ignored", _patched(MemoryOrderingQueues, "_line", _line_without_markers)),
     # one for each other oracle
@@ -223,6 +300,10 @@ SABOTAGES = [
     Sabotage("misfire and expiry ignored", _patched(misfire, "too_late", lambda *_: None)),
     Sabotage("the random of the standing receipt not used", _patched(submit, "_answer", _answer_by_own_random)),
     Sabotage("receipts written over standing ones", _patched(MemoryReceipts, "_keep", _keep_over_standing)),
+    # the work queue
+    Sabotage("workers ignore the lease of a unit", _lease_of_units_ignored, scene=doubled_work),
+    Sabotage("ticks that never send lost work again", _patched(tick, "_is_lost", lambda *_: False), scene=lost_work),
+    Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
 ]
 # The default run does not find these: `--all` tries them too.
 UNPROVED = [

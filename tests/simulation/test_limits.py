@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation.limits import LIFTED, PER_HOUR, Allowance, Limits, burst, stream
+from tests.simulation.limits import LIFTED, PER_HOUR, Allowance, Limits, burst, limited, stream
 
 SMALL = Limits(first=2, more_a_minute=60, partition=40, sns=2_000)
 
@@ -20,6 +20,19 @@ def test_prepared_pollers_start_a_burst_sooner_and_no_job_is_early() -> None:
     assert alone["most_executors"] < predicted["most_executors"]
     assert alone["p99_ms"] > predicted["p99_ms"]
     assert alone["dollars"]["pollers"] == 0 < predicted["dollars"]["pollers"]
+
+
+@pytest.mark.parametrize(("jobs", "least"), [pytest.param(5_000, 470, marks=pytest.mark.long)])
+def test_500_jobs_of_a_second_run_at_once_with_slots_in_several_items(jobs: int, least: int) -> None:
+    seen = limited(jobs, spread=True)
+    assert (seen["ended"], seen["early"], seen["started_twice"]) == (jobs, 0, 0)
+    assert least <= seen["mean_at_once"] <= seen["most_at_once"] <= 500
+    assert seen["units_a_second"]["most of an item"] < Limits().partition / 2
+
+
+def test_with_all_slots_in_one_item_far_fewer_jobs_run_at_once() -> None:
+    seen = limited(1_000, spread=False)
+    assert seen["mean_at_once"] < 50 and seen["longest_wait_ms"]["usage partitions"] > 1_000
 
 
 @pytest.mark.long

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
-from tests.simulation.sabotage import SABOTAGES, Sabotage, find
+from tests.simulation.sabotage import SABOTAGES, Sabotage, doubled_work, find, lost_work, orphaned
+from tests.simulation.world import World
 
 SEEDS = 40  # of the default run
 
@@ -15,6 +17,21 @@ SEEDS = 40  # of the default run
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda each: each.name)
 def test_the_simulation_notices_a_removed_guard(sabotage: Sabotage) -> None:
     assert find(sabotage, [sabotage.seed, *range(1, SEEDS + 1)]) is not None
+
+
+@pytest.mark.parametrize("scene", [doubled_work, lost_work, orphaned])
+def test_the_scenes_of_the_work_queue_need_nothing_but_their_guards(scene: Callable[[int], World]) -> None:
+    report = scene(1).report
+    assert report.violations == {}, report.examples
+
+
+@pytest.mark.parametrize(
+    ("name", "oracle"), [("ignore the lease of a unit", "published_twice"), ("sees nothing", "lost"), ("never send", "lost")]
+)
+def test_it_notices_a_removed_guard_of_the_work_queue(name: str, oracle: str) -> None:
+    (removed,) = [each for each in SABOTAGES if name in each.name]
+    found = find(removed, [removed.seed, *range(1, 4)])
+    assert found is not None and found.oracle == oracle
 
 
 def test_it_notices_a_start_100_ms_ahead() -> None:

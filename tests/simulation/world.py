@@ -8,25 +8,26 @@ from random import Random
 from typing import Any
 
 from scheduler.dead_letters.model import is_dead
+from scheduler.dead_letters.redrive import redrive
 from scheduler.jobs.cancel import cancel
 from scheduler.model import callback_lease, ids, lifecycle, slots
 from scheduler.model.errors import Conflict, NotFound, Unavailable
-from scheduler.model.job import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
+from scheduler.model.job import Delivery, Job, JobKey, Lane, Status, Unit
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
+from scheduler.model.work import WorkDelivery
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.direct_path import DirectPath
-from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.execute import Process, execute
-from scheduler.pipeline.overflow import OVERFLOW, overflow
 from scheduler.pipeline.submit import NewJob
 from scheduler.pipeline.tick import tick
+from scheduler.pipeline.worker import work
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.tasks.plan import plan
-from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, WatchedLedger
+from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, SimWork, WatchedLedger
 from tests.simulation.clients import Clients
 from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
@@ -44,7 +45,7 @@ OWNERS = ("user",) * 4 + ("other",)
 TAKES = (1, 1, 1, 1, 20, 20, 500, 500, 4_000, 4_000) * 100 + (45_000,) * 5 + (250_000,)
 POLL_MS = 25  # between two polls of a queue by its event source mapping
 FAILS = (0,) * 24 + (1, 1, 2, 5)  # how often their targets fail
-PORTS = ("jobs", "tasks", "orders", "ledger", "lanes", "receipts", "users")  # the ports that belong to one world
+PORTS = ("jobs", "tasks", "orders", "ledger", "lanes", "work", "receipts", "users")  # the ports that belong to one world
 DISPATCHERS_FREEZE = {"ledger": 20}  # factor of the rate of freezes around each port
 EXECUTORS_FREEZE = {"jobs": 5, "tasks": 5, "orders": 5, "targets": 5}
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
@@ -92,6 +93,7 @@ class World:
         self.jobs = LaggingJobs(self.hub, self.faults, self._watch, self._refused)
         self.ledger = WatchedLedger(self._fell, self._closed)
         self.lanes = SimLanes(self.hub, self.faults, self._wake)
+        self.work = SimWork(self.hub, self.faults, self._step)
         self.report = Report(seed)
         self.people = People(self.hub, self.faults, self.random, self._ports, self._violation)
         self.workers = Workers(self.hub, self.faults, self.random, self._ports, self._violation)
@@ -101,7 +103,7 @@ class World:
         self.users.set_weight("other", 3.0)
         self.orders = MemoryOrderingQueues()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
-        self.plain = MemoryPorts(SimClock(self.hub, 0), self.rules, functions=self, **{name: getattr(self, name) for name in PORTS})
+        self.plain = MemoryPorts(SimClock(self.hub, 0), self.rules, **{name: getattr(self, name) for name in PORTS})
         self.plain.targets = self.limited.store
         self._invocations, self._dispatchers, self._executors = (
             self._view(freeze) for freeze in ({}, DISPATCHERS_FREEZE, EXECUTORS_FREEZE)
@@ -214,7 +216,7 @@ class World:
 
     def _view(self, freeze: Mapping[str, int]) -> MemoryPorts:
         """Return the ports as invocations see them. `freeze` multiplies the rate of freezes of these ports."""
-        names = (*PORTS, "functions", "targets")
+        names = (*PORTS, "targets")
         return self.plain.but(**{name: self._faulty(getattr(self.plain, name), freeze.get(name, 1)) for name in names})
 
     def _ports(self) -> MemoryPorts:
@@ -260,21 +262,16 @@ class World:
         except Unavailable:
             self.faults.counts["plan failed"] += 1
 
-    def start_dispatch(self, unit: UnitKey) -> None:
-        """Implement the port `Functions`: invoke a dispatcher asynchronously."""
-        if not self.faults.strike("dispatch lost", self.faults.rates.lose):
-            self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + self.random.randint(10, 200))
-        if self.faults.strike("double dispatch", self.faults.rates.double):
-            self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + self.random.randint(10, 2_000))
-
-    def _dispatch(self, unit: UnitKey) -> None:
+    def _step(self, delivery: WorkDelivery) -> None:
+        """Carry out one step of the engine, as the event source mapping of the work queue does."""
         ports = self._dispatchers.but(clock=self._clock())
-        try:
-            done = overflow(ports) if unit == OVERFLOW else dispatch(unit, ports)
-            self.faults.counts["waited for their turn"] += done.waited
-            self.faults.counts["through the intake"] += done.published if unit == OVERFLOW else 0
-        except Unavailable:
-            self.faults.counts["dispatch failed"] += 1
+        done = work(delivery, ports, redrive=redrive)
+        self.faults.counts["through the overflow"] += done.published if delivery.item.of == slots.OVERFLOW else 0
+        self.faults.counts["steps failed"] += done.failed
+        if done.next_at is not None:
+            self.work.hide(delivery.receipt, max(done.next_at - ports.clock.now(), 0) // 1000)
+        elif not self.faults.strike("delete lost", self.faults.rates.refuse):
+            self.work.delete(delivery.receipt)
 
     def _wake(self, lane: Lane) -> None:
         """Let the event source mapping poll the lane soon: a message may be visible."""
@@ -417,7 +414,7 @@ class World:
         self._violation("settlement_refused", job.id)
 
     def _fell(self, unit: Unit) -> None:
-        if unit.key != OVERFLOW:  # the overflow is never done, so its progress may go back
+        if unit.key.minute != slots.OVERFLOW:  # the overflow is never done, so its progress may go back
             self._violation("unit_fell", unit.key.minute)
 
     def _closed(self, unit: Unit) -> None:

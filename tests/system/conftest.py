@@ -26,6 +26,7 @@ from local.samples import rfc3339
 from local.stack import Stack, up
 from scheduler.model import slots
 from scheduler.model.job import JobKey, Lane, Message
+from scheduler.pipeline.tick import READY_MS
 from scheduler.storage import messages
 
 if GRANTS_LOG in os.environ:
@@ -195,15 +196,15 @@ class Outage:
 
 @dataclass
 class Doubled:
-    """Jobs of one minute whose tick and dispatcher run two more times, while the other tests run."""
+    """Jobs of one minute with two more ticks, and two more messages for its unit, while the other tests run."""
 
     jobs: list[dict[str, Any]]
     paths: list[str]  # one for each of `jobs`, which calls it
-    calls: Future[None]  # done when the additional ticks and dispatchers have ended; raises their error
+    calls: Future[None]  # done when the additional ticks have ended and the messages are sent; raises their error
 
 
 POSTED_WITHIN = 20  # seconds in which the jobs of the outage must be posted
-OFF_AT = 90  # seconds after the beginning: the missed minute starts at 260 to 320 and opens 135 earlier
+OFF_AT = 90  # seconds after the beginning: the missed minute starts at 320 to 380 and opens 195 earlier
 ON_AFTER = 66  # seconds after the start of the missed minute: its jobs, due up to its 50th second, are late by then
 BENCH = "test_the_short_form_of_delay_runs_to_its_end"
 LAST = (  # in this order, after everything that does not need the tick
@@ -267,9 +268,10 @@ def doubled(deployed: System, outage: Outage) -> Iterator[Doubled]:
             if closing.is_set():
                 return
         until(90, lambda: closing.is_set() or at[:16] in open_minutes(deployed))
-        events: dict[str, dict[str, Any]] = {"TickFunction": {}, "DispatchFunction": {"minute": at[:16], "part": 0}}
-        with ThreadPoolExecutor(4) as at_once:
-            for call in [at_once.submit(deployed.invoke, *each) for each in [*events.items()] * 2]:
+        due_in = max(round((minute - READY_MS) / 1000 - time.time()), 0)  # at the same time as its own message
+        with ThreadPoolExecutor(3) as at_once:
+            calls = [at_once.submit(deployed.invoke, "TickFunction", {}) for _ in range(2)]
+            for call in [*calls, at_once.submit(deployed.stack.work_again, at[:16], 2, due_in)]:
                 call.result()
 
     with ThreadPoolExecutor(1) as pool:

@@ -33,7 +33,6 @@ TAKEN = {
     "ExecuteRetry": ("dynamodb:UpdateItem", "StorageJobs"),
     "Bury": ("dynamodb:BatchGetItem", "StorageJobs"),
     "Plan": ("dynamodb:Query", "StorageTasks"),
-    "Redrive": ("dynamodb:Query", "StorageJobs"),
     "Project": ("dynamodb:UpdateItem", "StorageCounters"),
     "Notify": ("dynamodb:BatchGetItem", "StorageNotices"),
     "Scale": ("dynamodb:Query", "StorageCounters"),
@@ -81,7 +80,6 @@ def provoke(system: System, client: Client) -> None:
     assert client.send("GET", "/users")[0] >= 500
     client.post_jobs([{"message": "more than may go directly: the others go by dispatch"}] * 300)
     client.create_task("every two seconds", "log", {"message": "m"}, {"rate": "2 seconds"})
-    client.request("POST", "/dead-letters/redrive", {"type": "http", "rate": 10})
     sqs = system.aws("sqs")
     nobody = JobKey(client.user_id(), "01J00000000000000000000000")
     for lane, name in ((Lane.RETRY, "LanesRetry"), (Lane.ONE_TIME, "LanesOneTimeDead")):

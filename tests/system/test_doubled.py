@@ -16,7 +16,7 @@ def test_a_message_delivered_twice_starts_its_job_once(system: System, client: C
 
 
 def test_concurrent_ticks_and_dispatchers_start_each_job_once(system: System, client: Client, doubled: Doubled) -> None:
-    doubled.calls.result(timeout=420)
+    doubled.calls.result(timeout=480)
     jobs = ended(client, doubled.jobs, 300)
     assert {job["status"] for job in jobs} == {"succeeded"}
     assert all(len(job["attempts"]) == 1 for job in jobs)

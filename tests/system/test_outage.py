@@ -10,7 +10,7 @@ from tests.system.conftest import Outage, System, ended, open_minutes, until
 
 
 def test_every_job_of_the_missed_minutes_runs_late_and_marked(outage: Outage, client: Client) -> None:
-    assert outage.over.wait(420)
+    assert outage.over.wait(480)
     jobs = ended(client, outage.missed, 120)
     assert {job["status"] for job in jobs} == {"succeeded"}
     assert all(len(job["attempts"]) == 1 for job in jobs)
@@ -26,6 +26,7 @@ def test_missed_runs_follow_the_misfire_policy_of_their_task(outage: Outage, cli
 
 
 def test_jobs_after_the_outage_are_dispatched_on_time(outage: Outage, client: Client) -> None:
+    assert outage.over.wait(480)
     jobs = ended(client, outage.after, 240)
     delays = sorted(job["start_delay_ms"] for job in jobs)
     assert {job["status"] for job in jobs} == {"succeeded"}

@@ -5,21 +5,29 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from scheduler.admission.breaker_gate import BreakerRegistry
+from scheduler.dead_letters.redrive import redrive
+from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Job, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
+from scheduler.model.work import WorkItem
+from scheduler.pipeline import leftover
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.execute import Process, execute
-from scheduler.pipeline.overflow import OVERFLOW, overflow
+from scheduler.pipeline.overflow import overflow
 from scheduler.pipeline.publisher import DispatchResult
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit, submit_all
 from scheduler.pipeline.tick import TickResult, tick
+from scheduler.pipeline.unit_lease import LEASE_MS, UnitLease
+from scheduler.pipeline.worker import WorkResult, work
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import ClaimRequest
 from tests.conftest import FixedClock, ScriptedPool, with_spec
+
+STEPS = 2_000  # more steps than any scenario takes
 
 
 @dataclass
@@ -29,12 +37,12 @@ class Stage(MemoryPorts):
     clock: FixedClock = field(default_factory=FixedClock)
     rules: Rules = field(default_factory=lambda: Rules(shards=2))
     requests: int = 0
+    stride: int = 86_400_000  # how far the clock moves at once while `work_off` waits (ms)
 
     @property
-    def started(self) -> list[UnitKey]:
-        """Dispatchers asked for."""
-        found: list[UnitKey] = self.functions.dispatched
-        return found
+    def asked(self) -> list[WorkItem]:
+        """The items in the work queue, the first sent first."""
+        return [each.item for each in self.work.queued.values()]
 
     def submit(self, execute_at: int | None = None, **fields: Any) -> Job:
         self.requests += 1
@@ -56,9 +64,45 @@ class Stage(MemoryPorts):
     def tick(self) -> TickResult:
         return tick(self)
 
-    def dispatch(self, unit: UnitKey) -> DispatchResult:
-        """One dispatcher for a unit, or for the intake."""
-        return overflow(self) if unit == OVERFLOW else dispatch(unit, self)
+    def dispatch(self, key: UnitKey) -> DispatchResult:
+        """One dispatcher for a unit of a minute or of the overflow, which leases it if it is free."""
+        unit, now = self.ledger.unit(key), self.clock.now()
+        if unit is None or unit.lease_until > now or unit.handed_out_at is not None:
+            return DispatchResult()
+        leased = replace(unit, epoch=unit.epoch + 1, lease_until=now + LEASE_MS)
+        if not self.ledger.change_unit(unit, leased):
+            return DispatchResult()
+        lease = UnitLease(leased, self)
+        return overflow(lease) if key.minute == slots.OVERFLOW else dispatch(lease)
+
+    def dispatch_all(self, key: UnitKey) -> DispatchResult:
+        """One dispatcher after the other, each when its step is due, until the unit is handed out or rests. Returns the sums."""
+        total = DispatchResult()
+        for _ in range(STEPS):
+            done = self.dispatch(key)
+            total.published, total.refused = total.published + done.published, total.refused + done.refused
+            total.held_back, total.handed_out = done.held_back, done.handed_out
+            unit = self.ledger.unit(key)
+            if unit is None or unit.handed_out_at is not None or unit.next_at >= slots.start_of(key.minute) + leftover.REST_MS:
+                break
+            self.clock.sleep_until(unit.next_at)
+        return total
+
+    def work_off(self, *, until: int | None = None) -> list[WorkResult]:
+        """Carry out the steps whose messages are visible, as the mapping does; with `until`, move the clock to each next one."""
+        done: list[WorkResult] = []
+        while True:
+            for delivery in self.work.receive(self.clock.now()):
+                done.append(result := work(delivery, self, redrive=redrive))
+                if result.next_at is None:
+                    self.work.delete(delivery.receipt)
+                else:
+                    self.work.hide(delivery.receipt, max(result.next_at - self.clock.now(), 0) // 1000)
+            following = min((each.visible_at for each in self.work.queued.values()), default=None)
+            if following is None or following > (self.clock.now() if until is None else until):
+                return done
+            assert len(done) < STEPS, f"the work never ends: {done[-3:]}"
+            self.clock.sleep_until(min(following, self.clock.at + self.stride))
 
     def direct(self) -> DirectPath:
         """What one process knows of its users' direct hand-overs."""

@@ -19,7 +19,7 @@ from scheduler.pipeline.delivery import Drop, Later, PutBack, TakeBack
 from scheduler.pipeline.reconcile import recheck as run_recheck
 from scheduler.storage.memory.stores import MemorySecrets
 from scheduler.storage.ports import Change, ClaimResult, Written
-from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
+from tests.conftest import NOW, ScriptedPool, a_delivery, a_job, entries_of
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 LEASE = 60_000
@@ -175,6 +175,28 @@ def test_the_heartbeat_of_another_attempt_is_refused() -> None:
 def test_reports_on_unknown_jobs_are_refused() -> None:
     with pytest.raises(NotFound):
         beat(Stage(), long_job())
+
+
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_an_older_heartbeat_never_shortens_an_answered_lease(is_accepted: bool) -> None:
+    stage = Stage()
+    job = accepted(stage) if is_accepted else stage.claim(stage.hand(long_job())[0])
+    late = settlement.returned(Finished(job, NOW, NOW, Result()), NOW, shards=stage.rules.shards, retention=stage.rules.retention)
+    stage.clock.advance(30_000)
+    real, answered = stage.jobs, list[Beat]()
+
+    def overtaken(verb: Any, changes: Any) -> Any:
+        if not answered:
+            stage.clock.advance(25_000)
+            answered.append(beat(Stage(clock=stage.clock, jobs=real), job))
+        return verb(changes)
+
+    stage.jobs = Wrapped(real, change=overtaken)
+    slow = beat(stage, job)
+    if not is_accepted:
+        assert real.change([Change(job, late)]) == [Written.YES]
+    ends_at = callback_lease.ends_at(real.get(job.key))
+    assert ends_at >= answered[0].lease_until and ends_at >= slow.lease_until
 
 
 def test_a_heartbeat_that_the_table_refuses_raises_unavailable() -> None:
@@ -335,7 +357,7 @@ def test_reconciling_takes_back_jobs_whose_lease_has_ended_a3() -> None:
     soon, over = waiting(NOW + 230_000, due_at=NOW), waiting(NOW + 200_000, due_at=NOW)
     for job in (soon, over):
         stage.jobs.put(job)
-    run_recheck([(job.slot or "", job) for job in (soon, over)], stage, now=NOW + 200_000)
+    run_recheck(entries_of(soon, over), stage, now=NOW + 200_000)
     assert stage.waiting(Lane.ONE_TIME) == [soon.id] and stage.stored(soon).due_at == NOW + 230_000
     assert stage.waiting(Lane.RETRY) == [over.id] and stage.stored(over).fence == 2
 
@@ -345,7 +367,7 @@ def test_an_old_read_takes_back_no_job_accepted_meanwhile() -> None:
     stage.clock.advance(400_000)
     running = long_job(claim=Claim("m1", "n1", NOW, True))
     stage.jobs.put(replace(running, claim=Claim("m1", "n1", NOW, True, NOW + 900_000), started_at=NOW))
-    run_recheck([(running.slot or "", running)], stage, now=stage.clock.now())
+    run_recheck(entries_of(running), stage, now=stage.clock.now())
     assert stage.stored(running).fence == 1
 
 

@@ -11,16 +11,19 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Job, Lane, UnitKey, shard_key
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec, Ordering
+from scheduler.model.work import WorkItem
 from scheduler.pipeline import direct_path as service
-from scheduler.pipeline import leftover, overflow
+from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import lag
-from scheduler.pipeline.overflow import EMPTY_MS, OVERFLOW
+from scheduler.pipeline.overflow import EMPTY_MS, IDLE_MS, WIDTH, unit_of
 from scheduler.pipeline.submit import NewJob, submit
+from scheduler.pipeline.tick import LOST_MS
 from scheduler.sharing.fair_queue import Backlog, Demand
 from tests.conftest import NOW
 from tests.unit.stage import Stage, Wrapped, refuse
 
 BURST = 5
+OVERFLOW = UnitKey(slots.OVERFLOW, 0)
 
 
 def a_stage(**rules: Any) -> Stage:
@@ -43,7 +46,7 @@ def in_intake(jobs: list[Job]) -> list[Job]:
 def test_jobs_up_to_the_burst_take_the_direct_path() -> None:
     stage = a_stage()
     stage.ledger = Wrapped(stage.ledger, open_unit=refuse)
-    assert not in_intake(post(stage, stage.direct(), BURST)) and not stage.started
+    assert not in_intake(post(stage, stage.direct(), BURST)) and not stage.asked
     assert len(stage.waiting(Lane.ONE_TIME)) == BURST
 
 
@@ -53,10 +56,10 @@ def test_jobs_beyond_the_burst_go_to_the_overflow() -> None:
     jobs = post(stage, direct, 20)
     assert len(in_intake(jobs)) == 15 and len(stage.waiting(Lane.ONE_TIME)) == BURST
     post(stage, direct, 3)
-    assert stage.started == [OVERFLOW]
+    assert stage.asked == [WorkItem.of_unit(OVERFLOW)]
     stage.clock.advance(1_000)
     post(stage, direct, 5)
-    assert stage.started == [OVERFLOW, OVERFLOW]
+    assert stage.asked == [WorkItem.of_unit(OVERFLOW)] * 2
 
 
 def test_the_soonest_jobs_of_a_call_keep_the_direct_path() -> None:
@@ -95,21 +98,32 @@ def test_without_the_ledger_all_jobs_take_the_direct_path() -> None:
 
 def test_the_tick_starts_an_overflow_that_could_not_be_started() -> None:
     stage = a_stage()
-    direct = service.DirectPath(stage.but(functions=Wrapped(stage.functions, start_dispatch=refuse)))
-    assert len(in_intake(post(stage, direct, 20))) == 15 and not stage.started
-    stage.clock.advance(1_000)
-    assert stage.tick().started >= 1 and OVERFLOW in stage.started
+    direct = service.DirectPath(stage.but(work=Wrapped(stage.work, send=refuse)))
+    assert len(in_intake(post(stage, direct, 20))) == 15 and not stage.asked
+    stage.clock.advance(IDLE_MS + LOST_MS + 1)
+    stage.tick()
+    assert WorkItem.of_unit(OVERFLOW) in stage.asked
 
 
-def test_the_tick_ignores_an_overflow_that_is_empty_or_leased() -> None:
+def test_the_overflow_is_not_started_while_a_dispatcher_is_at_work() -> None:
     stage = a_stage()
-    assert not overflow.start_if_waiting(stage, NOW)
-    overflow.open_intake(stage, NOW)
-    assert not overflow.start_if_waiting(stage, NOW)
     post(stage, stage.direct(), 20)
-    assert overflow.start_if_waiting(stage, NOW)
-    assert overflow.take_lease(stage)
-    assert not overflow.start_if_waiting(stage, NOW + 1)
+    unit = stage.ledger.unit(OVERFLOW)
+    stage.ledger.change_unit(unit, replace(unit, lease_until=NOW + IDLE_MS * 2))
+    stage.work.queued.clear()
+    post(stage, stage.direct(), 20)  # another process
+    stage.clock.advance(IDLE_MS + LOST_MS + 1)
+    stage.tick()
+    assert WorkItem.of_unit(OVERFLOW) not in stage.asked
+
+
+def test_a_flood_is_divided_among_several_units() -> None:
+    stage = Stage(rules=Rules(shards=2 * WIDTH + 1, direct_burst=0, direct_rate=0))
+    post(stage, stage.direct(), 300)
+    units = stage.ledger.overflow_units()
+    assert [slot for unit in units for slot in unit.slots] == [f"{slots.OVERFLOW}#{shard:02d}" for shard in range(2 * WIDTH + 1)]
+    assert sorted(stage.asked) == [WorkItem.of_unit(unit.key) for unit in units] and len(units) == 3
+    assert unit_of(f"{slots.OVERFLOW}#{WIDTH:02d}", 2 * WIDTH + 1).key == units[1].key
 
 
 def test_jobs_of_one_ordering_key_share_a_slot_of_the_overflow() -> None:
@@ -167,7 +181,8 @@ def test_the_overflow_publishes_in_time_and_ends_when_empty(stage: Working) -> N
 
 def test_a_second_dispatcher_of_the_overflow_does_nothing(stage: Working) -> None:
     post(stage, stage.direct(), 3)
-    overflow.take_lease(stage)
+    unit = stage.ledger.unit(OVERFLOW)
+    stage.ledger.change_unit(unit, replace(unit, lease_until=NOW + 1))
     assert stage.dispatch(OVERFLOW).published == 0
 
 
@@ -209,7 +224,7 @@ def test_lanes_polled_together_share_one_read() -> None:
 
     stage.jobs = Wrapped(stage.jobs, due=due)
     assert stage.dispatch(OVERFLOW).published == 200
-    assert len(reads) > 5 and min(later - read for read, later in pairwise(reads)) >= 250
+    assert 3 <= len(reads) <= 8 and min(later - read for read, later in pairwise(reads)) >= 1_000
 
 
 def test_jobs_read_while_planning_was_refused_are_planned_later() -> None:

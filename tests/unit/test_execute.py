@@ -1,18 +1,24 @@
 """The executor runs one batch: lease, claim, wait, start, settle, return messages."""
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from scheduler.admission.breaker_gate import BreakerRegistry
 from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS
-from scheduler.model import lifecycle, slots
-from scheduler.model.job import Delivery, Failure, FailureKind, Job, Lane, Outcome, Result, Status
-from scheduler.model.spec import Jitter, RetryPolicy
+from scheduler.admission.lane_state import LaneStateCache
+from scheduler.model import callback_lease, lifecycle, retry, slots
+from scheduler.model.job import Claim, Delivery, Failure, FailureKind, Job, Lane, Outcome, Result, Status
+from scheduler.model.retry import MAX_CRASHES_IN_ROW
+from scheduler.model.settlement import NOT_STARTED_MS
+from scheduler.model.spec import CallBack, Jitter, RetryPolicy
 from scheduler.pipeline import delivery
-from scheduler.pipeline.execute import FRESH_CLAIM_MS, SETTLE_TRIES
+from scheduler.pipeline.execute import FRESH_CLAIM_MS, LONGEST_MS, STOP_MS, Process, execute
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.running_jobs import GRACE_MS, LOOK_MS
+from scheduler.storage.memory.stores import MAX_RECEIVES
 from scheduler.storage.ports import Change, Guard, Written
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
@@ -207,17 +213,45 @@ def test_no_job_starts_if_the_last_read_outlasts_the_lease() -> None:
     assert pool.starts == [] and left == [item.message_id]
 
 
-def test_a_frozen_executor_goes_on_if_its_message_is_still_its_own() -> None:
+def test_a_lost_lease_is_not_renewed_even_if_the_queue_accepts_it() -> None:
+    """Nothing excludes that SQS accepts a change of visibility by an old receipt."""
     stage = Stage()
     (item,) = stage.hand(a_job(due_at=NOW + 2_000))
+    other = ScriptedPool(stage.clock)
 
     def slow(verb: Any, *args: Any) -> Any:
+        before = verb(*args)
         stage.clock.advance(31_000)
-        return verb(*args)
+        stage.execute(stage.receive(), pool=other)  # the message is visible again: this executor takes the job back
+        return before
 
-    pool = ScriptedPool(stage.clock)
-    stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, get_many=slow))
-    assert len(pool.starts) == 1 and lifecycle.state(stage.stored(item.message.key)) is Status.SUCCEEDED
+    def extend(verb: Any, lane: Lane, receipts: Any, seconds: int) -> Any:
+        calls.append(stage.clock.now())
+        return verb(lane, receipts, seconds) | set(receipts)
+
+    calls: list[int] = []
+    pool, lenient = ScriptedPool(stage.clock), Wrapped(stage.lanes, extend=extend)
+    left = stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, get_many=slow), lanes=lenient)
+    assert (pool.starts, left, calls) == ([], [item.message_id], [NOW])
+    assert stage.stored(item.message.key).fence == 2
+
+
+def test_a_renewal_answered_after_the_loss_of_the_lease_is_not_believed() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    calls: list[int] = []
+
+    def extend(verb: Any, lane: Lane, receipts: Any, seconds: int) -> Any:
+        calls.append(stage.clock.now() - NOW)
+        if 0 < calls[-1] < 18_000:
+            return set()
+        if calls[-1] == 18_000:
+            stage.clock.advance(15_000)  # SQS may have renewed it after the message was visible again
+        return set(receipts)
+
+    pool = ScriptedPool(stage.clock, takes=60_000)
+    assert stage.execute([item], pool=pool, lanes=Wrapped(stage.lanes, extend=extend)) == [item.message_id]
+    assert pool.stopped and calls == [0, 10_000, 12_000, 14_000, 16_000, 18_000]
 
 
 # claim
@@ -267,8 +301,27 @@ def test_the_job_of_a_dead_executor_goes_to_the_retry_lane_a1a_a6(alone: bool) -
     stage.clock.advance(delivery.LEASE_MS)
     assert stage.execute([item]) == []
     job = stage.stored(item.message.key)
-    assert (job.fence, job.lane, job.charged, job.attempts[-1].outcome) == (2, Lane.RETRY, int(alone), Outcome.CRASHED)
+    assert (job.fence, job.lane, job.charged, job.attempts[-1].outcome) == (2, Lane.RETRY, 0, Outcome.CRASHED)
     assert stage.waiting(Lane.RETRY) == [job.id] and stage.waiting(Lane.ONE_TIME) == []
+
+
+def test_a_copy_after_a_lease_runs_the_job_again_beside_its_executor() -> None:
+    """The limit of leases, as `docs/guarantees.md` states it: SQS may deliver a copy of a message that is in flight."""
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+
+    class Copied(ScriptedPool):
+        def wait(self, until: int) -> Any:
+            if stage.clock.now() >= NOW + delivery.LEASE_MS and stage.stored(item.message.key).fence == 1:
+                stage.execute([item._replace(receipt="copy", receive_count=2)], lanes=lenient)
+            return super().wait(until)
+
+    lenient = Wrapped(stage.lanes, extend=lambda verb, lane, receipts, seconds: set(receipts))
+    pool = Copied(stage.clock, takes=45_000)
+    assert stage.execute([item], pool=pool) == [] and len(pool.starts) == 1
+    job = stage.stored(item.message.key)
+    assert (lifecycle.state(job), job.fence, job.charged, job.output) == (Status.SCHEDULED, 2, 0, None)
+    assert stage.waiting(Lane.RETRY) == [job.id]
 
 
 def test_a_job_whose_message_is_lost_still_has_its_slot_a1d() -> None:
@@ -392,7 +445,7 @@ def test_a_long_job_is_retried_after_reconciling_moved_its_slot() -> None:
     (item,) = stage.hand(a_job())
 
     class Moving(ScriptedPool):
-        def start(self, job: Job) -> None:
+        def start(self, job: Job, not_after: int | None = None) -> None:
             super().start(job)
             moved = lifecycle.move(job, slot="2026-11-20T10:09#00")
             assert stage.jobs.change([Change(job, moved, Guard.SLOT)]) == [Written.YES]
@@ -407,8 +460,212 @@ def test_a_long_job_is_retried_after_reconciling_moved_its_slot() -> None:
 def test_a_settlement_is_tried_again_while_the_table_refuses(change: Any) -> None:
     stage = Stage()
     (item,) = stage.hand(a_job())
-    assert stage.execute([item], jobs=Wrapped(stage.jobs, change=times(SETTLE_TRIES - 1, change))) == []
+    assert stage.execute([item], jobs=Wrapped(stage.jobs, change=times(9, change))) == []
     assert lifecycle.state(stage.stored(item.message.key)) is Status.SUCCEEDED
+
+
+@pytest.mark.parametrize("minutes", [1.5, 10, 14])
+def test_finished_work_is_settled_after_an_outage_of_minutes(minutes: float) -> None:
+    stage = Stage()
+    good, bad, late = stage.hand(a_job(), a_job(payload={"fails": 1}), a_job(due_at=NOW + 3_000))
+    writes: list[int] = []
+
+    def change(verb: Any, changes: Any) -> Any:
+        writes.append(stage.clock.now() - NOW)
+        return refuse(verb) if writes[-1] < minutes * 60_000 else verb(changes)
+
+    class OneFails(ScriptedPool):
+        def start(self, job: Job, not_after: int | None = None) -> None:
+            self.result = FAILING if job.key == bad.message.key else Result("done")
+            super().start(job)
+
+    pool = OneFails(stage.clock)
+    assert stage.execute([good, bad, late], pool=pool, jobs=Wrapped(stage.jobs, change=change)) == []
+    assert [at for _, at in pool.starts] == [NOW, NOW, NOW + 3_000]
+    assert stage.stored(good.message.key).completed_at == NOW + 10 and stage.stored(late.message.key).completed_at == NOW + 3_010
+    again = stage.stored(bad.message.key)
+    assert (lifecycle.state(again), again.fence, again.charged) == (Status.SCHEDULED, 2, 1)
+    assert slots.is_safe(again.slot or "", stage.clock.now())
+    assert stage.waiting(Lane.RETRY) == [again.id]
+    assert max(after - before for before, after in itertools.pairwise(writes)) <= 5_000 and len(writes) < minutes * 60 / 4
+
+
+def test_an_executor_gives_up_unsettled_work_before_its_invocation_ends() -> None:
+    for left_ms in (LONGEST_MS, 60_000):
+        stage = Stage()
+        (item,) = stage.hand(a_job())
+        view = stage.but(jobs=Wrapped(stage.jobs, change=refuse))
+        process = Process.of(Lane.ONE_TIME, "me", view)
+        pool = ScriptedPool(stage.clock)
+        left = execute(Lane.ONE_TIME, [item], view, process, pool=pool, request_id="r1", left_ms=left_ms)
+        assert left == [item.message_id] and pool.stopped
+        assert NOW + left_ms - STOP_MS <= stage.clock.now() <= NOW + left_ms - STOP_MS + 5_000
+
+
+def test_waiting_jobs_start_on_time_while_the_table_refuses_to_settle() -> None:
+    stage = Stage()
+    items = stage.hand(a_job(), a_job(due_at=NOW + 4_321))
+    pool = ScriptedPool(stage.clock)
+    stage.execute(items, pool=pool, jobs=Wrapped(stage.jobs, change=times(40)))
+    assert [at for _, at in pool.starts] == [NOW, NOW + 4_321]
+
+
+def test_a_job_accepted_after_an_outage_gets_its_whole_lease() -> None:
+    stage = Stage()
+    job = a_job(callback=CallBack(60_000, 600_000))
+    stage.execute(stage.hand(job), jobs=Wrapped(stage.jobs, change=lambda verb, changes: _after(stage, NOW + 90_000, verb, changes)))
+    stored = stage.stored(job)
+    assert lifecycle.waits(stored) and stored.started_at == NOW
+    assert stage.clock.now() + 30_000 <= callback_lease.ends_at(stored) == stored.due_at
+
+
+def _after(stage: Stage, at: int, verb: Any, *args: Any) -> Any:
+    return verb(*args) if stage.clock.now() >= at else refuse(verb)
+
+
+def test_the_receives_of_a_message_last_for_an_outage_of_hours() -> None:
+    stage = Stage()
+    job = a_job()
+    stage.hand(job)
+    stage.clock.advance(900_000)
+    for _ in range(MAX_RECEIVES - 1):
+        (item,) = stage.receive()
+        assert stage.execute([item], jobs=Wrapped(stage.jobs, claim=refuse)) == [item.message_id]
+        stage.clock.at = stage.lanes.queues[Lane.ONE_TIME][item.message_id].visible_at
+    assert stage.clock.now() >= NOW + 2 * 3_600_000 and not stage.lanes.dead[Lane.ONE_TIME]
+
+
+# a job that has crashed before
+
+
+def test_a_crash_before_the_start_is_not_charged() -> None:
+    """Its executors die between claim and start, in any lane."""
+    stage, job = Stage(), a_job(max_attempts=1)
+    (item,) = stage.hand(job)
+    lane = Lane.ONE_TIME
+    for crashes in range(1, MAX_CRASHES_IN_ROW):
+        stage.claim(item, alone=True)
+        stage.clock.advance(delivery.LEASE_MS)
+        assert stage.execute([item], lane=lane) == []
+        found = stage.stored(job)
+        assert (lifecycle.state(found), found.charged, len(found.attempts)) == (Status.SCHEDULED, 0, crashes)
+        lane, stage.clock.at = Lane.RETRY, max(stage.clock.now(), found.due_at) + 2_000
+        (item,) = stage.receive(lane) or stage.hand(found)
+    pool = ScriptedPool(stage.clock)
+    stage.execute([item], pool=pool, lane=lane)
+    assert lifecycle.state(stage.stored(job)) is Status.SUCCEEDED and len(pool.starts) == 1
+
+
+def suspect(**fields: Any) -> Job:
+    """A job of the retry lane whose last executor died."""
+    crashed = lifecycle.take_back(a_job(claim=Claim("m0", "n0", NOW - 40_000, False)), NOW - 1, slot="2026-11-20T10:05#00")
+    return replace(crashed, **fields)
+
+
+def test_the_start_of_a_job_that_crashed_before_is_stored_first() -> None:
+    stage, job = Stage(), suspect()
+    (item,) = stage.hand(job)
+
+    class Dies(ScriptedPool):
+        def start(self, job: Job, not_after: int | None = None) -> None:
+            assert (stage.stored(job).started_at, lifecycle.is_charged(stage.stored(job))) == (NOW, True)
+            super().start(job)
+
+    pool = Dies(stage.clock, result=FAILING)
+    stage.execute([item], pool=pool, lane=Lane.RETRY)
+    after = stage.stored(job)
+    assert len(pool.starts) == 1 and (after.fence, after.charged, after.started_at) == (3, 1, None)
+
+
+def test_no_start_is_stored_of_a_job_that_never_crashed() -> None:
+    stage = Stage()
+    writes: list[int] = []
+    jobs = Wrapped(stage.jobs, change=lambda verb, changes: (writes.append(len(changes)), verb(changes))[1])
+    stage.execute(stage.hand(a_job(lane=Lane.RETRY, fence=2)), lane=Lane.RETRY, jobs=jobs)
+    assert writes == [1]
+
+
+@pytest.mark.parametrize("change", [refuse, lost_answer, lambda verb, changes: [Written.REFUSED]])
+def test_a_refused_note_of_the_start_delays_nothing(change: Any) -> None:
+    stage, job = Stage(), suspect()
+    pool = ScriptedPool(stage.clock, result=FAILING)
+    stage.execute(stage.hand(job), pool=pool, lane=Lane.RETRY, jobs=Wrapped(stage.jobs, change=times(1, change)))
+    after = stage.stored(job)
+    assert [at for _, at in pool.starts] == [NOW] and (after.fence, after.started_at) == (3, None)
+
+
+def test_a_suspect_that_was_taken_back_meanwhile_is_not_started() -> None:
+    stage, job = Stage(), suspect()
+
+    def change(verb: Any, changes: Any) -> Any:
+        stored = stage.stored(job)
+        assert verb([Change(stored, lifecycle.take_back(stored, NOW, slot=stored.slot))]) == [Written.YES]
+        return verb(changes)
+
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute(stage.hand(job), pool=pool, lane=Lane.RETRY, jobs=Wrapped(stage.jobs, change=times(1, change))) == []
+    assert pool.starts == []
+
+
+def test_a_job_that_kills_each_executor_fails_at_its_third_crash() -> None:
+    stage, job = Stage(), a_job(max_attempts=9)
+    (item,) = stage.hand(job)
+    lane, starts = Lane.ONE_TIME, 0
+
+    class Dies(ScriptedPool):
+        def start(self, job: Job, not_after: int | None = None) -> None:
+            raise SystemExit
+
+    for _ in range(retry.MAX_CRASHES + 1):
+        starts += 1
+        with pytest.raises(SystemExit):
+            stage.execute([item], pool=Dies(stage.clock), lane=lane)
+        stage.clock.advance(delivery.LEASE_MS)
+        (item,) = stage.receive(lane)
+        stage.execute([item], lane=lane)
+        found = stage.stored(job)
+        lane, stage.clock.at = Lane.RETRY, max(stage.clock.now(), found.due_at)
+        if lifecycle.is_open(found):
+            (item,) = stage.receive(lane)
+    assert (lifecycle.state(found), found.charged, found.crashes) == (Status.FAILED, 2, 1)
+    assert found.reason == "its executor died each time it ran alone"
+
+
+# work that did not begin
+
+
+def test_work_that_did_not_begin_is_requeued_uncharged() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job(start_by=NOW + 600))
+    busy = Result(failure=Failure(FailureKind.THROTTLED, "all at work", 1_000), unstarted=True)
+    stage.execute([item], pool=ScriptedPool(stage.clock, takes=400, result=busy))
+    job = stage.stored(item.message.key)
+    assert (job.fence, job.lane, job.charged, job.throttled, job.attempts) == (2, Lane.ONE_TIME, 0, 0, ())
+    assert (job.delay_ms, job.due_at, job.reason) == (None, NOW + 400 + NOT_STARTED_MS[0], "all at work")
+    stage.clock.at = job.due_at
+    stage.execute(stage.receive(), pool=ScriptedPool(stage.clock))
+    assert lifecycle.state(stage.stored(job)) is Status.SKIPPED
+
+
+@pytest.mark.parametrize(("unstarted", "told"), [(True, 0), (False, 1)])
+def test_breakers_learn_nothing_from_work_that_did_not_begin(unstarted: bool, told: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, seen = Stage(), list[Any]()
+    monkeypatch.setattr(BreakerRegistry, "note", lambda self, done: seen.append(done))
+    result = Result(failure=Failure(FailureKind.THROTTLED, "429"), unstarted=unstarted)
+    circuits = BreakerRegistry(stage, LaneStateCache(stage))
+    monkeypatch.setattr(BreakerRegistry, "find", lambda self, job: None)
+    stage.execute(stage.hand(a_job()), pool=ScriptedPool(stage.clock, result=result), circuits=circuits)
+    assert len(seen) == told
+
+
+def test_a_cancelled_job_whose_work_did_not_begin_has_no_attempt() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    busy = Result(failure=Failure(FailureKind.THROTTLED, "all at work", 1_000), unstarted=True)
+    pool = ScriptedPool(stage.clock, takes=5_000, result=busy, stops_after=None)
+    stage.execute([item], pool=pool, jobs=flag(stage, item, NOW + 1))
+    job = stage.stored(item.message.key)
+    assert (lifecycle.state(job), job.attempts, job.started_at) == (Status.CANCELLED, (), None)
 
 
 def test_a_job_that_cannot_be_settled_keeps_its_message_and_its_slot() -> None:
@@ -424,7 +681,7 @@ def test_an_executor_without_the_fence_settles_nothing() -> None:
     (item,) = stage.hand(a_job())
 
     class Overtaken(ScriptedPool):
-        def start(self, job: Job) -> None:
+        def start(self, job: Job, not_after: int | None = None) -> None:
             super().start(job)
             assert stage.jobs.change([Change(job, lifecycle.take_back(job, NOW, slot=job.slot))]) == [Written.YES]
 
@@ -446,7 +703,7 @@ def test_a_failing_job_does_not_affect_its_batch() -> None:
     bad = items[3].message.key
 
     class OneFails(ScriptedPool):
-        def start(self, job: Job) -> None:
+        def start(self, job: Job, not_after: int | None = None) -> None:
             self.result = FAILING if job.key == bad else Result("done")
             super().start(job)
 
@@ -491,7 +748,7 @@ def test_a_job_that_does_not_stop_is_killed_and_its_result_ignored() -> None:
     deaf, other = stage.hand(a_job(), a_job(due_at=NOW + 4_500))
 
     class OneIsLong(ScriptedPool):
-        def start(self, job: Job) -> None:
+        def start(self, job: Job, not_after: int | None = None) -> None:
             self.takes = 34_000 if job.key == deaf.message.key else 55_000
             super().start(job)
 
@@ -628,3 +885,26 @@ def test_latency_is_the_99th_percentile_of_times_not_below_zero() -> None:
         meter.add(sample)
     meter.report(ledger, NOW)
     assert ledger.latency(Lane.ONE_TIME, 0) == 98
+
+
+def test_a_message_of_an_unreadable_job_stays_and_the_others_run() -> None:
+    stage = Stage()
+    broken, whole = stage.hand(a_job(), a_job())
+    stage.jobs.unreadable[broken.message.key] = "its format is 2"
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute([broken, whole], pool=pool) == [broken.message_id]
+    assert [job.key for job, _ in pool.starts] == [whole.message.key]
+    assert stage.jobs.rows[broken.message.key].claim is None
+
+
+def test_a_job_that_became_unreadable_is_not_started() -> None:
+    stage = Stage()
+    items = stage.hand(*(a_job(due_at=NOW + 3_000) for _ in range(2)))
+
+    def spoil(verb: Any, keys: Any) -> Any:
+        stage.jobs.unreadable[items[0].message.key] = "its format is 2"
+        return verb(keys)
+
+    pool = ScriptedPool(stage.clock)
+    stage.execute(items, pool=pool, jobs=Wrapped(stage.jobs, get_many=spoil))
+    assert [job.key for job, _ in pool.starts] == [items[1].message.key]

@@ -82,7 +82,7 @@ def test_the_callback_address_is_sent_to_fetch(port: int, calls: ByFunction) -> 
 def test_the_event_of_fetch_contains_only_what_the_call_needs(port: int, calls: ByFunction) -> None:
     http.run({"url": f"http://127.0.0.1:{port}/echo", "bearer_secret": "token"}, context(calls, secrets=lambda name: ["the value of it"]))
     (event,) = calls.events
-    assert set(event) == {"payload", "secret", "job_id", "attempt", "callback", "not_before", "until"}
+    assert set(event) == {"payload", "secret", "job_id", "attempt", "callback", "not_before", "not_after", "until"}
     assert event["payload"] == {"url": f"http://127.0.0.1:{port}/echo"}
     assert event["secret"] == {"Authorization": "Bearer the value of it"}
 
@@ -125,6 +125,25 @@ def test_a_dead_fetch_is_retryable_and_its_message_is_hidden(calls: ByFunction) 
     calls.answers["invoke"] = lambda: {"Payload": b'{"errorMessage": "with Bearer secret"}', "FunctionError": "Unhandled"}
     failure = http.run({"url": "https://example.com"}, context(calls)).failure
     assert failure is not None and failure.kind is FailureKind.RETRYABLE and "secret" not in failure.message
+
+
+@pytest.mark.real_clock
+def test_fetch_makes_no_call_after_its_latest_start(port: int, calls: ByFunction) -> None:
+    """It was starting, or waited for a free instance, while the job's clearance became too old."""
+    now = time.time_ns() // 1_000_000
+    for late, called in ((fetch_call.LATE_MS + 50, False), (0, True)):
+        result = http.run({"url": f"http://127.0.0.1:{port}/echo"}, context(calls, not_before=now, not_after=now - late))
+        assert (result.unstarted, bool(Receiver.seen)) == (not called, called)
+        assert called or (result.failure is not None and result.failure.kind is FailureKind.THROTTLED)
+
+
+@pytest.mark.real_clock
+def test_a_busy_fetch_is_not_called_again_after_the_latest_start(calls: ByFunction) -> None:
+    calls.answers["invoke"] = raising(Refused("TooManyRequestsException", "rate exceeded", retryable=True))
+    began = time.monotonic()
+    result = http.run({"url": "https://example.com"}, context(calls, not_after=time.time_ns() // 1_000_000 + 120))
+    assert result.unstarted and 0.1 < time.monotonic() - began < fetch_call.BUSY_S
+    assert len(calls.asked) > 1
 
 
 def test_a_busy_fetch_is_called_again_and_then_the_job_is_deferred(calls: ByFunction, monkeypatch: pytest.MonkeyPatch) -> None:

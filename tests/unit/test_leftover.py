@@ -1,18 +1,20 @@
 """The decision about a job that is still in its slot, and the service that carries it out."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Job, Lane, Status
+from scheduler.model.rules import Rules
 from scheduler.pipeline import leftover
 from scheduler.pipeline.leftover import Leave, Move, Stay, TakeBack
 from scheduler.pipeline.reconcile import Recheck
 from scheduler.pipeline.reconcile import recheck as run_recheck
-from scheduler.storage.ports import Written
-from tests.conftest import NOW, a_job
+from scheduler.storage.ports import Found, Written
+from tests.conftest import NOW, a_job, entries_of
 from tests.unit.stage import Stage, Wrapped, refuse
 
 SLOT = f"{slots.minute_of(NOW)}#00"
@@ -46,7 +48,7 @@ def test_the_checks_come_at_increasing_intervals() -> None:
     """2, 4, 8, 15 minutes, as far as a safe slot allows; the last step repeats."""
     assert leftover.BACKOFF == (120_000, 240_000, 480_000, 900_000)
     ahead = [minutes_ahead(decide(a_job(slot=SLOT, looks=looks), NOW), NOW) for looks in range(6)]
-    assert ahead == [4, 4, 8, 15, 15, 15]
+    assert ahead == [5, 5, 8, 15, 15, 15]
 
 
 def test_a_lane_that_is_behind_gets_no_second_message_b6() -> None:
@@ -88,9 +90,11 @@ def test_later_checks_come_at_5_15_30_60_minutes_6_hours_and_a_day() -> None:
     assert [look // 60_000 for look in leftover.LOOKS] == [5, 15, 30, 60, 360, 1_440]
 
 
-def test_a_lane_is_behind_beyond_what_is_allowed() -> None:
-    assert not leftover.lane_is_behind(1_000, 1_000)
-    assert leftover.lane_is_behind(1_001, 1_000)
+@pytest.mark.parametrize(("window", "allowed"), [(50, 1_000), (20_000, 20_000)])
+def test_a_lane_is_behind_beyond_what_its_dispatchers_leave_there(window: int, allowed: int) -> None:
+    rules = Rules(max_backlog=1_000, windows={Lane.ONE_TIME: window})
+    assert not leftover.lane_is_behind(allowed, Lane.ONE_TIME, rules)
+    assert leftover.lane_is_behind(allowed + 1, Lane.ONE_TIME, rules)
 
 
 # The service
@@ -99,7 +103,7 @@ def test_a_lane_is_behind_beyond_what_is_allowed() -> None:
 def look(stage: Stage, *left: Job) -> Recheck:
     for job in left:
         stage.jobs.put(job)
-    return run_recheck([(job.slot or "", job) for job in left], stage, now=stage.clock.now())
+    return run_recheck(entries_of(*left), stage, now=stage.clock.now())
 
 
 def test_reconciling_enqueues_moves_and_takes_back_in_one_pass() -> None:
@@ -117,7 +121,7 @@ def test_reconciling_enqueues_moves_and_takes_back_in_one_pass() -> None:
 def test_a_job_that_crashed_alone_twice_fails_and_is_not_enqueued() -> None:
     stage = Stage()
     stage.clock.advance(400_000)
-    dead = replace(running(NOW), crashes=1, charged=1)
+    dead = replace(running(NOW), started_at=NOW, crashes=1, charged=1)
     assert look(stage, dead).handed_over == 0
     assert lifecycle.state(stage.stored(dead)) is Status.FAILED
 
@@ -127,6 +131,7 @@ def test_a_job_changed_meanwhile_is_neither_moved_nor_enqueued() -> None:
     stage.clock.advance(180_000)
     job = a_job()
     stage.jobs.put(lifecycle.claim(job, claim=Claim("m1", "n1", NOW, True)))
+    stage.jobs = Wrapped(stage.jobs, outlines=lambda verb, keys: Found({job.key: job}))
     assert look(stage, job).handed_over == 0
     assert stage.waiting(Lane.ONE_TIME) == []
     assert stage.stored(job).slot == job.slot
@@ -156,3 +161,35 @@ def test_the_backlog_of_each_lane_is_read_once() -> None:
     stage.lanes = Wrapped(stage.lanes, backlog=lambda verb, lane: (asked.append(lane), verb(lane))[1])
     look(stage, a_job(), a_job(), a_job(lane=Lane.RETRY))
     assert asked == [Lane.ONE_TIME, Lane.RETRY]
+
+
+def test_a_job_claimed_anew_while_it_is_read_is_not_taken_back() -> None:
+    stage, lost = Stage(), running(NOW)
+    stage.clock.advance(600_000)
+    alive = replace(lost, fence=2, claim=Claim("m2", "n2", stage.clock.at, False), due_at=stage.clock.at)
+
+    def meanwhile(verb: Any, keys: Any) -> Any:
+        stage.jobs._port._store(lost, alive)
+        return verb(keys)
+
+    stage.jobs = Wrapped(stage.jobs, get_many=meanwhile)
+    done = look(stage, lost)
+    assert (done.taken_back, done.left) == (0, 1) and stage.stored(lost) == alive
+
+
+def test_a_job_that_cannot_be_read_whole_is_not_taken_back_by_its_outline() -> None:
+    stage, lost = Stage(), running(NOW)
+    stage.clock.advance(600_000)
+    stage.jobs = Wrapped(stage.jobs, get_many=lambda verb, keys: Found({}, dict.fromkeys(keys, "its format is 2")))
+    done = look(stage, lost)
+    assert (done.taken_back, done.left) == (0, 1) and stage.stored(lost) == lost
+
+
+def test_a_job_that_cannot_be_decided_on_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, bad, good = Stage(), a_job(), a_job()
+    stage.clock.advance(180_000)
+    real = leftover.decide
+    monkeypatch.setattr(leftover, "decide", lambda job, *args, **named: 1 / 0 if job.key == bad.key else real(job, *args, **named))
+    done = look(stage, bad, good)
+    assert (done.found, done.moved, done.left, done.waiting) == (2, 1, 1, 0)
+    assert stage.waiting(Lane.ONE_TIME) == [good.id]

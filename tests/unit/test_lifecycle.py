@@ -128,12 +128,31 @@ def test_a_claim_keeps_the_slot_a1() -> None:
     assert happen(job, Event.CLAIM, NOW, **DATA).slot == job.slot
 
 
-@pytest.mark.parametrize(("alone", "charge"), [(True, 1), (False, 0)])
-def test_only_a_crash_of_a_job_alone_uses_an_attempt_a6(alone: bool, charge: int) -> None:
-    job = a_job(claim=Claim("m1", "n1", NOW, alone))
+@pytest.mark.parametrize(("alone", "start", "charge"), [(True, NOW, 1), (False, NOW, 0), (True, None, 0)])
+def test_only_a_crash_of_a_job_that_started_alone_uses_an_attempt_a6(alone: bool, start: int | None, charge: int) -> None:
+    job = a_job(claim=Claim("m1", "n1", NOW, alone), started_at=start)
     after = happen(job, Event.TAKE_BACK, NOW + 31_000, slot="2026-11-20T10:05#00")
     assert (after.charged, after.crashes) == (charge, charge)
     assert after.attempts[-1].outcome is Outcome.CRASHED and after.attempts[-1].started_at == NOW
+
+
+def test_crashes_are_counted_in_a_row_and_since_the_last_redrive() -> None:
+    def crash(job: Job, at: int) -> Job:
+        claimed = happen(job, Event.CLAIM, at, claim=Claim("m1", "n1", at, True))
+        return happen(claimed, Event.TAKE_BACK, at + 31_000, slot=DATA["slot"])
+
+    job = crash(crash(a_job(), NOW), NOW + 40_000)
+    assert (lifecycle.crashes_in_row(job), lifecycle.has_crashed(job)) == (2, True)
+    failed = happen(happen(job, Event.CLAIM, NOW, **DATA), Event.RETRY, NOW + 90_000, **DATA)
+    assert (lifecycle.crashes_in_row(failed), lifecycle.has_crashed(failed)) == (0, True)
+    redriven = happen(happen(job, Event.FAIL, NOW + 99_000, reason="no"), Event.REDRIVE, NOW + 100_000, slot=DATA["slot"])
+    assert (lifecycle.crashes_in_row(redriven), lifecycle.has_crashed(redriven)) == (0, False)
+
+
+def test_a_stored_start_is_the_start_of_its_attempt_only() -> None:
+    job = happen(happen(a_job(), Event.CLAIM, NOW, **DATA), Event.START, NOW + 70)
+    assert lifecycle.started_at(job) == NOW + 70
+    assert happen(job, Event.REQUEUE, NOW, **DATA).started_at is None and happen(job, Event.RETRY, NOW, **DATA).started_at is None
 
 
 def test_a_crash_before_the_instant_is_not_a_start() -> None:

@@ -6,14 +6,15 @@ from typing import Any
 import pytest
 
 from scheduler.admission import limits
+from scheduler.admission.limit_gate import TRIED
 from scheduler.admission.limits import Place, TargetUsage, UsageChange
 from scheduler.admission.target_cache import KNOWN_MS, TargetCache
 from scheduler.model import lifecycle
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Failure, FailureKind, Job, JobKey, Result
+from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Result
 from scheduler.storage.memory.targets import MemoryTargets
-from scheduler.storage.ports import ChangeResult, Written
-from scheduler.targets.named_target import NamedTarget
+from scheduler.storage.ports import ChangeResult, Found, Written
+from scheduler.targets.named_target import ITEMS, NamedTarget, item_name, share_of, slots_beside
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
@@ -224,7 +225,7 @@ def test_a_lease_is_as_long_as_the_job_may_take() -> None:
     seen: list[Place] = []
 
     class Looking(ScriptedPool):
-        def start(self, job: Job) -> None:
+        def start(self, job: Job, not_after: int | None = None) -> None:
             seen.extend(stage.usage.places)
             super().start(job)
 
@@ -262,3 +263,148 @@ def test_reservations_of_two_executors_are_one_step_apart() -> None:
     asking, stage.targets = stage.targets, calm
     stage.execute(stage.hand(first), pool=ScriptedPool(stage.clock), targets=asking)
     assert [stage.stored(job).due_at - NOW for job in (second, first)] == [4_000, 6_000]
+
+
+def test_slot_of_an_unreadable_job_stays_taken() -> None:
+    stage = Limited(concurrency=1)
+    ended = replace(a_job(), slot=None, completed_at=NOW)
+    stage.jobs.put(ended)
+    stage.jobs.unreadable[ended.key] = "its format is 2"
+    full_of(stage, ended)
+    assert stage.run(*some(1)).starts == []
+
+
+def test_an_unreadable_target_is_not_a_missing_one() -> None:
+    stage = Limited()
+    cache, real = TargetCache(stage), stage.targets
+    known = cache.find("t")
+    stage.targets = Wrapped(real, targets=lambda verb, names: Found({}, dict.fromkeys(names, "its format is 2")))
+    stage.clock.advance(KNOWN_MS)
+    assert cache.find("t") == known is not None
+    with pytest.raises(Unavailable):
+        TargetCache(stage).find("t")
+
+
+# A target whose concurrency slots lie over several items
+
+
+class Spread(Limited):
+    """A stage whose target has so many slots that they lie over several items. `changes` has every change of an item."""
+
+    def __init__(self, concurrency: int = 100, **fields: Any) -> None:
+        super().__init__(concurrency=concurrency, beside=slots_beside(None, concurrency), **fields)
+        self.changes: list[UsageChange] = []
+        self.reads: list[list[str]] = []
+        real = self.targets
+
+        def use(verb: Any, uses: list[UsageChange]) -> Any:
+            self.changes += uses
+            return verb(uses)
+
+        def usages(verb: Any, names: list[str]) -> Any:
+            self.reads.append(names)
+            return verb(names)
+
+        self.targets = Wrapped(real, use=use, usages=usages)
+
+    def places(self) -> list[Place]:
+        names = [item_name("t", number) for number in range(ITEMS + 1)]
+        return [place for usage in self.targets._port.usages(names).values() for place in usage.places]
+
+    def fill(self, but: int = 0) -> None:
+        """All slots but some of the last item are taken by jobs that run."""
+        target = self.targets.targets(["t"])["t"]
+        for number in range(ITEMS + 1):
+            count = (share_of(target, number) or 0) - (but if number == ITEMS else 0)
+            running = [self.running() for _ in range(count)]
+            places = tuple(Place(job.key, job.fence, NOW, NOW + 600_000) for job in running)
+            self.targets._port.use([UsageChange(item_name("t", number), first=True, takes=places)])
+
+    def running(self) -> Job:
+        job = a_job(claim=Claim("m", "n", NOW, True))
+        self.jobs.put(job)
+        return job
+
+
+def test_a_slot_of_a_large_target_is_taken_and_freed_in_one_small_item() -> None:
+    stage = Spread(500)
+    assert offsets(stage.run(*some(10))) == [0] * 10
+    assert stage.places() == [] and len(stage.reads) == 1 and len(stage.reads[0]) == 1 + TRIED
+    assert {change.target for change in stage.changes} <= {item_name("t", number) for number in range(ITEMS + 1)}
+    assert all(change.most is None or change.most <= 20 for change in stage.changes)
+
+
+def test_a_full_large_target_starts_no_job_and_the_wait_reads_little() -> None:
+    stage = Spread(100)
+    stage.fill()
+    real, looked = stage.jobs, list[int]()
+
+    def get_many(verb: Any, keys: list[JobKey]) -> Any:
+        looked.append(len(keys))
+        return verb(keys)
+
+    (job,) = some(1)
+    batch = stage.hand(job)
+    stage.jobs = Wrapped(real, get_many=get_many)
+    pool = ScriptedPool(stage.clock)
+    stage.execute(batch, pool=pool)
+    assert pool.starts == [] and len(stage.places()) == 100 and stage.stored(job).charged == 0
+    items = sum(map(len, stage.reads)) + sum(looked)
+    assert items <= 70 * (stage.clock.now() - NOW) / 1_000 + 60
+    assert len({name for names in stage.reads for name in names}) == 1 + ITEMS, "it has looked into every item"
+
+
+def test_the_one_free_slot_of_a_large_target_is_found() -> None:
+    stage = Spread(100)
+    stage.fill(but=1)
+    assert len(stage.run(*some(2), pool=ScriptedPool(stage.clock, takes=10_000)).starts) == 1
+
+
+def test_a_lost_slot_of_a_large_target_is_taken_over() -> None:
+    stage = Spread(60)
+    stage.fill()
+    for job in list(stage.jobs.rows.values()):
+        stage.jobs._store(job, replace(job, slot=None, claim=None, completed_at=NOW))
+    assert len(stage.run(*some(1)).starts) == 1
+
+
+def test_slots_stored_in_the_first_item_count_until_their_jobs_end() -> None:
+    stage = Limited(concurrency=120)
+    running = [stage.claim(item) for _ in range(6) for item in stage.hand(*(a_job() for _ in range(10)))]
+    full_of(stage, *running)
+    before = stage.targets.targets(["t"])["t"]
+    after = replace(before, version=2, beside=slots_beside(before, 120))
+    assert (after.concurrency, share_of(after, 0)) == (120, 50) and stage.targets.put(before, after)
+    assert stage.run(*some(1)).starts == [], "sixty run in the first item, whose share is fifty"
+    stage.targets.use([UsageChange("t", drops=stage.usage.places[:10])])
+    stage.clock.advance(2_000)
+    assert len(stage.run(a_job(target="t", due_at=stage.clock.now())).starts) == 2
+
+
+def test_a_dead_job_in_an_overfull_first_item_is_found() -> None:
+    stage = Limited(concurrency=60)
+    ended = [replace(a_job(), slot=None, completed_at=NOW) for _ in range(60)]
+    for job in ended:
+        stage.jobs.put(job)
+    full_of(stage, *ended)
+    before = stage.targets.targets(["t"])["t"]
+    stage.targets.put(before, replace(before, version=2, beside=slots_beside(before, 60)))
+    assert len(stage.run(*some(1)).starts) == 1
+
+
+def test_rate_of_a_large_target_stays_exact() -> None:
+    stage = Spread(100, rate=20.0)
+    assert offsets(stage.run(*some(8))) == [number * 50 for number in range(8)]
+
+
+def test_a_start_that_missed_its_slot_keeps_its_instant() -> None:
+    stage = Spread(60, rate=20.0)
+    refused = iter([ChangeResult(Written.REFUSED, None)])
+    real = stage.targets
+
+    def use(verb: Any, uses: list[UsageChange]) -> Any:
+        return [next(refused, None) or answer for answer in verb(uses)] if uses[0].target != "t" else verb(uses)
+
+    stage.targets = Wrapped(real, use=use)
+    assert offsets(stage.run(*some(3))) == [0, 50, 100]
+    assert stage.targets._port._port.usages(["t"])["t"].start_us == (NOW + 150) * 1_000, "no start was assigned twice"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scheduler.admission import limits
 from scheduler.admission.limits import Ask, At, Full, Start, TargetUsage, Ticket, UsageChange
 from scheduler.model.job import JobKey
-from scheduler.targets.named_target import NamedTarget
+from scheduler.targets.named_target import IN_ONE_ITEM, ITEMS, OWN, NamedTarget, share_of, slots_beside
 from tests.conftest import NOW
 
 
@@ -257,3 +257,25 @@ def test_one_of_two_executors_gets_a_slot_that_both_found_free() -> None:
     assert plans[0] is not None and plans[1] is not None
     usage = changed(usage, plans[0])
     assert [place.job.id for place in usage.places] == ["b"] and limits.used(usage, plans[1]) is None
+
+
+# Many concurrency slots: several items
+
+
+@pytest.mark.parametrize("concurrency", [51, 60, 137, 500])
+def test_the_shares_of_the_items_add_up_to_the_limit(concurrency: int) -> None:
+    target = limit(concurrency=concurrency, beside=slots_beside(None, concurrency))
+    shares = [share_of(target, number) or 0 for number in range(ITEMS + 1)]
+    assert sum(shares) == concurrency and shares[0] == OWN and max(shares[1:]) <= 20
+
+
+def test_few_slots_are_in_one_item_and_a_spread_target_stays_spread() -> None:
+    assert slots_beside(None, 50) == slots_beside(None, None) == 0
+    former = limit(concurrency=40)
+    wide = limit(concurrency=500, beside=slots_beside(former, 500))
+    assert share_of(wide, 0) == 40, "the forty that may be running count"
+    narrow = limit(concurrency=10, beside=slots_beside(wide, 10))
+    assert 0 < (share_of(narrow, 0) or 0) < 10
+    shares = [(share_of(wide, number) or 0, share_of(narrow, number) or 0) for number in range(ITEMS + 1)]
+    assert all(after <= before for before, after in shares) and sum(after for _, after in shares) == 10
+    assert slots_beside(limit(concurrency=500), 500) == 500 - IN_ONE_ITEM, "a target of the version before, written again"

@@ -18,11 +18,12 @@ from scheduler.model.job import Attempt, Failure, FailureKind, Job, Lane, Messag
 from scheduler.model.lifecycle import Event
 from scheduler.model.spec import OnFailure, Ordering
 from scheduler.pipeline.bury import bury
+from scheduler.pipeline.delivery import LEASE_MS
 from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.follow_up import ASK_LATER_MS
 from scheduler.pipeline.reconcile import recheck
 from scheduler.storage.ports import Change, Written
-from tests.conftest import NOW, ScriptedPool, a_job
+from tests.conftest import NOW, ScriptedPool, a_job, entries_of
 from tests.events import happen
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -249,7 +250,7 @@ def test_resume_that_cannot_enqueue_the_next_job_is_unavailable(monkeypatch: pyt
 def test_successful_retry_of_the_failed_job_unparks_the_key() -> None:
     stage = Stage()
     first, second, third = parked(stage)
-    retry_job(first.key, stage)
+    retry_job(first.key, stage, request="r")
     assert work_off(stage) == [first.id, second.id, third.id] and markers(stage) == []
 
 
@@ -258,7 +259,7 @@ def test_late_end_of_an_old_life_keeps_the_entry_of_the_next() -> None:
     (first,) = in_line(stage, 1)
     run(stage, first, pool=ScriptedPool(stage.clock, result=DEAD))
     dead = stage.stored(first)
-    retry_job(first.key, stage)
+    retry_job(first.key, stage, request="r")
     stage.orders.leave([ordering.marker(dead)])
     assert markers(stage) == [first.id]
 
@@ -298,7 +299,7 @@ def test_job_ended_by_reconcile_leaves_its_queue() -> None:
     stage.clock.advance(first.spec.timeout_ms + 2 * MINUTE)
     flagged = replace(first, cancel_requested_at=NOW)
     stage.jobs.rows[first.key] = flagged
-    recheck([(first.slot or "", flagged)], stage, now=stage.clock.now())
+    recheck(entries_of(first), stage, now=stage.clock.now())
     assert state(stage, first) is Status.CANCELLED and second.id in stage.waiting(Lane.ONE_TIME) and markers(stage) == [second.id]
 
 
@@ -306,8 +307,10 @@ def test_buried_job_leaves_its_queue() -> None:
     stage = Stage()
     first, second = in_line(stage, 1, 2)
     (item,) = stage.hand(first)
-    stage.claim(item)
+    job = stage.claim(item, alone=True)
+    stage.jobs.rows[job.key] = replace(job, started_at=job.due_at, crashes=1, charged=1)
     assert run(stage, second) == []
+    stage.clock.advance(LEASE_MS)
     assert bury([item], stage).failed == 1
     assert stage.waiting(Lane.ONE_TIME)[-1] == second.id and markers(stage) == [second.id]
 
@@ -411,3 +414,13 @@ def test_attempt_of_an_earlier_life_is_not_the_head() -> None:
     stage = Stage()
     first, second = in_line(stage, 1, 2, attempts=(old,), redriven_at=NOW - 500, fence=2)
     assert run(stage, second, first) == [first.id]
+
+
+def test_queue_behind_an_unreadable_job_waits_and_others_go_on() -> None:
+    stage = Stage()
+    first, second = in_line(stage, 1, 2)
+    (other,) = in_line(stage, 3, key="order-18")
+    stage.jobs.put(first)
+    stage.jobs.unreadable[first.key] = "its format is 2"
+    assert run(stage, second, other) == [other.id]
+    assert state(stage, second) is Status.SCHEDULED and first.id in markers(stage)

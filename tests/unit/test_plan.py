@@ -1,13 +1,15 @@
 """Plan: tops up, every minute, the runs of the tasks that are due for it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.model import slots
+from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
+from scheduler.model.job import Job, Lane, Misfire, Status
 from scheduler.tasks import plan as service
 from scheduler.tasks import top_up
 from scheduler.tasks.planning import PLAN_SHARDS, further
@@ -17,6 +19,7 @@ from tests.unit.stage import Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage, nominal_times
 
 MINUTE, HOUR = 60_000, 3_600_000
+ALWAYS: dict[str, Any] = {"misfire": Misfire.SKIP, "misfire_threshold_ms": 400 * 24 * HOUR}  # late runs may start, however late
 
 
 def minutes(stage: TaskStage, count: int) -> list[service.PlanResult]:
@@ -67,9 +70,9 @@ def test_a_task_is_topped_up_in_its_minute_and_not_before() -> None:
     assert len(stage.runs(task)) == 22
 
 
-def test_plan_stores_all_missed_runs_after_hours_without_it() -> None:
+def test_plan_stores_all_missed_runs_that_may_start_after_hours_without_it() -> None:
     stage = TaskStage()
-    tasks = [stage.create(schedule) for schedule in ({"cron": "* * * * *"}, {"rate": "1 hour"}, {"rate": "30 seconds"})]
+    tasks = [stage.create(schedule, **ALWAYS) for schedule in ({"cron": "* * * * *"}, {"rate": "1 hour"}, {"rate": "30 seconds"})]
     stage.clock.advance(5 * HOUR)
     minutes(stage, 1)
     for task in tasks[:1] + tasks[2:]:
@@ -98,7 +101,7 @@ def test_cursor_passes_a_minute_only_once_it_is_empty() -> None:
 def test_minute_with_a_task_is_checked_again() -> None:
     """A task that cannot be topped up stays in its minute and stops the cursor for a quarter of an hour at most."""
     stage = TaskStage()
-    task = stage.create({"cron": "* * * * *"})
+    task = stage.create({"cron": "* * * * *"}, **ALWAYS)
     minutes(stage, 3)
     real, stage.jobs = stage.jobs, Wrapped(stage.jobs, put_many=refuse)
     results = minutes(stage, 17)
@@ -170,7 +173,7 @@ def test_task_still_in_the_lagging_index_is_not_topped_up_again() -> None:
 
 def test_first_plan_finds_tasks_however_long_they_are_overdue() -> None:
     stage = TaskStage()
-    task = stage.create({"cron": "* * * * *"})
+    task = stage.create({"cron": "* * * * *"}, **ALWAYS)
     stage.clock.advance(2 * HOUR + 3 * MINUTE)
     result = stage.plan()
     assert result.repaired == 1 and left(stage, task) >= 10
@@ -265,7 +268,7 @@ SCHEDULES = st.sampled_from(
 @given(SCHEDULES, st.lists(STEPS, max_size=8))
 def test_each_nominal_time_is_stored_once_whatever_happens_to_plan(schedule: dict[str, Any], steps: list[Any]) -> None:
     stage = TaskStage()
-    task = stage.create(schedule)
+    task = stage.create(schedule, **ALWAYS)
     furthest = stage.clock.now()
     for pause, fault in steps:
         stage.clock.advance(pause)
@@ -298,3 +301,160 @@ def test_every_shard_of_a_minute_is_checked() -> None:
     tasks = [stage.create({"cron": "* * * * *"}) for _ in range(60)]
     assert len({task.replenish for task in tasks}) == PLAN_SHARDS
     assert [result.tasks for result in minutes(stage, 7)][-1] == 60
+
+
+# After a long time without plan
+
+
+class Costly(TaskStage):
+    """A stage whose calls of plan take time: a read or an update 4 ms, a call of 25 inserts 3 ms, each message 0.3 ms."""
+
+    def begin(self) -> None:
+        def taking(ms: Any) -> Any:
+            def call(verb: Any, *args: Any, **named: Any) -> Any:
+                self.clock.advance(ms(*args) if callable(ms) else ms)
+                return verb(*args, **named)
+
+            return call
+
+        reads = dict.fromkeys(("get", "move_on", "to_replenish", "overdue"), taking(4))
+        self.tasks = Wrapped(self.tasks, **reads)
+        self.jobs = Wrapped(self.jobs, put_many=taking(lambda jobs: 3 * -(-len(jobs) // 25)))
+        self.lanes = Wrapped(self.lanes, send=taking(lambda messages, now: len(messages) * 3 // 10))
+
+
+@pytest.mark.long
+def test_after_a_day_without_plan_all_tasks_have_future_runs_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "MOST_GAPS", 20)  # counting the missed runs of all takes a minute of processor time
+    stage = Costly()
+    tasks = [stage.create({"cron": "* * * * *"}, owner=f"user{number % 50}") for number in range(2_000)]
+    stored = len(stage.jobs.rows)
+    stage.plan()
+    stage.clock.at = NOW + 24 * HOUR + 30_000
+    stage.begin()
+    result = stage.plan()
+    assert stage.clock.now() < NOW + 24 * HOUR + 90_000 and result.failed == 0
+    following = slots.start_of(slots.following(slots.minute_of(stage.clock.now())))
+    ahead = {job.origin.task for job in stage.jobs.rows.values() if job.origin and job.slot is not None and job.scheduled_at == following}
+    assert len(ahead) == len(tasks)
+    worked_off = [task for task in tasks if stage.task(task).gap is None]
+    assert len(worked_off) == 20 and result.missed == 20 * (1_440 - 15 - 1), "every run that did not start is counted"
+    assert len(stage.jobs.rows) == stored + len(tasks) * 16 + 20 * 2
+    one = [job for job in stage.runs(worked_off[0]) if NOW + 15 * MINUTE < job.scheduled_at <= NOW + 24 * HOUR]
+    assert [(job.scheduled_at - NOW) // MINUTE for job in one] == [1_439, 1_440] and one[0].skipped_at is not None
+
+
+def test_runs_that_can_start_after_a_day_are_sent_and_no_other() -> None:
+    stage = TaskStage()
+    task = stage.create({"cron": "* * * * *"})
+    stage.clock.at = NOW + 24 * HOUR
+    for queued in stage.receive(Lane.RECURRING, 100):
+        stage.lanes.delete(Lane.RECURRING, queued.receipt)
+    stage.plan()
+    late = [queued.message for queued in stage.lanes.queues[Lane.RECURRING].values() if queued.message.due_at <= stage.clock.now()]
+    assert [message.key.id for message in late] == [job.id for job in stage.runs(task) if job.scheduled_at == NOW + 24 * HOUR]
+
+
+def test_history_tells_of_the_runs_that_were_missed() -> None:
+    stage = TaskStage()
+    task = stage.create({"cron": "* * * * *"})
+    stage.clock.at = NOW + 24 * HOUR
+    stage.plan()
+    page = stage.jobs.of_task(task.key, since=None, until=stage.clock.now() - 1, after=None, limit=1, newest_first=True)
+    (entry,) = page.jobs
+    assert lifecycle.status(entry, stage.clock.now()) is Status.SKIPPED
+    assert entry.reason == (
+        "misfire: it could not start before 2026-11-21T10:00:00.000Z; it stands for 1,424 missed runs, "
+        "the first of 2026-11-20T10:16:00.000Z: nothing was planned then"
+    )
+
+
+def test_each_missed_run_has_an_entry_if_only_a_part_of_them_was_stored() -> None:
+    stage = TaskStage()
+    task = stage.create({"cron": "* * * * *"})
+    stage.clock.at = NOW + 2 * HOUR
+
+    def stored_before(verb: Any, jobs: list[Job]) -> Any:
+        for job in jobs:
+            if "stands for" in (job.reason or ""):  # an earlier top-up stored this run, and was refused others
+                verb([replace(job, slot="2026-11-20T11:40#00", skipped_at=None, reason=None, expires=None)])
+        return verb(jobs)
+
+    stage.jobs = Wrapped(stage.jobs, put_many=stored_before)
+    stage.plan()
+    assert_all_runs_are_stored(stage, task)
+
+
+@pytest.mark.long
+def test_plan_works_off_gaps_in_turn_and_the_next_plan_continues() -> None:
+    stage = TaskStage()
+    tasks = [stage.create({"rate": "5 seconds"}) for _ in range(30)]
+    stage.clock.at = NOW + 24 * HOUR
+    real = stage.jobs
+
+    def slowly(verb: Any, jobs: Any) -> Any:
+        stage.clock.advance(10_000)
+        return verb(jobs)
+
+    stage.jobs = Wrapped(real, put_many=slowly)
+    began = stage.clock.now()
+    stage.plan()
+    assert stage.clock.now() < began + 75_000 and all(stage.task(task).planned_until > began for task in tasks)
+    assert any(stage.task(task).gap is not None for task in tasks)
+    stage.jobs = real
+    minutes(stage, 5)
+    for task in tasks:
+        assert stage.task(task).gap is None and stage.task(task).planned >= 24 * 720
+
+
+def test_a_crash_in_a_gap_neither_doubles_nor_loses_its_runs() -> None:
+    stage = TaskStage()
+    task = stage.create({"cron": "* * * * *"}, misfire=Misfire.RUN_ALL, max_catch_up=300)
+    stage.clock.at = NOW + 24 * HOUR
+    real = stage.tasks
+    for call in range(2, 6):
+        calls = iter(range(1, 100))
+        stage.tasks = Wrapped(
+            real, move_on=lambda verb, *args, calls=calls, call=call: verb(*args) if next(calls) != call else crash_before(verb)
+        )
+        try:
+            stage.plan()
+        except Crash:
+            pass
+        stage.tasks = real
+        stage.clock.advance(MINUTE)
+    minutes(stage, 4)
+    past = [job for job in stage.runs(task) if NOW + 15 * MINUTE < job.scheduled_at <= NOW + 24 * HOUR]
+    assert [job.skipped_at is None for job in past] == [False] + [True] * 300
+    assert "1,125 missed runs" in (past[0].reason or "") and stage.task(task).gap is None
+
+
+def test_a_run_that_cannot_be_stored_stops_no_other_task() -> None:
+    stage = TaskStage()
+    broken, good = stage.create({"cron": "* * * * *"}), stage.create({"cron": "* * * * *"})
+
+    def refusing(verb: Any, jobs: list[Job]) -> Any:
+        if any(job.origin and job.origin.task == broken.id for job in jobs):
+            raise ValueError("the item is too large")
+        return verb(jobs)
+
+    stage.jobs = Wrapped(stage.jobs, put_many=refusing)
+    results = minutes(stage, 7)
+    assert len(stage.runs(good)) == 22 and len(stage.runs(broken)) == 15 and results[-1].failed == 1
+
+
+def test_tasks_of_a_deleted_user_end_when_they_need_runs() -> None:
+    stage = TaskStage()
+    theirs, other = stage.create({"cron": "* * * * *"}, owner="ann"), stage.create({"cron": "* * * * *"}, owner="ben")
+    stage.users.delete("ann", NOW)
+    results = minutes(stage, 7)
+    assert sum(result.ended for result in results) == 1 and left(stage, other) >= 4
+    ended = stage.task(theirs)
+    assert ended.replenish is None and len(stage.runs(theirs)) == 15, "the owner's gate cancels the stored runs when they are due"
+
+
+def test_plan_goes_on_while_it_cannot_read_who_was_deleted() -> None:
+    stage = TaskStage()
+    task = stage.create({"cron": "* * * * *"})
+    stage.users = Wrapped(stage.users, barred=refuse)
+    assert minutes(stage, 7)[-1].failed == 0 and len(stage.runs(task)) == 22

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.model import ids, slots
-from scheduler.model.job import Lane, Misfire, Overlap
+from scheduler.model.job import Job, Lane, Misfire, Overlap
 from scheduler.model.rules import Rules
 from scheduler.model.spec import RetryPolicy
 from scheduler.tasks import planning
@@ -110,14 +110,94 @@ def test_runs_missed_in_an_outage_are_planned_and_due_at_once() -> None:
     assert slots.minute(late.slot or "") == slots.first_safe_minute(now)
 
 
+ALWAYS: dict[str, Any] = {"misfire": Misfire.SKIP, "misfire_threshold_ms": 400 * DAY}  # late runs may start, however late
+
+
+def steps(task: Task, now: int) -> tuple[list[Job], Task]:
+    """All that plan stores of the task at one instant: the future runs, then what was missed. Returns it with the task after that."""
+    found, is_first = list[Job](), True
+    for _ in range(1_000):
+        plan = planning.catch_up(task, now, RULES) if task.gap and not is_first else further(task, now, RULES)
+        is_first, caught_up = False, task.gap is not None and plan.task.gap is None
+        task, found = plan.task, found + plan.runs
+        if plan.complete and task.gap is None and not caught_up:
+            return found, task
+        assert len(plan.runs) <= planning.MOST
+    raise AssertionError("planning does not end")
+
+
 def test_a_long_outage_of_a_dense_task_is_caught_up_in_steps() -> None:
-    task, now, found = a_task(Schedule(Rate(SECOND, NOW))), NOW + HOUR, list[int]()
-    while not (plan := further(task, now, RULES)).complete:
-        assert len(plan.runs) == planning.MOST and replenish_at(plan.task) == now + 2 * MINUTE
-        found += [run.scheduled_at for run in plan.runs]
-        task = plan.task
-    found += [run.scheduled_at for run in plan.runs]
-    assert found == [NOW + SECOND * number for number in range(1, 3_600 + 900 + 1)]
+    now = NOW + HOUR
+    found, _ = steps(a_task(Schedule(Rate(SECOND, NOW)), **ALWAYS), now)
+    instants = [run.scheduled_at for run in found]
+    assert instants[:900] == [now + SECOND * number for number in range(1, 901)], "the future runs come first"
+    assert sorted(instants) == [NOW + SECOND * number for number in range(1, 3_600 + 900 + 1)]
+    assert replenish_at(further(a_task(Schedule(Rate(SECOND, NOW))), now, RULES).task) == now + 2 * MINUTE, "for the missed ones"
+
+
+def missed_in(task: Task, now: int) -> tuple[list[Job], Job | None]:
+    """Of the runs up to `now`: those that are to start, and the entry of those that are not."""
+    past = [run for run in steps(task, now)[0] if run.scheduled_at <= now]
+    assert [run.skipped_at for run in past[1:]] == [None] * (len(past) - 1)
+    return ([], None) if not past else (past[1:], past[0]) if past[0].skipped_at else (past, None)
+
+
+def test_after_a_day_run_latest_stores_one_run_and_one_entry() -> None:
+    now = NOW + DAY + 20 * SECOND
+    kept, entry = missed_in(a_task(), now)
+    assert [run.scheduled_at for run in kept] == [NOW + DAY] and kept[0].due_at == now and kept[0].slot is not None
+    assert entry is not None and (entry.scheduled_at, entry.skipped_at, entry.slot) == (NOW + DAY - MINUTE, now, None)
+    assert entry.reason is not None and "stands for 1,439 missed runs" in entry.reason and "2026-11-20T10:01:00" in entry.reason
+
+
+def test_after_a_day_skip_stores_only_an_entry() -> None:
+    kept, entry = missed_in(a_task(misfire=Misfire.SKIP, misfire_threshold_ms=10 * SECOND), NOW + DAY + 20 * SECOND)
+    assert kept == [] and entry is not None and "1,440 missed runs" in (entry.reason or "")
+
+
+def test_after_a_day_run_all_stores_as_many_runs_as_it_makes_up_for() -> None:
+    kept, entry = missed_in(a_task(misfire=Misfire.RUN_ALL, max_catch_up=150), NOW + DAY + 20 * SECOND)
+    assert len(kept) == 150 and kept[-1].scheduled_at == NOW + DAY
+    assert entry is not None and "1,290 missed runs" in (entry.reason or "")
+    origins = [run.origin for run in kept if run.origin]
+    assert [origin.previous_at for origin in origins] == [run.scheduled_at - MINUTE for run in kept], "they run in a row"
+    assert [origin.next_at for origin in origins] == [run.scheduled_at + MINUTE for run in kept]
+
+
+def test_the_first_run_after_a_gap_knows_the_one_before_it() -> None:
+    first = further(a_task(misfire=Misfire.RUN_ALL), NOW + DAY, RULES).runs[0]
+    assert first.origin is not None and first.origin.previous_at == NOW + DAY
+
+
+def test_of_a_long_gap_an_entry_stands_for_the_runs_of_one_step() -> None:
+    found, task = steps(a_task(Schedule(Rate(5 * SECOND, NOW))), NOW + DAY)
+    entries = [run for run in found if run.skipped_at]  # the last twelve runs are less than the threshold of a minute late
+    assert len(entries) == -(-17_280 // planning.WALK) and task.planned == 17_280 + 180
+    assert sum(int((run.reason or "").partition("stands for ")[2].split()[0].replace(",", "")) for run in entries) == 17_280 - 12
+
+
+def test_missed_runs_count_for_max_runs() -> None:
+    found, task = steps(a_task(Schedule(Cron("* * * * *"), max_runs=1_450)), NOW + DAY)
+    assert task.planned == 1_450 and task.replenish is None
+    assert [run.scheduled_at for run in found if run.scheduled_at > NOW + DAY] == [NOW + DAY + MINUTE * n for n in range(1, 11)]
+    found, task = steps(a_task(Schedule(Cron("* * * * *"), max_runs=30)), NOW + DAY)
+    assert task.planned == 30 and all(run.scheduled_at <= NOW + 30 * MINUTE for run in found)
+    assert task.planned_until == NOW + 30 * MINUTE, "no run beyond the last one is planned"
+
+
+def test_a_second_outage_makes_the_gap_longer() -> None:
+    task = further(a_task(), NOW + HOUR, RULES).task
+    found, after_all = steps(task, NOW + 2 * HOUR)
+    (entry,) = [run for run in found if run.skipped_at]
+    assert "119 missed runs" in (entry.reason or "") and after_all.gap is None
+    again = further(task, NOW + 2 * HOUR, RULES).task
+    assert task.gap is not None and again.gap == planning.Gap(task.gap.after, NOW + 2 * HOUR, NOW + 2 * HOUR)
+
+
+def test_the_same_step_has_the_same_runs_whenever_it_is_repeated() -> None:
+    task = further(a_task(misfire=Misfire.RUN_ALL), NOW + DAY, RULES).task
+    first, later = (planning.catch_up(task, NOW + DAY + wait, RULES) for wait in (0, 5 * MINUTE))
+    assert [run.id for run in first.runs] == [run.id for run in later.runs] and first.task.gap == later.task.gap
 
 
 def test_a_schedule_that_ends_has_nothing_to_replenish() -> None:
@@ -232,14 +312,13 @@ JITTERS = st.sampled_from([0, 3 * SECOND, 30 * MINUTE])
 @settings(max_examples=50)
 @given(SPECS, JITTERS, st.lists(st.integers(0, 40 * MINUTE), max_size=6))
 def test_any_sequence_of_top_ups_plans_exactly_the_nominal_times(spec: Rate | Cron, jitter: int, pauses: list[int]) -> None:
-    task, now, found = a_task(Schedule(spec, jitter_ms=jitter)), NOW, list[int]()
+    task, now, found = a_task(Schedule(spec, jitter_ms=jitter), **ALWAYS), NOW, list[int]()
     for pause in pauses:
         now += pause
-        plan = further(task, now, RULES)
-        found += [run.scheduled_at for run in plan.runs]
-        task = plan.task
-        assert task.planned == len(found)
-    assert found == nominal_times(task, NOW, task.planned_until)
+        runs, task = steps(task, now)
+        found += [run.scheduled_at for run in runs]
+        assert task.planned == len(found) == len(set(found))
+    assert sorted(found) == nominal_times(task, NOW, task.planned_until)
 
 
 @settings(max_examples=50)

@@ -75,6 +75,7 @@ def test_a_refused_user_causes_no_writes_until_the_wait_is_over() -> None:
     assert not any(api.create() for _ in range(100)) and api.users.writes == writes
 
 
+@pytest.mark.long
 @given(processes=st.integers(1, 20), rate=st.sampled_from([1.0, 7.0, 100.0]), seconds=st.integers(5, 40))
 def test_many_processes_exceed_the_rate_by_at_most_a_block_each(processes: int, rate: float, seconds: int) -> None:
     api = Api(processes, creates_per_second=rate)

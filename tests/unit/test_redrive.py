@@ -1,6 +1,7 @@
 """Redriving many dead jobs: at a rate, each once, with progress, whatever invocations work at it and die."""
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,12 +9,15 @@ import pytest
 from scheduler.dead_letters import requests as verbs
 from scheduler.dead_letters.groups import listing, overview
 from scheduler.dead_letters.model import LEASE_MS, MAX_RUNNING, Filter, Redrive, State
-from scheduler.dead_letters.redrive import WORK_MS, RedriveResult, redrive
+from scheduler.dead_letters.redrive import SETTLED_MS, WORK_MS, RedriveStep
 from scheduler.model import ids, lifecycle, slots
-from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
+from scheduler.model.errors import Conflict, Invalid, NotFound
 from scheduler.model.fingerprint import of_job
 from scheduler.model.job import Job, JobKey, Lane, RunInfo
 from scheduler.model.spec import JobSpec
+from scheduler.model.work import WorkItem, WorkKind
+from scheduler.pipeline.tick import LOST_MS
+from scheduler.pipeline.worker import WorkResult
 from scheduler.storage.ports import Written
 from scheduler.tasks import service
 from tests.conftest import NOW, with_spec
@@ -23,18 +27,20 @@ from tests.unit.task_stage import TaskStage
 
 @dataclass
 class RedriveStage(TaskStage):
-    asked: int = 0  # invocations
-
-    def start_redrive(self) -> None:
-        """The port `Redrivers`."""
-        self.asked += 1
-
     def begin(self, *, owner: str = "ann", rate: int = 50, limit: int | None = None, **filter: Any) -> Redrive:
+        """Start a redrive and wait until its first chunk is due."""
         self.requests += 1
-        return verbs.start(owner, Filter(**filter), self.but(functions=self), rate=rate, limit=limit, random=self.requests)
+        made = verbs.start(owner, Filter(**filter), self, rate=rate, limit=limit, random=self.requests)
+        self.clock.advance(SETTLED_MS)
+        return made
 
-    def work(self) -> RedriveResult:
-        return redrive(self)
+    def step(self) -> list[WorkResult]:
+        """Carry out the steps that are due."""
+        return self.work_off(until=0)
+
+    def finish(self, *, within_ms: int = 600_000) -> list[WorkResult]:
+        """Carry out steps, each when it is due, until none is left, or until `within_ms` from now."""
+        return self.work_off(until=self.clock.now() + within_ms)
 
     def found(self, record: Redrive) -> Redrive:
         return verbs.find(record.owner, record.id, redrives=self.redrives)
@@ -64,8 +70,9 @@ def test_all_dead_jobs_are_redriven_at_the_rate_and_counted() -> None:
     stage = RedriveStage()
     dead = stage.dead(120)
     record, began = stage.begin(rate=20), stage.clock.now()
-    assert stage.counts(record) == (State.RUNNING, 0, 0, 0) and stage.asked == 1
-    assert stage.work().redriven == 120
+    assert stage.counts(record) == (State.RUNNING, 0, 0, 0) and stage.asked == [WorkItem(WorkKind.REDRIVE, "ann", record.id)]
+    stage.finish()
+    assert stage.asked == []
     assert stage.counts(record) == (State.DONE, 120, 120, 0)
     assert stage.lives(dead) == [1] * 120
     at = sorted(stage.stored(job).redriven_at or 0 for job in dead)
@@ -80,7 +87,7 @@ def test_only_jobs_that_match_the_filter_are_redriven() -> None:
     eve = stage.dead(2, owner="eve")
     stage.begin(type="http")
     stage.begin(fingerprint=elsewhere[0].fingerprint, since=elsewhere[1].scheduled_at, until=elsewhere[1].scheduled_at + 1)
-    stage.work()
+    stage.finish()
     assert [stage.lives(jobs) for jobs in (mail, other, elsewhere, eve)] == [[1] * 3, [0] * 3, [0, 1], [0, 0]]
 
 
@@ -89,7 +96,7 @@ def test_the_runs_of_one_task_are_redriven() -> None:
     task = stage.create({"rate": "5 minutes"})
     runs, others = stage.dead(3, origin=RunInfo(task.id, 1, NOW)), stage.dead(3)
     stage.begin(task=task.id)
-    stage.work()
+    stage.finish()
     assert (stage.lives(runs), stage.lives(others)) == ([1] * 3, [0] * 3)
 
 
@@ -101,7 +108,7 @@ def test_runs_no_longer_wanted_by_their_task_are_skipped() -> None:
     service.delete(gone.key, stage)
     service.deactivate(paused.key, "holidays", stage)
     record = stage.begin()
-    stage.work()
+    stage.finish()
     assert (stage.lives(runs), stage.lives(plain)) == ([0] * 4, [1])
     assert stage.counts(record) == (State.DONE, 5, 1, 4)
 
@@ -110,7 +117,7 @@ def test_jobs_that_fail_after_the_start_are_left_alone() -> None:
     stage = RedriveStage()
     before, record = stage.dead(2), stage.begin()
     after = stage.dead(2, failed_at=stage.clock.now() + 1)
-    stage.work()
+    stage.finish()
     assert (stage.lives(before), stage.lives(after)) == ([1, 1], [0, 0])
     assert stage.counts(record) == (State.DONE, 2, 2, 0)
 
@@ -118,16 +125,15 @@ def test_jobs_that_fail_after_the_start_are_left_alone() -> None:
 def test_limit_ends_the_redrive() -> None:
     stage = RedriveStage()
     dead, record = stage.dead(30), stage.begin(limit=7)
-    stage.work()
+    stage.finish()
     assert sum(stage.lives(dead)) == 7 and stage.lives(dead)[-7:] == [1] * 7  # the newest
     assert stage.counts(record) == (State.DONE, 7, 7, 0)
 
 
 def test_redrive_without_letters_is_done_at_once() -> None:
     stage = RedriveStage()
-    assert stage.work() == RedriveResult()
     record = stage.begin()
-    stage.work()
+    stage.finish()
     assert stage.counts(record) == (State.DONE, 0, 0, 0)
     assert stage.found(record).expires is not None
 
@@ -139,30 +145,33 @@ def test_letters_beyond_a_page_are_reached(monkeypatch: pytest.MonkeyPatch) -> N
     stage.clock.advance(3_600_000)
     stage.dead(35)
     record = stage.begin(type="http")
-    stage.work()
+    stage.finish()
     assert stage.lives(wanted) == [1, 1, 1] and stage.counts(record) == (State.DONE, 3, 3, 0)
 
 
-def test_next_invocation_continues_a_long_redrive() -> None:
+def test_next_step_continues_a_long_redrive() -> None:
     stage = RedriveStage()
     dead, record = stage.dead(100), stage.begin(rate=1)
     began = stage.clock.now()
-    stage.work()
+    (result,) = stage.step()
+    assert result.next_at == stage.clock.now()
     assert WORK_MS - 2_000 <= stage.clock.now() - began <= WORK_MS + 2_000
     first = stage.found(record)
-    assert first.state is State.RUNNING and 70 <= first.redriven <= 77 and first.lease_until == 0
-    stage.work()
+    assert first.state is State.RUNNING and 43 <= first.redriven <= 47 and first.lease_until == 0
+    stage.finish()
     assert stage.lives(dead) == [1] * 100 and stage.counts(record) == (State.DONE, 100, 100, 0)
 
 
-def test_invocation_waits_for_a_live_lease_and_takes_over_an_expired_one() -> None:
+def test_a_redrive_is_taken_over_once_the_lease_of_a_dead_step_has_ended() -> None:
     stage = RedriveStage()
     dead, record = stage.dead(3), stage.begin()
     now = stage.clock.now()
     mine = replace(record, lease_until=now + LEASE_MS, version=2)
     assert stage.redrives.change(record, mine)
-    stage.work()
-    assert all((stage.stored(job).redriven_at or 0) >= now + LEASE_MS for job in dead)
+    (waited,) = stage.step()
+    assert waited.next_at == now + LEASE_MS + 1_000 and stage.lives(dead) == [0] * 3
+    stage.finish()
+    assert all(0 <= (stage.stored(job).redriven_at or 0) - now - LEASE_MS <= 1_000 for job in dead)
     assert stage.counts(record) == (State.DONE, 3, 3, 0)
 
 
@@ -172,7 +181,10 @@ def test_refusal_of_any_call_only_costs_time(failing: str, then: Any) -> None:
     stage = RedriveStage()
     dead, record = stage.dead(20), stage.begin()
     stage.jobs = Wrapped(stage.jobs, **{failing: times(1, then)})
-    assert stage.work().refused == 1
+    began = stage.clock.now()
+    first, *_ = stage.finish()
+    assert first.failed
+    assert stage.clock.now() - began <= LEASE_MS + 10_000
     assert stage.lives(dead) == [1] * 20
     assert stage.found(record).state is State.DONE
 
@@ -189,11 +201,7 @@ def test_each_job_is_redriven_once_whichever_record_write_fails(nth: int, then: 
         return then(verb, *args) if calls[0] == nth else verb(*args)
 
     stage.redrives = Wrapped(inner, change=change)
-    for _ in range(3):
-        try:
-            stage.work()
-        except Unavailable:
-            stage.clock.advance(60_000)
+    stage.finish()
     assert stage.lives(dead) == [1] * 40
     assert stage.found(record).state is State.DONE
 
@@ -213,12 +221,12 @@ def test_chunk_of_a_dead_invocation_is_counted_once_by_a_lagging_index() -> None
 
     stage.redrives = Wrapped(inner, change=die)
     with pytest.raises(KeyboardInterrupt):
-        stage.work()
+        stage.finish()
     assert sum(stage.lives(dead)) == 12
     stage.redrives = inner
     lagging = times(1, lambda verb, *args, **rest: shown)
     stage.jobs = Wrapped(stage.jobs, letters=lagging)
-    stage.work()
+    stage.finish()
     assert stage.lives(dead) == [1] * 40 and stage.counts(record) == (State.DONE, 40, 40, 0)
 
 
@@ -234,7 +242,7 @@ def test_concurrently_changed_job_is_not_redriven_twice() -> None:
         return answers
 
     stage.jobs = Wrapped(inner, change=times(1, overtaken))
-    stage.work()
+    stage.finish()
     assert stage.lives(dead) == [1] * 5 and stage.counts(record) == (State.DONE, 5, 4, 1)
 
 
@@ -242,18 +250,30 @@ def test_jobs_that_the_table_refuses_are_tried_again() -> None:
     stage = RedriveStage()
     dead, record = stage.dead(5), stage.begin()
     stage.jobs = Wrapped(stage.jobs, change=times(2, lambda verb, changes: [*verb(changes[:-1]), Written.REFUSED]))
-    stage.work()
+    stage.finish()
     assert stage.lives(dead) == [1] * 5 and stage.counts(record) == (State.DONE, 5, 5, 0)
 
 
-def test_two_redrives_share_an_invocation_each_at_its_own_rate() -> None:
+def test_a_redrive_waits_until_the_index_shows_what_has_just_failed() -> None:
+    stage = RedriveStage()
+    stage.dead(1)
+    made = stage.begin()
+    stage.clock.at = made.started_at
+    result = RedriveStep(stage, lambda: None).run(made.owner, made.id)
+    assert result.redriven == 1 and stage.clock.at >= made.started_at + SETTLED_MS
+
+
+def test_two_redrives_have_their_own_rates() -> None:
     stage = RedriveStage()
     stage.dead(40)
     stage.dead(40, owner="eve")
     slow, fast = stage.begin(rate=4), stage.begin(owner="eve", rate=40)
-    began = stage.clock.now()
-    stage.work()
-    slow_end, fast_end = ((stage.found(each).ended_at or 0) - began for each in (slow, fast))
+    ends = []
+    for each in (slow, fast):  # their steps run side by side
+        began = stage.clock.now()
+        RedriveStep(stage, lambda: None).run(each.owner, each.id)
+        ends.append((stage.found(each).ended_at or 0) - began)
+    slow_end, fast_end = ends
     assert 9_000 <= slow_end <= 11_500 and 700 <= fast_end <= 2_000
 
 
@@ -272,10 +292,10 @@ def test_abort_stops_within_a_chunk_and_counts_that_chunk() -> None:
         return verb(*args, **rest)
 
     stage.lanes = Wrapped(inner, send=abort)
-    stage.work()
+    stage.finish()
     assert sum(stage.lives(dead)) == 15
     assert stage.counts(record) == (State.ABORTED, 15, 15, 0)
-    assert stage.work() == RedriveResult()
+    assert stage.asked == [] and RedriveStep(stage, lambda: None).run("ann", record.id).next_at is None
 
 
 def test_abort_is_idempotent_and_a_finished_redrive_refuses_it() -> None:
@@ -285,7 +305,7 @@ def test_abort_is_idempotent_and_a_finished_redrive_refuses_it() -> None:
     stage.clock.advance(5)
     assert verbs.abort("ann", record.id, stage) == once
     done = stage.begin()
-    stage.work()
+    stage.finish()
     with pytest.raises(Conflict):
         verbs.abort("ann", done.id, stage)
     with pytest.raises(NotFound):
@@ -307,10 +327,33 @@ def test_empty_time_range_is_refused() -> None:
         RedriveStage().begin(since=NOW, until=NOW)
 
 
-def test_a_start_whose_invocation_is_refused_waits_for_the_next_minute() -> None:
+def test_a_redrive_whose_message_is_refused_waits_for_the_tick() -> None:
     stage = RedriveStage()
-    stage.start_redrive = lambda: refuse(None)  # type: ignore[method-assign]
-    assert stage.found(stage.begin()).state is State.RUNNING
+    dead = stage.dead(3)
+    stage.work = Wrapped(stage.work, send=times(1, lambda verb, items, **delay: list(items)))
+    record = stage.begin()
+    assert stage.found(record).state is State.RUNNING and stage.asked == []
+    stage.clock.advance(LOST_MS)
+    stage.tick()
+    stage.step()
+    assert stage.lives(dead) == [1] * 3
+
+
+def test_the_tick_leaves_a_redrive_alone_that_is_at_work() -> None:
+    stage = RedriveStage()
+    record = stage.begin()
+    stage.redrives.change(record, replace(record, lease_until=stage.clock.now() + 1, version=2))
+    stage.work.queued.clear()
+    stage.tick()
+    assert WorkKind.REDRIVE not in {item.kind for item in stage.asked}
+
+
+def test_a_long_step_keeps_its_message_hidden() -> None:
+    stage = RedriveStage()
+    stage.dead(60)
+    record, hidden = stage.begin(rate=1), list[int]()
+    RedriveStep(stage, lambda: hidden.append(stage.clock.now())).run("ann", record.id)
+    assert len(hidden) >= 7 and all(later - at <= 6_000 for at, later in pairwise(hidden))
 
 
 # Counts
@@ -349,7 +392,7 @@ def test_group_whose_latest_letter_was_redriven_has_no_sample() -> None:
     (job,) = stage.dead(1)
     shown = stage.jobs.letters("ann", since=None, until=None, after=None, limit=100)
     stage.begin()
-    stage.work()
+    stage.finish()
     lagging: Any = Wrapped(stage.jobs, letters=lambda verb, *args, **rest: shown)
     (group,) = overview("ann", Filter(), jobs=lagging).groups
     assert (group.count, group.sample) == (1, None)
@@ -373,5 +416,5 @@ def test_a_redriven_job_is_in_a_slot_that_is_safe() -> None:
     stage = RedriveStage()
     (job,) = stage.dead(1)
     stage.begin()
-    stage.work()
+    stage.finish()
     assert slots.is_safe(stage.stored(job).slot or "", stage.clock.now())

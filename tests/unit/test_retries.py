@@ -129,7 +129,7 @@ class FlaggingPool(ScriptedPool):
         super().__init__(stage.clock, takes=5_000, **fields)
         self.stage = stage
 
-    def start(self, job: Job) -> None:
+    def start(self, job: Job, not_after: int | None = None) -> None:
         super().start(job)
         flagged = lifecycle.flag(self.stage.stored(job), self.stage.clock.now(), reason="enough")
         assert self.stage.jobs.change([Change(self.stage.stored(job), flagged)]) == [Written.YES]

@@ -84,6 +84,17 @@ def test_a_throttling_target_is_called_less_and_less_often() -> None:
     assert found == [Again(NOW + wait) for wait in (2_000, 4_000, 64_000, 900_000)]
 
 
+def test_throttled_waits_grow_to_half_a_minute_whatever_the_policy() -> None:
+    policy = RetryPolicy(base_ms=100, cap_ms=100)
+    found = []
+    for number in range(9):
+        decision = retry.decide(running(throttled=number, retry=policy), THROTTLED, NOW)
+        assert isinstance(decision, Again)
+        found.append(decision.at - NOW)
+    assert all(least <= wait < 2 * least for wait, least in zip(found, (500, 1_000, 2_000, 4_000, 8_000, *[15_000] * 4), strict=True))
+    assert retry.decide(running(throttled=9, retry=policy), replace(THROTTLED, retry_after_ms=200), NOW) == Again(NOW + 200)
+
+
 # Whether another attempt follows
 
 
@@ -188,9 +199,10 @@ def test_every_job_ends_whatever_fails(policy: RetryPolicy, max_attempts: int, r
     policy = replace(policy, base_ms=policy.base_ms + least, cap_ms=policy.cap_ms + least, jitter=Jitter.EQUAL)
     row = [replace(failure, retry_after_ms=failure.retry_after_ms and failure.retry_after_ms + least // 2) for failure in row]
     job, first = a_job(max_attempts=max_attempts, retry=policy), NOW
-    for number in range(30 * 24 * 6 + 25 + retry.MAX_CRASHES):
+    for number in range(30 * 24 * 6 + 25 + retry.MAX_CRASHES_IN_ROW):
         failure, starts = row[number % len(row)], job.due_at
         job = lifecycle.claim(job, claim=Claim(f"m{number}", f"n{number}", starts, True))
+        job = lifecycle.start(job, starts) if lifecycle.has_crashed(job) else job
         before, job = job, settled(job, failure, starts + takes)
         assert job.charged <= max_attempts and job.crashes <= retry.MAX_CRASHES
         if failure.kind is FailureKind.THROTTLED:

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from scheduler.dead_letters import model
 from scheduler.jobs.retry_job import retry_job
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Overlap, Result, RunInfo, Status
 from scheduler.pipeline.enqueue import message
-from scheduler.storage.ports import Written
+from scheduler.storage.ports import Change, Written
 from scheduler.tasks import service as verbs
 from tests.conftest import NOW, ScriptedPool, a_job, a_key
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
@@ -19,7 +20,8 @@ NO = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
 
 
 def retry(stage: Stage, key: JobKey) -> Job:
-    return retry_job(key, stage)
+    stage.requests += 1
+    return retry_job(key, stage, request=f"r{stage.requests}")
 
 
 def die(stage: Stage, **fields: object) -> Job:
@@ -132,6 +134,51 @@ def test_second_simultaneous_retry_is_a_conflict() -> None:
     with pytest.raises(Conflict, match="already"):
         retry(stage, dead.key)
     assert stage.stored(dead).redrives == 1
+
+
+def test_of_two_retries_at_the_same_instant_one_is_a_conflict() -> None:
+    stage = Stage()
+    dead = die(stage)
+    first, answers = stage.jobs, list[Job]()
+
+    def overtaken(verb: object, changes: object) -> list[Written]:
+        stage.jobs = first
+        answers.append(retry(stage, dead.key))  # the other request has read the failed job, too
+        return first.change(changes)  # type: ignore[no-any-return]
+
+    stage.jobs = Wrapped(first, change=overtaken)
+    with pytest.raises(Conflict, match="another request has retried it already"):
+        retry(stage, dead.key)
+    assert stage.stored(dead) == answers[0] and answers[0].redrives == 1
+
+
+def test_a_retry_and_a_bulk_redrive_at_one_instant_redrive_once() -> None:
+    stage = Stage()
+    dead = die(stage)
+    first = stage.jobs
+
+    def overtaken(verb: object, changes: object) -> list[Written]:
+        stage.jobs = first
+        assert first.change([Change(dead, model.again(dead, stage.clock.now(), stage.rules.shards))]) == [Written.YES]
+        return first.change(changes)  # type: ignore[no-any-return]
+
+    stage.jobs = Wrapped(first, change=overtaken)
+    with pytest.raises(Conflict, match="another request"):
+        retry(stage, dead.key)
+    assert stage.stored(dead).redrives == 1
+
+
+def test_retry_whose_own_answer_was_lost_recognizes_its_write() -> None:
+    stage = Stage()
+    dead = die(stage)
+    first = stage.jobs
+
+    def repeated(verb: object, changes: object) -> list[Written]:
+        first.change(changes)  # the SDK got no answer and sends the write again
+        return first.change(changes)  # type: ignore[no-any-return]
+
+    stage.jobs = Wrapped(first, change=repeated)
+    assert retry(stage, dead.key).redrives == 1
 
 
 def test_a_refusal_of_the_table_is_unavailable() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.admission import gate
-from scheduler.admission.gate import READ_WINDOW_MS
+from scheduler.admission.gate import READ_AHEAD_MS, READ_WINDOW_MS
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.admission.overlap import REPLACED
 from scheduler.jobs.cancel import cancel
@@ -27,13 +27,14 @@ from scheduler.model.job import (
     RunInfo,
     RunLock,
     Status,
+    TaskKey,
 )
 from scheduler.model.lifecycle import Event
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.execute import ASK_LIMIT_MS, ASK_PAUSE_MS
 from scheduler.pipeline.follow_up import ASK_LATER_MS
-from scheduler.storage.ports import Change, Written
+from scheduler.storage.ports import Change, Found, Written
 from scheduler.tasks.task import Task
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.events import happen
@@ -688,12 +689,38 @@ def test_executor_that_ends_a_run_enqueues_the_waiting_run() -> None:
     item = stage.hand(second)
 
     class Meanwhile(ScriptedPool):
-        def start(self, job: Job) -> None:
+        def start(self, job: Job, not_after: int | None = None) -> None:
             super().start(job)
             assert run(stage, *item).starts == []
 
     assert started(run(stage, first, pool=Meanwhile(stage.clock))) == [first.key]
     assert stage.waiting(Lane.RECURRING) == [second.id]
+
+
+def test_the_pool_gets_the_latest_start_by_the_clearance_of_a_run() -> None:
+    stage, seen = a_stage(), list[tuple[int, int | None]]()
+
+    class Noting(ScriptedPool):
+        def start(self, job: Job, not_after: int | None = None) -> None:
+            seen.append((self.clock.now(), not_after))
+            super().start(job)
+
+    run(stage, a_run(NOW + 3_000), pool=Noting(stage.clock))
+    stage.execute(stage.hand(a_job(due_at=stage.clock.now() + 2_000)), pool=Noting(stage.clock))  # no gate concerns it
+    (at, latest), (_, none) = seen
+    assert at == NOW + 3_000 and latest is not None and at <= latest <= at + READ_WINDOW_MS - READ_AHEAD_MS and none is None
+
+
+def test_a_run_that_could_not_begin_is_checked_again_before_it_starts() -> None:
+    """Its function was busy; meanwhile its task was edited, and the edit has returned."""
+    stage, job = a_stage(), a_run()
+    busy = Result(failure=Failure(FailureKind.THROTTLED, "busy", 1_000), unstarted=True)
+    run(stage, job, pool=ScriptedPool(stage.clock, takes=READ_WINDOW_MS, result=busy))
+    back = stage.stored(job)
+    assert (state(stage, job), back.charged, back.attempts, back.lane) == (Status.SCHEDULED, 0, (), Lane.RECURRING)
+    assert stage.tasks.store(TASK, replace(TASK, generation=2), [])
+    stage.clock.at = back.due_at
+    assert started(run(stage, *stage.receive(Lane.RECURRING))) == [] and state(stage, job) is Status.CANCELLED
 
 
 def test_queue_policy_skips_a_third_run() -> None:
@@ -749,7 +776,7 @@ def test_cancel_running_flags_the_other_run_and_starts_after_its_end() -> None:
     item = stage.hand(second)
 
     class Meanwhile(ScriptedPool):
-        def start(self, job: Job) -> None:
+        def start(self, job: Job, not_after: int | None = None) -> None:
             super().start(job)
             assert run(stage, *item).starts == []
 
@@ -795,3 +822,31 @@ def test_same_task_id_of_another_owner_is_another_task() -> None:
     running(stage, a_run(NOW - MINUTE))
     job = a_run(owner="bob")
     assert started(run(stage, job)) == [job.key]
+
+
+@pytest.mark.parametrize("unread", ["heads", "holders"])
+def test_run_of_an_unreadable_task_waits_and_others_start(unread: str) -> None:
+    stage = a_stage()
+    assert stage.tasks.store(None, replace(TASK, id="t2"), [])
+    mine, other = a_run(), a_run(task="t2")
+
+    def spoil(verb: Any, keys: Any) -> Any:
+        found = verb(keys)
+        found.pop(TaskKey("ann", "t1"), None)
+        return Found(found, {TaskKey("ann", "t1"): "its format is 2"} if TaskKey("ann", "t1") in keys else {})
+
+    pool = run(stage, mine, other, tasks=Wrapped(stage.tasks, **{unread: spoil}))
+    assert [job.id for job, _ in pool.starts] == [other.id]
+    back = stage.stored(mine)
+    assert (lifecycle.state(back), back.charged) == (Status.SCHEDULED, 0)
+
+
+def test_run_does_not_take_the_lock_of_an_unreadable_run() -> None:
+    stage = a_stage()
+    first, second = a_run(NOW - MINUTE), a_run(NOW)
+    stage.jobs.put(first)
+    assert stage.tasks.hold([(None, RunLock(TaskKey("ann", "t1"), first.id))]) == [Written.YES]
+    stage.jobs.unreadable[first.key] = "its format is 2"
+    assert run(stage, second).starts == []
+    assert lifecycle.is_open(stage.stored(second))
+    assert stage.tasks.holders([TaskKey("ann", "t1")])[TaskKey("ann", "t1")].job == first.id

@@ -104,7 +104,7 @@ def test_the_canary_passes_through_every_stage() -> None:
     assert stage.scale(canary=True).canary
     (job,) = stage.jobs.rows.values()
     assert (job.owner, job.spec.type, job.spec.max_attempts) == (CANARY_OWNER, "log", 1)
-    assert job.slot.startswith("2026-11-20T10:06") and stage.waiting(Lane.ONE_TIME) == []
+    assert job.slot.startswith("2026-11-20T10:07") and stage.waiting(Lane.ONE_TIME) == []
 
 
 def test_each_minute_has_its_canary() -> None:
@@ -112,7 +112,7 @@ def test_each_minute_has_its_canary() -> None:
     for _ in range(3):
         stage.scale(canary=True)
         stage.clock.advance(MINUTE)
-    assert sorted(job.scheduled_at - NOW for job in stage.jobs.rows.values()) == [380_000, 440_000, 500_000]
+    assert sorted(job.scheduled_at - NOW for job in stage.jobs.rows.values()) == [440_000, 500_000, 560_000]
 
 
 def test_a_refused_canary_does_not_fail_the_round() -> None:

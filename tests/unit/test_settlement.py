@@ -1,9 +1,25 @@
 """The job after the end of an attempt."""
 
+from dataclasses import replace
+
 import pytest
 
 from scheduler.model import lifecycle, retry, settlement, slots
-from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Lane, Misfire, Outcome, RequeueCause, Result, RunInfo, Status
+from scheduler.model.job import (
+    Attempt,
+    Claim,
+    Failure,
+    FailureKind,
+    Finished,
+    Job,
+    Lane,
+    Misfire,
+    Outcome,
+    RequeueCause,
+    Result,
+    RunInfo,
+    Status,
+)
 from scheduler.model.lifecycle import Retention
 from scheduler.model.spec import RetryPolicy
 from tests.conftest import NOW, a_job
@@ -114,12 +130,30 @@ def test_a_job_whose_executor_died_goes_to_the_retry_lane_at_once() -> None:
 
 
 def test_two_crashes_alone_end_a_job() -> None:
-    assert lifecycle.state(take_back(crashes=1, charged=1, max_attempts=9)) is Status.FAILED
+    assert lifecycle.state(take_back(started_at=NOW, crashes=1, charged=1, max_attempts=9)) is Status.FAILED
 
 
 def test_a_crash_alone_at_the_last_attempt_ends_a_job() -> None:
-    job = take_back(max_attempts=1)
+    job = take_back(started_at=NOW, max_attempts=1)
     assert lifecycle.state(job) is Status.FAILED and job.attempts[-1].outcome is Outcome.CRASHED
+
+
+def test_a_job_that_may_never_have_started_fails_after_six_crashes() -> None:
+    job, dues, at = a_job(max_attempts=1), list[int](), NOW
+    while lifecycle.is_open(job):
+        job = lifecycle.claim(job, claim=Claim("m1", f"n{at}", at, True))
+        job = settlement.take_back(job, at + 30_000, shards=4, retention=KEEP)
+        dues.append(job.due_at - at - 30_000)
+        at = job.due_at
+    assert (len(dues), job.crashes) == (retry.MAX_CRASHES_IN_ROW, 0)
+    assert dues[:-1] == [0, 10_000, 60_000, 300_000, 900_000]
+    assert job.reason == "its executor died 6 times in a row"
+
+
+def test_the_wait_after_a_crash_ends_no_job() -> None:
+    crashed = Attempt(1, NOW, None, NOW + 1, Outcome.CRASHED)
+    job = take_back(start_by=NOW + 41_000, attempts=(crashed,) * 3)
+    assert (lifecycle.state(job), job.due_at) == (Status.SCHEDULED, NOW + 40_000)
 
 
 def test_a_crash_is_not_retried_after_the_expiry_unless_it_never_started() -> None:
@@ -150,12 +184,13 @@ def test_innocent_jobs_survive_any_number_of_killed_batches_a6() -> None:
 
 
 def bury(job: Job, message_id: str = "m1", fence: int = 1) -> Job | None:
-    return settlement.bury(job, message_id, fence, NOW + 99_000, retention=KEEP)
+    return settlement.bury(job, message_id, fence, NOW + 99_000, shards=4, retention=KEEP)
 
 
-def test_a_job_running_under_the_buried_message_fails() -> None:
-    job = bury(running())
-    assert job is not None and lifecycle.state(job) is Status.FAILED and job.attempts[-1].outcome is Outcome.CRASHED
+def test_a_job_running_under_the_buried_message_is_taken_back() -> None:
+    job = bury(running(max_attempts=1))
+    assert job is not None and lifecycle.state(job) is Status.SCHEDULED and job.attempts[-1].outcome is Outcome.CRASHED
+    assert (job.lane, job.charged, job.attempts[-1].failure) == (Lane.RETRY, 0, settlement.BURIED)
 
 
 @pytest.mark.parametrize("job", [running(message_id="m2"), running(fence=2), a_job(fence=2), a_job(slot=None, completed_at=NOW)])
@@ -163,12 +198,31 @@ def test_an_outdated_message_buries_no_job(job: Job) -> None:
     assert bury(job) is None
 
 
-def test_a_job_that_never_ran_fails_at_the_third_burial_a8() -> None:
+def test_a_job_that_never_ran_keeps_its_slot_at_every_burial_a8() -> None:
     job = a_job()
     slot = job.slot
-    for number in (1, 2):
+    for number in range(1, 10):
         after = bury(job)
-        assert after is not None and (after.slot, after.buried) == (slot, number)
+        assert after is not None and (after.slot, after.buried, after.attempts) == (slot, number, ())
         job = after
-    last = bury(job)
-    assert last is not None and lifecycle.state(last) is Status.FAILED and not last.attempts
+
+
+def test_work_that_did_not_begin_waits_longer_each_time() -> None:
+    busy = Result(failure=Failure(FailureKind.THROTTLED, "busy"), unstarted=True)
+    found = []
+    for fence in (1, 2, 3, 8, 99):
+        job = settlement.returned(Finished(running(fence=fence), NOW, NOW, busy), NOW, shards=4, retention=KEEP)
+        assert (job.fence, job.charged, job.throttled, job.attempts, job.reason) == (fence + 1, 0, 0, (), "busy")
+        found.append(job.due_at - NOW)
+    assert found == [250, 500, 1_000, 30_000, 30_000]
+
+
+def test_a_change_written_late_gets_a_slot_that_is_safe_then() -> None:
+    before = running()
+    after = settlement.requeue(before, RequeueCause.OVERLAP, "it waits", NOW, shards=4)
+    assert settlement.still_safe(before, after, NOW + 30_000, shards=4) == after
+    late = settlement.still_safe(before, after, NOW + 300_000, shards=4)
+    assert slots.is_safe(late.slot or "", NOW + 300_000) and (late.fence, late.due_at) == (after.fence, after.due_at)
+    ended, paused = (settlement.cancel(before, NOW, retention=KEEP), replace(after, slot=before.slot))
+    assert settlement.still_safe(before, ended, NOW + 300_000, shards=4) == ended
+    assert settlement.still_safe(before, paused, NOW + 300_000, shards=4) == paused

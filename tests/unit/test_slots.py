@@ -61,7 +61,7 @@ def test_the_horizon_leaves_room_for_two_clocks_and_a_slow_put() -> None:
     assert slots.SLOW_PUT < (slots.HORIZON - slots.OPEN_AHEAD) / 2
 
 
-@pytest.mark.parametrize(("ahead", "safe"), [(240_000, True), (187_500, True), (187_499, False), (135_000, False), (-60_000, False)])
+@pytest.mark.parametrize(("ahead", "safe"), [(300_000, True), (247_500, True), (247_499, False), (195_000, False), (-60_000, False)])
 def test_a_slot_is_safe_while_half_the_slack_is_left(ahead: int, safe: bool) -> None:
     assert slots.is_safe("2026-11-20T10:00#03", parse("2026-11-20T10:00:00Z") - ahead) is safe
 

@@ -6,10 +6,10 @@ import pytest
 
 from lambdas.rest.job_answers import JobShape
 from scheduler.model import ids, instants, lifecycle, slots
-from scheduler.model.errors import Conflict, Unavailable
-from scheduler.model.job import Claim, Job, Lane, Receipt, Result
-from scheduler.model.spec import JobSpec
-from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
+from scheduler.model.errors import Conflict, TooLarge, Unavailable
+from scheduler.model.job import Claim, Job, Lane, OrderKey, Receipt, Result
+from scheduler.model.spec import JobSpec, Ordering
+from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit, submit_all
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, Written
 from tests.conftest import NOW
@@ -491,3 +491,19 @@ def test_without_a_key_no_receipt_is_stored_and_nothing_read() -> None:
     keys = Keys(receipts=None)
     keys.stage.jobs = Wrapped(keys.stage.jobs, get_many=refuse)
     assert not keys.one(None).replayed and keys.post() == []
+
+
+def test_a_job_too_large_for_the_table_is_refused_alone() -> None:
+    stage = Stage()
+    large = JobSpec("log", {"message": "x" * 310_000}, ordering=Ordering("k"))
+    specs = [JobSpec("log", {"message": "a"}), large, JobSpec("log", {"message": "b"})]
+    asked = [
+        Submission(NewJob("ann", spec), number, Receipt("ann", f"key {number}", "f", stage.clock.now(), number))
+        for number, spec in enumerate(specs)
+    ]
+    first, refused, last = submit_all(asked, stage)
+    assert isinstance(first, Accepted) and isinstance(refused, TooLarge) and isinstance(last, Accepted)
+    assert stage.jobs.rows.keys() == {first.job.key, last.job.key} and len(stage.receipts.rows) == 2
+    assert stage.orders.lines([OrderKey("ann", "k")], limit=1)[OrderKey("ann", "k")].markers == ()
+    with pytest.raises(TooLarge):
+        submit(NewJob("ann", large), stage, random=9)

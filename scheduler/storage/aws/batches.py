@@ -15,7 +15,7 @@ def chunks(values: Sequence[T], size: int) -> list[list[T]]:
     return [list(values[start : start + size]) for start in range(0, len(values), size)]
 
 
-def refused(messages: Sequence[Message], answer: Any) -> list[Message]:
+def refused(messages: Sequence[T], answer: Any) -> list[T]:
     """The messages that a batch's answer lists as failed. The id of an entry is its position in the batch."""
     return [messages[int(entry["Id"])] for entry in answer.get("Failed", ())]
 

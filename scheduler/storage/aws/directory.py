@@ -96,6 +96,14 @@ class CognitoDirectory:
                 self._client.admin_disable_user(UserPoolId=self._pool, Username=id)
                 self._client.admin_user_global_sign_out(UserPoolId=self._pool, Username=id)
 
+    def delete(self, id: str) -> None:
+        with errors.translated():
+            try:
+                self._client.admin_delete_user(UserPoolId=self._pool, Username=id)
+            except ClientError as error:
+                if errors.code(error) != "UserNotFoundException":
+                    raise
+
     def set_password(self, id: str, password: str) -> None:
         with _refusing():
             self._client.admin_set_user_password(UserPoolId=self._pool, Username=id, Password=password, Permanent=True)

@@ -11,30 +11,64 @@ from botocore.parsers import ResponseParserError
 from scheduler.model.errors import SchedulerError, TooLarge, Unavailable
 
 # Codes of temporary refusals: throttling, contention, a fault at AWS. Batches of statements report some without "Exception".
+# The names of the services' own models and of botocore's retry rules; KMS is named differently by each service that calls it.
 TRANSIENT = frozenset(
     {
+        "BandwidthLimitExceeded",
+        "EC2Throttled",
+        "EC2ThrottledException",
         "InternalError",
+        "InternalErrorException",
         "InternalFailure",
         "InternalServerError",
-        "KMSThrottled",
+        "InternalServiceError",
+        "KMS.InternalException",  # KMS by way of SQS
+        "KMS.ThrottlingException",
+        "KMSInternal",
+        "KMSInternalException",
+        "KMSThrottled",  # DynamoDB
+        "KMSThrottledException",
+        "KMSThrottling",  # SNS
+        "KMSThrottlingException",
+        "KmsThrottled",  # SQS by its newer protocol
         "LimitExceededException",
         "OverLimit",
+        "PriorRequestNotComplete",
         "ProvisionedThroughputExceeded",
         "ProvisionedThroughputExceededException",
+        "ReplicatedWriteConflictException",
         "RequestLimitExceeded",
         "RequestThrottled",
+        "RequestThrottledException",
         "RequestTimeout",
+        "RequestTimeoutException",
+        "ResourceConflictException",  # Lambda: another operation on the function or mapping is in progress
+        "ResourceNotReadyException",
         "ServiceUnavailable",
+        "ServiceUnavailableException",
         "SlowDown",
+        "SnapStartNotReadyException",
         "Throttled",
         "ThrottledException",
         "Throttling",
         "ThrottlingError",
         "ThrottlingException",
+        "TooManyRequests",
         "TooManyRequestsException",
         "TransactionConflict",
         "TransactionConflictException",
+        "TransactionInProgress",
         "TransactionInProgressException",
+    }
+)
+# Lambda reports these with the status 502, but they last until a person changes a key or a grant.
+LASTING = frozenset(
+    {
+        "EC2AccessDeniedException",
+        "KMSAccessDeniedException",
+        "KMSDisabledException",
+        "KMSInvalidStateException",
+        "KMSNotFoundException",
     }
 )
 CONDITION_FAILED = frozenset({"ConditionalCheckFailed", "ConditionalCheckFailedException"})
@@ -73,7 +107,7 @@ def code(error: ClientError) -> str:
 
 def refusal(error_code: str, message: str, status: int = 400) -> SchedulerError:
     """The error for an error code of AWS."""
-    if error_code in TRANSIENT or status >= 500 or status == 429:
+    if error_code in TRANSIENT or ((status >= 500 or status == 429) and error_code not in LASTING):
         return Unavailable()
     if error_code.startswith("ValidationE") and "size" in message.lower():
         return TooLarge("The job is too large to be stored.")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def jobs(client: "DynamoDBClient", table: str) -> Iterator[Job]:
-    return (items.decode(item) for item in _scan(client, table) if not keys.is_canary(item["pk"]["S"]))
+    return (items.decode(item) for item in _scan(client, table) if not keys.is_beside_jobs(item["pk"]["S"]))
 
 
 def tasks(client: "DynamoDBClient", table: str) -> Iterator[Task]:

@@ -58,7 +58,15 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
 # Items from before `requeue_cause` was stored mark a job that waits for its paused lane by this reason alone.
 _FORMER_CAUSES = {"its lane is paused": RequeueCause.PAUSED}
 _CAUSES = {cause.value: cause for cause in RequeueCause}
-_TEXTS = ("slot", "reason", "output", "fingerprint")
+_TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by")
+# All attributes but those that may be large: payload, output, response, attempts, progress.
+OUTLINE = (
+    *("pk", "sk", "v", "type", "target", "tags", "max_attempts", "timeout_ms", "retry", "callback", "ordering"),
+    *("scheduled_at", "due_at", "created_at", "fence", "lane", "claim", "requeue_cause", "task", "origin"),
+    *("slot", "reason", "fingerprint", "redriven_by"),
+    *_NUMBERS,
+)
+_NO_PAYLOAD = {"S": "{}"}
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -134,7 +142,8 @@ def claim(claim: Claim) -> "AttributeValueTypeDef":
 
 
 def decode(item: Mapping[str, Any]) -> Job:
-    """The job of a whole item, as a table, a stream or an index that projects everything returns it."""
+    """The job of a whole item, as a table, a stream or an index that projects everything returns it. It raises for an unreadable item."""
+    keys.check_format(item)
     found: dict[str, Any] = {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
     for name in _TEXTS:
         if name in item:
@@ -169,6 +178,11 @@ def decode(item: Mapping[str, Any]) -> Job:
     )
 
 
+def outline(item: Mapping[str, Any]) -> Job:
+    """The outline of a job (see `Jobs.outlines`), of an item read with the attributes `OUTLINE` alone."""
+    return decode({**item, "payload": _NO_PAYLOAD})
+
+
 def due_entry(item: Mapping[str, Any]) -> DueEntry:
     """The entry in an item of the due index."""
     return DueEntry.of(
@@ -193,7 +207,10 @@ def letter(item: Mapping[str, Any]) -> DeadLetter:
 
 
 def size(item: Mapping[str, Any]) -> int:
-    """Bytes of an item as DynamoDB counts them, rounded up where AWS only says "about"."""
+    """Bytes of an item as DynamoDB counts them, rounded up where AWS only says "about".
+
+    The rule: "DynamoDB item sizes and formats", CapacityUnitCalculations.html in the Amazon DynamoDB Developer Guide.
+    """
     return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
 
 

@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from scheduler.model import lifecycle, slots
+from scheduler.model import item_limit
+from scheduler.model.errors import Unreadable
 from scheduler.model.job import Claim, DeadLetter, DueEntry, Job, JobKey, Lane, Page, TaskKey, UnitKey
-from scheduler.storage.aws import items, keys
+from scheduler.model.spec import JobSpec
+from scheduler.storage.aws import items, keys, readable, spec_items
+from scheduler.storage.aws.keys import Term
 from scheduler.storage.aws.lists import JobLists, Span
 from scheduler.storage.aws.table import Answer, Statement, Table
 from scheduler.storage.aws.updates import Update, as_delete
-from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Written
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Found, Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -23,6 +26,9 @@ class DynamoJobs:
         self._table = Table(client, table)
         self._lists = JobLists(self._table)
 
+    def check(self, spec: JobSpec) -> None:
+        item_limit.check("the job", items.size(spec_items.encode(spec)) + item_limit.NEW_JOB)
+
     def put(self, job: Job) -> bool:
         return self._table.put(items.encode(job), keys.IF_NEW)
 
@@ -31,18 +37,40 @@ class DynamoJobs:
 
     def get(self, key: JobKey) -> Job | None:
         item = self._table.get(keys.job(key))
-        return items.decode(item) if item else None
+        return readable.read(items.decode, item) if item else None
 
-    def get_many(self, wanted: Sequence[JobKey]) -> dict[JobKey, Job]:
-        found = map(items.decode, self._table.get_many([keys.job(key) for key in dict.fromkeys(wanted)]))
-        return {job.key: job for job in found}
+    def get_many(self, wanted: Sequence[JobKey]) -> Found[JobKey, Job]:
+        return readable.found(items.decode, keys.job_key, self._table.get_many([keys.job(key) for key in dict.fromkeys(wanted)]))
+
+    def outlines(self, wanted: Sequence[JobKey]) -> Found[JobKey, Job]:
+        stored = self._table.get_many([keys.job(key) for key in dict.fromkeys(wanted)], items.OUTLINE)
+        return readable.found(items.outline, keys.job_key, stored)
+
+    def set_aside(self, moves: Sequence[tuple[JobKey, str, str]]) -> list[Written]:
+        slots_then = [{"S": slot} for _, _, slot in moves]
+        updates = [
+            Update(keys.job(key), {"slot": then}, (), [Term(("slot",), "=", {"S": now})])
+            for (key, now, _), then in zip(moves, slots_then, strict=True)
+        ]
+        answers = self._table.update(updates)
+        return [
+            Written.of((answer.item or {}).get("slot") == then) if answer.done is Written.NO else answer.done  # an earlier answer was lost
+            for answer, then in zip(answers, slots_then, strict=True)
+        ]
 
     def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
         answers = self._table.update([_claiming(request) for request in requests])
         done = [(request.key, answer.item) for request, answer in zip(requests, answers, strict=True) if answer.done is Written.YES]
         missing = [key for key, item in done if item is None]
         stored = self.get_many(missing)  # AWS does not guarantee that a batched statement returns the new item
-        return [_claimed(request, answer, stored) for request, answer in zip(requests, answers, strict=True)]
+        results = [_claimed(request, answer, stored) for request, answer in zip(requests, answers, strict=True)]
+        unread = [
+            _unclaiming(request)
+            for request, answer, result in zip(requests, answers, results, strict=True)
+            if answer.done is Written.YES and result is None and (answer.item or request.key in stored.unreadable)
+        ]
+        self._table.update(unread)
+        return results
 
     def change(self, changes: Sequence[Change]) -> list[Written]:
         answers = self._table.update([_changing(change) for change in changes])
@@ -53,16 +81,17 @@ class DynamoJobs:
         statements = [Statement(key, as_delete(key, keys.withdrawable(), self._table.name)) for key in item_keys.values()]
         answers = dict(zip(item_keys, self._table.run_many(statements), strict=True))
         stored = self.get_many([key for key, answer in answers.items() if answer.done is Written.NO])
-        return [Written.YES if answers[key].done is Written.NO and key not in stored else answers[key].done for key in wanted]
+        return [Written.YES if answers[key].done is Written.NO and stored.is_absent(key) else answers[key].done for key in wanted]
 
-    def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
+    def due(self, slot: str, *, since: int = 0, after: str | None = None) -> tuple[list[DueEntry], str | None]:
         start = {"ExclusiveStartKey": json.loads(after)} if after else {}
-        page = self._table.query(keys.in_slot(slot) | start)
-        entries = [items.due_entry(item) for item in page["Items"] if not keys.is_canary(item["pk"]["S"])]
-        return entries, json.dumps(page["LastEvaluatedKey"]) if "LastEvaluatedKey" in page else None
+        page = self._table.query(keys.in_slot(slot, since) | start)
+        entries = readable.each(items.due_entry, (item for item in page["Items"] if not keys.is_canary(item["pk"]["S"])))
+        return list(entries), json.dumps(page["LastEvaluatedKey"]) if "LastEvaluatedKey" in page else None
 
-    def count(self, slot: str, lane: Lane, *, since: int, until: int) -> int:
-        return self._table.count(keys.in_slot_of_lane(slot, lane, since, until))
+    def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
+        queries = [keys.in_slot_of_lane(slot, lane, since, until) for slot in slots]
+        return sum(self._table.pool.map(self._table.count, queries) if len(queries) > 1 else map(self._table.count, queries))
 
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         item = keys.canary(unit) | {"slot": {"S": slot}, "due_at": {"N": "0"}, "created_at": {"N": str(at)}}
@@ -75,16 +104,18 @@ class DynamoJobs:
     def drop_canary(self, unit: UnitKey) -> None:
         self._table.delete(keys.canary(unit))
 
-    def oldest_slot(self) -> str | None:
-        scan: dict[str, Any] = {**keys.SHOWN_SLOTS}
-        found: list[str] = []
-        while True:
-            page = self._table.scan(scan)
-            found += [item["slot"]["S"] for item in page["Items"] if not keys.is_canary(item["pk"]["S"])]
-            found = sorted(slot for slot in found if not slots.is_overflow(slot))[:1]
-            if "LastEvaluatedKey" not in page:
-                return found[0] if found else None
-            scan["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+    def sweep(self, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
+        start = {"ExclusiveStartKey": json.loads(after)} if after else {}
+        page = self._table.scan(keys.DUE_INDEX | start)
+        entries = readable.each(items.due_entry, (item for item in page["Items"] if not keys.is_canary(item["pk"]["S"])))
+        return list(entries), json.dumps(page["LastEvaluatedKey"]) if "LastEvaluatedKey" in page else None
+
+    def mark(self) -> str | None:
+        item = self._table.get(keys.MARK)
+        return item["minute"]["S"] if item else None
+
+    def set_mark(self, minute: str) -> None:
+        self._table.put(keys.MARK | {"minute": {"S": minute}}, keys.if_marked_before(minute))
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         return self._lists.history(owner, Span(since, until, after, limit, newest_first))
@@ -109,10 +140,18 @@ def _claiming(request: ClaimRequest) -> Update:
     return Update(keys.job(request.key), {"claim": items.claim(claim)}, (), keys.claimable(request), returning=True)
 
 
+def _unclaiming(request: ClaimRequest) -> Update:
+    """Take back a claim on a job that cannot be read: the job must not look as if an executor had died with it."""
+    return Update(keys.job(request.key), {}, ["claim"], [Term(("claim", "nonce"), "=", {"S": request.nonce})])
+
+
 def _claimed(request: ClaimRequest, answer: Answer, stored: Mapping[JobKey, Job]) -> ClaimResult | None:
     if answer.done is Written.REFUSED:
         return None
-    won, job = answer.done is Written.YES, items.decode(answer.item) if answer.item else None
+    try:
+        won, job = answer.done is Written.YES, readable.read(items.decode, answer.item) if answer.item else None
+    except Unreadable:
+        return None
     if won and job is None:
         job = stored.get(request.key)
         if job is None or job.claim is None or job.claim.nonce != request.nonce:
@@ -127,5 +166,6 @@ def _changing(change: Change) -> Update:
 
 def _changed(change: Change, answer: Answer) -> Written:
     if answer.done is Written.NO and answer.item:
-        return Written.of(lifecycle.marks(items.decode(answer.item)) == lifecycle.marks(change.after))  # an earlier answer was lost
+        stored = list(readable.each(items.decode, [answer.item]))
+        return Written.of(any(change.made(job) for job in stored))
     return answer.done

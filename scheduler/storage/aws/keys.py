@@ -19,14 +19,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scheduler.model import ids, slots
-from scheduler.model.job import JobKey, Lane, LaterCheck, OrderKey, QueueEntry, QueueHead, RunLock, TaskKey, UnitKey
+from scheduler.model.job import Job, JobKey, Lane, LaterCheck, OrderKey, QueueEntry, QueueHead, RunLock, TaskKey, UnitKey
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest, Guard
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
+    from scheduler.admission.breaker import Circuit
+
 Value = dict[str, "AttributeValueTypeDef"]  # an item, in the words of the type stubs
-FORMAT = "1"
+FORMAT = "1"  # the newest format of items that this version reads, and the one that it writes
+_OURS = {"N": FORMAT}
 
 # Indexes of the jobs table.
 DUE = "due"  # slot, due_at: exactly the jobs that have not ended, in the order in which the scheduler checks them
@@ -48,6 +51,7 @@ IF_NEW = {"ConditionExpression": NEW}
 IF_STORED = {"ConditionExpression": "attribute_exists(pk)"}
 
 CANARY = "canary"  # sort key, and start of the partition key, of the item that proves that the due index has caught up
+MARK: "Value" = {"pk": {"S": "mark"}, "sk": {"S": "mark"}}  # in the jobs table, and in the ledger: the minute of the last tick
 _LAST = "~"  # sorts after every job id
 _SLOT = {"#slot": "slot"}  # aliases of reserved words
 _POSITION = {"#position": "position"}
@@ -74,7 +78,7 @@ MOVED_BETWEEN = Range("moved_owner = :pk AND #position BETWEEN :low AND :high", 
 OF_TASK = Range("task = :pk AND sk BETWEEN :low AND :high", BY_TASK)
 IN_MONTH = Range("#month = :pk AND sk BETWEEN :low AND :high", BY_MONTH, {"#month": "month"})
 
-SHOWN_SLOTS = {"IndexName": DUE, "ProjectionExpression": "pk, #slot", "ExpressionAttributeNames": _SLOT}  # a scan
+DUE_INDEX = {"IndexName": DUE}  # a scan
 
 
 def all_of(pk: str) -> dict[str, Any]:
@@ -94,8 +98,9 @@ def open_in(pk: str, since: int) -> dict[str, Any]:
     return IN_PARTITION.query(pk, ids.first(since), _LAST) | filtered
 
 
-def in_slot(slot: str) -> dict[str, Any]:
-    return _due("#slot = :slot", slot, {})
+def in_slot(slot: str, since: int) -> dict[str, Any]:
+    """The query of the jobs in the slot with `due_at >= since`."""
+    return _due("#slot = :slot AND due_at >= :since", slot, {":since": {"N": str(since)}}) if since else _due("#slot = :slot", slot, {})
 
 
 def in_slot_of_lane(slot: str, lane: Lane, since: int, until: int) -> dict[str, Any]:
@@ -143,8 +148,9 @@ class Term(NamedTuple):
 
 
 def claimable(request: ClaimRequest) -> list[Term]:
-    """The job waits under the fence of the message and is due soon enough; it has neither ended nor been claimed."""
+    """The job waits under the fence of the message and is due soon enough; it has neither ended nor been claimed. Its format is known."""
     return [
+        Term(("v",), "<=", {"N": FORMAT}),
         Term(("fence",), "=", {"N": str(request.fence)}),
         Term(("due_at",), "<=", {"N": str(request.due_by)}),
         Term(("slot",), "exists"),
@@ -170,13 +176,30 @@ def unchanged(change: Change) -> list[Term]:
         value: AttributeValueTypeDef | None = None if until is None else {"N": str(until)}
         terms.append(Term(("claim", "lease_until"), "missing" if value is None else "=", value))
         if until is not None:
-            beat = before.heartbeat_at
-            terms.append(Term(("heartbeat_at",), "missing") if beat is None else Term(("heartbeat_at",), "=", {"N": str(beat)}))
+            terms.append(_last_beat(before))
+    if change.guard is Guard.BEAT:
+        terms.append(_last_beat(before))
     if change.guard is Guard.SLOT and before.slot is not None:
         terms.append(Term(("slot",), "=", {"S": before.slot}))
     else:
         terms.append(Term(("slot",), "missing" if before.slot is None else "exists"))
     return terms
+
+
+def check_format(item: Mapping[str, Any]) -> None:
+    """Raise ValueError for an item of a newer format: no attribute of it needs to mean what this version reads in it."""
+    number = item.get("v", _OURS)["N"]
+    if number != FORMAT and int(number) > int(FORMAT):
+        raise ValueError(f"its format is {number}; this version reads formats up to {FORMAT}")
+
+
+def job_key(item: Mapping[str, Any]) -> JobKey:
+    return JobKey(owner(item["pk"]["S"]), item["sk"]["S"])
+
+
+def _last_beat(before: Job) -> Term:
+    beat = before.heartbeat_at
+    return Term(("heartbeat_at",), "missing") if beat is None else Term(("heartbeat_at",), "=", {"N": str(beat)})
 
 
 def job(key: JobKey) -> Value:
@@ -243,9 +266,10 @@ def if_generation(generation: int) -> dict[str, Any]:
     return {"ConditionExpression": "generation = :generation", "ExpressionAttributeValues": {":generation": {"N": str(generation)}}}
 
 
-def same_plan(generation: int, planned_until: int) -> list[Term]:
-    """The task has not been edited, and no more of its runs have been stored, since it was read."""
-    return [Term(("generation",), "=", {"N": str(generation)}), Term(("planned_until",), "=", {"N": str(planned_until)})]
+def same_plan(generation: int, planned_until: int, gap: "AttributeValueTypeDef | None") -> list[Term]:
+    """The task has not been edited, and no more of its runs have been stored, since it was read. `gap`: the stored one, if any."""
+    terms = [Term(("generation",), "=", {"N": str(generation)}), Term(("planned_until",), "=", {"N": str(planned_until)})]
+    return [*terms, Term(("gap",), "missing") if gap is None else Term(("gap",), "=", gap)]
 
 
 def same_version(stored: RunLock | QueueHead) -> list[Term]:
@@ -284,19 +308,30 @@ def is_canary(pk: str) -> bool:
     return pk.startswith(CANARY + "#")
 
 
+def is_beside_jobs(pk: str) -> bool:
+    """Whether this is the key of an item of the jobs table that is no job: of a canary, or of the mark."""
+    return is_canary(pk) or pk == MARK["pk"]["S"]
+
+
 # The ledger.
 CURSOR: Value = {"pk": {"S": "cursor"}, "sk": {"S": "cursor"}}
 OPEN = "open"  # units whose slots are not yet proved empty
 LOOKS = "look"  # later checks of closed units, by their instant
 LANES = "lanes"  # the states of the lanes, and the breakers that are not closed
+SWEEP: Value = {"pk": {"S": "sweep"}, "sk": {"S": "sweep"}}  # where the sweep of the due index continues
 PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # the cursor of `plan`
 LATENCY_BUCKETS = 8  # items per lane that its executors share, so that no item becomes hot
-INTAKE_UNITS = "intake"  # a partition of their own: these units never close
+INTAKE_UNITS = slots.OVERFLOW  # a partition of their own: these units never close
 
 
-def breaker(circuit: str) -> Value:
+def circuit(of: "Circuit") -> str:
+    """The name of a circuit in the whole stage."""
+    return of.name if of.owner is None else f"{of.name} of {of.owner}"
+
+
+def breaker(of: "Circuit") -> Value:
     """Beside the states of the lanes, so that one query reads both. The key has a hash of the circuit, which may be as long as a URL."""
-    return {"pk": {"S": LANES}, "sk": {"S": f"breaker#{hashlib.sha256(circuit.encode()).hexdigest()}"}}
+    return {"pk": {"S": LANES}, "sk": {"S": f"breaker#{hashlib.sha256(circuit(of).encode()).hexdigest()}"}}
 
 
 def is_breaker(item: Mapping[str, Any]) -> bool:
@@ -313,6 +348,13 @@ def closed_unit(unit: UnitKey) -> Value:
 
 def look(look: LaterCheck) -> Value:
     return {"pk": {"S": LOOKS}, "sk": {"S": f"{look_bound(look.at)}#{_unit(look.unit.key)}"}}
+
+
+def if_marked_before(minute: str) -> dict[str, Any]:
+    """The table is not marked, or with an earlier minute."""
+    names, values = {"#minute": "minute"}, {":minute": {"S": minute}}
+    condition = f"{NEW} OR #minute < :minute"
+    return {"ConditionExpression": condition, "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 
 
 def if_from(minute: str) -> dict[str, Any]:
@@ -339,6 +381,9 @@ def backlog(unit: UnitKey, lane: Lane) -> Value:
 
 def user(id: str) -> Value:
     return {"pk": {"S": id}, "sk": {"S": "user"}}
+
+
+BARRED: Value = {"pk": {"S": "barred"}, "sk": {"S": "barred"}}  # the users whose jobs do not run, all in one item
 
 
 def tally(name: str) -> Value:

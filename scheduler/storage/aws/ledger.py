@@ -3,12 +3,14 @@
 import json
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from scheduler.admission.breaker import Breaker
+from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.model.job import Cursor, Lane, LaneState, LaterCheck, Unit, UnitKey
 from scheduler.sharing.fair_queue import Backlog, Demand
-from scheduler.storage.aws import keys
+from scheduler.storage.aws import keys, readable
 from scheduler.storage.aws.table import Table
 from scheduler.storage.ports import Watched
 
@@ -19,7 +21,7 @@ CLOSED_KEPT_S = 30 * 86_400
 LATENCY_KEPT_S = 86_400
 BREAKER_KEPT_S = 86_400  # after its next trial was due: no job has called the target since
 BACKLOG_KEPT_S = 300  # after its report; a dispatcher that ends in order deletes its own
-_UNIT = ("first_shard", "last_shard", "epoch", "lease_until", "progress", "handed_out_at", "opened_at")
+_UNIT = ("first_shard", "last_shard", "epoch", "lease_until", "progress", "handed_out_at", "opened_at", "next_at", "resting")
 _BREAKER = ("opened_at", "until", "waits_ms", "probe_until", "version")
 Item = dict[str, Any]
 
@@ -32,7 +34,7 @@ class DynamoLedger:
 
     def cursor(self) -> Cursor | None:
         item = self._table.get(keys.CURSOR)
-        return Cursor(item["minute"]["S"], int(item["shards"]["N"]), int(item["epoch"]["N"])) if item else None
+        return readable.read(_read_cursor, item) if item else None
 
     def advance(self, before: Cursor | None, after: Cursor) -> bool:
         item = {**keys.CURSOR, "minute": {"S": after.minute}, "shards": {"N": str(after.shards)}, "epoch": {"N": str(after.epoch)}}
@@ -42,11 +44,14 @@ class DynamoLedger:
         return self._table.put(keys.open_unit(unit.key) | _unit(unit), keys.IF_NEW)
 
     def open_units(self) -> list[Unit]:
-        return [_read_unit(item) for item in self._all(keys.all_of(keys.OPEN))]
+        return list(readable.each(_read_unit, self._all(keys.all_of(keys.OPEN))))
+
+    def overflow_units(self) -> list[Unit]:
+        return list(readable.each(_read_unit, self._all(keys.all_of(keys.INTAKE_UNITS))))
 
     def unit(self, key: UnitKey) -> Unit | None:
         item = self._table.get(keys.open_unit(key))
-        return _read_unit(item) if item else None
+        return readable.read(_read_unit, item) if item else None
 
     def change_unit(self, before: Unit, after: Unit) -> bool:
         condition = keys.if_epoch(before.epoch) if after.epoch == before.epoch else keys.if_lease(before.epoch, before.lease_until)
@@ -58,7 +63,7 @@ class DynamoLedger:
         return self._table.transact([{"Delete": delete}, self._putting(closed), self._putting(_look(look))])
 
     def looks(self, by: int) -> list[LaterCheck]:
-        return [_read_look(item) for item in self._all(keys.up_to(keys.LOOKS, keys.look_bound(by + 1)))]
+        return list(readable.each(_read_look, self._all(keys.up_to(keys.LOOKS, keys.look_bound(by + 1)))))
 
     def replace_look(self, look: LaterCheck, following: LaterCheck | None) -> None:
         """Store nothing if the check is gone: a late repeat of the call must not restore an old check."""
@@ -70,14 +75,35 @@ class DynamoLedger:
 
     def watched(self) -> Watched:
         found = list(self._all(keys.all_of(keys.LANES)))
-        states = [_read_lane_state(item) for item in found if not keys.is_breaker(item)]
-        breakers = [_read_breaker(item) for item in found if keys.is_breaker(item)]
+        states = readable.each(_read_lane_state, (item for item in found if not keys.is_breaker(item)))
+        breakers = readable.each(_read_breaker, filter(keys.is_breaker, found))
         return Watched({state.lane: state for state in states}, {breaker.circuit: breaker for breaker in breakers})
 
     def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
         if after is not None:
             return self._table.put(_breaker(after), keys.IF_NEW if before is None else keys.if_version(before.version))
         return before is None or self._table.delete(keys.breaker(before.circuit), keys.if_version(before.version))
+
+    def mark(self) -> str | None:
+        item = self._table.get(keys.MARK)
+        return item["minute"]["S"] if item else None
+
+    def set_mark(self, minute: str) -> None:
+        self._table.put(keys.MARK | {"minute": {"S": minute}}, keys.if_marked_before(minute))
+
+    def sweep_cursor(self) -> str | None:
+        item = self._table.get(keys.SWEEP)
+        return item["cursor"]["S"] if item and "cursor" in item else None
+
+    def set_sweep_cursor(self, cursor: str | None) -> None:
+        self._table.put(keys.SWEEP | ({} if cursor is None else {"cursor": {"S": cursor}}), {})
+
+    def require_shards(self, shards: int) -> int:
+        while (stored := self.cursor()) is not None:
+            if stored.shards >= shards:
+                return stored.shards
+            self.advance(stored, replace(stored, shards=shards, epoch=stored.epoch + 1))
+        return 0
 
     def plan_cursor(self) -> str | None:
         item = self._table.get(keys.PLAN)
@@ -92,8 +118,8 @@ class DynamoLedger:
         self._table.put(item | {"expires": {"N": str(at // 1000 + LATENCY_KEPT_S)}}, {})
 
     def latency(self, lane: Lane, since: int) -> int | None:
-        reports = self._all(keys.all_of(keys.latencies(lane)))
-        return max((int(item["p99"]["N"]) for item in reports if int(item["at"]["N"]) >= since), default=None)
+        reports = readable.each(_read_latency, self._all(keys.all_of(keys.latencies(lane))))
+        return max((p99 for p99, at in reports if at >= since), default=None)
 
     def report_backlog(self, backlog: Backlog) -> None:
         self._table.put(_backlog(backlog), {})
@@ -102,7 +128,7 @@ class DynamoLedger:
         self._table.delete(keys.backlog(unit, lane))
 
     def backlogs(self, lane: Lane, since: int) -> list[Backlog]:
-        found = (_read_backlog(item, lane) for item in self._all(keys.all_of(keys.backlogs(lane))))
+        found = readable.each(partial(_read_backlog, lane=lane), self._all(keys.all_of(keys.backlogs(lane))))
         return [backlog for backlog in found if backlog.at >= since]
 
     def _putting(self, item: Item) -> dict[str, Any]:
@@ -113,12 +139,23 @@ class DynamoLedger:
         return self._table.all({**query, "ConsistentRead": True})
 
 
+def _read_cursor(item: Mapping[str, Any]) -> Cursor:
+    return Cursor(item["minute"]["S"], int(item["shards"]["N"]), int(item["epoch"]["N"]))
+
+
+def _read_latency(item: Mapping[str, Any]) -> tuple[int, int]:
+    """The latency in milliseconds, and when it was reported."""
+    return int(item["p99"]["N"]), int(item["at"]["N"])
+
+
 def _unit(unit: Unit) -> Item:
-    return {name: {"N": str(getattr(unit, name))} for name in _UNIT if getattr(unit, name) is not None}
+    numbers: Item = {name: {"N": str(getattr(unit, name))} for name in _UNIT if getattr(unit, name) is not None}
+    return numbers | {"message_id": {"S": unit.message_id}}
 
 
 def _read_unit(item: Mapping[str, Any]) -> Unit:
-    return Unit(keys.unit_key(item["sk"]["S"]), **{name: int(item[name]["N"]) for name in _UNIT if name in item})
+    message_id = item["message_id"]["S"] if "message_id" in item else ""  # a unit of the version before has none
+    return Unit(keys.unit_key(item["sk"]["S"]), message_id=message_id, **{name: int(item[name]["N"]) for name in _UNIT if name in item})
 
 
 def _look(look: LaterCheck) -> Item:
@@ -158,8 +195,12 @@ def _read_lane_state(item: Mapping[str, Any]) -> LaneState:
 def _breaker(breaker: Breaker) -> Item:
     expires = {"expires": {"N": str(breaker.until // 1000 + BREAKER_KEPT_S)}}
     numbers = {name: {"N": str(getattr(breaker, name))} for name in _BREAKER if getattr(breaker, name) is not None}
-    return keys.breaker(breaker.circuit) | {"circuit": {"S": breaker.circuit}} | numbers | expires
+    circuit, owner = breaker.circuit, breaker.circuit.owner
+    owned = {} if owner is None else {"owner": {"S": owner}}
+    return keys.breaker(circuit) | {"circuit": {"S": keys.circuit(circuit)}} | owned | numbers | expires
 
 
 def _read_breaker(item: Mapping[str, Any]) -> Breaker:
-    return Breaker(item["circuit"]["S"], **{name: int(item[name]["N"]) for name in _BREAKER if name in item})
+    owner = item["owner"]["S"] if "owner" in item else None
+    circuit = Circuit(item["circuit"]["S"].removesuffix(keys.circuit(Circuit("", owner))), owner)
+    return Breaker(circuit, **{name: int(item[name]["N"]) for name in _BREAKER if name in item})

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from scheduler.model import ids, lifecycle
 from scheduler.model.job import DeadLetter, Job, JobKey, Page, TaskKey
-from scheduler.storage.aws import items, keys
+from scheduler.storage.aws import items, keys, readable
 from scheduler.storage.aws.table import Item, Table
 from scheduler.storage.aws.updates import address
 
@@ -60,14 +60,14 @@ class JobLists:
             return Page()
         indexed = list(itertools.islice(self._table.all(query), span.limit + 1))
         stored = self._whole(iter(indexed[: span.limit]), span.limit)
-        dead = [job for job in map(items.decode, stored) if _is_dead(job)]  # the index lags behind a redrive
+        dead = [job for job in readable.each(items.decode, stored) if _is_dead(job)]  # the index lags behind a redrive
         return Page(dead, _position(indexed[span.limit - 1]) if len(indexed) > span.limit else None)
 
     def letters(self, owner: str, span: Span) -> tuple[list[DeadLetter], str | None]:
         query = span.query(keys.FAILED, owner, span.limit + 1)
         indexed = list(itertools.islice(self._table.all(query), span.limit + 1)) if query else []
         cursor = _position(indexed[span.limit - 1]) if len(indexed) > span.limit else None
-        return list(map(items.letter, indexed[: span.limit])), cursor
+        return list(readable.each(items.letter, indexed[: span.limit])), cursor
 
     def count_ahead(self, owner: str, since: int) -> int:
         return sum(self._table.pool.map(lambda pk: self._table.count(keys.open_in(pk, since)), keys.partitions(owner)))
@@ -93,9 +93,9 @@ def _merged(streams: Sequence[Iterator[Item]], span: Span) -> Iterator[Item]:
 
 
 def _page(found: Iterator[Item], span: Span) -> Page:
-    jobs = [items.decode(item) for item in itertools.islice(found, span.limit + 1)]
-    last = jobs[span.limit - 1] if len(jobs) > span.limit else None
-    return Page(jobs[: span.limit], ids.position(last.id, last.scheduled_at) if last else None)
+    listed = list(itertools.islice(found, span.limit + 1))
+    cursor = _position(listed[span.limit - 1]) if len(listed) > span.limit else None
+    return Page(list(readable.each(items.decode, listed[: span.limit])), cursor)
 
 
 def _position(item: Item) -> str:

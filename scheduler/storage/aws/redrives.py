@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from scheduler.dead_letters.model import Filter, Redrive, State
-from scheduler.storage.aws import keys
+from scheduler.storage.aws import keys, readable
 from scheduler.storage.aws.table import Table
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ class DynamoRedrives:
 
     def get(self, owner: str, id: str) -> Redrive | None:
         item = self._table.get(keys.running_redrive(owner, id)) or self._table.get(keys.ended_redrive(owner, id))
-        return _decode(item) if item else None
+        return readable.read(_decode, item) if item else None
 
     def running(self) -> list[Redrive]:
-        return list(map(_decode, self._table.all(keys.all_of(keys.REDRIVES) | {"ConsistentRead": True})))
+        return list(readable.each(_decode, self._table.all(keys.all_of(keys.REDRIVES) | {"ConsistentRead": True})))
 
     def change(self, before: Redrive, after: Redrive) -> bool:
         condition = keys.if_version(before.version)

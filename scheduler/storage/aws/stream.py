@@ -70,11 +70,11 @@ def _by_ttl(record: Mapping[str, Any]) -> bool:
 
 
 def _changes(record: Mapping[str, Any], *, expired: bool) -> Iterator[JobChange | TaskChange]:
-    """The change in one record; none for an item beside the jobs and tasks: a canary, a run lock, an ordering queue, a target."""
+    """The change in one record; none for an item beside the jobs and tasks: a canary, the mark, a run lock, an ordering queue, a target."""
     pk, sk = record["Keys"]["pk"]["S"], record["Keys"]["sk"]["S"]
     old, new = record.get("OldImage"), record.get("NewImage")
     sequence = record["SequenceNumber"].zfill(DIGITS)
-    if keys.is_canary(pk) or pk.startswith(keys.BESIDE_TASKS):
+    if keys.is_beside_jobs(pk) or pk.startswith(keys.BESIDE_TASKS):
         return
     known = new or old or {}
     if "scheduled_at" in known:

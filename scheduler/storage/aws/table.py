@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -21,8 +22,16 @@ if TYPE_CHECKING:
 
 STATEMENTS = 25  # of one BatchExecuteStatement
 KEYS = 100  # of one BatchGetItem
+PAUSES_S = (0.05, 0.1, 0.2, 0.4)  # before keys are requested again that a BatchGetItem left unprocessed without reading any
 CONNECTIONS = ids.PARTITIONS  # parallel calls: an owner's partitions are read at once
-_OWN_FAULT = frozenset({"ValidationError", "ItemCollectionSizeLimitExceeded"})  # the fault of one statement, not of its whole batch
+_OWN_FAULT = frozenset(  # the fault of one write, not of its whole batch; batches report them without "Exception"
+    {
+        "ItemCollectionSizeLimitExceeded",
+        "ItemCollectionSizeLimitExceededException",
+        "ValidationError",
+        "ValidationException",
+    }
+)
 _DUPLICATE = "DuplicateItem"  # the item of an INSERT exists already
 
 Item = Mapping[str, Any]
@@ -57,6 +66,7 @@ class Table:
         self._client = client
         self.name = name
         self.pool = ThreadPoolExecutor(CONNECTIONS, name)
+        self.pause: Callable[[float], None] = time.sleep
 
     def get(self, key: keys.Value) -> Item | None:
         with errors.translated():
@@ -154,7 +164,7 @@ class Table:
         return answers
 
     def call(self, arguments: Mapping[str, Any]) -> Answer:
-        """One UpdateItem by its arguments, which must request the stored item for a false condition."""
+        """One UpdateItem by its arguments, which must request the stored item for a false condition. A batch of one answers alike."""
         try:
             with errors.translated():
                 try:
@@ -163,24 +173,35 @@ class Table:
                     if errors.condition_failed(error):
                         old: Any = error.response
                         return Answer(Written.NO, old.get("Item"))
+                    if errors.code(error) in _OWN_FAULT:
+                        return _own_fault(arguments["Key"], error.response.get("Error", {}))
                     raise
         except Unavailable:
             return REFUSED
 
     def _read(self, wanted: Sequence[keys.Value], names: Sequence[str]) -> list[Item]:
-        """One consistent BatchGetItem. Keys that DynamoDB leaves unprocessed are requested again while each answer has items."""
+        """One consistent BatchGetItem. Unprocessed keys are requested again, after a pause if an answer has no items.
+
+        Raises Unavailable after `PAUSES_S` in a row without an item.
+        """
         request: dict[str, Any] = {"Keys": wanted, "ConsistentRead": True}
         if names:
-            request |= {"ProjectionExpression": ", ".join(names)}
+            aliases = {f"#{number}": name for number, name in enumerate(names)}  # some are reserved words
+            request |= {"ProjectionExpression": ", ".join(aliases), "ExpressionAttributeNames": aliases}
         rest: Any = {self.name: request}
         found: list[Item] = []
+        pauses = iter(PAUSES_S)
         while rest:
             with errors.translated():
                 answer = self._client.batch_get_item(RequestItems=rest)
             page = answer["Responses"].get(self.name, [])
             found += page
             rest = answer.get("UnprocessedKeys")
-            if rest and not page:
+            if page:
+                pauses = iter(PAUSES_S)
+            elif rest and (pause := next(pauses, None)) is not None:
+                self.pause(pause)
+            elif rest:
                 raise Unavailable()
         return found
 
@@ -205,12 +226,16 @@ def _read_answer(answer: Any, key: keys.Value) -> Answer:
     if code in errors.CONDITION_FAILED or code == _DUPLICATE:
         return Answer(Written.NO, error.get("Item"))
     if code in _OWN_FAULT:
-        log.error("DynamoDB refuses the write of %s: %s: %s", address(key), code, message)
-        return REFUSED
+        return _own_fault(key, error)
     refusal = errors.refusal(code, message)
     if isinstance(refusal, Unavailable):
         return REFUSED
     raise refusal
+
+
+def _own_fault(key: keys.Value, error: Any) -> Answer:
+    log.error("DynamoDB refuses the write of %s: %s: %s", address(key), error.get("Code", ""), error.get("Message", ""))
+    return REFUSED
 
 
 def _without_repeats(writes: Sequence[Write]) -> list[list[Write]]:

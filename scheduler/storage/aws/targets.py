@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from scheduler.admission.limits import USUAL_MS, Move, Place, TargetUsage, UsageChange
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import JobKey
-from scheduler.storage.aws import keys
+from scheduler.storage.aws import keys, readable
 from scheduler.storage.aws.table import Table
-from scheduler.storage.ports import ChangeResult, Written
-from scheduler.targets.named_target import NamedTarget
+from scheduler.storage.ports import ChangeResult, Found, Written
+from scheduler.targets.named_target import ITEMS, NamedTarget, item_name
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -27,9 +27,9 @@ class DynamoTargets:
     def __init__(self, client: "DynamoDBClient", table: str) -> None:
         self._table = Table(client, table)
 
-    def targets(self, names: Sequence[str]) -> dict[str, NamedTarget]:
-        found = self._table.get_many([keys.target(name) for name in dict.fromkeys(names)])
-        return {target.name: target for target in map(read_target, found)}
+    def targets(self, names: Sequence[str]) -> Found[str, NamedTarget]:
+        stored = self._table.get_many([keys.target(name) for name in dict.fromkeys(names)])
+        return readable.found(read_target, lambda item: str(item["sk"]["S"]), stored)
 
     def usages(self, names: Sequence[str]) -> dict[str, TargetUsage]:
         by_partition = {keys.usage(name)["pk"]["S"]: name for name in names}
@@ -40,7 +40,7 @@ class DynamoTargets:
         return list(self._table.pool.map(self._use, uses) if len(uses) > 1 else map(self._use, uses))
 
     def all(self) -> list[NamedTarget]:
-        return [read_target(item) for item in self._table.all(keys.all_of(keys.TARGETS) | {"ConsistentRead": True})]
+        return list(readable.each(read_target, self._table.all(keys.all_of(keys.TARGETS) | {"ConsistentRead": True})))
 
     def put(self, before: NamedTarget | None, after: NamedTarget) -> bool:
         if self._table.put(target_item(after), keys.IF_NEW if before is None else keys.if_version(before.version)):
@@ -51,7 +51,8 @@ class DynamoTargets:
         if not self._table.delete(keys.target(target.name), keys.if_version(target.version)):
             return False
         try:
-            self._table.delete(keys.usage(target.name))
+            for number in range(ITEMS + 1 if target.beside else 1):
+                self._table.delete(keys.usage(item_name(target.name, number)))
         except Unavailable:
             pass  # a new target of that name inherits the rate's next instants, and the concurrency slots until their leases end
         return True
@@ -68,6 +69,9 @@ def target_item(target: NamedTarget) -> dict[str, Any]:
     item: dict[str, Any] = keys.target(target.name) | {"defaults": {"S": _json(target.defaults)}, "locked": {"S": _json(target.locked)}}
     item |= {name: {"S": getattr(target, name)} for name in _TEXTS if getattr(target, name) is not None}
     item |= {name: {"N": str(getattr(target, name))} for name in _NUMBERS if getattr(target, name) is not None}
+    if target.beside and target.concurrency is not None:
+        # A version that knows no further items reads the share of the first one as the whole limit: never too many run at once.
+        item |= {"concurrency": {"N": str(target.concurrency - target.beside)}, "beside": {"N": str(target.beside)}}
     if target.rate is not None:
         item["rate"] = {"N": repr(target.rate)}
     if target.payload_schema is not None:
@@ -76,8 +80,12 @@ def target_item(target: NamedTarget) -> dict[str, Any]:
 
 
 def read_target(item: Mapping[str, Any]) -> NamedTarget:
+    keys.check_format(item)
     found: dict[str, Any] = {name: item[name]["S"] for name in _TEXTS if name in item}
     found |= {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
+    if "beside" in item:
+        found["beside"] = int(item["beside"]["N"])
+        found["concurrency"] += found["beside"]
     if "rate" in item:
         found["rate"] = float(item["rate"]["N"])
     if "payload_schema" in item:

@@ -3,13 +3,16 @@
 import json
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scheduler.model.job import Misfire, Overlap
 from scheduler.notify import messages
 from scheduler.storage.aws import keys, spec_items
 from scheduler.tasks import schedule_form
-from scheduler.tasks.task import Task
+from scheduler.tasks.task import Gap, Task
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
 Item = dict[str, Any]
 
@@ -43,13 +46,16 @@ def encode(task: Task) -> Item:
             item[name] = {"S": getattr(task, name).value}
     if task.notifications is not None:
         item["notifications"] = {"S": messages.encode_notifications(task.notifications)}
+    if task.gap is not None:
+        item["gap"] = gap(task.gap)
     if task.schedule is not None:
         item["schedule"] = {"S": _json(schedule_form.write(task.schedule))}
     return keys.stored_task(task.key) | item
 
 
 def decode(item: Mapping[str, Any]) -> Task:
-    """The task of a whole item."""
+    """The task of a whole item. It raises for an unreadable item."""
+    keys.check_format(item)
     found: dict[str, Any] = {name: item[name]["S"] for name in _TEXTS if name in item}
     found |= {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
     if "overlap" in item:
@@ -58,6 +64,8 @@ def decode(item: Mapping[str, Any]) -> Task:
         found["misfire"] = Misfire(item["misfire"]["S"])
     if "notifications" in item:
         found["notifications"] = messages.decode_notifications(item["notifications"]["S"])
+    if "gap" in item:
+        found["gap"] = Gap(*map(int, item["gap"]["S"].split()))
     schedule = schedule_form.restore(json.loads(item["schedule"]["S"])) if "schedule" in item else None
     owner, task_id = keys.task_key(item)
     return Task(owner=owner, id=task_id, spec=spec_items.decode(item), schedule=schedule, **found)
@@ -66,9 +74,18 @@ def decode(item: Mapping[str, Any]) -> Task:
 def plan(task: Task) -> tuple[Item, list[str]]:
     """The attributes to set and to remove to store how far the task is planned."""
     sets: Item = {"planned_until": {"N": str(task.planned_until)}, "planned": {"N": str(task.planned)}}
-    if task.replenish is None:
-        return sets, ["replenish"]
-    return sets | {"replenish": {"S": task.replenish}}, []
+    removes = list[str]()
+    for name, value in (("replenish", task.replenish and {"S": task.replenish}), ("gap", task.gap and gap(task.gap))):
+        if value is None:
+            removes.append(name)
+        else:
+            sets[name] = value
+    return sets, removes
+
+
+def gap(found: Gap) -> "AttributeValueTypeDef":
+    """The stored form of a gap, which conditions compare."""
+    return {"S": f"{found.after} {found.until} {found.at}"}
 
 
 def _is_stored(task: Task, name: str) -> bool:

@@ -5,12 +5,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from scheduler.model import item_limit
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Receipt, RunLock, TaskHead, TaskKey
-from scheduler.storage.aws import items, keys, receipts
+from scheduler.storage.aws import items, keys, readable, receipts
 from scheduler.storage.aws.table import Statement, Table
 from scheduler.storage.aws.updates import Update, as_insert, as_statement
-from scheduler.storage.ports import Written
+from scheduler.storage.ports import Found, Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -27,14 +28,18 @@ class DynamoTasks:
         self._table = Table(client, table)
         self._jobs, self._ledger = jobs, ledger
 
-    def heads(self, wanted: Sequence[TaskKey]) -> dict[TaskKey, TaskHead]:
-        items = self._table.get_many([keys.stored_task(key) for key in dict.fromkeys(wanted)], ("pk", "sk", *HEAD))
-        return {keys.task_key(item): _head(item) for item in items}
+    def heads(self, wanted: Sequence[TaskKey]) -> Found[TaskKey, TaskHead]:
+        stored = self._table.get_many([keys.stored_task(key) for key in dict.fromkeys(wanted)], ("pk", "sk", "v", *HEAD))
+        return readable.found(_head, keys.task_key, stored)
 
-    def holders(self, wanted: Sequence[TaskKey]) -> dict[TaskKey, RunLock]:
+    def holders(self, wanted: Sequence[TaskKey]) -> Found[TaskKey, RunLock]:
         by_partition = {keys.holder(key)["pk"]["S"]: key for key in wanted}
-        items = self._table.get_many([keys.holder(key) for key in by_partition.values()])
-        return {(task := by_partition[item["pk"]["S"]]): _holder(task, item) for item in items}
+
+        def task_of(item: Mapping[str, Any]) -> TaskKey:
+            return by_partition[item["pk"]["S"]]
+
+        stored = self._table.get_many([keys.holder(key) for key in by_partition.values()])
+        return readable.found(lambda item: _holder(task_of(item), item), task_of, stored)
 
     def hold(self, changes: Sequence[tuple[RunLock | None, RunLock]]) -> list[Written]:
         answers = self._table.run_each([self._holding(before, after) for before, after in changes])
@@ -52,6 +57,11 @@ class DynamoTasks:
             return Statement(key, as_insert(key | item, self._table.name))
         removes = [name for name in _item(before) if name not in item]
         return Statement(key, as_statement(Update(key, item, removes, keys.same_version(before)), self._table.name))
+
+    def check(self, task: "Task") -> None:
+        from scheduler.storage.aws import task_items
+
+        item_limit.check("the task", items.size(task_items.encode(task)))
 
     def store(self, before: "Task | None", after: "Task", runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
         from scheduler.storage.aws import task_items
@@ -78,22 +88,24 @@ class DynamoTasks:
 
     def move_on(self, before: "Task", after: "Task") -> bool:
         from scheduler.storage.aws import task_items
+        from scheduler.tasks.task import planned_as
 
         sets, removes = task_items.plan(after)
-        update = Update(keys.stored_task(before.key), sets, removes, keys.same_plan(before.generation, before.planned_until))
+        gap = task_items.gap(before.gap) if before.gap is not None else None
+        update = Update(keys.stored_task(before.key), sets, removes, keys.same_plan(before.generation, before.planned_until, gap))
         (answer,) = self._table.update([update])
         if answer.done is Written.REFUSED:
             raise Unavailable()
         if answer.done is Written.YES or answer.item is None:
             return answer.done is Written.YES
         stored = task_items.decode(answer.item)
-        return (stored.generation, stored.planned_until, stored.replenish) == (before.generation, after.planned_until, after.replenish)
+        return stored.generation == before.generation and planned_as(before, stored) == planned_as(before, after)
 
     def get(self, key: TaskKey) -> "Task | None":
         from scheduler.storage.aws import task_items
 
         item = self._table.get(keys.stored_task(key))
-        return task_items.decode(item) if item else None
+        return readable.read(task_items.decode, item) if item else None
 
     def page(self, owner: str, *, after: str | None, limit: int) -> "TaskPage":
         from scheduler.storage.aws import task_items
@@ -101,8 +113,9 @@ class DynamoTasks:
 
         query = keys.all_of(owner) if after is None else keys.up_to(owner, after)
         found = self._table.all(query | {"Limit": limit + 1, "ScanIndexForward": False, "ConsistentRead": True})
-        tasks = [task_items.decode(item) for item in itertools.islice(found, limit + 1)]
-        return TaskPage(tasks[:limit], tasks[limit - 1].id if len(tasks) > limit else None)
+        listed = list(itertools.islice(found, limit + 1))
+        cursor = keys.task_key(listed[limit - 1]).id if len(listed) > limit else None
+        return TaskPage(list(readable.each(task_items.decode, listed[:limit])), cursor)
 
     def to_replenish(self, slot: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
         return _keys(self._table.query(keys.to_replenish(slot) | _start(after)))
@@ -134,5 +147,6 @@ def _holder(task: TaskKey, item: Mapping[str, Any]) -> RunLock:
 
 
 def _head(item: Mapping[str, Any]) -> TaskHead:
+    keys.check_format(item)
     inactive_at = int(item["inactive_at"]["N"]) if "inactive_at" in item else None
     return TaskHead(int(item["generation"]["N"]), inactive_at, item["inactive_reason"]["S"] if "inactive_reason" in item else None)

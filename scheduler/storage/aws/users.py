@@ -9,7 +9,7 @@ from scheduler.storage.aws import errors, keys
 from scheduler.storage.aws.keys import Term
 from scheduler.storage.aws.table import Item, Table
 from scheduler.storage.aws.updates import Update
-from scheduler.storage.ports import Written
+from scheduler.storage.ports import Barred, Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -42,6 +42,15 @@ class DynamoUsers:
 
     def set_disabled(self, id: str, at: int | None) -> None:
         self._set(id, disabled_at=at)
+        self._list(f"{'DELETE' if at is None else 'ADD'} disabled :ids", id)
+
+    def delete(self, id: str, at: int) -> None:
+        self._set(id, disabled_at=at)
+        self._list("ADD deleted :ids DELETE disabled :ids", id)
+
+    def barred(self) -> Barred:
+        item: Item = self._table.get(keys.BARRED) or {}
+        return Barred(*(frozenset(item[name]["SS"]) if name in item else frozenset() for name in ("disabled", "deleted")))
 
     def set_stock(self, id: str, stock: Stock) -> None:
         self._set(id, stock=stock.count, stock_total=stock.total, stock_at=stock.at)
@@ -67,6 +76,16 @@ class DynamoUsers:
         if answer.done is Written.REFUSED:
             raise Unavailable
         return answer.done is Written.YES
+
+    def _list(self, expression: str, id: str) -> None:
+        """Add the user (`:ids`) to sets of `barred`, or remove it."""
+        with errors.translated():
+            self._client.update_item(
+                TableName=self._table.name,
+                Key=keys.BARRED,
+                UpdateExpression=expression,
+                ExpressionAttributeValues={":ids": {"SS": [id]}},
+            )
 
     def _set(self, id: str, **values: float | None) -> None:
         sets = {"version": {"N": "1"}} | {name: {"N": repr(value)} for name, value in values.items() if value is not None}

@@ -8,6 +8,7 @@ from scheduler.accounts.access import Role
 from scheduler.accounts.audit import Entry
 from scheduler.accounts.model import Account, Profile, Quotas, Stock, Tally
 from scheduler.model.errors import Conflict, Invalid
+from scheduler.storage.ports import Barred
 
 SHORTEST = 12  # letters of a password
 
@@ -49,6 +50,10 @@ class MemoryIdentity:
     def set_enabled(self, id: str, enabled: bool) -> None:
         self.rows[id] = replace(self.rows[id], enabled=enabled)
 
+    def delete(self, id: str) -> None:
+        self.rows.pop(id, None)
+        self.passwords.pop(id, None)
+
     def set_password(self, id: str, password: str) -> None:
         _check(password)
         self.passwords[id] = password
@@ -67,6 +72,7 @@ class MemoryUsers:
         self.tallies: dict[str, Tally] = {}
         self.writes = 0
         self._weights: dict[str, float] = {}
+        self._barred = Barred()
 
     def weights(self, ids: Sequence[str]) -> dict[str, float]:
         return {id: self._weights[id] for id in ids if id in self._weights}
@@ -82,6 +88,15 @@ class MemoryUsers:
 
     def set_disabled(self, id: str, at: int | None) -> None:
         self.rows[id] = replace(self.rows.get(id, Profile(id)), disabled_at=at)
+        disabled = self._barred.disabled - {id} if at is None else self._barred.disabled | {id}
+        self._barred = self._barred._replace(disabled=disabled)
+
+    def delete(self, id: str, at: int) -> None:
+        self.set_disabled(id, at)
+        self._barred = Barred(self._barred.disabled - {id}, self._barred.deleted | {id})
+
+    def barred(self) -> Barred:
+        return self._barred
 
     def set_stock(self, id: str, stock: Stock) -> None:
         self.rows[id] = replace(self.rows.get(id, Profile(id)), stock=stock)

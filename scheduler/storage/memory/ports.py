@@ -17,6 +17,7 @@ from scheduler.storage.memory.stores import (
     MemoryOutputs,
     MemoryRedrives,
     MemorySecrets,
+    MemoryWork,
 )
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
@@ -33,6 +34,7 @@ class MemoryPorts:
     orders: Any = field(default_factory=MemoryOrderingQueues)
     ledger: Any = field(default_factory=MemoryLedger)
     lanes: Any = field(default_factory=MemoryLanes)
+    work: Any = None  # by default one on this clock
     functions: Any = field(default_factory=MemoryFunctions)
     receipts: Any = field(default_factory=MemoryReceipts)
     redrives: Any = field(default_factory=MemoryRedrives)
@@ -48,6 +50,8 @@ class MemoryPorts:
     def __post_init__(self) -> None:
         if self.tasks is None:
             self.tasks = MemoryTasks(self.jobs, self.receipts)
+        if self.work is None:
+            self.work = MemoryWork(self.clock)
 
     def but(self, **ports: Any) -> Self:
         """The same record with these ports instead."""

@@ -3,17 +3,18 @@
 import bisect
 import heapq
 import itertools
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any
 
-from scheduler.admission.breaker import Breaker
+from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.dead_letters.model import Redrive, State
-from scheduler.model import ids, lifecycle, slots
+from scheduler.model import ids, item_limit, lifecycle, slots
 from scheduler.model.attempt_output import FullOutput
-from scheduler.model.errors import NotFound
+from scheduler.model.errors import NotFound, Unreadable
 from scheduler.model.job import (
     Claim,
     Cursor,
@@ -32,8 +33,10 @@ from scheduler.model.job import (
     UnitKey,
 )
 from scheduler.model.lifecycle import DEAD
+from scheduler.model.spec import JobSpec
+from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.sharing.fair_queue import Backlog
-from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Guard, Watched, Written
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Found, Guard, Watched, Written
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
 MAX_RECEIVES = 10
@@ -79,8 +82,13 @@ class MemoryJobs:
 
     def __init__(self) -> None:
         self.rows: dict[JobKey, Job] = {}
+        self.unreadable: dict[JobKey, str] = {}  # the jobs that count as stored by another version, each with the reason
         self._index: dict[str, _Shown] = defaultdict(_Shown)
         self._canaries: dict[UnitKey, str] = {}
+        self._mark: str | None = None
+
+    def check(self, spec: JobSpec) -> None:
+        item_limit.check("the job", json_size(spec.payload) + item_limit.NEW_JOB)
 
     def put(self, job: Job) -> bool:
         if job.key in self.rows:
@@ -92,10 +100,23 @@ class MemoryJobs:
         return [Written.of(self.put(job)) for job in jobs]
 
     def get(self, key: JobKey) -> Job | None:
+        if key in self.unreadable:
+            raise Unreadable
         return self.rows.get(key)
 
-    def get_many(self, keys: Sequence[JobKey]) -> dict[JobKey, Job]:
-        return {key: self.rows[key] for key in keys if key in self.rows}
+    def get_many(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
+        unread = self.unreadable
+        if not unread:
+            return Found({key: self.rows[key] for key in keys if key in self.rows})
+        readable = {key: self.rows[key] for key in keys if key in self.rows and key not in unread}
+        return Found(readable, {key: unread[key] for key in keys if key in unread})
+
+    def outlines(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
+        whole = self.get_many(keys)
+        return Found({key: _outline(job) for key, job in whole.items()}, whole.unreadable)
+
+    def set_aside(self, moves: Sequence[tuple[JobKey, str, str]]) -> list[Written]:
+        return [Written.of(self._set_aside(*move)) for move in moves]
 
     def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
         return [self._claim(request) for request in requests]
@@ -106,11 +127,12 @@ class MemoryJobs:
     def withdraw(self, keys: Sequence[JobKey]) -> list[Written]:
         return [Written.of(self._withdraw(key)) for key in keys]
 
-    def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
-        return self._index[slot].entries(), None
+    def due(self, slot: str, *, since: int = 0, after: str | None = None) -> tuple[list[DueEntry], str | None]:
+        entries = self._index[slot].entries()
+        return entries[bisect.bisect_left(entries, since, key=attrgetter("due_at")) :] if since else entries, None
 
-    def count(self, slot: str, lane: Lane, *, since: int, until: int) -> int:
-        return self._index[slot].count(lane, since, until)
+    def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
+        return sum(self._index[slot].count(lane, since, until) for slot in slots)
 
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         self._canaries[unit] = slot
@@ -121,22 +143,29 @@ class MemoryJobs:
     def drop_canary(self, unit: UnitKey) -> None:
         self._canaries.pop(unit, None)
 
-    def oldest_slot(self) -> str | None:
-        minutes = (slot for slot, shown in self._index.items() if shown.by_key and not slots.is_overflow(slot))
-        return min(minutes, default=None)
+    def sweep(self, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
+        """One slot is one page; the cursor is the slot."""
+        slot = min((slot for slot, shown in self._index.items() if shown.by_key and slot > (after or "")), default=None)
+        return ([], None) if slot is None else (self._index[slot].entries(), slot)
+
+    def mark(self) -> str | None:
+        return self._mark
+
+    def set_mark(self, minute: str) -> None:
+        self._mark = max(minute, self._mark or "")
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         rows = sorted((job for job in self.rows.values() if job.owner == owner), key=attrgetter("id"))
-        return _page(_between(rows, since, until), after, limit, newest_first)
+        return self._page(_between(rows, since, until), after, limit, newest_first)
 
     def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         rows = [job for job in self.rows.values() if job.owner == task.owner and job.origin is not None and job.origin.task == task.id]
-        return _page(_between(rows, since, until), after, limit, newest_first)
+        return self._page(_between(rows, since, until), after, limit, newest_first)
 
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
         page = self.history(owner, since=since, until=until, after=after, limit=len(self.rows), newest_first=True)
         dead = [job for job in page.jobs if not lifecycle.is_open(job) and lifecycle.state(job) in DEAD]
-        return _page(dead, after, limit, True)
+        return self._page(dead, after, limit, True)
 
     def count_ahead(self, owner: str, since: int) -> int:
         return sum(job.owner == owner and job.slot is not None and ids.time(job.id) >= since for job in self.rows.values())
@@ -147,7 +176,20 @@ class MemoryJobs:
         page = self.failures(owner, since=since, until=until, after=after, limit=limit)
         return [_letter(job) for job in page.jobs], page.cursor
 
-    def _claim(self, request: ClaimRequest) -> ClaimResult:
+    def _page(self, rows: list[Job], after: str | None, limit: int, newest_first: bool) -> Page:
+        page = _page(rows, after, limit, newest_first)
+        return Page([job for job in page.jobs if job.key not in self.unreadable], page.cursor)
+
+    def _set_aside(self, key: JobKey, slot: str, to: str) -> bool:
+        job = self.rows.get(key)
+        if job is None or job.slot not in (slot, to):
+            return False
+        self._store(job, replace(job, slot=to))
+        return True
+
+    def _claim(self, request: ClaimRequest) -> ClaimResult | None:
+        if request.key in self.unreadable:
+            return None
         job = self.rows.get(request.key)
         if job is None or not lifecycle.is_open(job) or job.claim or job.fence != request.fence or job.due_at > request.due_by:
             return ClaimResult(False, job)
@@ -165,8 +207,10 @@ class MemoryJobs:
             holds = stored.slot == before.slot
         if holds and change.guard is Guard.LEASE:
             holds = _lease(stored) == _lease(before) and (_lease(before) is None or stored.heartbeat_at == before.heartbeat_at)
+        if holds and change.guard is Guard.BEAT:
+            holds = stored.heartbeat_at == before.heartbeat_at
         if not holds:
-            return lifecycle.marks(stored) == lifecycle.marks(after)
+            return stored.key not in self.unreadable and change.made(stored)
         self._store(stored, after if stored is before else replace(stored, **differences(before, after)))
         return True
 
@@ -197,6 +241,15 @@ class MemoryJobs:
             self._index[before.slot].drop(before.key)
         if new is not None:
             self._index[new.slot].show(new)
+
+
+def json_size(content: Any) -> int:
+    """Bytes of a value as JSON. In memory, an object is about as large as its largest value."""
+    return len(json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def _outline(job: Job) -> Job:
+    return replace(job, spec=replace(job.spec, payload={}), output=None, response=None, attempts=(), progress=None)
 
 
 def differences(before: Job, after: Job) -> dict[str, Any]:
@@ -267,8 +320,10 @@ class MemoryLedger:
         self._looks: dict[tuple[int, UnitKey], LaterCheck] = {}
         self._latency: dict[tuple[Lane, str], tuple[int, int]] = {}
         self._lane_states: dict[Lane, LaneState] = {}
-        self._breakers: dict[str, Breaker] = {}
+        self._breakers: dict[Circuit, Breaker] = {}
         self._plan_cursor: str | None = None
+        self._sweep_cursor: str | None = None
+        self._mark: str | None = None
         self._backlogs: dict[tuple[UnitKey, Lane], Backlog] = {}
 
     def cursor(self) -> Cursor | None:
@@ -288,6 +343,9 @@ class MemoryLedger:
 
     def open_units(self) -> list[Unit]:
         return sorted((unit for unit in self._open.values() if unit.key.minute != slots.OVERFLOW), key=lambda unit: unit.key)
+
+    def overflow_units(self) -> list[Unit]:
+        return sorted((unit for unit in self._open.values() if unit.key.minute == slots.OVERFLOW), key=lambda unit: unit.key)
 
     def unit(self, key: UnitKey) -> Unit | None:
         return self._open.get(key)
@@ -330,6 +388,25 @@ class MemoryLedger:
         elif before is not None:
             del self._breakers[before.circuit]
         return True
+
+    def mark(self) -> str | None:
+        return self._mark
+
+    def set_mark(self, minute: str) -> None:
+        self._mark = max(minute, self._mark or "")
+
+    def sweep_cursor(self) -> str | None:
+        return self._sweep_cursor
+
+    def set_sweep_cursor(self, cursor: str | None) -> None:
+        self._sweep_cursor = cursor
+
+    def require_shards(self, shards: int) -> int:
+        if self._cursor is None:
+            return 0
+        if self._cursor.shards < shards:
+            self._cursor = replace(self._cursor, shards=shards, epoch=self._cursor.epoch + 1)
+        return self._cursor.shards
 
     def plan_cursor(self) -> str | None:
         return self._plan_cursor
@@ -467,6 +544,56 @@ class MemoryLanes:
         return True
 
 
+@dataclass(slots=True)
+class QueuedWork:
+    item: WorkItem
+    message_id: str
+    visible_at: int
+    receive_count: int = 0
+    receipt: str = ""
+
+
+class MemoryWork:
+    """The work queue. `receive` and `delete` stand in for the event source mapping."""
+
+    def __init__(self, clock: Any) -> None:
+        self._clock = clock
+        self.queued: dict[str, QueuedWork] = {}
+        self._numbers = itertools.count(1)
+
+    def send(self, items: Sequence[WorkItem], *, delay_ms: int = 0) -> list[WorkItem]:
+        for item in items:
+            self.add(item, self._clock.now() + min(delay_ms // 1000 * 1000, DELAY_LIMIT))
+        return []
+
+    def add(self, item: WorkItem, visible_at: int) -> QueuedWork:
+        """Store one message, visible from `visible_at` on."""
+        made = QueuedWork(item, f"w{next(self._numbers)}", visible_at)
+        self.queued[made.message_id] = made
+        return made
+
+    def receive(self, now: int, *, limit: int = 1_000, visibility_ms: int = 900_000) -> list[WorkDelivery]:
+        """Up to `limit` visible messages, the longest visible first."""
+        ready = sorted((each for each in self.queued.values() if each.visible_at <= now), key=attrgetter("visible_at"))[:limit]
+        for each in ready:
+            each.receive_count += 1
+            each.receipt, each.visible_at = f"{each.message_id}/{each.receive_count}", now + visibility_ms
+        return [WorkDelivery(each.item, each.message_id, each.receipt, each.receive_count) for each in ready]
+
+    def hide(self, receipt: str, seconds: int) -> bool:
+        each = self.queued.get(receipt.partition("/")[0])
+        if each is None or each.receipt != receipt:
+            return False
+        each.visible_at = self._clock.now() + seconds * 1000
+        return True
+
+    def delete(self, receipt: str) -> None:
+        """Delete by receipt; a stale receipt deletes nothing."""
+        each = self.queued.get(receipt.partition("/")[0])
+        if each is not None and each.receipt == receipt:
+            del self.queued[each.message_id]
+
+
 class MemoryOutputs:
     """The outputs and logs of attempts that are too long for their jobs, and the archive."""
 
@@ -485,18 +612,10 @@ class MemoryOutputs:
 
 
 class MemoryFunctions:
-    """Records the invocations, and how many pollers each lane keeps ready."""
+    """How many pollers each lane keeps ready."""
 
     def __init__(self) -> None:
-        self.dispatched: list[UnitKey] = []
-        self.redrives = 0
         self.kept: dict[Lane, int] = {}
-
-    def start_dispatch(self, unit: UnitKey) -> None:
-        self.dispatched.append(unit)
-
-    def start_redrive(self) -> None:
-        self.redrives += 1
 
     def pollers(self, lane: Lane) -> int:
         return self.kept.get(lane, 0)

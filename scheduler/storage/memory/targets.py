@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from scheduler.admission import limits
 from scheduler.admission.limits import TargetUsage, UsageChange
-from scheduler.storage.ports import ChangeResult, Written
-from scheduler.targets.named_target import NamedTarget
+from scheduler.storage.ports import ChangeResult, Found, Written
+from scheduler.targets.named_target import ITEMS, NamedTarget, item_name
 
 
 class MemoryTargets:
@@ -18,8 +18,8 @@ class MemoryTargets:
     def all(self) -> list[NamedTarget]:
         return [self.rows[name] for name in sorted(self.rows)]
 
-    def targets(self, names: Sequence[str]) -> dict[str, NamedTarget]:
-        return {name: self.rows[name] for name in names if name in self.rows}
+    def targets(self, names: Sequence[str]) -> Found[str, NamedTarget]:
+        return Found({name: self.rows[name] for name in names if name in self.rows})
 
     def put(self, before: NamedTarget | None, after: NamedTarget) -> bool:
         stored = self.rows.get(after.name)
@@ -35,7 +35,8 @@ class MemoryTargets:
         if stored is None or stored.version != target.version:
             return False
         del self.rows[target.name]
-        self._usages.pop(target.name, None)
+        for number in range(ITEMS + 1):
+            self._usages.pop(item_name(target.name, number), None)
         return True
 
     def usages(self, names: Sequence[str]) -> dict[str, TargetUsage]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from scheduler.model import item_limit
 from scheduler.model.job import Job, Receipt, RunLock, TaskHead, TaskKey
-from scheduler.storage.memory.stores import MemoryJobs
-from scheduler.storage.ports import KEPT_RECEIPTS_MS, Written
+from scheduler.storage.memory.stores import MemoryJobs, json_size
+from scheduler.storage.ports import KEPT_RECEIPTS_MS, Found, Written
 from scheduler.tasks.task import Task, TaskPage, planned_as
 
 
@@ -37,6 +38,9 @@ class MemoryTasks:
         self._index: dict[TaskKey, str] = {}
         self._holders: dict[TaskKey, RunLock] = {}
 
+    def check(self, task: Task) -> None:
+        item_limit.check("the task", json_size([task.spec.payload, task.name, task.description]))
+
     def store(self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
         stored = self.rows.get(after.key)
         if stored is not None and planned_as(stored, after) == after:
@@ -63,16 +67,16 @@ class MemoryTasks:
         stored = self.rows.get(before.key)
         if stored is None or stored.generation != before.generation:
             return False
-        if stored.planned_until != before.planned_until:
-            return stored.planned_until == after.planned_until and stored.replenish == after.replenish
+        if (stored.planned_until, stored.gap) != (before.planned_until, before.gap):
+            return planned_as(before, stored) == planned_as(before, after)
         self._store(planned_as(stored, after))
         return True
 
     def get(self, key: TaskKey) -> Task | None:
         return self.rows.get(key)
 
-    def heads(self, keys: Sequence[TaskKey]) -> dict[TaskKey, TaskHead]:
-        return {key: self.rows[key].head for key in keys if key in self.rows}
+    def heads(self, keys: Sequence[TaskKey]) -> Found[TaskKey, TaskHead]:
+        return Found({key: self.rows[key].head for key in keys if key in self.rows})
 
     def page(self, owner: str, *, after: str | None, limit: int) -> TaskPage:
         found = sorted((task for task in self.rows.values() if task.owner == owner), key=lambda task: task.id, reverse=True)
@@ -86,8 +90,8 @@ class MemoryTasks:
     def overdue(self, before: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
         return sorted(key for key, shown in self._index.items() if shown < before), None
 
-    def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, RunLock]:
-        return {key: self._holders[key] for key in keys if key in self._holders}
+    def holders(self, keys: Sequence[TaskKey]) -> Found[TaskKey, RunLock]:
+        return Found({key: self._holders[key] for key in keys if key in self._holders})
 
     def hold(self, changes: Sequence[tuple[RunLock | None, RunLock]]) -> list[Written]:
         return [Written.of(self._hold(before, after)) for before, after in changes]

@@ -20,12 +20,13 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from annotated_types import Gt, Le, MaxLen, Predicate
+from annotated_types import Ge, Le, MaxLen, Predicate
 from urllib3 import HTTPResponse
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, LocationParseError, NameResolutionError
 from urllib3.util import parse_url
 
+from scheduler.model.attempt_output import first_headers
 from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import credentials, fetch_call
 from scheduler.targets.base import Context, NotAllowed, Reach
@@ -33,7 +34,6 @@ from scheduler.targets.credentials import SecretName
 from scheduler.targets.target_type import TargetType
 
 READ_LIMIT = 1_048_576  # bytes of a response that are read and kept
-KEPT_HEADERS = 4_096  # characters of header names and values that are kept
 USER_AGENT = "Punctual/1"
 _IDS = ("idempotency-key", "punctual-job-id", "punctual-notice-id", "punctual-callback-url", "punctual-callback-token")
 _SIGNATURE = ("webhook-id", "webhook-timestamp", "webhook-signature")
@@ -99,8 +99,8 @@ class Payload:
     """Request headers, at most 50."""
     body: Any = None
     """The request body: a string is sent as it is, anything else as JSON."""
-    timeout_seconds: Annotated[float, Gt(0), Le(840)] = 30
-    """How long the whole call may take, in seconds."""
+    timeout_seconds: Annotated[float, Ge(0.1), Le(840)] = 30
+    """How long the whole call may take, in seconds, from 0.1 to 840."""
     bearer_secret: SecretName | None = None
     """The secret that is sent as bearer token."""
     basic_user: Annotated[str, MaxLen(200), Predicate(credentials.is_user)] | None = None
@@ -267,14 +267,7 @@ def _callback(context: Context) -> dict[str, str]:
 
 
 def _kept_headers(response: HTTPResponse) -> dict[str, str]:
-    kept: dict[str, str] = {}
-    room = KEPT_HEADERS
-    for name, value in response.headers.items():
-        room -= len(name) + len(value)
-        if room < 0:
-            break
-        kept[name.lower()] = value
-    return kept
+    return first_headers((name.lower(), value) for name, value in response.headers.items())
 
 
 def _kept_body(response: HTTPResponse) -> str:
@@ -414,6 +407,7 @@ TYPE = TargetType(
     check=check,
     content=("body",),
     circuit=circuit,
+    time_limit="timeout_seconds",
     calls_back=True,
     ahead_ms=fetch_call.AHEAD_MS,
     secrets=("bearer_secret", "basic_secret", "header_secrets", "signing_secret"),

@@ -1,0 +1,37 @@
+"""Work items: the messages of the work queue, each of which drives one step of the engine after the other."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from scheduler.model.job import UnitKey
+
+
+class WorkKind(StrEnum):
+    """The things that a work item drives."""
+
+    UNIT = "unit"  # a unit of a minute or of the overflow: dispatch, reconcile, close
+    CHECKS = "checks"  # the later checks that are due, and one page of the sweep
+    RESUME = "resume"  # units that can go on after a lane was resumed
+    REDRIVE = "redrive"  # a running redrive
+
+
+class WorkItem(NamedTuple):
+    """One item of work. `of` and `part` name it: a minute and the part of its unit, or an owner and the id of a redrive."""
+
+    kind: WorkKind
+    of: str = ""
+    part: str = ""
+
+    @classmethod
+    def of_unit(cls, unit: UnitKey) -> "WorkItem":
+        """Return the item that drives a unit."""
+        return cls(WorkKind.UNIT, unit.minute, str(unit.part))
+
+
+class WorkDelivery(NamedTuple):
+    """A work item as the consumer received it."""
+
+    item: WorkItem
+    message_id: str
+    receipt: str
+    receive_count: int

@@ -1,0 +1,111 @@
+"""Later checks of closed minutes, and the sweep: whatever the due index holds is found in the end.
+
+A job that the index hid for longer than the canary could prove is found by a later check. The sweep reads the whole index, one page
+a step, and finds jobs in slots that no unit covers: after a jobs table was restored, or the ledger emptied.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from scheduler.admission.lane_state import paused_lanes
+from scheduler.model import slots
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import DueEntry, LaterCheck
+from scheduler.pipeline import leftover, slot_pages
+from scheduler.pipeline.reconcile import recheck
+from scheduler.storage.ports import Ledger, Ports
+
+STEP_MS = 45_000  # a step ends after this time; the next minute goes on
+ORPHAN_MS = 900_000  # a slot is swept this long after its minute: the minutes of a new ledger begin as early
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ChecksResult:
+    """The counts of one step. `found`: jobs in closed minutes. `swept`: jobs in slots that no unit covers. `failed`: checks that failed."""
+
+    checks: int = 0
+    found: int = 0
+    swept: int = 0
+    failed: int = 0
+
+
+def check(ports: Ports, hide: Callable[[], None] = lambda: None) -> ChecksResult:
+    """Carry out the later checks that are due, the earliest first, and sweep one page of the due index. A check that fails is tried again.
+
+    `hide` renews the visibility of the step's message. Raises Unavailable if the ledger refuses.
+    """
+    result, until = ChecksResult(), ports.clock.now() + STEP_MS
+    for look in ports.ledger.looks(ports.clock.now()):
+        if ports.clock.now() >= until:
+            break
+        try:
+            hide()
+            result.found += _check(look, ports, hide)
+            result.checks += 1
+        except Exception as error:
+            result.failed += 1
+            log.warning("a later check failed; the next minute tries it again", extra={"unit": look.unit.key, "error": repr(error)})
+    result.swept = _sweep(ports)
+    return result
+
+
+def _check(look: LaterCheck, ports: Ports, hide: Callable[[], None]) -> int:
+    found = sum(_hand_on(page, ports) for page in slot_pages.pages(look.unit, ports.jobs, hide))
+    if found:
+        log.warning("found jobs in a closed minute", extra={"minute": look.unit.key.minute, "jobs": found})
+    if look.number == 0:
+        ports.jobs.drop_canary(look.unit.key)  # in case the step that closed the unit died before it dropped the canary
+    ports.ledger.replace_look(look, following(look))
+    return found
+
+
+def _sweep(ports: Ports) -> int:
+    """Read one page of the due index, and reconcile the jobs in slots that no unit covers. An error of one page does not stop the sweep."""
+    before = ports.ledger.sweep_cursor()
+    page, after = ports.jobs.sweep(after=before)
+    swept, past = 0, [entry for entry in page if _is_past(entry, ports.clock.now())]
+    try:
+        swept = _hand_on(_uncovered(past, ports.ledger), ports)
+    except Unavailable:
+        raise  # the next minute reads this page again
+    except Exception:
+        log.exception("a page of the due index could not be swept; the sweep comes back to it", extra={"jobs": len(past)})
+    if swept:
+        log.error("found jobs in slots that no unit covers", extra={"jobs": swept})
+    if after != before:
+        ports.ledger.set_sweep_cursor(after)
+    return swept
+
+
+def _is_past(entry: DueEntry, now: int) -> bool:
+    minute = slots.minute(entry.slot)
+    return (entry.due_at if minute == slots.OVERFLOW else slots.start_of(minute)) < now - ORPHAN_MS
+
+
+def _uncovered(entries: list[DueEntry], ledger: Ledger) -> list[DueEntry]:
+    if not entries:
+        return []
+    covered = {slot for unit in (*ledger.open_units(), *ledger.overflow_units()) for slot in unit.slots}
+    return [entry for entry in entries if entry.slot not in covered]
+
+
+def _hand_on(entries: list[DueEntry], ports: Ports) -> int:
+    """Reconcile jobs of slots that nobody else looks at. Returns how many there were.
+
+    No job stays, even if its lane is paused: it moves to a slot of a minute that is not open yet.
+    """
+    if not entries:
+        return 0
+    paused = dict.fromkeys(paused_lanes(ports.ledger.watched().lanes), True)
+    return sum(recheck(piece, ports, now=ports.clock.now(), behind=paused).found for piece in leftover.pieces(entries))
+
+
+def following(look: LaterCheck) -> LaterCheck | None:
+    """Return the check that follows this one, if there is one."""
+    number = look.number + 1
+    if number == len(leftover.LOOKS):
+        return None
+    return replace(look, number=number, at=look.at + leftover.LOOKS[number] - leftover.LOOKS[look.number])

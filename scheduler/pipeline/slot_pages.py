@@ -1,0 +1,60 @@
+"""The slots of a unit, read page by page, with a bound on what one step holds."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import NamedTuple
+
+from scheduler.model.job import DueEntry, Unit
+from scheduler.storage.ports import Jobs
+
+MOST = 120_000  # entries that one step holds: about 100 MB
+
+Beat = Callable[[], None]
+
+
+class Entries(NamedTuple):
+    """Entries in order of due time. `through`: not all entries due later than this instant (ms) were read, and none of them is here.
+
+    None: all entries are here.
+    """
+
+    entries: list[DueEntry]
+    through: int | None = None
+
+
+def pages(unit: Unit, jobs: Jobs, beat: Beat) -> Iterator[list[DueEntry]]:
+    """Yield the entries that the due index shows in the slots of a unit, slot by slot; call `beat` before each page."""
+    for slot in unit.slots:
+        for page, _ in _of_slot(slot, jobs, beat, 0):
+            yield page
+
+
+def read(unit: Unit, jobs: Jobs, beat: Beat = lambda: None, *, since: int = 0, most: int | None = None) -> Entries:
+    """Return the first entries of a unit with `due_at >= since`: about `most` (default `MOST`), and of each slot the ones due first."""
+    entries: list[DueEntry] = []
+    cuts: list[int] = []
+    each = max((most or MOST) // len(unit.slots), 1)
+    for slot in unit.slots:
+        found = 0
+        for page, goes_on in _of_slot(slot, jobs, beat, since):
+            entries += page
+            found += len(page)
+            if goes_on and page and found >= each:
+                cuts.append(page[-1].due_at)
+                break
+    entries.sort(key=attrgetter("due_at"))
+    if not cuts:
+        return Entries(entries)
+    return Entries(entries[: bisect_right(entries, min(cuts), key=attrgetter("due_at"))], min(cuts))
+
+
+def _of_slot(slot: str, jobs: Jobs, beat: Beat, since: int) -> Iterator[tuple[list[DueEntry], bool]]:
+    """Yield the pages of one slot, each with whether another one follows."""
+    cursor: str | None = None
+    while True:
+        beat()
+        page, cursor = jobs.due(slot, since=since, after=cursor)
+        yield page, cursor is not None
+        if cursor is None:
+            return

@@ -1,0 +1,136 @@
+"""Carries out one step of the work that a message of the work queue names.
+
+The visibility of the message is the lease of the step: the worker renews it while it works, and hides the message until the next step
+is due. It deletes the message once there is no next step. Several messages may name the same unit; the unit's record says which of
+them drives it, and a worker that receives another one deletes that.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+
+from scheduler.model import slots
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Unit, UnitKey
+from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
+from scheduler.pipeline import leftover
+from scheduler.pipeline.closing import Closing
+from scheduler.pipeline.dispatch import dispatch
+from scheduler.pipeline.later_checks import check
+from scheduler.pipeline.overflow import overflow
+from scheduler.pipeline.tick import waits_its_turn, wake_overdue
+from scheduler.pipeline.unit_lease import LEASE_MS, LeaseLost, UnitLease
+from scheduler.storage.ports import Ports
+
+VISIBLE_S = 17  # how long a message stays hidden after its worker's death: just longer than the lease
+SECOND_MS = 1_000  # SQS counts in seconds: a message hidden for less than one comes at once, again and again
+EARLY_MS = 1_500  # SQS counts in seconds: a message may come this much before its step is due
+AGAIN_MS = 5_000  # a step that failed is tried again after this time, and after twice as long each further time ...
+LONGEST_MS = 300_000  # ... up to this
+
+Hide = Callable[[], None]
+Step = Callable[[WorkItem, Ports, Hide], int | None]  # returns when the next step is due (ms); None: there is none
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class WorkResult:
+    """The result of one delivery. `next_at`: when its message must be visible again (ms); None: the caller deletes it."""
+
+    next_at: int | None = None
+    published: int = 0
+    failed: bool = False
+
+
+def work(delivery: WorkDelivery, ports: Ports, *, redrive: Step) -> WorkResult:
+    """Carry out the step that a message names. Never raises an Exception: a step that fails is tried again later, and harms no other.
+
+    `redrive` carries out the steps of redrives.
+    """
+    item, result = delivery.item, WorkResult()
+
+    def hide() -> None:
+        ports.work.hide(delivery.receipt, VISIBLE_S)
+
+    try:
+        hide()
+        if item.kind is WorkKind.UNIT:
+            result.next_at = _drive(UnitKey(item.of, int(item.part)), delivery, ports, hide, result)
+        elif item.kind is WorkKind.CHECKS:
+            log.info("checks", extra=asdict(check(ports, hide)))
+        elif item.kind is WorkKind.RESUME:
+            wake_overdue(ports, ports.clock.now())
+        else:
+            result.next_at = redrive(item, ports, hide)
+    except LeaseLost:
+        result.next_at = ports.clock.now() + LEASE_MS
+    except Exception as error:
+        refused = isinstance(error, Unavailable)
+        level = logging.WARNING if refused else logging.ERROR
+        log.log(level, "a step failed", exc_info=not refused, extra={"work": item, "error": repr(error)})
+        result.failed = True
+        if item.kind not in (WorkKind.CHECKS, WorkKind.RESUME):  # the tick does the same every minute
+            result.next_at = ports.clock.now() + _pause(error, delivery)
+    return result
+
+
+def _pause(error: Exception, delivery: WorkDelivery) -> int:
+    """Return how long to wait (ms) before a failed step is tried again."""
+    return AGAIN_MS if isinstance(error, Unavailable) else min(AGAIN_MS << min(delivery.receive_count - 1, 10), LONGEST_MS)
+
+
+def _drive(key: UnitKey, delivery: WorkDelivery, ports: Ports, hide: Hide, result: WorkResult) -> int | None:
+    """Carry out the unit's step, if it is due and nobody else does."""
+    now, unit = ports.clock.now(), ports.ledger.unit(key)
+    if unit is None:
+        return None  # it is closed
+    wanted = key.minute == slots.OVERFLOW  # its messages are sent when jobs are put there: its step is due at once
+    busy_until = max(unit.lease_until, 0 if wanted else unit.next_at - EARLY_MS)
+    if busy_until > now:
+        mine = unit.message_id in ("", delivery.message_id)  # none drives it yet: the tick's clock is ahead of this one
+        return max(unit.lease_until + SECOND_MS, unit.next_at) if mine else None
+    leased = replace(unit, epoch=unit.epoch + 1, lease_until=now + LEASE_MS, message_id=delivery.message_id)
+    if not ports.ledger.change_unit(unit, leased):
+        return now + AGAIN_MS  # another worker took it just now
+    lease = UnitLease(leased, ports, hide)
+    try:
+        return _step(unit, lease, result)
+    except Exception as error:
+        _release(lease, ports.clock.now() + _pause(error, delivery))
+        raise
+
+
+def _step(unit: Unit, lease: UnitLease, result: WorkResult) -> int | None:
+    """Carry out the step of a unit that is leased to this worker; `unit` is the unit before the lease. Returns when the next one is due."""
+    clock, began = lease.ports.clock, lease.ports.clock.now()
+    if unit.key.minute == slots.OVERFLOW:
+        result.published = overflow(lease).published
+        next_at = lease.unit.next_at
+        return next_at if next_at <= clock.now() else None  # the dispatcher left for want of time; or no job is there
+    clock.sleep_until(unit.next_at)
+    if unit.handed_out_at is not None:
+        closing = Closing(lease)
+        closing.run()
+        # Thousands of units may rest, and SQS keeps at most 120,000 messages in flight: a resume sends another one.
+        rests = lease.unit.next_at >= began + leftover.REST_MS
+        return None if closing.closed or rests else lease.unit.next_at
+    done = dispatch(lease)
+    result.published = done.published
+    if done.handed_out and waits_its_turn(unit, began):
+        wake_overdue(lease.ports, clock.now())
+    return max(lease.unit.next_at, lease.unit.lease_until)  # it still has its old lease if this worker lost it
+
+
+def _release(lease: UnitLease, next_at: int) -> None:
+    """Give the lease of a failed step back, so that the next try need not wait for its end.
+
+    The tick sends no second message before `next_at`: else each minute would add one that is tried as often.
+    """
+    try:
+        stored = lease.ports.ledger.unit(lease.unit.key)  # a write of this step may have held though its answer was lost
+        if stored is not None and stored.epoch == lease.unit.epoch:
+            lease.unit = stored
+            lease.leave(next_at)
+    except Exception as error:
+        log.warning("could not release a lease", extra={"unit": lease.unit.key, "error": repr(error)})

@@ -1,0 +1,43 @@
+"""Writers use only shards that the ledger knows of.
+
+A writer that put a job into a shard that the tick does not open would lose it, and during a deployment or a rollback the functions have
+different settings. So each process asks the ledger once for as many shards as its own settings have; the ledger then opens as many in
+all minutes that are not open yet, and writers place jobs in no other minutes (`slots.HORIZON`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from scheduler.model.errors import SchedulerError
+from scheduler.model.rules import Rules
+from scheduler.storage.ports import Clock, Ledger
+
+AGAIN_MS = 10_000  # how often a process asks a ledger that refuses or has no cursor yet: each call may block for seconds
+
+
+@dataclass(slots=True)
+class ConfirmedRules:
+    """The rules of one process. Shard 0 exists always: a process uses no other while the ledger refuses."""
+
+    given: Rules
+    ledger: Callable[[], Ledger]
+    clock: Clock
+    _rules: Rules | None = None
+    _again_at: int | None = 0  # None: confirmed
+
+    def get(self) -> Rules:
+        """Return the rules with the number of shards that this process may use."""
+        if self._rules is None or (self._again_at is not None and self.clock.now() >= self._again_at):
+            self._ask()
+        return self._rules or self.given
+
+    def _ask(self) -> None:
+        self._again_at = self.clock.now() + AGAIN_MS
+        try:
+            known = self.ledger().require_shards(self.given.shards)
+        except SchedulerError:
+            self._rules = self._rules or replace(self.given, shards=1)
+            return
+        self._rules = self.given  # a ledger without a cursor: the first tick opens what the settings say
+        if known:
+            self._again_at = None

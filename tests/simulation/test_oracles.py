@@ -1,0 +1,65 @@
+"""Lateness without a reason, jobs that circle, lenient queues."""
+
+from random import Random
+
+import pytest
+
+from scheduler.model.job import Lane
+from tests.contract import make
+from tests.simulation.aws import Lenience, SimLanes
+from tests.simulation.faults import CALM, Faults
+from tests.simulation.hub import Hub
+from tests.simulation.lenient import LenientWorld
+from tests.simulation.oracles import WatchedWorld
+from tests.simulation.world import START
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))])
+def test_without_faults_no_job_is_late_in_a_free_lane(seed: int) -> None:
+    world = WatchedWorld(seed)
+    report = world.run(300, 10, tasks=3, ordered=30, wind_down=30)
+    assert report.violations == {}, report.examples
+    churn = world.churn()
+    assert churn["claims"] < 3 and churn["messages"] < 3, churn
+
+
+def test_the_oracle_sees_a_late_job_in_a_free_lane() -> None:
+    world = WatchedWorld(1)
+    wake = world.lanes._wake[Lane.ONE_TIME]
+    world.lanes._wake[Lane.ONE_TIME] = lambda: world.hub.at(world.hub.time + 3_000, wake)  # polls come three seconds late
+    assert world.run(60, 5, wind_down=30).violations["late_though_free"] > 3
+
+
+def test_the_oracle_sees_a_job_that_is_claimed_again_and_again() -> None:
+    world = WatchedWorld(1)
+
+    def again() -> None:
+        key = next(iter(world.claims))
+        world.claims[key] += 1_000
+
+    world.hub.at(world.hub.time + 240_000, again)
+    assert world.run(60, 5, wind_down=30).violations["churn"] == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("seed", "lenience"), [(6, Lenience.SAID), (7, Lenience.DONE), (10, Lenience.SAID), (11, Lenience.DONE)])
+def test_a_lost_lease_stays_lost_if_the_queue_says_yes(seed: int, lenience: Lenience) -> None:
+    report = LenientWorld(seed, lenience=lenience).run(600, 10, tasks=8, ordered=50, wind_down=95)
+    assert report.violations == {}, report.examples
+
+
+@pytest.mark.parametrize(
+    ("lenience", "says", "moves"), [(Lenience.NO, False, False), (Lenience.SAID, True, False), (Lenience.DONE, True, True)]
+)
+def test_lenient_queues_take_an_old_receipt_with_or_without_effect(lenience: Lenience, says: bool, moves: bool) -> None:
+    hub = Hub(START)
+    lanes = SimLanes(hub, Faults(CALM, Random(1), hub), lambda lane: None)
+    lanes.lenience = lenience
+    lanes.add(make.message(), START)
+    (old,) = lanes.receive(Lane.ONE_TIME, 1, START)
+    (new,) = lanes.receive(Lane.ONE_TIME, 1, START + 1_000_000)
+    message = lanes.queues[Lane.ONE_TIME][new.message_id]
+    before = message.visible_at
+    assert lanes.extend(Lane.ONE_TIME, [old.receipt], 30) == ({old.receipt} if says else set())
+    assert (message.visible_at != before) is moves
+    assert lanes.extend(Lane.ONE_TIME, [new.receipt], 60) == {new.receipt}

@@ -1,0 +1,46 @@
+"""Breakers on the deployed stack: the failing calls of one user stop the jobs of no other user, and an administrator closes a breaker."""
+
+from typing import Any
+
+from local.client import Client
+from tests.system.conftest import System, ended, soon, until
+
+FAILURES = 45
+
+
+def calls(system: System, path: str, count: int, *, seconds: float, **options: Any) -> list[dict[str, Any]]:
+    """Return the jobs that call this path, `count` of them, ten a second, from `seconds` ahead."""
+    payload = {"url": system.receiver.url(path), **options}
+    return [{"type": "http", "payload": payload, "max_attempts": 1, "execute_at": soon(seconds + n / 10)} for n in range(count)]
+
+
+def posted(client: Client, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each["job"] for each in client.post_jobs(jobs)["results"]]
+
+
+def of(owner: str, admin: Client) -> list[dict[str, Any]]:
+    """Return the breakers of an owner that are not closed."""
+    return [each for each in admin.request("GET", "/system/breakers")["breakers"] if each["owner"] == owner]
+
+
+def test_failing_calls_of_one_user_delay_no_job_of_another(system: System, client: Client) -> None:
+    mallory, victim = system.client("mallory"), system.client("victim")
+    posted(mallory, calls(system, "/status/500/mallory", FAILURES, seconds=2))
+    (found,) = until(60, lambda: of(mallory.user_id(), client))
+    (held,) = posted(mallory, calls(system, "/status/500/mallory", 1, seconds=1))
+    assert found["circuit"] == f"host 127.0.0.1:{system.receiver.port}"
+    jobs = ended(victim, posted(victim, calls(system, "/ok/victim", 10, seconds=2)), 60)
+    assert {job["status"] for job in jobs} == {"succeeded"}
+    assert all(0 <= job["start_delay_ms"] < 1_000 for job in jobs), [job["start_delay_ms"] for job in jobs]
+    until(20, lambda: (mallory.job(held["id"])["reason"] or "").startswith(f"breaker: {found['circuit']} does not answer"))
+    body = {"circuit": found["circuit"], "owner": found["owner"], "reason": "its path is wrong, not its host"}
+    assert found["owner"] not in {each["owner"] for each in client.request("POST", "/system/breakers/close", body)["breakers"]}
+    (entry,) = client.request("GET", "/audit", query={"action": "system.close-breaker"})["entries"]
+    assert (entry["changes"], entry["status"]) == (body, 200)
+
+
+def test_time_outs_that_a_user_chose_open_no_breaker(system: System, client: Client) -> None:
+    impatient = system.client("impatient")
+    jobs = ended(impatient, posted(impatient, calls(system, "/slow/1/impatient", FAILURES, seconds=2, timeout_seconds=0.1)), 60)
+    assert {job["attempts"][0]["failure"]["message"] for job in jobs} == {"no answer within 0.1 s"}
+    assert of(impatient.user_id(), client) == []
