@@ -8,7 +8,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console run demo burst drill load stop test audit check fuzz bench simulate synth deploy destroy admin recount lock clean types \
-	fast rest long sabotage faults apart need-stage
+	unit contract rest long simulated faults apart need-stage
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ stop: setup ## Stop what runs on this machine, and clean up after runs that were
 
 test: check console ## All tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests, the faults and the stacks apart run side by side and print when they are done, in ten minutes or so."
-	@$(MAKE) --no-print-directory -j4 --output-sync=target long sabotage faults apart
+	@$(MAKE) --no-print-directory -j4 --output-sync=target long simulated faults apart
 	$(PY) -m pytest -m "system and not apart"
 
 audit: setup ## Known holes in what we depend on, by the advisories of PyPI and npm (needs the network)
@@ -47,24 +47,24 @@ audit: setup ## Known holes in what we depend on, by the advisories of PyPI and 
 	npm audit --package-lock-only
 
 check: setup ## Lint, types and the fast tests: about a minute
-	@$(MAKE) --no-print-directory -j3 --output-sync=target types fast rest
+	@$(MAKE) --no-print-directory -j4 --output-sync=target types rest unit contract
 
 types:
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-fast:
-	$(PY) -m pytest -m "not system and not long" tests/unit tests/contract
+unit contract:
+	$(PY) -m pytest -m "not system and not long" tests/$@
 
 rest:
 	$(PY) -m pytest -m "not system and not long" --ignore tests/unit --ignore tests/contract
 
 long:
-	$(PY) -m pytest -m "long and not system" --ignore tests/simulation/test_sabotage.py
+	$(PY) -m pytest -m "long and not system" --ignore tests/simulation
 
-sabotage:
-	$(PY) -m pytest -m "long and not system" tests/simulation/test_sabotage.py
+simulated:
+	$(PY) -m pytest -m long tests/simulation
 
 faults:
 	$(PY) -m pytest tests/system/test_faults.py

@@ -207,6 +207,7 @@ def test_a_handler_reads_no_environment(path: Path) -> None:
     assert "os" not in imports(path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["tick", "dispatch", "execute"])
 def test_a_hot_function_loads_no_heavy_module(verb: str) -> None:
     """A cold start of these functions delays jobs."""
@@ -232,6 +233,7 @@ def test_a_hot_function_loads_no_heavy_module(verb: str) -> None:
     assert [module for module in loaded if within(module, heavy)] == []
 
 
+@pytest.mark.long
 def test_the_archive_loads_pydantic_with_its_first_job() -> None:
     code = "import lambdas.project, sys; print(*sys.modules, '|'); import lambdas.rest.job_answers; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -145,7 +145,7 @@ class Execution:
     _refusals: int = 0  # in a row
 
     def run(self) -> list[str]:
-        """RunningJobs until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
+        """Run until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
         try:
             if self.process.pauses.is_paused(self.lane, trust_ms=TRUSTED_MS):
                 log.info("the lane is paused: messages dropped, their jobs stay in their slots", extra={"messages": len(self.deliveries)})

@@ -68,6 +68,7 @@ def lines(s3: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.long
 def test_any_number_of_records_arrives_as_lines_of_json(stream: tuple[S3Outputs, Any]) -> None:
     records = [ended() for _ in range(1_100)]
     stream[0].archive(records)

@@ -62,6 +62,7 @@ def test_a_row_returns_its_description(counters: Counters) -> None:
     assert counters.read("recurring#ada", "0", "~") == [Counted("ab12", {"tasks": 1}, '["a cron"]')]
 
 
+@pytest.mark.long
 def test_a_batch_beyond_one_write_is_counted_completely_and_once(counters: Counters) -> None:
     batch = [entry(number, **{f"{number % 60:02d}#type{number // 60}": 1}) for number in range(3 * MOST_NAMES)]
     counters.add("a", batch[:170])

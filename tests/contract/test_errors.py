@@ -240,6 +240,7 @@ def test_a_successful_claim_without_its_item_reads_it(jobs: tuple[DynamoJobs, Wi
     assert wire.sent("BatchGetItem")[0]["RequestItems"]["jobs"]["ConsistentRead"]
 
 
+@pytest.mark.long
 def test_unprocessed_keys_are_read_again_while_answers_have_items(jobs: tuple[DynamoJobs, Wire]) -> None:
     port, wire = jobs
     made = [make.job(), make.job()]

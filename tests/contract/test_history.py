@@ -73,6 +73,7 @@ def test_jobs_of_one_instant_are_all_listed_once(jobs: Jobs) -> None:
     assert list(itertools.chain(*pages(jobs, 7, newest_first=True))) == sorted((job.id for job in made), reverse=True)
 
 
+@pytest.mark.long
 def test_a_rescheduled_job_is_listed_at_its_new_time_and_only_there(jobs: Jobs, ten: list[str]) -> None:
     stored = jobs.get_many([JobKey("ada", one) for one in ten])
     first, last = stored[JobKey("ada", ten[0])], stored[JobKey("ada", ten[9])]

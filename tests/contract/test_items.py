@@ -122,11 +122,13 @@ all_jobs = st.builds(
 )
 
 
+@pytest.mark.long
 @given(all_jobs)
 def test_a_job_is_read_back_from_its_item(job: Job) -> None:
     assert items.decode(items.encode(job)) == job
 
 
+@pytest.mark.long
 @given(all_jobs)
 def test_the_due_index_projects_the_due_entry(job: Job) -> None:
     job = replace(job, slot="2026-11-20T10:01#00")
@@ -141,6 +143,7 @@ def test_the_due_index_projects_the_due_entry(job: Job) -> None:
     )
 
 
+@pytest.mark.long
 @given(all_jobs, all_jobs)
 def test_the_differences_turn_one_job_into_the_other(before: Job, other: Job) -> None:
     after = replace(other, owner=before.owner, id=before.id)

@@ -53,6 +53,7 @@ def test_an_outdated_receipt_is_treated_as_missing(receipts: Receipts) -> None:
     assert receipts.find("ada", old.key, over) == new
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [30, 120])
 def test_receipts_of_one_call_are_kept_independently_in_order(receipts: Receipts, count: int) -> None:
     made = [make.receipt(key=f"key {number}") for number in range(count)]

@@ -58,6 +58,7 @@ all_tasks = st.builds(
 )
 
 
+@pytest.mark.long
 @given(all_tasks)
 def test_a_task_is_read_back_from_its_item(task: Task) -> None:
     assert task_items.decode(task_items.encode(task)) == task

@@ -69,6 +69,7 @@ def test_a_job_of_a_batch_costs_as_much_as_a_single_one(counted: tuple[DynamoJob
     assert recorder.total() == 2 * 25 + (BUDGET - 2) * 10
 
 
+@pytest.mark.long
 def test_an_idempotency_key_costs_one_more_unit(jobs: DynamoJobs, recorder: Recorder) -> None:
     receipts, clock = DynamoReceipts(recorder.client, made(recorder, "ledger")), FixedClock(NOW)
     asked = [Submission(REQUEST, number, Receipt(REQUEST.owner, f"key-{number}", "a" * 64, NOW, number)) for number in range(25)]
@@ -104,6 +105,7 @@ def test_a_large_job_costs_by_the_kilobyte_only_in_the_table(counted: tuple[Dyna
     assert recorder.total() == 3 + 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("overlap", "misfire"), [(Overlap.SKIP, Misfire.RUN_LATEST), (Overlap.QUEUE_ONE, Misfire.RUN_ALL), (Overlap.ALLOW, Misfire.SKIP)]
 )

@@ -1,5 +1,7 @@
 from collections.abc import Callable
 
+import pytest
+
 from scheduler.storage.aws.directory import GROUPS
 from tests.infra.conftest import Synthesized
 
@@ -62,6 +64,7 @@ def test_a_machine_client_gets_tokens_only_for_its_secret(local: Synthesized) ->
     assert {"Ref": local.id("Cognito::UserPoolClient", "AccountsUsersMachineSample")} in authorizer["JwtConfiguration"]["Audience"]
 
 
+@pytest.mark.long
 def test_self_sign_up_is_a_setting(synth: Callable[..., Synthesized]) -> None:
     made = synth("dev", self_sign_up="true")
     assert made.one("Cognito::UserPool", "AccountsUsers")["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] is False

@@ -64,6 +64,7 @@ def test_alarms_of_this_account_may_publish_to_the_operators(any_stage: Synthesi
     assert allows["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 
 
+@pytest.mark.long
 def test_operators_get_e_mail_if_the_context_names_an_address(synth: Callable[[str], Synthesized]) -> None:
     mails = [item for item in synth("dev").all("SNS::Subscription").values() if item["Protocol"] == "email"]
     assert mails == []

@@ -26,6 +26,7 @@ def test_the_asset_hash_covers_only_the_sources_and_the_lock(tmp_path: Path) -> 
     assert not list(folder.rglob("__pycache__"))
 
 
+@pytest.mark.long
 def test_the_bundle_for_aws_has_sources_and_locked_wheels_for_lambda(tmp_path: Path) -> None:
     bundle.bundle_into(tmp_path, host_packages=False)
     assert (tmp_path / "lambdas" / "_settings.py").exists()
@@ -38,6 +39,7 @@ def test_the_bundle_for_aws_has_sources_and_locked_wheels_for_lambda(tmp_path: P
     assert not list(tmp_path.rglob("*.pyc"))
 
 
+@pytest.mark.long
 def test_the_bundle_for_the_local_aws_is_only_compiled_sources(tmp_path: Path) -> None:
     bundle.bundle_into(tmp_path, host_packages=True)
     assert {path.name for path in tmp_path.iterdir()} == {"lambdas", "scheduler"}
@@ -46,6 +48,7 @@ def test_the_bundle_for_the_local_aws_is_only_compiled_sources(tmp_path: Path) -
     assert {Path(cache_from_source(str(path))) for path in sources} == compiled
 
 
+@pytest.mark.long
 def test_bytecode_for_the_local_aws_does_not_depend_on_file_times(tmp_path: Path) -> None:
     bundle.bundle_into(tmp_path, host_packages=True)
     header = Path(cache_from_source(str(tmp_path / "scheduler" / "model" / "job.py"))).read_bytes()[4:8]
@@ -60,6 +63,7 @@ def test_a_lock_that_cannot_be_installed_fails_with_its_error(tmp_path: Path, mo
         bundle.bundle_into(tmp_path / "out", host_packages=False)
 
 
+@pytest.mark.long
 def test_synth_bundles_once_for_all_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Path] = []
 

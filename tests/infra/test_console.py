@@ -79,6 +79,7 @@ def test_there_is_no_web_acl_by_default(any_stage: Synthesized) -> None:
     assert "WebACLId" not in distribution(any_stage) and not any_stage.all("WAFv2::WebACL")
 
 
+@pytest.mark.long
 def test_an_enabled_web_acl_protects_console_and_api_and_allows_batches() -> None:
     stage = synthesized("prod", waf="true")
     (acl,) = stage.all("WAFv2::WebACL").values()

@@ -1,5 +1,7 @@
 """The operator's own key for everything that is stored and sent."""
 
+import pytest
+
 from tests.infra.conftest import Synthesized, name_of, synthesized
 
 
@@ -11,6 +13,7 @@ def test_there_is_no_customer_key_by_default(prod: Synthesized) -> None:
     assert not prod.all("KMS::Key") and not any("kms:" in action for name in prod.functions() for action, _ in prod.grants(name))
 
 
+@pytest.mark.long
 def test_the_key_encrypts_every_store_and_queue_of_jobs() -> None:
     stack = keyed()
     (key,) = stack.all("KMS::Key").values()
@@ -25,6 +28,7 @@ def test_the_key_encrypts_every_store_and_queue_of_jobs() -> None:
     assert {name_of(used) for used in (*queues, *tables, topic["KmsMasterKeyId"], secret["KmsKeyId"], bucket)} == {"EncryptionKey"}
 
 
+@pytest.mark.long
 def test_functions_use_the_key_only_through_services_and_fetch_does_not() -> None:
     stack = keyed()
     assert {name for name in stack.functions() if any(action.startswith("kms:") for action, _ in stack.grants(name))} == {

@@ -98,6 +98,7 @@ def test_every_handler_is_a_function_of_a_file_under_lambdas(any_stage: Synthesi
         assert "def handler(" in source.read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_a_functions_environment_makes_every_port_it_uses(any_stage: Synthesized, name: str) -> None:
     """An absent name raises SettingsError here, and not with the first job."""

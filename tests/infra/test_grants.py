@@ -226,6 +226,7 @@ def test_only_project_and_notify_send_to_the_notices_queue(prod: Synthesized) ->
     assert who_may(prod, "sqs:SendMessage", "NotifyQueue") == {"Project", "Notify"}
 
 
+@pytest.mark.long
 def test_executors_and_notify_send_mail_only_as_the_sender() -> None:
     stack = synthesized("dev", email_sender="punctual@example.org")
     assert {name for name in stack.functions() if "ses:SendEmail" in {action for action, _ in stack.grants(name)}} == EXECUTORS | {"Notify"}

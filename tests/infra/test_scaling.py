@@ -57,6 +57,7 @@ def _lane(lane: str) -> Resource:
     return keeping_ready().one("Lambda::EventSourceMapping", f"Execute{lane}Lane")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lane", ["OneTime", "Recurring"])
 def test_scale_may_set_pollers_only_on_lanes_that_keep_them(lane: str) -> None:
     mapping = _lane(lane)
@@ -69,6 +70,7 @@ def test_scale_may_set_pollers_only_on_lanes_that_keep_them(lane: str) -> None:
     assert id in environ(stack.functions()["Scale"])[f"PUNCTUAL_{'ONE_TIME' if lane == 'OneTime' else 'RECURRING'}_MAPPING"]
 
 
+@pytest.mark.long
 def test_the_retry_lane_keeps_no_pollers_ready() -> None:
     assert "ScalingConfig" in _lane("Retry") and "ProvisionedPollerConfig" not in _lane("Retry")
 

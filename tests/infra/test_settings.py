@@ -138,6 +138,7 @@ def test_the_app_is_small_and_calls_neither_aws_nor_git() -> None:
     assert "subprocess" not in source
 
 
+@pytest.mark.long
 def test_importing_infra_loads_no_boto3() -> None:
     asked = "import sys, infra.stack; sys.exit('boto3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True).returncode == 0

@@ -101,6 +101,7 @@ def test_cdk_nag_finds_nothing_that_is_not_acknowledged(on_aws: Synthesized) -> 
     assert on_aws.settings.nag
 
 
+@pytest.mark.long
 def test_cdk_nag_would_find_a_queue_without_tls_and_dead_letters() -> None:
     stack = PunctualStack(app(), settings_for("dev"))
     sqs.Queue(stack, "Careless")

@@ -63,6 +63,7 @@ def test_every_wildcard_of_an_allowed_target_is_acknowledged(allowing: Synthesiz
     assert [(finding.rule_name, finding.violating_resources) for finding in report.violations] == []
 
 
+@pytest.mark.long
 def test_a_wildcard_over_all_machines_covers_their_executions() -> None:
     grants = synthesized("dev", allowed_targets=f"arn:aws:states:{PLACE}:*").grants("ExecuteRetry")
     assert ("states:DescribeExecution", f"arn:aws:states:{PLACE}:*") in grants

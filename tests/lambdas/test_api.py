@@ -242,6 +242,7 @@ job_bodies = st.dictionaries(fields, json_values | plausible)
 lenient = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@pytest.mark.long
 @lenient
 @given(job_bodies | json_values)
 def test_no_json_body_breaks_the_api(world: World, body: Any) -> None:
@@ -259,6 +260,7 @@ def test_no_text_body_breaks_the_api(world: World, body: str) -> None:
     assert send("POST", "/me/jobs", body=body).status < 500
 
 
+@pytest.mark.long
 @lenient
 @given(st.dictionaries(st.sampled_from(["from", "to", "limit", "cursor", "status", "type", "upcoming", "x"]), st.text(max_size=30)))
 def test_no_parameters_break_the_api(world: World, query: dict[str, str]) -> None:

@@ -170,6 +170,7 @@ def test_a_batch_of_one_refused_job_reports_it_in_its_result(world: World, monke
     assert answered.data["results"][0]["error"]["code"] == "unavailable"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "count"), [("f", 380), ("é" * 350, 5), ("😀" * 190, 5), ("😀" * 900, 1)])
 def test_an_answer_with_many_errors_fits_the_limit_of_lambda(name: str, count: int) -> None:
     items = [{f"{name}{number}": 1 for number in range(count)}] * 1_000

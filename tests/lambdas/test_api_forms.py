@@ -143,6 +143,7 @@ def test_a_preview_uses_only_the_clock(world: World) -> None:
     assert preview(**DAILY).status == 200
 
 
+@pytest.mark.long
 def test_a_rare_date_is_found_a_hundred_times() -> None:
     """Leap days that are Mondays: the hundredth is in the year 4692."""
     shown = runs(cron="0 0 * 2 MON#5", count=100)
@@ -223,6 +224,7 @@ when = st.fixed_dictionaries({"cron": st.sampled_from(["*/30 * * * *", "30 2 * *
 when |= st.fixed_dictionaries({"rate": st.sampled_from(["366 days", "1 second"]) | anything}) | st.fixed_dictionaries({"at": anything})
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(when, st.dictionaries(st.sampled_from([*OTHERS, "other"]), anything, max_size=3))
 def test_no_body_breaks_the_preview(form: dict[str, Any], more: dict[str, Any]) -> None:

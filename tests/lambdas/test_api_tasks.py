@@ -458,6 +458,7 @@ def test_pages_of_tasks_follow_the_cursor_without_gaps(world: World, more: dict[
     assert seen == (["6", "4", "2", "0"] if more else ["6", "5", "4", "3", "2", "1", "0"])
 
 
+@pytest.mark.long
 def test_a_page_of_tasks_fits_the_limit_of_lambda() -> None:
     ids_of = {created(schedule=ONCE, message="x" * 250_000)["id"] for _ in range(30)}
     first = send("GET", "/tasks", query={"limit": "100"})
@@ -739,6 +740,7 @@ bodies = st.dictionaries(st.sampled_from([*task_models.TaskEdit.model_fields, "o
 lenient = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@pytest.mark.long
 @lenient
 @given(bodies, st.booleans())
 def test_no_body_breaks_the_tasks(world: World, changes: dict[str, Any], whole: bool) -> None:
@@ -751,6 +753,7 @@ def test_no_body_breaks_the_tasks(world: World, changes: dict[str, Any], whole: 
         assert send("DELETE", f"/tasks/{answered.data['id']}").status == 200
 
 
+@pytest.mark.long
 @lenient
 @given(
     st.sampled_from(["", "/{id}/jobs", "/{id}/next"]),

@@ -85,6 +85,7 @@ def test_a_job_runs_in_its_own_process_which_is_kept(children: Children, caplog:
     assert [(record.getMessage(), record.job_id) for record in caplog.records] == [("slow", "job")] * 2  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("job", [slow(), wild(busy=60)])
 def test_a_child_is_killed_at_the_deadline_of_its_job(children: Children, stubborn: None, job: Job) -> None:
     began = time.monotonic()
@@ -156,6 +157,7 @@ def test_large_payloads_outputs_and_logs_pass(children: Children, stubborn: None
     assert 200_000 < len(result.log or "") <= 262_144
 
 
+@pytest.mark.long
 def test_jobs_run_in_parallel_children(children: Children) -> None:
     results: list[Result] = []
     threads = [threading.Thread(target=lambda: results.append(run(children, slow(0.3)))) for _ in range(3)]

@@ -125,6 +125,7 @@ def receive(world: World, jobs: list[Job]) -> list[dict[str, Any]]:
 lenient = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.long
 @pytest.mark.real_clock
 @settings(lenient, max_examples=60)
 @given(poison=batches)
@@ -143,6 +144,7 @@ def test_execute_runs_the_others_and_leaves_poison_in_the_queue(poison: list[Any
     assert failed >= {message_id for message_id, each in last.items() if not _is_ours(each.get("body"))}
 
 
+@pytest.mark.long
 @settings(lenient, max_examples=150)
 @given(poison=batches)
 @example(poison=one_field_wrong())
@@ -169,6 +171,7 @@ def odd_work(draw: st.DrawFn) -> Any:
     return work_record(WorkDelivery(WorkItem(WorkKind.CHECKS), "o1", "o1/1", 1), json.dumps(item | odd))
 
 
+@pytest.mark.long
 @settings(lenient, max_examples=200)
 @given(odd=st.lists(odd_work(), max_size=5))
 @example(odd=[work_record(WorkDelivery(WorkItem(WorkKind.UNIT, "2026-11-20T10:00", part), "o1", "o1/1", 1)) for part in ("x", "-1", "")])

@@ -38,6 +38,7 @@ def fields(error: ValidationError) -> list[str]:
     return [".".join(map(str, each["loc"])) for each in error.errors()]
 
 
+@pytest.mark.long
 def test_a_request_is_validated_without_the_composition_root() -> None:
     code = """
 import os

@@ -116,6 +116,7 @@ def test_an_own_type_runs_in_a_child_with_output_and_log(executor: Executor) -> 
     assert (result.log or "").splitlines()[1:] == ["looking for prime number 100"]
 
 
+@pytest.mark.long
 def test_an_own_type_is_killed_at_its_time_out_and_its_log_is_kept(executor: Executor) -> None:
     executor.start(SLOW, timeout_ms=700)
     result = executor.result()
@@ -127,6 +128,7 @@ def test_an_own_type_is_killed_at_its_time_out_and_its_log_is_kept(executor: Exe
     assert executor.result().output == "29", "the executor continues with another process"
 
 
+@pytest.mark.long
 def test_an_ignored_stop_is_followed_by_a_kill(executor: Executor) -> None:
     job = executor.start(SLOW)
     executor.pool.cancel(job)

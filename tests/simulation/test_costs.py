@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, JobKey, Lane
 from scheduler.model.rules import Rules
@@ -119,6 +121,7 @@ def test_a_step_is_killed_once_it_outlasts_its_limit() -> None:
     assert reached == ["slept"] and world.costs is not None and world.costs.killed == 1
 
 
+@pytest.mark.long
 def test_a_small_world_with_costs_breaks_no_promise() -> None:
     world = CostlyWorld(1, CALM)
     report = world.run(150, 5)

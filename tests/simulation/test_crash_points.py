@@ -11,6 +11,7 @@ FEW = [
 ]
 
 
+@pytest.mark.long
 def test_every_job_ends_after_a_crash_in_the_main_services() -> None:
     known = points((2,))
     for point in FEW:

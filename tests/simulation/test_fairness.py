@@ -20,6 +20,7 @@ def follow_the_weights(shares: Counter[str]) -> bool:
     return all(shares[user] / shares.total() == pytest.approx(weight / TOTAL, rel=0.05) for user, weight in WEIGHTS.items())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options", [pytest.param({}, id="one dispatcher"), pytest.param({"units": 2}, id="two dispatchers", marks=LONG_TEST)]
 )

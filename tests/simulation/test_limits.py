@@ -13,6 +13,7 @@ def test_an_allowance_gives_a_seconds_worth_at_once_then_queues_callers() -> Non
     assert allowance.wait(5_000, 11) == 100, "an allowance saves up at most a second's worth"
 
 
+@pytest.mark.long
 def test_prepared_pollers_start_a_burst_sooner_and_no_job_is_early() -> None:
     alone, predicted = burst(600, predicted=False, limits=SMALL), burst(600, predicted=True, limits=SMALL)
     for seen in (alone, predicted):
@@ -30,6 +31,7 @@ def test_500_jobs_of_a_second_run_at_once_with_slots_in_several_items(jobs: int,
     assert seen["units_a_second"]["most of an item"] < Limits().partition / 2
 
 
+@pytest.mark.long
 def test_with_all_slots_in_one_item_far_fewer_jobs_run_at_once() -> None:
     seen = limited(1_000, spread=False)
     assert seen["mean_at_once"] < 50 and seen["longest_wait_ms"]["usage partitions"] > 1_000

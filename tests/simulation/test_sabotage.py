@@ -40,6 +40,7 @@ def test_it_notices_a_start_100_ms_ahead() -> None:
     assert found is not None and found.oracle == "early"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["standing receipt", "over standing"])
 def test_it_notices_a_second_job_of_a_key(name: str) -> None:
     (doubled,) = [each for each in SABOTAGES if name in each.name]

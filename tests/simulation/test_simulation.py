@@ -35,7 +35,8 @@ def test_jobs_of_an_ordering_key_start_in_order_under_faults(seed: int) -> None:
     assert report.ordered > 150 and report.waited > 40 and report.parked > 0
 
 
-@pytest.mark.parametrize("seed", [41, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(42, 52))])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(41, 52))
 def test_an_idempotency_key_makes_one_job_under_faults(seed: int) -> None:
     report = World(seed, ROUGH).run(1_500, 10, ordered=200)
     assert report.violations == {}, report.examples
@@ -51,6 +52,7 @@ def test_jobs_start_on_their_instant_without_faults() -> None:
     assert delays[0] >= 0
 
 
+@pytest.mark.long
 def test_a_seed_gives_the_same_run_twice() -> None:
     one, two = run(6, jobs=150), run(6, jobs=150)
     assert (one.delays, one.statuses, one.faults, one.starts) == (two.delays, two.statuses, two.faults, two.starts)

@@ -109,6 +109,7 @@ results = st.builds(
 )
 
 
+@pytest.mark.long
 @given(st.lists(results, min_size=1, max_size=8))
 def test_all_previews_of_a_job_fit_into_the_room(found: list[Result]) -> None:
     assert held(attempted(*found)) <= ROOM

@@ -62,5 +62,6 @@ def test_a_table_without_items_is_empty(gate: DynamoTasks, aws: Answered) -> Non
     assert gate.heads([ONE]) == {}
 
 
+@pytest.mark.long
 def test_execute_reads_the_items_that_the_bench_has_prepared() -> None:
     assert cpu.spent("execute-runs", 20)["calls"]["BatchGetItem"] == 6

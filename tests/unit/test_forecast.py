@@ -74,6 +74,7 @@ def test_a_recurring_task_is_expected_at_the_minutes_of_its_runs(schedule: Sched
     assert starts(task) == by_the_planner(task) != {}
 
 
+@pytest.mark.long
 @given(st.integers(1, 7_200), st.integers(60_000, 10**7), st.integers(0, 3_000))
 def test_a_rate_is_expected_in_the_minutes_of_its_runs(seconds: int, ago: int, end: int) -> None:
     schedule = Schedule(Rate(seconds * 1_000, NOW - ago), end=NOW + end * 7_000 if end else None)

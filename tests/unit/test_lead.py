@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ def crowds(draw: st.DrawFn) -> tuple[list[int], list[int], int, float]:
     return due, leads, hold, draw(rates)
 
 
+@pytest.mark.long
 @given(crowds())
 def test_jobs_are_published_in_the_order_of_their_instants(crowd: tuple[list[int], list[int], int, float]) -> None:
     due, leads, hold, rate = crowd
@@ -23,6 +25,7 @@ def test_jobs_are_published_in_the_order_of_their_instants(crowd: tuple[list[int
     assert leaves == sorted(leaves)
 
 
+@pytest.mark.long
 @given(crowds())
 def test_jobs_are_published_between_the_earliest_claim_and_their_lead(
     crowd: tuple[list[int], list[int], int, float],

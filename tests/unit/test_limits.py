@@ -152,6 +152,7 @@ def test_the_time_that_slots_are_used_is_measured_as_a_median() -> None:
         assert free(usage, "a", NOW + took).took_ms == measure, "one job changes the measure only a little"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fields", [{"rate": 7.0}, {"concurrency": 3}, {"rate": 7.0, "concurrency": 3}])
 @settings(max_examples=30)
 @given(st.integers(0, 2**32))

@@ -126,6 +126,7 @@ def steps(task: Task, now: int) -> tuple[list[Job], Task]:
     raise AssertionError("planning does not end")
 
 
+@pytest.mark.long
 def test_a_long_outage_of_a_dense_task_is_caught_up_in_steps() -> None:
     now = NOW + HOUR
     found, _ = steps(a_task(Schedule(Rate(SECOND, NOW)), **ALWAYS), now)
@@ -309,6 +310,7 @@ SPECS = st.sampled_from(
 JITTERS = st.sampled_from([0, 3 * SECOND, 30 * MINUTE])
 
 
+@pytest.mark.long
 @settings(max_examples=50)
 @given(SPECS, JITTERS, st.lists(st.integers(0, 40 * MINUTE), max_size=6))
 def test_any_sequence_of_top_ups_plans_exactly_the_nominal_times(spec: Rate | Cron, jitter: int, pauses: list[int]) -> None:
@@ -321,6 +323,7 @@ def test_any_sequence_of_top_ups_plans_exactly_the_nominal_times(spec: Rate | Cr
     assert sorted(found) == nominal_times(task, NOW, task.planned_until)
 
 
+@pytest.mark.long
 @settings(max_examples=50)
 @given(SPECS, JITTERS, st.integers(-MINUTE, 20 * MINUTE))
 def test_stored_runs_follow_from_the_task_alone(spec: Rate | Cron, jitter: int, later: int) -> None:

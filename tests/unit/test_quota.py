@@ -166,6 +166,7 @@ def test_all_jobs_are_admitted_while_the_table_refuses(monkeypatch: pytest.Monke
     assert all(api.create() for _ in range(50))
 
 
+@pytest.mark.long
 def test_without_quotas_nothing_is_counted() -> None:
     api = Api()
     assert all(api.create(1_000) for _ in range(20)) and api.users.writes == 0

@@ -52,6 +52,7 @@ class Scaled(Stage):
         project("s", changes, self)
 
 
+@pytest.mark.long
 def test_required_is_the_busiest_of_the_next_ten_minutes() -> None:
     stage = Scaled()
     for minute, count in ((1, 90), (9, 270), (12, 9_000)):
@@ -83,6 +84,7 @@ def test_scale_sets_no_pollers_if_none_are_kept_ready() -> None:
     assert (result.required, result.pollers) == (100, {})
 
 
+@pytest.mark.long
 def test_a_refused_setting_of_pollers_does_not_stop_the_figures() -> None:
     stage = Scaled()
     stage.plan_jobs(NOW + MINUTE, 9_000)

@@ -17,6 +17,7 @@ MINUTE = 60_000
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.long
 @settings(unhurried, max_examples=100)
 @given(randomly)
 def test_runs_agree_with_a_check_of_every_minute(random: Random) -> None:
@@ -29,6 +30,7 @@ def test_ten_thousand_random_schedules_agree_with_a_check_of_every_minute() -> N
     assert [found for number in range(10_000) if (found := disagreement(random_case(Random(number))))] == []
 
 
+@pytest.mark.long
 @settings(unhurried, max_examples=100)
 @given(randomly, st.integers(0, 7_200_000), st.text(max_size=3))
 def test_runs_ascend_and_lie_between_their_nominal_times(random: Random, jitter_ms: int, seed: str) -> None:
@@ -42,6 +44,7 @@ def test_runs_ascend_and_lie_between_their_nominal_times(random: Random, jitter_
         assert run.at - run.nominal <= jitter_ms
 
 
+@pytest.mark.long
 @settings(unhurried, max_examples=100)
 @given(randomly)
 def test_planning_continues_from_any_run_without_a_difference(random: Random) -> None:

@@ -222,6 +222,7 @@ def test_every_accepted_expression_is_expanded_as_croniter_reads_it() -> None:
         assert (read.days.of_month, read.days.months, read.days.of_week, read.days.nth) == ({5}, {4}, {3}, {})
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1_700_000_000, 2_000_000_000))
 def test_croniter_finds_the_same_runs_where_no_clock_changes(random: Random, since: int) -> None:
