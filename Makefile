@@ -46,7 +46,7 @@ audit: setup ## Known holes in what we depend on, by the advisories of PyPI and 
 	$(PY) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --require-hashes -r requirements.txt
 	npm audit --package-lock-only
 
-check: setup ## Lint, types and the fast tests: about a minute
+check: setup ## Lint, types and the fast tests: a minute
 	@$(MAKE) --no-print-directory -j4 --output-sync=target types rest unit contract
 
 types:

@@ -76,6 +76,12 @@ def under(*folders: str, but: tuple[str, ...] = ()) -> list[Path]:
     return [path for path in SOURCES if name(path).startswith(folders) and not name(path).startswith(but or ("-",))]
 
 
+def importers(paths: list[Path], packages: tuple[str, ...], but: tuple[str, ...] = ()) -> dict[str, list[str]]:
+    """Return what each of these files imports from the packages, without the files that import nothing from them."""
+    found = {name(path): [each for each in imports(path) if within(each, packages) and not within(each, but)] for path in paths}
+    return {file: modules for file, modules in found.items() if modules}
+
+
 def service(verb: str) -> str:
     """Return the one module of a feature package that is named after the verb; empty unless there is exactly one."""
     found = [path for path in (ROOT / "scheduler").glob(f"*/{verb}.py") if path.parent.name not in ("model", "storage")]
@@ -108,18 +114,18 @@ def test_there_are_sources_to_check() -> None:
     assert len(SOURCES) > 50
 
 
-@pytest.mark.parametrize("path", under("scheduler/", but=("scheduler/storage/aws/",)), ids=name)
-def test_the_scheduler_imports_nothing_of_aws_outside_its_adapters(path: Path) -> None:
-    assert [module for module in imports(path) if within(module, NOT_PURE)] == []
+def test_the_scheduler_imports_nothing_of_aws_outside_its_adapters() -> None:
+    assert importers(under("scheduler/", but=("scheduler/storage/aws/",)), NOT_PURE) == {}
 
 
-@pytest.mark.parametrize("path", under("scheduler/"), ids=name)
-def test_a_package_imports_only_from_those_below_it(path: Path) -> None:
-    if path.parent.name == "scheduler":
-        return
-    own = layer(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    used = {layer(module) for module in imported_at_run_time(path) if within(module, ("scheduler",))} - {own}
-    assert [package for package in used if LAYERS.index(package) > LAYERS.index(own)] == []
+def test_a_package_imports_only_from_those_below_it() -> None:
+    above = {}
+    for path in under("scheduler/", but=("scheduler/__init__.py",)):
+        own = layer(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        used = {layer(module) for module in imported_at_run_time(path) if within(module, ("scheduler",))} - {own}
+        if found := sorted(package for package in used if LAYERS.index(package) > LAYERS.index(own)):
+            above[name(path)] = found
+    assert above == {}
 
 
 def test_the_map_lists_every_package_in_the_order_of_its_layers() -> None:
@@ -129,62 +135,53 @@ def test_the_map_lists_every_package_in_the_order_of_its_layers() -> None:
     assert set(listed) == {path.parent.name for path in (ROOT / "scheduler").glob("*/__init__.py")}
 
 
-@pytest.mark.parametrize("path", under("scheduler/storage/aws/"), ids=name)
-def test_adapters_import_only_the_core_and_boto3(path: Path) -> None:
+def test_adapters_import_only_the_core_and_boto3() -> None:
     foreign = ("lambdas", "infra", "local", "aws_cdk", "pydantic", "scheduler.storage.memory", *(f"scheduler.{name}" for name in ENGINE))
-    assert [module for module in imports(path) if within(module, foreign)] == []
+    assert importers(under("scheduler/storage/aws/"), foreign) == {}
 
 
-@pytest.mark.parametrize("path", under("lambdas/", "infra/"), ids=name)
-def test_only_the_adapters_import_boto3(path: Path) -> None:
-    assert [module for module in imports(path) if within(module, ("boto3", "botocore"))] == []
+def test_only_the_adapters_import_boto3() -> None:
+    assert importers(under("lambdas/", "infra/"), ("boto3", "botocore")) == {}
 
 
-@pytest.mark.parametrize("path", under("lambdas/"), ids=name)
-def test_handlers_import_nothing_of_the_infrastructure(path: Path) -> None:
-    assert [module for module in imports(path) if within(module, ("infra", "local", "aws_cdk"))] == []
+def test_handlers_import_nothing_of_the_infrastructure() -> None:
+    assert importers(under("lambdas/"), ("infra", "local", "aws_cdk")) == {}
 
 
-@pytest.mark.parametrize("path", [path for path in under("lambdas/rest/") if path.stem.endswith(("models", "answers", "shapes"))], ids=name)
-def test_models_know_nothing_of_the_composition_root(path: Path) -> None:
-    assert [module for module in imports(path) if within(module, ("lambdas._runtime",))] == []
+def test_models_know_nothing_of_the_composition_root() -> None:
+    models = [path for path in under("lambdas/rest/") if path.stem.endswith(("models", "answers", "shapes"))]
+    assert len(models) > 3 and importers(models, ("lambdas._runtime",)) == {}
 
 
-@pytest.mark.parametrize("path", under("infra/"), ids=name)
-def test_infra_imports_no_handler(path: Path) -> None:
+def test_infra_imports_no_handler() -> None:
     """Handlers and infrastructure share only the typed environment."""
-    modules = [
-        module
-        for module in imports(path)
-        if within(module, ("lambdas", "local", "scheduler.storage", *(f"scheduler.{name}" for name in ENGINE)))
-    ]
-    assert [module for module in modules if not within(module, ("lambdas._settings",))] == []
+    foreign = ("lambdas", "local", "scheduler.storage", *(f"scheduler.{name}" for name in ENGINE))
+    assert importers(under("infra/"), foreign, but=("lambdas._settings",)) == {}
 
 
-@pytest.mark.parametrize("path", under("local/", "bench/"), ids=name)
-def test_the_bench_builds_on_the_local_stack_and_not_the_reverse(path: Path) -> None:
-    foreign = ("tests", "bench") if name(path).startswith("local/") else ("tests",)
-    modules = [module for module in imports(path) if within(module, foreign)]
-    assert [module for module in modules if module != "tests.contract.tables"] == []  # the tables as the infrastructure makes them
+def test_the_bench_builds_on_the_local_stack_and_not_the_reverse() -> None:
+    assert importers(under("local/"), ("bench",)) == {}
+    assert importers(under("local/", "bench/"), ("tests",), but=("tests.contract.tables",)) == {}  # the tables as `infra` makes them
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_only_entry_points_read_the_clock(path: Path) -> None:
-    if name(path).startswith(READS_THE_CLOCK):
-        return
-    used = {(node.value.id, node.attr) for node in nodes(path) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)}
-    named = {tuple(module.rsplit(".", 1)) for module in imports(path) if "." in module}
-    assert (used | named) & CLOCKS == set()
+def test_only_entry_points_read_the_clock() -> None:
+    read = {}
+    for path in under("", but=READS_THE_CLOCK):
+        used = {(node.value.id, node.attr) for node in nodes(path) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)}
+        named = {tuple(module.rsplit(".", 1)) for module in imports(path) if "." in module}
+        if found := (used | named) & CLOCKS:
+            read[name(path)] = found
+    assert read == {}
 
 
-@pytest.mark.parametrize("path", SOURCES + sorted((ROOT / "tests").rglob("*.py")), ids=name)
-def test_no_file_has_a_name_without_meaning(path: Path) -> None:
-    assert not {path.stem, *path.parts[len(ROOT.parts) : -1]} & {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
+def test_no_file_has_a_name_without_meaning() -> None:
+    empty = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
+    files = [*SOURCES, *(ROOT / "tests").rglob("*.py")]
+    assert [name(path) for path in files if {path.stem, *path.relative_to(ROOT).parts[:-1]} & empty] == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_every_module_has_a_docstring(path: Path) -> None:
-    assert not parsed(path).body or ast.get_docstring(parsed(path))
+def test_every_module_has_a_docstring() -> None:
+    assert [name(path) for path in SOURCES if parsed(path).body and not ast.get_docstring(parsed(path))] == []
 
 
 def test_each_verb_has_a_handler_a_service_and_a_construct() -> None:
@@ -250,8 +247,8 @@ def test_the_fetch_function_loads_no_aws_client() -> None:
     assert set(aws) <= {"botocore"}, "only the bare package is loaded: Powertools writes its name into it"
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if name(path).startswith("scheduler/")], ids=name)
-def test_modules_only_contain_definitions(path: Path) -> None:
+def test_modules_only_contain_definitions() -> None:
     """An import creates no client, calls no AWS and starts no thread: the only top-level expressions are docstrings."""
-    expressions = [node for node in parsed(path).body if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)]
-    assert expressions == []
+    statements = {name(path): [node for node in parsed(path).body if isinstance(node, ast.Expr)] for path in under("scheduler/")}
+    calls = {file: [node.lineno for node in found if not isinstance(node.value, ast.Constant)] for file, found in statements.items()}
+    assert [(file, lines) for file, lines in calls.items() if lines] == []

@@ -103,12 +103,15 @@ def synth() -> Callable[[str], Synthesized]:
     return synthesized
 
 
-@pytest.fixture(params=list(STAGES))
+DEV = pytest.param("dev", marks=pytest.mark.long)  # each stage takes two seconds, and `dev` is `prod` with smaller figures
+
+
+@pytest.fixture(params=[stage if stage != "dev" else DEV for stage in STAGES])
 def any_stage(request: pytest.FixtureRequest) -> Synthesized:
     return synthesized(request.param)
 
 
-@pytest.fixture(params=["dev", "prod"])
+@pytest.fixture(params=[DEV, "prod"])
 def on_aws(request: pytest.FixtureRequest) -> Synthesized:
     return synthesized(request.param)
 

@@ -40,6 +40,7 @@ def test_functions_use_the_key_only_through_services_and_fetch_does_not() -> Non
                 assert len(statement["Condition"]["StringEquals"]["kms:ViaService"]) in (5, 1)  # functions; the archive's stream
 
 
+@pytest.mark.long
 def test_the_topic_may_write_to_encrypted_queues() -> None:
     (key,) = keyed().all("KMS::Key").values()
     (granted,) = [each for each in key["KeyPolicy"]["Statement"] if each["Principal"].get("Service") == "sns.amazonaws.com"]

@@ -14,12 +14,14 @@ from tests.infra.conftest import Resource, Synthesized, app
 from tests.infra.test_functions import environ
 
 
+CHOSEN = replace(settings.DEV, rules=Rules(most_pollers=100))
+
+
 @cache
 def keeping_ready() -> Synthesized:
     """A stage that keeps pollers ready."""
-    chosen = replace(settings.DEV, rules=Rules(most_pollers=100))
-    stack = PunctualStack(made := app(), chosen)
-    return Synthesized(chosen, stack, made.synth().get_stack_by_name(stack.stack_name).template)
+    stack = PunctualStack(made := app(), CHOSEN)
+    return Synthesized(CHOSEN, stack, made.synth().get_stack_by_name(stack.stack_name).template)
 
 
 @pytest.mark.parametrize("table", ["Jobs", "Tasks"])
@@ -78,4 +80,4 @@ def test_the_retry_lane_keeps_no_pollers_ready() -> None:
 def test_available_executors_are_the_sum_of_the_lanes(any_stage: Synthesized) -> None:
     told = [Settings.parse(environ(any_stage.functions()[name])).rules.executors for name in ("Api", "Scale")]
     assert told == [{"local": 150, "dev": 100, "prod": 1_500}[any_stage.settings.stage]] * 2
-    assert keeping_ready().settings.deployed.executors == 2 * 100 * scaling.EXECUTORS_EACH
+    assert CHOSEN.deployed.executors == 2 * 100 * scaling.EXECUTORS_EACH

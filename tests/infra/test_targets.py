@@ -33,12 +33,14 @@ def allowing() -> Synthesized:
     return synthesized("prod", allowed_targets=" ".join(ALL), email_sender="ops@example.com")
 
 
+@pytest.mark.long
 def test_only_executors_get_one_action_per_service_on_allowed_arns(allowing: Synthesized, prod: Synthesized) -> None:
     for name in prod.functions():
         more = {grant for grant in allowing.grants(name) if grant not in prod.grants(name) and grant[0] != "ses:SendEmail"}
         assert more == (GRANTED if name in EXECUTORS else set())
 
 
+@pytest.mark.long
 def test_mail_is_sent_only_from_the_sender(allowing: Synthesized) -> None:
     for name in allowing.functions():
         role = allowing.all("IAM::Role")[allowing.functions()[name]["Role"]["Fn::GetAtt"][0]]
@@ -51,6 +53,7 @@ def test_mail_is_sent_only_from_the_sender(allowing: Synthesized) -> None:
             assert sorted(ends) == [":identity/example.com", ":identity/ops@example.com"]
 
 
+@pytest.mark.long
 def test_only_the_api_and_executors_know_the_allowed_targets(allowing: Synthesized) -> None:
     for name, function in allowing.functions().items():
         reach, knows = Settings.parse(environ(function)).reach, name in EXECUTORS | {"Api"}
@@ -58,6 +61,7 @@ def test_only_the_api_and_executors_know_the_allowed_targets(allowing: Synthesiz
         assert reach.sender == ("ops@example.com" if knows or name == "Notify" else "")
 
 
+@pytest.mark.long
 def test_every_wildcard_of_an_allowed_target_is_acknowledged(allowing: Synthesized) -> None:
     report = AwsSolutionsChecks(allowing.stack).validate_scope(allowing.stack)
     assert [(finding.rule_name, finding.violating_resources) for finding in report.violations] == []

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
@@ -146,4 +147,4 @@ def _hold(job: Job) -> tuple[int, str | None, bool]:
     return job.fence, job.claim.nonce if job.claim else None, is_open(job)
 
 
-TestManyWriters = ManyWriters.TestCase
+TestManyWriters = pytest.mark.long(ManyWriters.TestCase)
