@@ -13,7 +13,6 @@ from scheduler.model.rules import Rules
 from tests.infra.conftest import Resource, Synthesized, app
 from tests.infra.test_functions import environ
 
-
 CHOSEN = replace(settings.DEV, rules=Rules(most_pollers=100))
 
 
