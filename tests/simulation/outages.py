@@ -178,6 +178,16 @@ def suffer(service: str, lasts_ms: int, *, share: float = 1.0, jobs: int = 200, 
     }
 
 
+def merged(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the figures of one outage over several seeds: their sums, the latest start, and the first examples."""
+    counts = {name: sum(row[name] for row in rows) for name in (*COLUMNS, "refused_calls")}
+    other: Counter[str] = Counter()
+    for row in rows:
+        other.update(row["other"])
+    examples = [example for row in rows for example in row["examples"]][:3]
+    return rows[0] | counts | {"other": dict(other), "examples": examples, "latest_s": max(row["latest_s"] for row in rows)}
+
+
 KNOWN = ("failed_without_reason", "settled_twice", "lost", "stuck", "early")
 COLUMNS = ("accepted", "failed", "failed_without_reason", "done_twice", "settled_twice", "lost", "stuck", "early")
 

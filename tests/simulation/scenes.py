@@ -1,4 +1,4 @@
-"""`python -m tests.simulation.scenes [name] [--jobs N]`: the engine at real sizes and in real outages, in virtual time.
+"""`python -m tests.simulation.scenes [name] [--jobs N] [--seeds N]`: the engine at real sizes and in real outages, in virtual time.
 
     crowd          1,000,000 jobs of one user in one minute, among the jobs of twenty others
     flood          1,000 jobs a second for now, of one user, for ten minutes: most go to the overflow of 64 shards
@@ -16,10 +16,13 @@ import argparse
 import gc
 import json
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -130,11 +133,16 @@ def resumed(jobs: int = SMALL, *, rate: float = 500, other: float = 1_000, pause
     } | world.result()
 
 
-def all_outages(jobs: int = 200) -> dict[str, Any]:
-    """Run a world for each service and duration, and for each service that throttles for ten minutes."""
-    rows = [outages.suffer(service, lasts, jobs=jobs) for service in outages.SERVICES for lasts in outages.LASTS_MS]
-    rows += [outages.suffer(service, 600_000, share=outages.THROTTLED, jobs=jobs) for service in outages.SERVICES]
-    return {"scene": "outages", "rows": rows}
+def all_outages(jobs: int = 200, *, seeds: int = 1) -> dict[str, Any]:
+    """Run `seeds` worlds for each service and duration, and for each service that throttles for ten minutes."""
+    away = [(service, lasts, 1.0) for service in outages.SERVICES for lasts in outages.LASTS_MS]
+    away += [(service, 600_000, outages.THROTTLED) for service in outages.SERVICES]
+    with ProcessPoolExecutor(initializer=_prepare) as pool:
+        started = [
+            [pool.submit(outages.suffer, service, lasts, share=share, jobs=jobs, seed=seed) for seed in range(1, seeds + 1)]
+            for service, lasts, share in away
+        ]
+        return {"scene": "outages", "seeds": seeds, "rows": [outages.merged([one.result() for one in each]) for each in started]}
 
 
 def all_deployments(jobs: int = 200) -> dict[str, Any]:
@@ -194,23 +202,36 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.scenes", description=(__doc__ or "").partition(":")[2].strip())
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(SCENES)} (default: all)")
     parser.add_argument("--jobs", type=int, help="jobs of the scene (default: its full size)")
+    parser.add_argument("--seeds", type=int, default=1, help="worlds of each outage (default: 1)")
     args = parser.parse_args()
     if unknown := set(args.names) - set(SCENES):
         parser.error(f"there is no scene {', '.join(sorted(unknown))}")
-    logging.disable(logging.CRITICAL)
+    _prepare()
     gc.disable()
     wrong: list[str] = []
     for name in args.names or SCENES:
         scene, full = SCENES[name]
-        began = time.process_time()
+        scene = partial(scene, seeds=args.seeds) if name == "outages" else scene
+        began = _processor_s()
         result = scene(args.jobs or full)
         gc.collect()
         breaks = broken(result)
         wrong += breaks
-        print(f"{name}: {'broken: ' + ', '.join(breaks) if breaks else 'sound'}  ({time.process_time() - began:.0f} s of processor)")
+        print(f"{name}: {'broken: ' + ', '.join(breaks) if breaks else 'sound'}  ({_processor_s() - began:.0f} s of processor)")
         print(_table(result))
         print(json.dumps(result | {"broken": breaks}), flush=True)
     return 1 if wrong else 0
+
+
+def _prepare() -> None:
+    """Prepare a process for many worlds: each leaves cycles of objects behind."""
+    logging.disable(logging.CRITICAL)
+    gc.enable()
+
+
+def _processor_s() -> float:
+    """Return the processor time (s) of this process and of its children that have ended."""
+    return sum(os.times()[:4])
 
 
 def _table(result: dict[str, Any]) -> str:

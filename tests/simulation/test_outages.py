@@ -7,7 +7,7 @@ import pytest
 
 from scheduler.model import slots
 from tests.contract import make
-from tests.simulation.outages import BEGINS_MS, SERVICES, Outage, OutageWorld, is_sound, suffer, table
+from tests.simulation.outages import BEGINS_MS, SERVICES, Outage, OutageWorld, is_sound, merged, suffer, table
 from tests.simulation.world import START
 
 
@@ -28,6 +28,14 @@ def test_ten_minutes_of_throttling_fail_no_job(service: str) -> None:
     seen = suffer(service, 600_000, share=0.5)
     assert seen["refused_calls"] > 0
     assert is_sound(seen), seen
+
+
+def test_the_figures_of_several_seeds_are_summed() -> None:
+    one = suffer("SNS", 30_000, jobs=5)
+    both = merged([one, one | {"lost": 3, "other": {"crashed": 1}, "examples": ["lost"], "latest_s": 10**6}])
+    assert (both["accepted"], both["lost"]) == (2 * one["accepted"], 3)
+    assert (both["service"], both["other"], both["examples"], both["latest_s"]) == ("SNS", {"crashed": 1}, ["lost"], 10**6)
+    assert is_sound(merged([one, one])) and not is_sound(both)
 
 
 def test_without_an_outage_nothing_is_refused() -> None:
