@@ -8,7 +8,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console run demo burst drill load stop test audit check fuzz bench simulate synth deploy destroy admin recount lock clean types \
-	unit contract rest long simulated faults apart need-stage
+	unit contract rest long simulated faults browser apart need-stage
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ stop: setup ## Stop what runs on this machine, and clean up after runs that were
 
 test: check console ## All tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests, the faults and the stacks apart run side by side and print when they are done, in ten minutes or so."
-	@$(MAKE) --no-print-directory -j4 --output-sync=target long simulated faults apart
+	@$(MAKE) --no-print-directory -j5 --output-sync=target long simulated faults browser apart
 	$(PY) -m pytest -m "system and not apart"
 
 audit: setup ## Known holes in what we depend on, by the advisories of PyPI and npm (needs the network)
@@ -70,7 +70,10 @@ faults:
 	$(PY) -m pytest tests/system/test_faults.py
 
 apart:
-	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py
+	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py --ignore tests/system/test_console.py
+
+browser:
+	$(PY) -m pytest tests/system/test_console.py
 
 fuzz: setup ## Properties, handlers and the API with other examples each time; a failure prints what repeats it
 	$(PY) -m pytest --hypothesis-profile=exploring -m "hypothesis and not system"

@@ -160,7 +160,8 @@ def _run(world: CrowdWorld, until: int, *, since: int = 0, owner: str = "", coun
     """Run minute by minute up to `until`, or until all jobs have ended (at `since` or later), or `count` of an owner have started."""
     while world.hub.time < until:
         world.hub.run(min(world.hub.time + slots.MINUTE, until))
-        gc.collect()  # an ended dispatcher refers to itself, and to a million entries
+        if not gc.isenabled():
+            gc.collect()  # an ended dispatcher refers to itself, and to a million entries
         if world.hub.time >= since and not count and world.stored and world.ended == world.stored:
             return
         if count and len(world.delays[owner]) >= count:

@@ -1,5 +1,7 @@
 """Killed work and killed executors: a short form of the drills of `make drill`."""
 
+import pytest
+
 from local import executors, process
 from local.client import Client
 from tests.system.conftest import System, ended
@@ -10,11 +12,12 @@ def test_overdue_work_is_killed_and_cancelled_work_stops(client: Client) -> None
     assert not seen.complaints, seen
 
 
-def test_killed_executors_lose_no_job_and_a_poison_job_harms_no_other(system: System, client: Client) -> None:
+@pytest.mark.apart  # it takes three minutes, and no start has to be in time
+def test_killed_executors_lose_no_job_and_a_poison_job_harms_no_other(deployed: System) -> None:
     def workers() -> list[process.Process]:
-        return [*system.workers("ExecuteOneTimeFunction"), *system.workers("ExecuteRetryFunction")]
+        return [*deployed.workers("ExecuteOneTimeFunction"), *deployed.workers("ExecuteRetryFunction")]
 
-    seen = executors.crash(client, system.receiver, workers, count=30, seconds=10)
+    seen = executors.crash(deployed.client(), deployed.receiver, workers, count=30, seconds=10)
     assert not seen.complaints, seen
 
 
