@@ -15,7 +15,7 @@ from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, Unit, UnitKey
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import leftover, slot_pages
-from scheduler.pipeline.publisher import DispatchResult, Publisher
+from scheduler.pipeline.publisher import REFUSED_MS, DispatchResult, Publisher
 from scheduler.pipeline.unit_lease import LeaseLost, UnitLease
 
 PARK_MS = 10_000  # a dispatcher without anything to do for longer than this ends ...
@@ -77,6 +77,9 @@ class Dispatch:
                 publisher.plan(self._read_on())
                 continue
             if not publisher.keep():
+                return False
+            if publisher.refused and now >= end:  # the outage may last for hours, and other units need the workers, too
+                publisher.leave(now + REFUSED_MS[-1])
                 return False
             if not publisher.stays(now) and (len(publisher.flow) or self._through is not None):
                 publisher.leave(now)

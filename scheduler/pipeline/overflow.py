@@ -123,9 +123,7 @@ class Overflow:
 
     def _progress(self) -> int:
         """Return the due time (ms) of the oldest job not sent yet, or 0; the lag of the overflow is measured from it."""
-        publisher = self.publisher
-        waiting = [item.entry.due_at for item in [*publisher.planned[:1], *publisher.held]]
-        return min(waiting + publisher.flow.first_dues(), default=0)
+        return min(self.publisher.first_dues(), default=0)
 
 
 def unit_of(slot: str, shards: int) -> Unit:

@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import DueEntry, Lane, Message, Unit
+from scheduler.model.job import DueEntry, JobKey, Lane, Message, Unit
 from scheduler.pipeline import lead
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.sharing.window import Flow
@@ -22,6 +22,7 @@ FRESH_MS = 120_000  # older latencies are ignored
 GATHER_MS = 100  # jobs that leave within this time go out together: batches are fuller, and jobs wait a little longer in executors
 CALL = 10  # messages of one publish call
 CHUNK = 500  # messages published between two readings of the clock
+REFUSED_MS = (1_000, 2_000, 4_000)  # the pause before jobs are published again that the topic refused, by the refusals in a row
 RATE = 0.5  # jobs a millisecond, until the first publish has been measured
 
 mark: Callable[[DueEntry], str] = attrgetter("mark")
@@ -32,7 +33,7 @@ class DispatchResult:
     """The counts of one dispatcher. `handed_out` is False if it lost or never had the unit, parked it, or left it to another dispatcher."""
 
     published: int = 0
-    refused: int = 0
+    refused: int = 0  # messages that the topic refused twice; they are sent again
     waited: int = 0  # jobs published late, since more were due than the lane could take
     held_back: int = 0  # jobs left to reconciling: their lane was paused to the end of the minute
     handed_out: bool = False
@@ -59,10 +60,13 @@ class Publisher:
     planned: list[Planned] = field(default_factory=list)  # in order of the time at which they leave
     sent: set[str] = field(default_factory=set)  # marks of the entries that were published, or wait in the flow
     held: list[Planned] = field(default_factory=list)  # entries that should leave now, but their lane is paused
+    refused: list[Planned] = field(default_factory=list)  # entries that the topic refused; all leave again at `_again_at`
     ports: Ports = field(init=False)
     watch: LaneStateCache = field(init=False)
     flow: Flow = field(init=False)
     _rate: float = RATE
+    _again_at: int = 0
+    _refusals: int = 0  # in a row
     _stay_until: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -81,18 +85,21 @@ class Publisher:
 
     def first_waiting(self) -> int:
         """Return the due time (ms) of the earliest job that is not published, at least the unit's progress so far."""
-        first = [item.entry.due_at for item in [*self.planned[:1], *self.held]] + self.flow.first_dues()
-        return max(min(first, default=self.unit.progress), self.unit.progress)
+        return max(min(self.first_dues(), default=self.unit.progress), self.unit.progress)
+
+    def first_dues(self) -> list[int]:
+        """Return due times (ms) of jobs that are not published, the earliest among them; empty if all are."""
+        return [item.entry.due_at for item in [*self.planned[:1], *self.held, *self.refused]] + self.flow.first_dues()
 
     def stays(self, now: int) -> bool:
         """Return whether this dispatcher still has time for the unit."""
         return now < self._stay_until
 
     def plan(self, entries: Sequence[DueEntry]) -> None:
-        """Plan the entries not sent yet, with the ones already planned or held back, by the time at which each must leave."""
+        """Plan the entries not sent yet, with the ones planned, held back or refused before, by the time at which each must leave."""
         rules = self.ports.rules
-        known = [item.entry for item in [*self.held, *self.planned]]
-        self.held = []
+        known = [item.entry for item in [*self.held, *self.refused, *self.planned]]
+        self.held, self.refused = [], []
         merged = {entry.mark: entry for entry in [*known, *entries]}
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
         since = self.ports.clock.now() - FRESH_MS
@@ -116,6 +123,8 @@ class Publisher:
 
     def go_on(self, now: int) -> Sequence[DueEntry] | None:
         """Do the next thing that is due; return the published entries. None: nothing is due."""
+        if self.refused and now >= self._again_at:
+            self.plan(())
         ready = _ready(self.planned, now)
         due_at = self.flow.next_at(self.watch.paused)
         if (ready or self.held or len(self.flow)) and self.watch.is_due():
@@ -136,20 +145,21 @@ class Publisher:
         """Return the instants (ms) at which there is something to do next."""
         due_at = self.flow.next_at(self.watch.paused)
         looks = [self.watch.tried_at + LOOK_MS] if len(self.flow) else []
+        looks += [self._again_at] if self.refused else []
         return [*(item.leave for item in self.planned[:1]), *([] if due_at is None else [due_at]), *looks]
 
     def may_go_out(self, end: int) -> bool:
-        """Return whether jobs wait for room in their lane, or are held back and a resume could release them.
+        """Return whether jobs wait for room in their lane, were refused, or are held back and a resume could release them.
 
         Held-back jobs are waited for until the lane states are read after `end`, the end of the minute.
         """
-        if self.flow.next_at(self.watch.paused) is not None:
+        if self.flow.next_at(self.watch.paused) is not None or self.refused:
             return True
         return bool(self.held or len(self.flow)) and self.watch.tried_at < end
 
     def waiting(self) -> list[DueEntry]:
         """Return all entries that have not been published, in no order."""
-        return [*self.flow.waiting(), *(item.entry for item in [*self.held, *self.planned])]
+        return [*self.flow.waiting(), *(item.entry for item in [*self.held, *self.refused, *self.planned])]
 
     def keep(self) -> bool:
         """Renew the lease in time and store the progress with it. False once another dispatcher has the unit."""
@@ -160,13 +170,16 @@ class Publisher:
         self.lease.leave(next_at, resting=resting, progress=self.progress())
 
     def planned_marks(self) -> set[str]:
-        """Return the marks of the entries that are planned or held back."""
-        return {item.entry.mark for item in [*self.planned, *self.held]}
+        """Return the marks of the entries that are planned, held back or refused."""
+        return {item.entry.mark for item in [*self.planned, *self.held, *self.refused]}
 
     def keep_planned(self, marks: Collection[str], may_stay: Callable[[DueEntry], bool]) -> None:
-        """Forget planned and held entries that are neither among `marks` nor `may_stay`: their jobs have left."""
-        self.planned = [item for item in self.planned if item.entry.mark in marks or may_stay(item.entry)]
-        self.held = [item for item in self.held if item.entry.mark in marks or may_stay(item.entry)]
+        """Forget entries that wait here and are neither among `marks` nor `may_stay`: their jobs have left."""
+
+        def kept(items: Sequence[Planned]) -> list[Planned]:
+            return [item for item in items if item.entry.mark in marks or may_stay(item.entry)]
+
+        self.planned, self.held, self.refused = kept(self.planned), kept(self.held), kept(self.refused)
 
     def _outstanding(self, lane: Lane, until: int) -> int:
         """Return how many jobs of the lane, due by `until`, are released and not finished: they are still in their slots."""
@@ -185,12 +198,24 @@ class Publisher:
         messages = [Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now) for entry in entries]
         refused = self.ports.lanes.publish(messages)
         if refused:
-            refused = self.ports.lanes.publish(refused)  # a job refused twice is found in the index
+            refused = self.ports.lanes.publish(refused)
+        self._keep_refused(entries, {message.key for message in refused})
         took = max(self.ports.clock.now() - now, 1)
         if len(entries) >= 50:
             self._rate = (self._rate + len(entries) / took) / 2
         self.result.published += len(messages) - len(refused)
         self.result.refused += len(refused)
+
+    def _keep_refused(self, entries: Sequence[DueEntry], keys: Collection[JobKey]) -> None:
+        """Keep these entries, out of the published ones, to publish them again."""
+        if not keys:
+            self._refusals = 0
+            return
+        self._again_at = self.ports.clock.now() + REFUSED_MS[min(self._refusals, len(REFUSED_MS) - 1)]
+        self._refusals += 1
+        again = [entry for entry in entries if entry.key in keys]
+        self.sent.difference_update(map(mark, again))
+        self.refused += [Planned(self._again_at, entry) for entry in again]
 
 
 def _ready(planned: Sequence[Planned], now: int) -> Sequence[Planned]:

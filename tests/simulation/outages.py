@@ -1,7 +1,8 @@
 """Services that are away for a while, or throttle, in a simulated world: `python -m tests.simulation.scenes outages` prints the table.
 
 While a service is away, each call to it takes 1 to 7 s, as the retries of the SDK do, and fails. A batch write fails as in the real
-adapter, item by item (`REFUSED`), or as a whole. No target fails because of an outage, and no executor dies: the only faults are these.
+adapter, item by item (`REFUSED`), or as a whole. What is sent to a lane comes back as refused. No target fails because of an outage,
+and no executor dies: the only faults are these.
 
 Oracles, besides those of `World`:
 
@@ -47,6 +48,8 @@ WIND_DOWN = 100
 SETTLED_MS = 100_000
 BATCHES: dict[str, Any] = {"claim": None, "change": Written.REFUSED, "put_many": Written.REFUSED, "withdraw": Written.REFUSED}
 
+SENDS = ("publish", "send")  # the lanes raise no error: they return the messages that were refused
+
 
 class Outage(NamedTuple):
     """Services that refuse `share` of their calls between two instants. Calls that are retried beyond the end succeed."""
@@ -77,6 +80,8 @@ class Away:
             if not outage.refuses(service, hub.time):
                 return effect(*args, **kwargs)
             world.faults.counts["away"] += 1
+            if name in SENDS and hasattr(self._port, "publish"):
+                return [*args[0]]
             if name in BATCHES and world.chance.random() < 0.5:
                 return [BATCHES[name]] * len(args[0])
             raise Unavailable(f"{service} is away")

@@ -14,7 +14,7 @@ from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import slot_pages
 from scheduler.pipeline.dispatch import PARK_MS, WAKE_MS, dispatch
-from scheduler.pipeline.publisher import GATHER_MS
+from scheduler.pipeline.publisher import GATHER_MS, REFUSED_MS
 from scheduler.pipeline.tick import READY_MS
 from scheduler.pipeline.unit_lease import LEASE_MS, UnitLease
 from tests.conftest import NOW, a_job
@@ -354,11 +354,42 @@ def test_a_hidden_job_is_found_though_the_first_dispatcher_parked() -> None:
 # refusals
 
 
-def test_a_refused_message_is_sent_twice_and_then_left_to_the_index() -> None:
-    stage, _ = unit_of(a_job(due_at=NOW + 1_000), a_job(due_at=NOW + 1_000))
-    stage.lanes = Wrapped(stage.lanes, publish=lambda verb, messages: list(messages[:1]))
-    result = stage.dispatch_all(UNIT)
-    assert (result.published, result.refused, result.handed_out) == (1, 1, True)
+def refusing(stage: Stage, sent: Sent, until: int) -> None:
+    """Refuse every message until this instant."""
+    stage.lanes = Wrapped(stage.lanes, publish=lambda _, messages: [*messages] if stage.clock.now() < until else sent.publish(messages))
+
+
+@pytest.mark.parametrize("away_ms", [900, 20_000, 50_000])
+def test_refused_messages_are_sent_as_soon_as_the_topic_takes_them(away_ms: int) -> None:
+    due = (1_000, 1_000, 30_000)
+    jobs = [a_job(due_at=NOW + at) for at in due]
+    stage, sent = unit_of(*jobs)
+    refusing(stage, sent, NOW + away_ms)
+    assert stage.dispatch_all(UNIT).handed_out
+    late = [sent.of(job)[0] - max(NOW + at, NOW + away_ms) for job, at in zip(jobs, due, strict=True)]
+    assert len(sent.messages) == 3 and max(late) <= REFUSED_MS[-1]
+
+
+def test_jobs_refused_beyond_their_minute_leave_by_a_later_dispatcher() -> None:
+    job = a_job(due_at=NOW + 1_000)
+    stage, sent = unit_of(job, now=NOW - 3_000)
+    refusing(stage, sent, NOW + 600_000)
+    result = stage.dispatch(UNIT)
+    assert (result.published, result.handed_out) == (0, False) and result.refused > 10
+    unit = stage.ledger.unit(UNIT)
+    assert unit is not None and unit.next_at - stage.clock.now() == REFUSED_MS[-1] and unit.progress <= job.due_at
+    assert slots.MINUTE <= stage.clock.now() - NOW < slots.MINUTE + 5_000
+    assert stage.dispatch_all(UNIT).handed_out and sent.of(job)[0] - (NOW + 600_000) <= 2 * REFUSED_MS[-1]
+
+
+def test_refused_messages_are_among_the_progress_until_they_are_sent() -> None:
+    jobs = [a_job(due_at=NOW + at) for at in (1_000, 40_000)]
+    stage, sent = unit_of(*jobs)
+    refusing(stage, sent, NOW + 30_000)
+    seen: list[int] = []
+    stage.ledger = Wrapped(stage.ledger, change_unit=lambda verb, old, new: (seen.append(new.progress), verb(old, new))[1])
+    stage.dispatch_all(UNIT)
+    assert len(sent.messages) == 2 and seen and max(each for each in seen if each < NOW + 40_000) <= NOW + 1_000
 
 
 def test_a_partial_refusal_is_repeated_at_once() -> None:
