@@ -140,7 +140,7 @@ class LimitGate:
             gone = self._gone({0: usages[name]} | items, targets[name], now)
             use, answers = limits.admit(usages[name], targets[name], self._asks(jobs, now), now, gone, items)
             if use is None:
-                self._note(jobs, targets[name], answers, verdicts, usages, asked_at, now)
+                verdicts |= self._noted(jobs, targets[name], answers, usages, asked_at, now)
             else:
                 uses.append((use, answers))
             if any(isinstance(answer, Full) for answer in answers.values()):
@@ -158,7 +158,8 @@ class LimitGate:
                 answers = limits.confirmed(answers, use, usages[name])
                 assigned = limits.assigned(use, usages[name])
                 self._starts |= {job: at for job, at in assigned.items() if job in failed}
-            self._note([job for job in asked[name] if job.key not in failed], targets[name], answers, verdicts, usages, asked_at, now)
+            stored = [job for job in asked[name] if job.key not in failed]
+            verdicts |= self._noted(stored, targets[name], answers, usages, asked_at, now)
             if failed:
                 left[name] = [job for job in asked[name] if job.key in failed]
         return left
@@ -213,16 +214,17 @@ class LimitGate:
             self._lost.setdefault(target.name, set()).update(place for place in known if not _runs(found.get(place.job), place.fence))
         return self._lost.get(target.name, ())
 
-    def _note(
+    def _noted(
         self,
         jobs: Sequence[Job],
         target: NamedTarget,
         answers: Mapping[JobKey, Answer],
-        verdicts: dict[JobKey, Verdict],
         usages: Mapping[str, TargetUsage],
         asked_at: int,
         now: int,
-    ) -> None:
+    ) -> dict[JobKey, Verdict]:
+        """Note the places of these jobs, and return the verdicts that follow from the answers."""
+        verdicts: dict[JobKey, Verdict] = {}
         for job in jobs:
             answer = answers.get(job.key)
             if isinstance(answer, Start) and answer.place is not None:
@@ -231,6 +233,7 @@ class LimitGate:
                 self._placed[job.key] = (next(there, target.name), answer.place)
             if answer is not None:
                 verdicts[job.key] = self._verdict(job, target, answer, asked_at, now)
+        return verdicts
 
     def _verdict(self, job: Job, target: NamedTarget, answer: Answer, asked_at: int, now: int) -> Verdict:
         if isinstance(answer, Start):
