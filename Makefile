@@ -8,7 +8,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console run demo burst drill load stop test audit check fuzz bench simulate synth deploy destroy admin recount lock clean types \
-	unit contract rest long simulated faults browser apart need-stage
+	unit contract rest long simulated faults killed apart need-stage
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ stop: setup ## Stop what runs on this machine, and clean up after runs that were
 
 test: check console ## All tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests, the faults and the stacks apart run side by side and print when they are done, in ten minutes or so."
-	@$(MAKE) --no-print-directory -j5 --output-sync=target long simulated faults browser apart
+	@$(MAKE) --no-print-directory -j5 --output-sync=target long simulated faults killed apart
 	$(PY) -m pytest -m "system and not apart"
 
 audit: setup ## Known holes in what we depend on, by the advisories of PyPI and npm (needs the network)
@@ -60,20 +60,20 @@ unit contract:
 rest:
 	$(PY) -m pytest -m "not system and not long" --ignore tests/unit --ignore tests/contract
 
-long:
-	$(PY) -m pytest -m "long and not system" --ignore tests/simulation
+long: # these two only compute, so the stacks beside them come first
+	nice $(PY) -m pytest -m "long and not system" --ignore tests/simulation
 
 simulated:
-	$(PY) -m pytest -m long tests/simulation
+	nice $(PY) -m pytest -m long tests/simulation
 
 faults:
 	$(PY) -m pytest tests/system/test_faults.py
 
 apart:
-	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py --ignore tests/system/test_console.py
+	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py
 
-browser:
-	$(PY) -m pytest tests/system/test_console.py
+killed:
+	$(PY) -m pytest -m apart tests/system/test_kill.py
 
 fuzz: setup ## Properties, handlers and the API with other examples each time; a failure prints what repeats it
 	$(PY) -m pytest --hypothesis-profile=exploring -m "hypothesis and not system"

@@ -12,7 +12,7 @@ def test_overdue_work_is_killed_and_cancelled_work_stops(client: Client) -> None
     assert not seen.complaints, seen
 
 
-@pytest.mark.apart  # it takes three minutes, and no start has to be in time
+@pytest.mark.apart  # on a stack of its own: it takes three minutes, and no start has to be in time
 def test_killed_executors_lose_no_job_and_a_poison_job_harms_no_other(deployed: System) -> None:
     def workers() -> list[process.Process]:
         return [*deployed.workers("ExecuteOneTimeFunction"), *deployed.workers("ExecuteRetryFunction")]
