@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from botocore.config import Config
 from moto import mock_aws
 
 from scheduler.model.job import Lane
@@ -64,6 +65,15 @@ def credentials() -> Iterator[None]:
         environment.setenv("AWS_ACCESS_KEY_ID", "test")
         environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
         environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def patience() -> Iterator[None]:
+    """Clients wait a minute for an answer. On a busy machine the local AWS may take longer than the usual five seconds,
+    and a call that is sent twice finds its own table or item there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clients, "CONFIG", clients.CONFIG.merge(Config(read_timeout=60)))
         yield
 
 
