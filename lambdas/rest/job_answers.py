@@ -64,7 +64,7 @@ class ProgressShape(Shape):
 
 
 class FailureShape(Shape):
-    kind: Literal["retryable", "permanent", "throttled", "timeout", "crashed", "buried"]
+    kind: Literal["retryable", "permanent", "throttled", "timeout", "crashed", "buried", "refused"]
     message: str
     retry_after_seconds: float | None
     """How long its target asked to be left alone."""

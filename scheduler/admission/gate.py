@@ -92,9 +92,13 @@ Ask = Callable[[Gate, Sequence[Job]], Mapping[JobKey, Verdict]]
 
 @dataclass(slots=True)
 class Admission:
-    """All gates in order: each gate checks only the jobs that the gate before it lets through."""
+    """All gates in order: each gate checks only the jobs that the gate before it lets through.
+
+    `beat` is called before each gate: a gate may take seconds, and the executor must keep its lease.
+    """
 
     gates: Sequence[Gate]
+    beat: Callable[[], object] = bool
 
     def concerns(self, job: Job) -> bool:
         return any(gate.concerns(job) for gate in self.gates)
@@ -110,11 +114,13 @@ class Admission:
     def left(self, jobs: Sequence[Job]) -> None:
         """See `Gate`."""
         for gate in self.gates:
+            self.beat()
             gate.left(jobs)
 
     def ended(self, done: Sequence[Finished]) -> None:
         """See `Gate`."""
         for gate in self.gates:
+            self.beat()
             gate.ended(done)
 
     def _ask(self, jobs: Sequence[Job], ask: Ask) -> dict[JobKey, Verdict]:
@@ -122,7 +128,10 @@ class Admission:
         left = {job.key: job for job in jobs}
         for gate in self.gates:
             asked = [job for job in left.values() if gate.concerns(job)]
-            answers = ask(gate, asked) if asked else {}
+            if not asked:
+                continue
+            self.beat()
+            answers = ask(gate, asked)
             for job in asked:
                 answer = _both(verdicts.pop(job.key, None), answers.get(job.key))
                 if answer is not None:

@@ -210,6 +210,7 @@ class FailureKind(StrEnum):
     CRASHED = "crashed"  # the executor died, or the worker sent no heartbeat within its lease
     CANCELLED = "cancelled"  # a cancel was requested, and the work did not stop in time
     BURIED = "buried"  # there was no attempt: no executor could start the job
+    REFUSED = "refused"  # the executor stopped the work, since the queue refused to renew its lease
 
 
 _FAILURE_KINDS = {kind.value: kind for kind in FailureKind}
@@ -291,7 +292,7 @@ class Job:
     start_by: int | None = None  # the start deadline (exclusive): by its misfire rule, else the expiry that its owner set
     fence: int = 1
     charged: int = 0
-    throttled: int = 0  # throttled attempts, which use up none of `max_attempts`
+    throttled: int = 0  # failed attempts that used up none of `max_attempts`: `lifecycle.UNCHARGED`
     claim: Claim | None = None
     looks: int = 0  # how often reconciling found it not started under its present fence
     crashes: int = 0  # crashes that used up an attempt: it was alone in its batch

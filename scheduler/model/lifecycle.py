@@ -28,6 +28,7 @@ FINAL_TIMES = {
 }
 DEAD = (Status.FAILED, Status.KILLED)
 Changes = dict[str, Any]  # new values of a job's fields, by name
+UNCHARGED = (FailureKind.THROTTLED, FailureKind.REFUSED)  # kinds of failed attempts that use up none of `max_attempts`
 _OUTCOMES = {FailureKind.TIMEOUT: Outcome.KILLED, FailureKind.CRASHED: Outcome.CRASHED}  # of failed attempts; other kinds: FAILED
 
 CRASHED = Failure(FailureKind.CRASHED, "its executor died")
@@ -377,10 +378,10 @@ def _attempted(job: Job, at: int, outcome: Outcome, started: int | None, result:
 def _failed(job: Job, at: int, started: int | None, result: Result) -> Changes:
     kind = result.failure.kind if result.failure is not None else FailureKind.RETRYABLE
     outcome = _OUTCOMES.get(kind, Outcome.FAILED)
-    throttled = 1 if kind is FailureKind.THROTTLED else 0
+    free = 1 if kind in UNCHARGED else 0
     return _attempted(job, at, outcome, started, result) | {
-        "charged": job.charged + 1 - throttled,
-        "throttled": job.throttled + throttled,
+        "charged": job.charged + 1 - free,
+        "throttled": job.throttled + free,
         "output": result.output,
         "response": result.response,
     }

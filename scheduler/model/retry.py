@@ -10,9 +10,9 @@ from scheduler.model.spec import Jitter, RetryPolicy
 MAX_CRASHES = 2  # charged crashes that end a job: `lifecycle.is_charged`
 MAX_CRASHES_IN_ROW = 6  # crashes one after the other that end a job which was alone each time, charged or not: it may never have started
 CRASH_WAITS_MS = (0, 10_000, 60_000, 300_000, 900_000)  # the wait after a crash, by the number of crashes just before it
-THROTTLED_LEAST = RetryPolicy(base_ms=1_000, cap_ms=30_000, jitter=Jitter.EQUAL)  # no wait after a throttled attempt is shorter than its
+UNCHARGED_LEAST = RetryPolicy(base_ms=1_000, cap_ms=30_000, jitter=Jitter.EQUAL)  # no wait after an uncharged attempt is shorter than its
 MAX_RETRY_AFTER_MS = 3_600_000  # upper bound of the wait that a target may request
-THROTTLED_MS = 24 * 3_600_000  # default `max_elapsed_ms` of throttled attempts, which use no attempt and could repeat without end
+UNCHARGED_MS = 24 * 3_600_000  # default `max_elapsed_ms` of uncharged attempts, which could repeat without end
 TIMED_OUT = "its time-out passed"
 EXPIRED = "expired: its next attempt would start too late"
 
@@ -34,8 +34,8 @@ class GiveUp:
 def decide(job: Job, failure: Failure, now: int) -> Again | GiveUp:
     """Decide what follows the failed attempt of the claimed job.
 
-    Two kinds of attempts do not use up one of `max_attempts`: a throttled one, and a crashed one of which nobody can tell that its work
-    had started, or that no other job caused the crash (`lifecycle.is_charged`).
+    Three kinds of attempts do not use up one of `max_attempts`: a throttled one, one that its executor stopped without a lease, and a
+    crashed one of which nobody can tell that its work had started, or that no other job caused the crash (`lifecycle.is_charged`).
     """
     reason = _last(job, failure)
     if reason is not None:
@@ -66,7 +66,7 @@ def _last(job: Job, failure: Failure) -> str | None:
     """The reason why no attempt may follow at any time; None if one may."""
     if failure.kind is FailureKind.PERMANENT:
         return "the error is permanent"
-    if failure.kind is FailureKind.THROTTLED:
+    if failure.kind in lifecycle.UNCHARGED:
         return None
     if failure.kind is FailureKind.TIMEOUT and not job.spec.retry.on_timeout:
         return TIMED_OUT
@@ -98,7 +98,7 @@ def _wait(job: Job, failure: Failure) -> int:
         return min(failure.retry_after_ms, MAX_RETRY_AFTER_MS)
     seed = f"{job.id}{job.fence}"
     wait = backoff(job.spec.retry, job.charged + job.throttled + 1, seed)
-    return max(wait, backoff(THROTTLED_LEAST, job.throttled + 1, seed)) if failure.kind is FailureKind.THROTTLED else wait
+    return max(wait, backoff(UNCHARGED_LEAST, job.throttled + 1, seed)) if failure.kind in lifecycle.UNCHARGED else wait
 
 
 def _too_late(job: Job, failure: Failure, at: int, now: int) -> str | None:
@@ -110,8 +110,8 @@ def _too_late(job: Job, failure: Failure, at: int, now: int) -> str | None:
     if expires_at is not None and at >= expires_at:
         return EXPIRED
     limit = job.spec.retry.max_elapsed_ms
-    if limit is None and failure.kind is FailureKind.THROTTLED:
-        limit = THROTTLED_MS
+    if limit is None and failure.kind in lifecycle.UNCHARGED:
+        limit = UNCHARGED_MS
     begin = max(job.scheduled_at + delay, job.redriven_at or 0)  # the elapsed time starts from scratch with a redrive
     if limit is not None and at > begin + limit:
         return f"its next attempt would start later than {limit / 1000:.10g} s after its first"

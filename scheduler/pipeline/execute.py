@@ -36,7 +36,7 @@ from scheduler.admission.run_gate import RunGate
 from scheduler.admission.target_cache import TargetCache
 from scheduler.model import callback_lease, lifecycle, misfire, settlement, slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Delivery, Finished, Job, JobKey, Lane
+from scheduler.model.job import Delivery, Failure, FailureKind, Finished, Job, JobKey, Lane, Result
 from scheduler.model.lifecycle import is_open, waits
 from scheduler.model.rules import Rules
 from scheduler.pipeline import delivery
@@ -54,6 +54,7 @@ LONGEST_MS = 900_000  # an invocation ends after this time: Lambda's most ...
 STOP_MS = 10_000  # ... and an executor stops all that it does this long before
 ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses ...
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
+LEASE_REFUSED = Failure(FailureKind.REFUSED, "the queue refused to renew the lease of its executor")
 
 log = logging.getLogger(__name__)
 
@@ -131,9 +132,8 @@ class Execution:
     ports: Ports
     process: Process
     lease: Lease
-    admission: Admission
+    gates: Sequence[Gate]
     work: RunningJobs
-    onward: FollowUps
     stop_at: int  # by the monotonic clock (ms)
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
@@ -143,6 +143,12 @@ class Execution:
     _unwritten: list[_Write] = field(default_factory=list)  # changes that the table refused; tried again while the lease lasts
     _write_at: int = 0
     _refusals: int = 0  # in a row
+    admission: Admission = field(init=False)
+    onward: FollowUps = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.admission = Admission(self.gates, self._beat)
+        self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self._beat)
 
     def run(self) -> list[str]:
         """Run until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
@@ -170,31 +176,48 @@ class Execution:
                     self._start_due()
                 if not self._is_busy():
                     break  # all jobs were dropped: there is nothing to wait for
-            if back := [*self.work.wait(self._wake()), *self.work.look()]:
+            if back := self.work.wait(self._wake()):
                 self._came_back(back)
+            if self._beat() and (killed := self.work.look()):
+                self._came_back(killed)
             self._settle()
             self._write_again()
         return sorted(self.returned)
 
     def _stop(self) -> None:
-        """Stop without the lease, as other executors may have these jobs already, or at the end of the invocation.
-
-        Start nothing, settle nothing, delete nothing.
-        """
+        """Start nothing more, as other executors may have these jobs already, or at the end of the invocation."""
         lost = self.lease.is_lost()
         log.warning(
             "the executor lost the lease of its batch" if lost else "the time of the invocation is over",
-            extra={"jobs": len(self._in_hand), "unwritten": len(self._unwritten)},
+            extra={"jobs": len(self._in_hand), "unwritten": len(self._unwritten), "refused": self.lease.was_refused},
         )
-        self.work.stop()
+        running, held = self.work.stop(), self._drop([held.job.key for held in self._held])
+        if lost and self.lease.was_refused:
+            self._let_go(running, held)
         self.returned |= {item.message_id for item in self._in_hand.values()}
-        self._drop([held.job.key for held in self._held])
+
+    def _let_go(self, running: Sequence[Job], held: Sequence[Job]) -> None:
+        """Write how the jobs end here although the lease is lost: settle the finished ones and requeue the others, charging nothing.
+
+        Only a refusal is no fault of the jobs: an executor that lost its lease since it was frozen writes nothing, and its jobs count as
+        crashed. The fence protects a job that another executor has by now.
+        """
+        now = self.ports.clock.now()
+        began = [(job, lifecycle.started_at(job)) for job in running]
+        cut = [Finished(job, start, now, Result(failure=LEASE_REFUSED, unstarted=start > now)) for job, start in began]
+        cut += [Finished(job, now, now, Result(failure=LEASE_REFUSED, unstarted=True)) for job in held]
+        again = [each.again(now, self.ports.rules) for each in self._unwritten]
+        self._try([*again, *self._settlements([*self._done, *cut], now)])
+        self.admission.left(running)
 
     def _is_busy(self) -> bool:
         return bool(self._held or self.work or self._done or self._unwritten)
 
     def _beat(self) -> bool:
-        """Renew the lease of the messages in hand, when it is time. False once it is lost, or the time of the invocation is over."""
+        """Renew the lease of the messages in hand, when it is time. False once it is lost, or the time of the invocation is over.
+
+        Called before each call to a table, which takes as long as the client tries it.
+        """
         return self.ports.clock.monotonic() < self.stop_at and self.lease.beat(self._receipts)
 
     def _receipts(self) -> Iterator[str]:
@@ -287,6 +310,7 @@ class Execution:
 
     def _look_ahead(self, near: Sequence[_Held], now: int) -> None:
         """Decide what is decided before the instant: requeue the jobs of a paused lane to their slots, else check the gates."""
+        self._beat()
         if near and self.process.pauses.is_paused(self.lane, SEEN_MS):
             self._give_back(near, now)
         elif gated := [held.job for held in near if held.gated]:
@@ -315,6 +339,7 @@ class Execution:
         due = [held for held in self._held if self._leaves_at(held) <= now]
         if not due:
             return
+        self._beat()
         try:  # an executor that was frozen since the last read may have missed a pause
             paused = self.process.pauses.is_paused(self.lane, SEEN_MS, trust_ms=TRUSTED_MS)
         except Unavailable:
@@ -323,6 +348,7 @@ class Execution:
         if paused:
             self._give_back(due, now)
             return
+        self._beat()
         self._note_starts([held for held in due if held.is_ready(now)])
         if self.lease.is_lost():
             return  # the check outlasted the lease
@@ -367,6 +393,7 @@ class Execution:
         asking = [held for held in self._held if held.next_at <= now and not held.is_ready(now)]
         if not asking:
             return False
+        self._beat()
         if self.process.pauses.is_paused(self.lane):  # for a job that is cleared this late, the lane was checked a while ago
             self._give_back(asking, now)
             return False
@@ -429,12 +456,15 @@ class Execution:
         if not self._done or (now := self.ports.clock.now()) < self._settle_at:
             return
         done, self._done = self._done, []
+        self._write(self._settlements(done, now))
+
+    def _settlements(self, done: Sequence[Finished], now: int) -> list[_Write]:
         rules = self.ports.rules
         after = [settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done]
         # The write that accepts a job may be repeated after a lost answer; it must not undo a lease that a heartbeat got meanwhile.
         guards = [Guard.LEASE if waits(job) else Guard.FENCE for job in after]
         changes = [Change(each.job, job, guard) for each, job, guard in zip(done, after, guards, strict=True)]
-        self._write([_Write(change, done=each) for change, each in zip(changes, done, strict=True)])
+        return [_Write(change, done=each) for change, each in zip(changes, done, strict=True)]
 
     def _write(self, writes: Sequence[_Write]) -> None:
         """Apply changes under their fences; then enqueue the jobs that go to a lane at once. Refused changes are tried again later."""
@@ -498,7 +528,7 @@ def execute(
     """
     breakers, limits = BreakerGate(process.circuits, ports.clock), LimitGate(process.named, ports)
     owners = OwnerGate(process.owners, ports)
-    gates: list[Gate] = [owners, OrderingGate(ports), RunGate(ports), breakers, limits]  # limits last: a start uses up what they give
+    gates: tuple[Gate, ...] = (owners, OrderingGate(ports), RunGate(ports), breakers, limits)  # limits last: a start uses up what they give
     batch = Execution(
         lane,
         deliveries,
@@ -506,9 +536,8 @@ def execute(
         ports,
         process,
         lease=Lease(lane, ports),
-        admission=Admission(gates),
+        gates=gates,
         work=RunningJobs(pool, ports),
-        onward=FollowUps(ports, process.pauses.is_paused),
         stop_at=ports.clock.monotonic() + left_ms - STOP_MS,
     )
     left = batch.run()

@@ -26,10 +26,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class FollowUps:
-    """Enqueues the jobs released by what a batch just wrote. A refused one is picked up from its slot."""
+    """Enqueues the jobs released by what a batch just wrote. A refused one is picked up from its slot.
+
+    `beat` is called between any two reads, which may take seconds: the executor must keep its lease.
+    """
 
     ports: Ports
     is_paused: Callable[[Lane], bool]
+    beat: Callable[[], object]
 
     def send(self, written: Sequence[Job], requeues: Mapping[JobKey, Requeue]) -> None:
         """Enqueue what follows from jobs just written: retries that are due soon, and jobs that waited for one that has ended.
@@ -48,7 +52,9 @@ class FollowUps:
                 go.append(job)
         free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.ports.jobs)
         go += [job for job in free if job.spec.ordering is None]
+        self.beat()
         go += successors(ended, self.ports, now=now)
+        self.beat()
         go += in_line(ended, free, self.ports, now=now)
         self._enqueue(go)
         self._enqueue([job for job, back in backs if back.cause is RequeueCause.REFUSED], after=now + ASK_LATER_MS)

@@ -15,6 +15,7 @@ class Lease:
 
     lane: Lane
     ports: Ports
+    was_refused: bool = False  # the last renewal failed: if the lease gets lost, neither the executor nor its jobs are the cause
     _held_at: int = 0
     _beat_at: int = 0
 
@@ -38,7 +39,8 @@ class Lease:
             return False
         now, wanted = self.ports.clock.monotonic(), sorted(receipts())
         self._beat_at = now + delivery.BEAT_AGAIN_MS
-        if self._extend(wanted) >= set(wanted) and not self.is_lost():
+        self.was_refused = not self._extend(wanted) >= set(wanted)
+        if not self.was_refused and not self.is_lost():
             self._held_at, self._beat_at = now, now + delivery.BEAT_MS
         return not self.is_lost()
 

@@ -69,9 +69,12 @@ class RunningJobs:
         failure = Failure(FailureKind.CANCELLED, f"it did not stop within {GRACE_MS // 1000} s")
         return [Finished(each.job, each.at, now, Result(failure=failure)) for each in over]
 
-    def stop(self) -> None:
+    def stop(self) -> list[Job]:
+        """End all work, and return the jobs as last read. No result of them is returned later."""
         self.pool.stop()
+        jobs = [each.job for each in self._started.values()]
         self._started.clear()
+        return jobs
 
     def _ask(self, now: int) -> None:
         working = {key: each for key, each in self._started.items() if each.stop_by is None}

@@ -163,7 +163,7 @@ def test_defaults_are_not_stored() -> None:
 
 
 def test_every_kind_of_failure_is_stored_by_its_value() -> None:
-    values = {"retryable", "permanent", "throttled", "timeout", "crashed", "cancelled", "buried"}
+    values = {"retryable", "permanent", "throttled", "timeout", "crashed", "cancelled", "buried", "refused"}
     assert {str(kind) for kind in FailureKind} == values
     for kind in FailureKind:
         attempt = Attempt(1, NOW, NOW, NOW + 9, Outcome.FAILED, Failure(kind, "no"))

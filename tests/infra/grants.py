@@ -115,8 +115,8 @@ def main() -> None:
     out = [
         "# Grants",
         "",
-        f"What each function may do, in the stage `{STAGE}` with no option set: {len(told)} grants. Two things notice when one is missing",
-        "(`python -m tests.infra.grants`), besides the test that holds this page to the template:",
+        f"The template grants the functions {len(told)} rights in the stage `{STAGE}`, if no option is set. A test compares this page with",
+        "the template. Two more things notice when a grant is missing (`python -m tests.infra.grants`):",
         "",
         f"- **in the template**, a test that says what the grant is for. Each grant was taken away in turn: {by_template} fail one.",
         f"- **on the running stack**, whose roles are enforced: {by_use} grants are used by the system tests. The table names the test at",

@@ -1,8 +1,8 @@
 """Services that are away for a while, or throttle, in a simulated world: `python -m tests.simulation.scenes outages` prints the table.
 
 While a service is away, each call to it takes 1 to 7 s, as the retries of the SDK do, and fails. A batch write fails as in the real
-adapter, item by item (`REFUSED`), or as a whole. What is sent to a lane comes back as refused. No target fails because of an outage,
-and no executor dies: the only faults are these.
+adapter, item by item (`REFUSED`), or as a whole. A call to a queue or topic returns what was refused. No target fails because of an
+outage, and no executor dies: the only faults are these.
 
 Oracles, besides those of `World`:
 
@@ -47,8 +47,14 @@ AFTER_MINUTES = 4  # jobs are posted for this long after the outage
 WIND_DOWN = 100
 SETTLED_MS = 100_000
 BATCHES: dict[str, Any] = {"claim": None, "change": Written.REFUSED, "put_many": Written.REFUSED, "withdraw": Written.REFUSED}
-
-SENDS = ("publish", "send")  # the lanes raise no error: they return the messages that were refused
+ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {  # by port and method: the answers of those that never raise Unavailable
+    "lanes": {
+        "publish": lambda messages: [*messages],
+        "send": lambda messages, now: [*messages],
+        "extend": lambda lane, receipts, seconds: set(),
+    },
+    "work": {"send": lambda items, **_: [*items], "hide": lambda receipt, seconds: False},
+}
 
 
 class Outage(NamedTuple):
@@ -64,13 +70,13 @@ class Outage(NamedTuple):
 
 
 class Away:
-    """A port as invocations see it during outages. `service(method)` names the service that a call reaches."""
+    """The port `name` as invocations see it during outages. `service(method)` names the service that a call reaches."""
 
-    def __init__(self, port: Any, service: Callable[[str], str], world: "OutageWorld") -> None:
-        self._port, self._service, self._world = port, service, world
+    def __init__(self, name: str, port: Any, service: Callable[[str], str], world: "OutageWorld") -> None:
+        self._port, self._service, self._world, self._answers = port, service, world, ANSWERS.get(name, {})
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        effect, service, world = getattr(self._port, name), self._service(name), self._world
+        effect, service, world, answer = getattr(self._port, name), self._service(name), self._world, self._answers.get(name)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             hub, outage = world.hub, world.outage
@@ -80,8 +86,8 @@ class Away:
             if not outage.refuses(service, hub.time):
                 return effect(*args, **kwargs)
             world.faults.counts["away"] += 1
-            if name in SENDS and hasattr(self._port, "publish"):
-                return [*args[0]]
+            if answer is not None:
+                return answer(*args, **kwargs)
             if name in BATCHES and world.chance.random() < 0.5:
                 return [BATCHES[name]] * len(args[0])
             raise Unavailable(f"{service} is away")
@@ -107,8 +113,8 @@ class OutageWorld(SteppedWorld):
     def _wrap(self, name: str, port: Any) -> Any:
         port = super()._wrap(name, port)
         if name == "lanes":
-            return Away(port, lambda method: "SNS" if method == "publish" else "SQS", self)
-        return Away(port, lambda method: "SQS" if name == "work" else name, self)
+            return Away(name, port, lambda method: "SNS" if method == "publish" else "SQS", self)
+        return Away(name, port, lambda method: "SQS" if name == "work" else name, self)
 
     def _unless_away(self, call: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args: None if self._queues_away() else call(*args)

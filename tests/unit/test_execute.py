@@ -10,10 +10,11 @@ from scheduler.admission.breaker_gate import BreakerRegistry
 from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS
 from scheduler.admission.lane_state import LaneStateCache
 from scheduler.model import callback_lease, lifecycle, retry, slots
+from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Delivery, Failure, FailureKind, Job, Lane, Outcome, Result, Status
 from scheduler.model.retry import MAX_CRASHES_IN_ROW
 from scheduler.model.settlement import NOT_STARTED_MS
-from scheduler.model.spec import CallBack, Jitter, RetryPolicy
+from scheduler.model.spec import CallBack, Jitter, Ordering, RetryPolicy
 from scheduler.pipeline import delivery
 from scheduler.pipeline.execute import FRESH_CLAIM_MS, LONGEST_MS, STOP_MS, Process, execute
 from scheduler.pipeline.latency import LatencyMeter
@@ -165,21 +166,107 @@ def test_long_work_keeps_its_message_hidden() -> None:
     assert lifecycle.state(stage.stored(item.message.key)) is Status.SUCCEEDED
 
 
-@pytest.mark.parametrize("failure", [refuse, lambda verb, *args: set()], ids=["refused", "not held"])
-def test_a_lost_lease_stops_all_work_and_settles_nothing(failure: Any) -> None:
-    stage = Stage()
-    running, held = stage.hand(a_job(), a_job(due_at=NOW + 4_000))
+def first_only(failure: Any) -> Any:
+    """For `Wrapped`: the first call takes the lease, and `failure` answers each renewal."""
     calls: list[int] = []
 
     def extend(verb: Any, *args: Any) -> Any:
-        calls.append(stage.clock.now())
+        calls.append(1)
         return verb(*args) if len(calls) == 1 else failure(verb, *args)
 
+    return extend
+
+
+def none_renewed(verb: Any, *args: Any) -> Any:
+    """As the adapter answers while SQS refuses."""
+    return set()
+
+
+@pytest.mark.parametrize("failure", [refuse, none_renewed], ids=["error", "none renewed"])
+def test_when_renewals_are_refused_the_jobs_go_back_uncharged(failure: Any) -> None:
+    stage = Stage()
+    running, held = stage.hand(a_job(max_attempts=1), a_job(due_at=NOW + 25_000))
     pool = ScriptedPool(stage.clock, takes=60_000)
-    left = stage.execute([running, held], pool=pool, lanes=Wrapped(stage.lanes, extend=extend))
-    assert left == sorted([running.message_id, held.message_id]) and pool.stopped
+    view = stage.but(lanes=Wrapped(stage.lanes, extend=first_only(failure)), rules=replace(stage.rules, hold_ms=30_000))
+    assert execute(Lane.ONE_TIME, [running, held], view, Process.of(Lane.ONE_TIME, "me", view), pool=pool, request_id="r1") == []
+    assert pool.stopped and [job.key for job, _ in pool.starts] == [running.message.key]
     assert NOW + delivery.LOST_MS <= stage.clock.now() < NOW + delivery.LEASE_MS
-    assert lifecycle.state(stage.stored(running.message.key)) is Status.RUNNING
+    begun, waiting = stage.stored(running.message.key), stage.stored(held.message.key)
+    assert [(lifecycle.state(job), job.fence, job.charged) for job in (begun, waiting)] == [(Status.SCHEDULED, 2, 0)] * 2
+    assert [(each.outcome, each.started_at, each.failure and each.failure.kind) for each in begun.attempts] == [
+        (Outcome.FAILED, NOW, FailureKind.REFUSED)
+    ]
+    assert (waiting.attempts, waiting.due_at, waiting.lane) == ((), NOW + 25_000, Lane.ONE_TIME)
+    assert begun.due_at > stage.clock.now() and stage.waiting(Lane.RETRY) == [begun.id]
+
+
+def test_refused_renewals_never_fail_a_job() -> None:
+    """Not even one whose executors really died before, so that each start is noted."""
+    stage, job = Stage(), a_job(max_attempts=2)
+    (item,) = stage.hand(job)
+    stage.claim(item, alone=True)
+    stage.clock.advance(delivery.LEASE_MS)
+    stage.execute([item])
+    for _ in range(8):
+        stage.clock.at = max(stage.clock.now(), stage.stored(job).due_at) + 1_000
+        (item,) = stage.receive(Lane.RETRY)
+        pool, lanes = ScriptedPool(stage.clock, takes=60_000), Wrapped(stage.lanes, extend=first_only(none_renewed))
+        assert stage.execute([item], pool=pool, lanes=lanes, lane=Lane.RETRY) == [] and len(pool.starts) == 1
+    assert (lifecycle.state(stage.stored(job)), stage.stored(job).charged) == (Status.SCHEDULED, 0)
+
+
+def test_finished_work_is_settled_even_without_the_lease() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    jobs = Wrapped(stage.jobs, change=lambda verb, changes: _after(stage, NOW + delivery.LOST_MS, verb, changes))
+    assert stage.execute([item], jobs=jobs, lanes=Wrapped(stage.lanes, extend=first_only(none_renewed))) == []
+    assert lifecycle.state(stage.stored(item.message.key)) is Status.SUCCEEDED
+
+
+def test_a_job_that_another_executor_has_by_now_is_not_given_back() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+
+    class Overtaken(ScriptedPool):
+        def stop(self) -> None:
+            super().stop()
+            stage.clock.advance(delivery.LEASE_MS)
+            stage.execute(stage.receive())
+
+    pool = Overtaken(stage.clock, takes=60_000)
+    stage.execute([item], pool=pool, lanes=Wrapped(stage.lanes, extend=first_only(none_renewed)))
+    job = stage.stored(item.message.key)
+    assert (job.fence, job.attempts[-1].outcome) == (2, Outcome.CRASHED)
+
+
+def test_slow_refusals_of_all_tables_cost_no_lease() -> None:
+    """Each call takes as long as the client tries it: renewals come between the calls."""
+    stage = Stage()
+    begin, end = NOW + 1_000, NOW + 100_000
+    orders = [Ordering(name) for name in ("a", "b")]
+    jobs = [a_job(), a_job(due_at=NOW + 1_200), *(a_job(due_at=NOW + 2_000, ordering=order) for order in orders)]
+    items = stage.hand(*jobs)
+
+    class Away:
+        def __init__(self, port: Any) -> None:
+            self.port = port
+
+        def __getattr__(self, name: str) -> Any:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                if begin <= stage.clock.now() < end:
+                    stage.clock.advance(7_000)
+                    raise Unavailable
+                return getattr(self.port, name)(*args, **kwargs)
+
+            return call
+
+    tables = {name: Away(getattr(stage, name)) for name in ("jobs", "tasks", "orders", "ledger", "targets", "users")}
+    pool = ScriptedPool(stage.clock, takes=1_100)
+    assert stage.execute(items, pool=pool, **tables) == []
+    assert not pool.stopped and stage.clock.now() >= end
+    stored = [stage.stored(job) for job in jobs]
+    assert lifecycle.state(stored[0]) is Status.SUCCEEDED
+    assert [(lifecycle.state(job), job.fence, job.charged) for job in stored[1:]] == [(Status.SCHEDULED, 2, 0)] * 3
 
 
 def test_one_missed_renewal_stops_nothing() -> None:

@@ -160,10 +160,11 @@ def test_the_first_attempt_counts_from_its_own_start() -> None:
     assert isinstance(retry.decide(job, RETRYABLE, NOW + 158_001), GiveUp)
 
 
-def test_only_throttled_attempts_end_after_a_day_by_default() -> None:
+@pytest.mark.parametrize("failure", [THROTTLED, Failure(FailureKind.REFUSED, "no lease")], ids=["throttled", "refused"])
+def test_only_uncharged_attempts_end_after_a_day_by_default(failure: Failure) -> None:
     job = running(at=NOW + DAY, due_at=NOW + DAY, scheduled_at=NOW, delay_ms=0)
-    assert isinstance(retry.decide(job, THROTTLED, NOW + DAY - 1_000), Again)
-    assert retry.decide(job, THROTTLED, NOW + DAY + 1) == GiveUp("its next attempt would start later than 86400 s after its first")
+    assert isinstance(retry.decide(job, failure, NOW + DAY - 1_000), Again)
+    assert retry.decide(job, failure, NOW + DAY + 1) == GiveUp("its next attempt would start later than 86400 s after its first")
     assert isinstance(retry.decide(job, RETRYABLE, NOW + DAY + 1), Again)
 
 
@@ -205,13 +206,13 @@ def test_every_job_ends_whatever_fails(policy: RetryPolicy, max_attempts: int, r
         job = lifecycle.start(job, starts) if lifecycle.has_crashed(job) else job
         before, job = job, settled(job, failure, starts + takes)
         assert job.charged <= max_attempts and job.crashes <= retry.MAX_CRASHES
-        if failure.kind is FailureKind.THROTTLED:
+        if failure.kind in lifecycle.UNCHARGED:
             assert job.charged == before.charged
         if not lifecycle.is_open(job):
             break
         assert job.fence == before.fence + 1
         assert policy.max_elapsed_ms is None or job.due_at <= first + policy.max_elapsed_ms
-        assert policy.max_elapsed_ms is not None or failure.kind is not FailureKind.THROTTLED or job.due_at <= first + DAY
+        assert policy.max_elapsed_ms is not None or failure.kind not in lifecycle.UNCHARGED or job.due_at <= first + DAY
     assert not lifecycle.is_open(job) and job.reason
 
 
