@@ -10,6 +10,7 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 NEVER = 1 << 62
+FIRST = -2  # the number of an event that goes before all others of its time
 SPAN = 8_192  # ms: the heap contains the events of this time span only; thousands of later events would slow each push and pop
 
 
@@ -84,8 +85,12 @@ class Hub:
                 following.switch()
                 return
             if type(following) is _Work:
-                self._begin(following)
-                return
+                if self._idle:
+                    self._idle.pop().switch(following)
+                    return
+                # Only `run` makes greenlets: one that another one makes inherits its depth, and a hundred in a row reach the limit.
+                heapq.heappush(events, (self.time, FIRST, following))
+                break
             following()
         self._main.switch()
 
@@ -97,15 +102,12 @@ class Hub:
             if type(following) is greenlet:
                 following.switch()
             elif type(following) is _Work:
-                self._begin(following)
+                (self._idle.pop() if self._idle else greenlet(self._serve, self._main)).switch(following)
             else:
                 following()
         self.time = until
         while self._idle:
             self._idle.pop().throw()  # an idle greenlet would keep this world in memory
-
-    def _begin(self, work: _Work) -> None:
-        (self._idle.pop() if self._idle else greenlet(self._serve, self._main)).switch(work)
 
     def _serve(self, work: _Work) -> None:
         """Run one invocation after the other."""
