@@ -1,5 +1,5 @@
 """`make drill`: check the promises of Punctual on a fresh local stack: tasks on time and once, edits, overlap, batches, kills, crashes,
-redrives, an outage of the tick, faults of the services.
+redrives, an outage of the tick, faults of the services, services away.
 
     python -m local.drill                    all drills
     python -m local.drill regular batch      some drills; `--help` lists them
@@ -44,6 +44,7 @@ ROUNDS = (  # the drills of a round run at the same time
     ("outage",),
     ("flood",),
     ("faults",),
+    ("away",),
     ("fair",),  # last: it leaves the stack with few executors
 )
 NAMES = tuple(name for names in ROUNDS for name in names)
@@ -62,6 +63,7 @@ ABOUT = {
     "fair": "Sharing ten executors between three users who post more than these can run",
     "outage": "Stopping the tick for ten minutes (nineteen minutes in all)",
     "faults": "Causing twelve faults, one after the other (a quarter of an hour)",
+    "away": "Taking DynamoDB, SQS and SNS away for 100 s, each and together (a quarter of an hour)",
 }
 AHEAD = timedelta(minutes=7)  # the first missed minute: too far ahead for the direct path
 MISSED = 10
@@ -108,14 +110,15 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "outage": lambda: outage(stack, client()),
         "flood": lambda: drill_fair.flood(stack.user("anton"), stack.user("berta")),
         "fair": lambda: fair(stack),
-        "faults": lambda: deal_faults(stack, receiver),
+        "faults": lambda: deal_faults(stack, receiver, faults.MOST),
+        "away": lambda: deal_faults(stack, receiver, faults.AWAY),
     }
 
 
-def deal_faults(stack: Stack, receiver: Receiver) -> Outcome:
-    """Cause all faults of `local/faults.py`."""
+def deal_faults(stack: Stack, receiver: Receiver, names: Sequence[str]) -> Outcome:
+    """Cause these faults of `local/faults.py`."""
     with Faulty() as proxy:
-        seen, lines = faults.deal(stack, proxy, receiver)
+        seen, lines = faults.deal(stack, proxy, receiver, names)
     seen.figures |= {line["fault"]: " ".join(f"{line[name]} {name}," for name in faults.COLUMNS[1:]).rstrip(",") for line in lines}
     return seen
 

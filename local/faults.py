@@ -26,6 +26,7 @@ RATE = 5  # jobs a second
 AHEAD = 2.0  # seconds from a post to its instant
 POSTING_MS = 40_000  # the rows' jobs are posted within this
 SETTLED = 5.0  # seconds between two faults
+AWAY_S = 100.0  # how long a service is away
 PATIENCE = 600.0  # seconds for all jobs to be final: a job whose message is lost waits for its safety slot
 _batches = itertools.count(1)
 
@@ -199,6 +200,20 @@ def _aws_restarts(table: Table, row: Row) -> None:
     table.stack.restart(enforce_iam=True)
 
 
+def _away(*services: str) -> Callable[[Table, Row], None]:
+    """Return a fault: the services answer 500 only. Some jobs run, some are held and some are in dispatch when it begins."""
+
+    def act(table: Table, row: Row) -> None:
+        _until(table.start_of(row) - 8)
+        now = time.time()
+        table.post(row, [now + AHEAD + n / RATE for n in range(10 * RATE)])
+        _until(table.start_of(row) - 1)
+        with table.proxy.misbehaving(*(Fault("error", service) for service in services)):
+            time.sleep(AWAY_S)
+
+    return act
+
+
 def rows() -> dict[str, Row]:
     """Return all faults by name, in the order in which they are caused. Jobs of a fault with a minute are due from its fifth second on."""
     spread = [5 + n / 2 for n in range(50)]
@@ -215,14 +230,20 @@ def rows() -> dict[str, Row]:
         "doubled": Row("Ticks and steps of dispatch three at a time", _all_is_doubled, 2, spread),
         "tick": Row("No tick for four minutes", _no_tick, 6, spread),
         "restart": Row("The whole local AWS restarted", _aws_restarts, 8, spread),
+        "no-dynamodb": Row("DynamoDB away for 100 s", _away("dynamodb"), 0, spread),
+        "no-sqs": Row("SQS away for 100 s", _away("sqs"), 2, spread),
+        "no-sns": Row("SNS away for 100 s", _away("sns"), 4, spread),
+        "no-services": Row("DynamoDB, SQS and SNS away for 100 s", _away("dynamodb", "sqs", "sns"), 6, spread),
     }
 
 
+AWAY = ("no-dynamodb", "no-sqs", "no-sns", "no-services")
+MOST = tuple(name for name in rows() if name not in AWAY)
 SHORT = ("throttle", "queues", "connections", "messages", "executors", "topic", "dispatchers")
 
 
-def deal(stack: Stack, proxy: Faulty, receiver: Receiver, names: Sequence[str] | None = None) -> tuple[Outcome, list[Json]]:
-    """Cause the faults of these names, or all. Returns the outcome and the table's lines.
+def deal(stack: Stack, proxy: Faulty, receiver: Receiver, names: Sequence[str]) -> tuple[Outcome, list[Json]]:
+    """Cause the faults of these names. Returns the outcome and the table's lines.
 
     From then on the functions of the stack reach AWS through the proxy.
     """
@@ -231,7 +252,7 @@ def deal(stack: Stack, proxy: Faulty, receiver: Receiver, names: Sequence[str] |
     stack.restart(enforce_iam=True)
     table = Table(stack, proxy, receiver, stack.client())
     known = rows()
-    chosen = [known[name] for name in known if names is None or name in names]
+    chosen = [known[name] for name in names]
     table.first = slots.start_of(slots.first_safe_minute(round(time.time() * 1000) + POSTING_MS))
     for number, row in enumerate(chosen):
         row.label = f"fault-{number}"
