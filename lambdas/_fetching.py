@@ -1,20 +1,14 @@
 """The composition root of the function that calls URLs. It imports no AWS client: it starts faster, and offers little to an attacker."""
 
-import logging
 import os
 from dataclasses import dataclass
 from functools import cache
-
-from aws_lambda_powertools import Logger
 
 from lambdas._clock import SystemClock
 from lambdas._settings import Settings
 from scheduler.storage.ports import Clock
 from scheduler.targets.base import Reach
 from scheduler.targets.types import http
-
-logger = Logger(location=None)
-logging.getLogger("scheduler").parent = logger._logger  # the services log through the standard library
 
 
 @dataclass(frozen=True)

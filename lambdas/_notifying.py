@@ -19,8 +19,6 @@ from scheduler.targets.types import email, http
 AT_ONCE = 10  # threads: one for each message of a batch
 GRACE_S = 5  # added to a receiver's time-out: to connect and to read secrets
 
-logger = _runtime.logger
-
 
 class Notifier(_runtime.AwsPorts):
     """The ports of notify, and the state that its process keeps from one batch to the next."""

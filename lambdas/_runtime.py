@@ -1,6 +1,6 @@
 """The composition root: reads the settings from the environment and creates the ports on AWS, each when it is first used.
 
-An import only defines names and configures the logger.
+An import only defines names.
 """
 
 import logging
@@ -12,9 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from aws_lambda_powertools import Logger
-
 from lambdas._clock import SystemClock
+from lambdas._logger import logger
 from lambdas._settings import Settings
 from scheduler.model.job import Job, Lane
 from scheduler.model.rules import Rules
@@ -56,9 +55,6 @@ if TYPE_CHECKING:
     from scheduler.targets.calls import Calls
 
 WORKERS = 32  # jobs that an executor can run in parallel; a batch has at most ten
-
-logger = Logger(location=None)  # each message text occurs once in the code: a line number would only make the log a tenth longer
-logging.getLogger("scheduler").parent = logger._logger  # the services log through the standard library
 
 
 class _Unreadable(logging.Handler):

@@ -10,7 +10,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
 from lambdas import _runtime
-from lambdas._runtime import logger
+from lambdas._logger import logger
 from lambdas.rest import (
     audit_routes,
     batch,

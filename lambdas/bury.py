@@ -3,6 +3,7 @@
 from typing import Any
 
 from lambdas import _runtime
+from lambdas._logger import logger
 from lambdas._metrics import emit
 from scheduler.insight import metrics
 from scheduler.pipeline.bury import bury
@@ -14,6 +15,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     received, poison = deliveries(event)
     done = bury(received, _runtime.ports())
     counts = {"failed": done.failed, "taken_back": done.taken_back, "kept": done.kept, "dropped": done.dropped}
-    _runtime.logger.info("bury", extra=counts | {"poison": [str(record)[:500] for record in poison]})
+    logger.info("bury", extra=counts | {"poison": [str(record)[:500] for record in poison]})
     emit("bury", {metrics.BURIED: done.buried})
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in done.returned]}

@@ -3,6 +3,7 @@
 from typing import Any
 
 from lambdas import _runtime
+from lambdas._logger import logger
 from lambdas._metrics import emit
 from scheduler.dead_letters.redrive import redrive
 from scheduler.insight import metrics
@@ -19,10 +20,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     for record in event.get("Records", ()):
         found = delivery(record)
         if found is None:
-            _runtime.logger.error("poison", extra={"record": str(record)[:500]})
+            logger.error("poison", extra={"record": str(record)[:500]})
             continue
         result = work(found, ports, redrive=redrive)
-        _runtime.logger.info("dispatch", extra={"work": found.item, "published": result.published, "next_at": result.next_at})
+        logger.info("dispatch", extra={"work": found.item, "published": result.published, "next_at": result.next_at})
         if result.published:
             emit("dispatch", {metrics.PULLED: result.published})
         if result.next_at is not None:

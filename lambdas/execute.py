@@ -3,6 +3,7 @@
 from typing import Any
 
 from lambdas import _runtime
+from lambdas._logger import logger
 from scheduler.pipeline.execute import execute
 from scheduler.storage.aws.deliveries import deliveries, ids
 
@@ -13,5 +14,5 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     received, poison = deliveries(event)
     remaining = context.get_remaining_time_in_millis()
     left = execute(at.lane, received, at, at.process, pool=_runtime.pool(), request_id=context.aws_request_id, left_ms=remaining)
-    _runtime.logger.info("execute", extra={"jobs": len(received), "left": len(left), "poison": ids(poison)})
+    logger.info("execute", extra={"jobs": len(received), "left": len(left), "poison": ids(poison)})
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in [*left, *ids(poison)]]}

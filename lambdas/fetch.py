@@ -3,6 +3,7 @@
 from typing import Any
 
 from lambdas import _fetching
+from lambdas._logger import logger
 from scheduler.targets.fetch import fetch
 
 
@@ -13,5 +14,5 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         return {}
     answer = fetch(event, at.reach, allow_private=at.allow_private, clock=at.clock)
     response = answer["response"]
-    _fetching.logger.info("fetch", extra={"job_id": event["job_id"], "status": response and response["status"]})
+    logger.info("fetch", extra={"job_id": event["job_id"], "status": response and response["status"]})
     return answer

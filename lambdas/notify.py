@@ -3,6 +3,7 @@
 from typing import Any
 
 from lambdas import _notifying
+from lambdas._logger import logger
 from lambdas._metrics import emit
 from scheduler.insight import metrics
 from scheduler.notify.notify import Incoming, notify
@@ -22,6 +23,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         if each.message_id in result.again:
             at.notice_queue.put_back(each.receipt, result.again[each.message_id])
     counts = {"decided": result.decided, "sent": result.sent, "failed": result.failed, "given_up": result.given_up}
-    _notifying.logger.info("notify", extra=counts | {"again": len(result.again), "poison": poison})
+    logger.info("notify", extra=counts | {"again": len(result.again), "poison": poison})
     emit("notify", {name: count for name, count in ((metrics.SENT, result.sent), (metrics.GIVEN_UP, result.given_up)) if count})
     return {"batchItemFailures": [{"itemIdentifier": name} for name in (*result.again, *poison)]}

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lambdas import _runtime
+from lambdas._logger import logger
 from lambdas._metrics import emit
 from scheduler.insight import metrics
 from scheduler.tasks.plan import plan
@@ -12,6 +13,6 @@ from scheduler.tasks.plan import plan
 def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
     """Run plan once. It does not read the event: the clock decides what is due."""
     result = plan(_runtime.ports())
-    _runtime.logger.info("plan", extra=asdict(result))
+    logger.info("plan", extra=asdict(result))
     emit("plan", {metrics.PLAN_LAG: result.lag_ms / 1000})
     return asdict(result)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from lambdas import _runtime
+from lambdas._logger import logger
 from lambdas._metrics import emit
 from scheduler.insight import metrics
 from scheduler.insight.project import project
@@ -15,7 +16,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     ports = _runtime.ports()
     read = batch(event, one_shard=ports.rules.one_shard)
     done = project(read.shard, read.changes, ports, details=_details)
-    _runtime.logger.debug(
+    logger.debug(
         "project",
         extra={"changes": done.changes, "created": done.created, "ended": done.ended, "news": done.news, "archived": done.archived},
     )

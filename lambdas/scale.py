@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lambdas import _runtime
+from lambdas._logger import logger
 from lambdas._metrics import emit
 from scheduler.insight import metrics
 from scheduler.insight.scale import scale
@@ -14,6 +15,6 @@ from scheduler.model import ids
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Run scale once. It does not read the event: the clock decides."""
     result = scale(_runtime.ports(), random=secrets.randbits(ids.RANDOM_BITS))
-    _runtime.logger.info("scale", extra=asdict(result))
+    logger.info("scale", extra=asdict(result))
     emit("scale", {metrics.REQUIRED: result.required, metrics.AVAILABLE: result.available, metrics.USED: result.used_percent})
     return asdict(result)

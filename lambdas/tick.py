@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lambdas import _runtime
+from lambdas._logger import logger
 from lambdas._metrics import emit
 from scheduler.insight import metrics
 from scheduler.pipeline.tick import tick
@@ -12,6 +13,6 @@ from scheduler.pipeline.tick import tick
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Run one tick. It does not read the event: the clock decides which minutes to open."""
     result = tick(_runtime.ports())
-    _runtime.logger.info("tick", extra=asdict(result))
+    logger.info("tick", extra=asdict(result))
     emit("tick", {metrics.OLDEST_OPEN_MINUTE: result.lag_ms / 1000})
     return asdict(result)

@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
@@ -46,6 +47,13 @@ def no_aws_but_fake_credentials() -> Iterator[None]:
         environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
         environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
         yield
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+    """The log of the services, too, if a handler was imported before: they log through its logger, which the root does not see."""
+    monkeypatch.setattr(logging.getLogger("scheduler"), "parent", logging.getLogger())
+    return caplog
 
 
 class FixedClock:

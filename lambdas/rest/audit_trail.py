@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lambdas import _runtime
-from lambdas._runtime import logger
+from lambdas._logger import logger
 from lambdas.rest import envelope
 from scheduler.accounts.access import Caller
 from scheduler.accounts.audit import Entry, redacted

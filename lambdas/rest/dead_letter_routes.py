@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas._runtime import logger
+from lambdas._logger import logger
 from lambdas.rest import parameters
 from lambdas.rest.access import needs
 from lambdas.rest.dead_letter_models import OverviewShape, RedriveRequest, RedriveShape

@@ -13,7 +13,7 @@ from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
 from pydantic import ValidationError
 
 from lambdas import _runtime
-from lambdas._runtime import logger
+from lambdas._logger import logger
 from lambdas.rest import access, envelope, idempotency, models, request_body
 from lambdas.rest.access import Route
 from lambdas.rest.resolution import Stage, payload_of

@@ -7,7 +7,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas._runtime import logger
+from lambdas._logger import logger
 from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lambdas import _runtime, api
+from lambdas._logger import logger
 from lambdas.rest import job_answers, models, shapes
 from lambdas.rest.envelope import refusal
 from scheduler.model import errors
@@ -176,7 +177,7 @@ class Broken:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     lines: list[str] = []
-    monkeypatch.setattr(_runtime.logger, "exception", lambda message, **_: lines.append(message))
+    monkeypatch.setattr(logger, "exception", lambda message, **_: lines.append(message))
     yield lines
 
 

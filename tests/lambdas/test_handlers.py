@@ -1,5 +1,6 @@
 """The handlers behind triggers: how they read events, their answers, and their treatment of poison records."""
 
+import io
 import json
 import logging
 import threading
@@ -13,6 +14,7 @@ import pytest
 from lambdas import _runtime, bury, dispatch, execute, plan, tick
 from lambdas._children import Children
 from lambdas._clock import SystemClock
+from lambdas._logger import logger
 from lambdas._settings import Settings
 from scheduler.callbacks.reports import Addresses
 from scheduler.dead_letters import model
@@ -299,8 +301,15 @@ def _emitted(capsys: pytest.CaptureFixture[str], name: str) -> tuple[str, float]
     return found[metrics.SERVICE], value[0] if isinstance(value, list) else value
 
 
-def test_services_log_through_the_logger_of_the_handlers() -> None:
-    assert logging.getLogger("scheduler").parent is _runtime.logger._logger
+def test_each_line_of_a_service_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lambda's runtime has a handler on the root logger."""
+    printed = io.StringIO()
+    (own,) = [each for each in logger._logger.handlers if type(each) is logging.StreamHandler]
+    monkeypatch.setattr(own, "stream", printed)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [logging.StreamHandler(printed)])
+    logging.getLogger("scheduler.pipeline.follow_up").error("a line of a service")
+    logger.error("a line of a handler")
+    assert printed.getvalue().count("a line of a service") == 1 == printed.getvalue().count("a line of a handler")
 
 
 def test_dispatch_carries_out_a_redrive_to_its_end(world: World) -> None:
