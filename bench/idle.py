@@ -103,7 +103,7 @@ def monthly(spent: Spent, settings: Settings, job: float) -> Iterator[tuple[str,
     yield "polls of queues", MONTH * POLLS * QUEUES * prices.SQS_POLL
     yield "alarms", ALARMS[settings.stage] * prices.ALARM_MONTH
     yield "metrics", len(METRICS) * prices.METRIC_MONTH
-    yield "logs and traces", started * (LOG_BYTES / 1e9 * prices.LOG_GB + prices.TRACE)
+    yield "logs", started * LOG_BYTES / 1e9 * prices.LOG_GB
     yield "secrets", SECRETS * prices.SECRET_MONTH
     if settings.rules.lag_canary:
         yield "canary: its job", MONTH * job

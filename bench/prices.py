@@ -18,4 +18,3 @@ SQS_POLL = 0.40 / MILLION  # an empty receive has no message group
 ALARM_MONTH = 0.10
 METRIC_MONTH = 0.30
 SECRET_MONTH = 0.40
-TRACE = 5.00 / MILLION

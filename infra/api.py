@@ -128,7 +128,6 @@ class Api(Construct):
             http_api=self.http,
             stage_name="$default",
             auto_deploy=True,
-            detailed_metrics_enabled=True,
             throttle=apigateway.ThrottleSettings(rate_limit=settings.api_rate, burst_limit=settings.api_burst),
         )
 

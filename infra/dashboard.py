@@ -14,11 +14,11 @@ from infra.storage import Storage
 from scheduler.insight import metrics
 
 ROW = 24  # columns
-PERCENTILES = ("p50", "p95", "p99")
+PERCENTILES = ("p50", "p99")
 
 
 class Dashboard(Construct):
-    """The widgets show only metrics that a function or AWS emits; a test checks that."""
+    """The widgets show only metrics that a function or AWS emits, 50 at most: CloudWatch charges for a larger dashboard."""
 
     def __init__(
         self,
@@ -101,16 +101,9 @@ def _api(http: apigateway.HttpApi) -> list[cloudwatch.IWidget]:
 
 
 def _functions(functions: Mapping[str, lambda_.Function]) -> list[cloudwatch.IWidget]:
-    def each(name: str, statistic: str) -> list[cloudwatch.IMetric]:
-        return [function.metric(name, statistic=statistic, label=verb) for verb, function in functions.items()]
-
-    return [
-        _title("The functions"),
-        _graph("Errors", each("Errors", "Sum")),
-        _graph("Throttles", each("Throttles", "Sum")),
-        _graph("Running at once", each("ConcurrentExecutions", "Maximum")),
-        _graph("Duration p99 (ms)", each("Duration", "p99")),
-    ]
+    errors = [function.metric_errors(statistic="Sum", label=verb) for verb, function in functions.items()]
+    account = cloudwatch.Metric(namespace="AWS/Lambda", metric_name="Throttles", statistic="Sum", label="throttled calls of the account")
+    return [_title("The functions"), _graph("Errors", errors), _graph("Throttles", [account])]
 
 
 def _title(text: str) -> cloudwatch.TextWidget:

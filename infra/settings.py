@@ -85,7 +85,7 @@ class Settings:
 
     architecture: str = "arm64"  # cheaper per millisecond than x86_64 at the same speed
     host_packages: bool = False  # bundle no dependencies: the interpreter that runs the functions has them
-    tracing: bool = True  # X-Ray
+    tracing: bool = False  # X-Ray; from `-c tracing=true`
     tls_only: bool = True  # queues and topics refuse plain HTTP
     access_logs: bool = True  # of the HTTP API
     saved_queries: bool = True  # of CloudWatch Logs Insights
@@ -181,7 +181,6 @@ LOCAL = replace(
     log_retention=RetentionDays.ONE_DAY,
     architecture="arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64",  # functions run on the host itself
     host_packages=True,  # the functions run in the interpreter of the local AWS
-    tracing=False,  # there is no X-Ray daemon
     tls_only=False,  # the local AWS speaks plain HTTP
     access_logs=False,  # the local AWS writes none
     saved_queries=False,  # the local AWS refuses them
@@ -213,12 +212,13 @@ def settings_for(
     plain_http: str | None = None,
     customer_key: str | None = None,
     waf: str | None = None,
+    tracing: str | None = None,
     endpoint_port: str | None = None,
 ) -> Settings:
     """The settings of a stage, with the options of this deployment.
 
     `allowed_targets` and `http_hosts` are separated by blanks or commas, `machine_clients` is `ci=jobs:read+jobs:write ...`, and
-    `self_sign_up`, `raw_http`, `plain_http`, `customer_key` and `waf` are true or false.
+    `self_sign_up`, `raw_http`, `plain_http`, `customer_key`, `waf` and `tracing` are true or false.
     Raises ValueError with the list of stages, or with the error in an option.
     """
     if stage not in STAGES:
@@ -247,6 +247,7 @@ def settings_for(
         self_sign_up=_flag("self_sign_up", self_sign_up, chosen.self_sign_up),
         customer_key=_flag("customer_key", customer_key, chosen.customer_key),
         waf=_flag("waf", waf, chosen.waf),
+        tracing=_flag("tracing", tracing, chosen.tracing),
         endpoint_port=chosen.endpoint_port if endpoint_port is None else int(endpoint_port),
     )
 

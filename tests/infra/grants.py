@@ -22,8 +22,8 @@ from tests.infra.conftest import Synthesized, as_list, name_of, synthesized
 STAGE = "prod"
 FIXTURES = {"prod", "any_stage", "on_aws"}
 TABLE = "test_the_page_of_grants_matches_the_template"  # fails for every grant, and does not explain any
-# Actions for which the local AWS checks no role: its functions print to its own log, and have no tracing and no Firehose.
-NOT_LOCAL = ("logs:", "xray:", "firehose:")
+# Actions for which the local AWS checks no role: its functions print to its own log, and have no Firehose.
+NOT_LOCAL = ("logs:", "firehose:")
 
 Grant = tuple[str, str, str]  # function, action, resource
 

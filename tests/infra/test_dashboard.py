@@ -15,7 +15,7 @@ from tests.infra.conftest import ROOT, Synthesized, name_of
 OURS = {(metric.name, metric.service) for metric in METRICS}
 CONSTANTS = {name: value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
 OF_AWS = {  # metrics of each AWS namespace that we show
-    "AWS/Lambda": {"Errors", "Throttles", "Duration", "ConcurrentExecutions", "Invocations", "IteratorAge"},
+    "AWS/Lambda": {"Errors", "Throttles", "Invocations", "IteratorAge"},
     "AWS/SQS": {"ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"},
     "AWS/ApiGateway": {"Count", "Latency", "4xx", "5xx"},
     "AWS/DynamoDB": {"ConsumedReadCapacityUnits", "ConsumedWriteCapacityUnits", "ReadThrottleEvents", "WriteThrottleEvents"},
@@ -68,6 +68,10 @@ def test_every_metric_of_an_alarm_or_a_widget_is_emitted(any_stage: Synthesized)
             assert dimensions.keys() == {SERVICE} and (name, dimensions[SERVICE]) in OURS
         else:
             assert name in OF_AWS[namespace], (namespace, name)
+
+
+def test_the_dashboard_has_at_most_the_free_number_of_metrics(any_stage: Synthesized) -> None:
+    assert len([*on_board(any_stage)]) <= 50
 
 
 def test_every_own_metric_is_on_the_dashboard(any_stage: Synthesized) -> None:

@@ -5,11 +5,7 @@ import pytest
 from infra.settings import SAMPLE
 from tests.infra.conftest import ROOT, Synthesized, allowed, synthesized
 
-# Actions that may be granted on every resource, with the reason why there is no narrower grant.
-ANYWHERE = {
-    "xray:PutTraceSegments": "X-Ray actions know no resource",
-    "xray:PutTelemetryRecords": "X-Ray actions know no resource",
-}
+# Actions that may be granted on every resource, with the reason why there is no narrower grant. On AWS there are none.
 ANYWHERE_LOCALLY = {
     "dynamodb:BatchExecuteStatement": "an action of the local AWS alone, which sees no table in a statement",
     "ses:SendEmail": "the local AWS sees no identity in a call",
@@ -32,7 +28,7 @@ EXECUTORS = LANE_OF.keys()
 
 
 def test_no_role_allows_a_wildcard_except_the_explained_ones(any_stage: Synthesized) -> None:
-    explained = ANYWHERE | (ANYWHERE_LOCALLY if any_stage.settings.stage == "local" else {})
+    explained = ANYWHERE_LOCALLY if any_stage.settings.stage == "local" else {}
     for id, role in any_stage.all("IAM::Role").items():
         assert "ManagedPolicyArns" not in role, id
         for policy in role["Policies"]:
@@ -86,7 +82,7 @@ def test_dispatch_reads_two_indexes_changes_jobs_and_writes_canaries(prod: Synth
 
 
 def test_tick_writes_canaries_and_the_mark_and_reads_no_slot(prod: Synthesized) -> None:
-    assert {grant for grant in prod.grants("Tick") if not grant[0].startswith(("logs:", "xray:"))} == {
+    assert {grant for grant in prod.grants("Tick") if not grant[0].startswith("logs:")} == {
         ("dynamodb:GetItem", "StorageJobs"),
         ("dynamodb:PutItem", "StorageJobs"),
         ("dynamodb:GetItem", "StorageLedger"),
@@ -189,7 +185,7 @@ def test_the_local_stage_grants_batch_calls_under_their_own_names(local: Synthes
     assert ("dynamodb:BatchExecuteStatement", "*") in local.grants("Api")
 
 
-def test_the_local_stage_grants_the_same_except_tracing_and_renames(local: Synthesized, prod: Synthesized) -> None:
+def test_the_local_stage_grants_the_same_except_renames(local: Synthesized, prod: Synthesized) -> None:
     renamed = {item.action for item in local.settings.renamed_actions.values()}
     for name in prod.functions():
         samples = {grant for grant in local.grants(name) if SAMPLE in grant[1] or grant[0] == "ses:SendEmail"}
@@ -197,7 +193,7 @@ def test_the_local_stage_grants_the_same_except_tracing_and_renames(local: Synth
         on_aws = {
             (action, where.replace("/prod/", "/local/"))
             for action, where in prod.grants(name)
-            if not action.startswith(("xray:", "firehose:"))
+            if not action.startswith("firehose:")
         }
         assert {grant for grant in local.grants(name) if grant[0] not in renamed} - samples == on_aws
 
@@ -232,12 +228,20 @@ def test_executors_and_notify_send_mail_only_as_the_sender() -> None:
     assert {name for name in stack.functions() if "ses:SendEmail" in {action for action, _ in stack.grants(name)}} == EXECUTORS | {"Notify"}
 
 
-def test_each_function_writes_only_its_own_log_and_traces(prod: Synthesized) -> None:
+def test_each_function_writes_only_its_own_log(prod: Synthesized) -> None:
     for name in prod.functions():
         granted = {grant for grant in prod.grants(name) if grant[0].startswith(("logs:", "xray:"))}
-        logs = {(f"logs:{action}", f"{name}Logs") for action in ("CreateLogStream", "PutLogEvents")}
+        assert granted == {(f"logs:{action}", f"{name}Logs") for action in ("CreateLogStream", "PutLogEvents")}
+
+
+@pytest.mark.long
+def test_with_tracing_each_function_but_fetch_writes_traces() -> None:
+    stack = synthesized("prod", tracing="true")
+    for name, function in stack.functions().items():
+        granted = {grant for grant in stack.grants(name) if grant[0].startswith("xray:")}
         traces = {(f"xray:{action}", "*") for action in ("PutTraceSegments", "PutTelemetryRecords")}
-        assert granted == (logs if name == "Fetch" else logs | traces), "fetch may only write its log"
+        assert granted == (set() if name == "Fetch" else traces), "fetch may only write its log"
+        assert function.get("TracingConfig") == (None if name == "Fetch" else {"Mode": "Active"})
 
 
 def test_a_function_may_read_only_its_own_queues_and_streams(prod: Synthesized) -> None:

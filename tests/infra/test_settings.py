@@ -47,7 +47,6 @@ def test_the_local_stage_differs_only_in_this_list() -> None:
         "machine_clients",
         "log_retention",
         "host_packages",
-        "tracing",
         "tls_only",
         "access_logs",
         "nag",
@@ -93,6 +92,10 @@ def test_allowed_hosts_are_separated_by_blanks_and_checked() -> None:
             settings_for("dev", http_hosts=bad)
     with pytest.raises(ValueError, match="longer than 1000 characters"):
         settings_for("dev", http_hosts=" ".join(["hooks.example.com"] * 60))
+
+
+def test_tracing_is_an_option() -> None:
+    assert [settings_for("prod", tracing=choice).tracing for choice in (None, "true", "false")] == [False, True, False]
 
 
 def test_plain_http_and_a_customer_key_are_options() -> None:
