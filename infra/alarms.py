@@ -1,4 +1,7 @@
-"""The alarms, and the topic that notifies operators. `function.py` adds alarms on the errors and throttles of each function."""
+"""The alarms, by what users or operators would notice, and the topic that notifies operators.
+
+A function that fails or is throttled has no alarm of its own: what it does not do rings one of these. The dashboard shows its errors.
+"""
 
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_apigatewayv2 as apigateway
@@ -18,7 +21,7 @@ from scheduler.insight import metrics
 LAG_SECONDS = 180
 PLAN_LAG_SECONDS = 180  # beyond the three minutes that plan allows every minute: when its minute comes, a task has runs for 7.5 minutes
 LATE_MS = 10_000
-LANE_AGE_SECONDS = 60
+LANE_AGE_SECONDS = 1_800  # a message is up to 4 minutes old when it becomes visible, and its job may run for 15
 WORK_MINUTES = 5  # a step that is due is taken up within a second
 COUNTED_LATE_MS = 300_000  # how far the counters may lag behind the streams
 NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
@@ -74,7 +77,7 @@ class Operators(Construct):
 
 
 class Alarms(Construct):
-    """The alarms that belong to no single function."""
+    """All alarms but that of notify, which is in `notify.py`."""
 
     def __init__(
         self,
@@ -82,41 +85,42 @@ class Alarms(Construct):
         id: str,
         operators: Operators,
         lanes: Lanes,
-        tick: lambda_.Function,
-        plan: lambda_.Function,
         api: apigateway.HttpApi,
         storage: Storage,
         project: lambda_.Function,
         settings: Settings,
     ) -> None:
         super().__init__(scope, id)
+        self._engine(operators, lanes, settings)
         self._on_time(operators, lanes, settings)
-        self._holding(operators, storage, project)
-        for lane, queues in lanes.queues.items():
-            dead = queues.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
-            operators.alarm(self, f"{camel(lane)}Dead", dead, f"The dead-letter queue of the lane {lane} is not empty", above=0)
-        operators.alarm(self, "Buried", own_metric(metrics.BURIED, "bury", "Sum"), "A job's message reached a dead-letter queue", above=0)
-        operators.alarm(
-            self,
-            "Lag",
-            own_metric(metrics.OLDEST_OPEN_MINUTE, "tick", "Maximum"),
-            f"The oldest minute that is not closed is over {LAG_SECONDS} s old: jobs may be late",
-            above=LAG_SECONDS,
-        )
-        operators.alarm(
-            self,
-            "PlanLag",
-            own_metric(metrics.PLAN_LAG, "plan", "Maximum"),
-            f"Recurring tasks have waited for their next runs for over {PLAN_LAG_SECONDS} s: runs may be late",
-            above=PLAN_LAG_SECONDS,
-        )
-        for id, function, description in (
-            ("NoTick", tick, "The scheduler has not ticked for 3 minutes: nothing is started"),
-            ("NoPlan", plan, "Recurring tasks have not been planned for 3 minutes: their stored runs are enough for a few minutes more"),
-        ):
-            called = function.metric_invocations(statistic="Sum")
-            operators.alarm(self, id, called, description, below=1, minutes=3, missing=BREACHING)
+        self._data(operators, lanes, storage, project)
         operators.alarm(self, "ApiErrors", api.metric_server_error(statistic="Sum"), "The API answered with a 5xx status", above=0)
+
+    def _engine(self, operators: Operators, lanes: Lanes, settings: Settings) -> None:
+        """Each minute tick, plan and scale emit one of these metrics: a missing one means that its function does not do its work."""
+        for id, metric, service, above, description in (
+            (
+                "Lag",
+                metrics.OLDEST_OPEN_MINUTE,
+                "tick",
+                LAG_SECONDS,
+                f"No tick, or a minute is open for over {LAG_SECONDS} s: jobs are late",
+            ),
+            (
+                "PlanLag",
+                metrics.PLAN_LAG,
+                "plan",
+                PLAN_LAG_SECONDS,
+                f"No plan, or it is over {PLAN_LAG_SECONDS} s behind: runs may be late",
+            ),
+            ("Capacity", metrics.USED, "scale", 100, "No forecast, or the next ten minutes require more executors than there may be"),
+        ):
+            operators.alarm(self, id, own_metric(metric, service, "Maximum"), description, above=above, minutes=3, missing=BREACHING)
+        # The age of the oldest message says nothing here: a step may hide its message for an hour, and SQS counts hidden messages too.
+        waiting = lanes.work.metric_approximate_number_of_messages_visible(statistic="Minimum")
+        at_once = settings.rules.units + settings.rules.overdue_units  # these become visible at the same second of every minute
+        stuck = f"Steps of the engine have been due for {WORK_MINUTES} minutes without being taken up: jobs may be late"
+        operators.alarm(self, "Work", waiting, stuck, above=at_once, minutes=WORK_MINUTES)
 
     def _on_time(self, operators: Operators, lanes: Lanes, settings: Settings) -> None:
         late = LATE_MS - 1  # "above" includes the limit itself
@@ -126,41 +130,27 @@ class Alarms(Construct):
         ):
             operators.alarm(self, id, own_metric(metric, "project", "p99"), description, above=late)
         if settings.rules.lag_canary:
-            delay = own_metric(metrics.CANARY_DELAY, "project", "Maximum")
-            operators.alarm(self, "CanaryLate", delay, "The scheduler's canary job started 10 s late", above=late)
             seen = own_metric(metrics.CANARY_DELAY, "project", "SampleCount")
             gone = "No canary job of the scheduler has ended for 5 minutes: some part of the scheduler is stuck"
             operators.alarm(self, "NoCanary", seen, gone, below=1, minutes=5, missing=BREACHING)
-        for lane, queues in lanes.queues.items():
-            age = queues.main.metric_approximate_age_of_oldest_message(statistic="Maximum")
-            old = f"The lane {lane} has held a message over {LANE_AGE_SECONDS} s old for 5 minutes: its executors do not keep up"
-            # Messages delayed to their instants are up to four minutes old when they become visible: a single one is no backlog.
+        for lane, queue in lanes.queues.items():
+            age = queue.metric_approximate_age_of_oldest_message(statistic="Maximum")
+            old = f"The lane {lane} has held a message over {LANE_AGE_SECONDS} s old for 5 minutes: its executors do not keep up, or fail"
             operators.alarm(self, f"{camel(lane)}Age", age, old, above=LANE_AGE_SECONDS, minutes=5)
-        # The age of the oldest message says nothing here: a step may hide its message for an hour, and SQS counts hidden messages too.
-        waiting = lanes.work.metric_approximate_number_of_messages_visible(statistic="Minimum")
-        at_once = settings.rules.units + settings.rules.overdue_units  # these become visible at the same second of every minute
-        stuck = f"Steps of the engine have been due for {WORK_MINUTES} minutes without being taken up: jobs may be late"
-        operators.alarm(self, "Work", waiting, stuck, above=at_once, minutes=WORK_MINUTES)
 
-    def _holding(self, operators: Operators, storage: Storage, project: lambda_.Function) -> None:
-        used = own_metric(metrics.USED, "scale", "Maximum")
-        operators.alarm(self, "Capacity", used, "The next ten minutes require more executors than there may be", above=100, minutes=3)
-        for name, table in (("Jobs", storage.jobs), ("Tasks", storage.tasks), ("Ledger", storage.ledger)):
-            for kind in ("Read", "Write"):
-                throttled = table_metric(table.table_name, f"{kind}ThrottleEvents", "Sum")
-                operators.alarm(
-                    self, f"{name}{kind}Throttles", throttled, f"DynamoDB throttles {kind.lower()}s of the table {name}", above=0, minutes=3
-                )
+    def _data(self, operators: Operators, lanes: Lanes, storage: Storage, project: lambda_.Function) -> None:
+        throttled = table_metric(storage.jobs.table_name, "WriteThrottleEvents", "Sum")
+        operators.alarm(self, "JobsThrottles", throttled, "DynamoDB throttles writes of the table Jobs", above=0, minutes=3)
         behind = project.metric("IteratorAge", statistic="Maximum")
         operators.alarm(self, "CountersBehind", behind, "The counters are over 5 minutes behind", above=COUNTED_LATE_MS, minutes=3)
-        unreadable = own_metric(metrics.POISON, "project", "Sum")
-        operators.alarm(self, "Unreadable", unreadable, "A stream record could not be read: it is missing from the counters", above=0)
-        items = own_metric(metrics.UNREADABLE, "storage", "Sum")
-        operators.alarm(
-            self, "UnreadableItems", items, "An item that another version stored cannot be read: it waits for an update", above=0
-        )
+        unreadable = own_metric(metrics.UNREADABLE, "storage", "Sum")
+        what = "An item or a record of a stream cannot be read: it waits for an update, or is missing from the counters"
+        operators.alarm(self, "Unreadable", unreadable, what, above=0)
         dead = own_metric(metrics.DEAD, "project", "Sum")
         operators.alarm(self, "DeadLetters", dead, "A job failed for good, or was killed", above=0)
+        unsettled = lanes.dead.metric_approximate_number_of_messages_visible(statistic="Minimum")
+        operators.alarm(self, "Dead", unsettled, "bury does not settle the messages of the dead-letter queue", above=0, minutes=5)
+        operators.alarm(self, "Buried", own_metric(metrics.BURIED, "bury", "Sum"), "A job's message reached the dead-letter queue", above=0)
 
 
 def table_metric(table: str, name: str, statistic: str) -> cloudwatch.Metric:

@@ -1,18 +1,18 @@
-"""bury: settles the jobs whose messages ended in a dead-letter queue."""
+"""bury: settles the jobs whose messages ended in the dead-letter queue of the lanes."""
 
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, step_out
-from infra.lanes import BURY_TIMEOUT, camel
+from infra.lanes import BURY_TIMEOUT
 
 
 class Bury(Construct):
-    """The function and the three dead-letter queues as event sources."""
+    """The function, and the dead-letter queue as its event source."""
 
     def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
         super().__init__(scope, id)
-        dead = {lane: queues.dead for lane, queues in foundation.lanes.queues.items()}
+        dead = foundation.lanes.dead
         self.function = Function(
             self,
             "bury",
@@ -24,18 +24,17 @@ class Bury(Construct):
                 allow(foundation.storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # the shards that it may use
                 *step_out(foundation),
                 allow(foundation.lanes.arns, "sqs:SendMessage"),  # jobs that waited for the failed one
-                allow([queue.queue_arn for queue in dead.values()], "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
+                allow(dead.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             ],
             timeout=BURY_TIMEOUT,
             loops=True,  # a buried job enqueues those that waited for it, which may be buried as well: ends, since each job is buried once
         )
-        for lane, queue in dead.items():
-            lambda_.EventSourceMapping(
-                self,
-                f"{camel(lane)}Dead",
-                target=self.function,
-                event_source_arn=queue.queue_arn,
-                batch_size=10,
-                max_concurrency=2,  # the least that AWS allows; dead letters are not urgent
-                report_batch_item_failures=True,
-            )
+        lambda_.EventSourceMapping(
+            self,
+            "Dead",
+            target=self.function,
+            event_source_arn=dead.queue_arn,
+            batch_size=10,
+            max_concurrency=2,  # the least that AWS allows; dead letters are not urgent
+            report_batch_item_failures=True,
+        )

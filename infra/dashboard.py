@@ -50,7 +50,6 @@ def _healthy(operators: Operators, http: apigateway.HttpApi) -> list[cloudwatch.
             [
                 own_metric(metrics.DEAD, "project", "Sum"),
                 own_metric(metrics.BURIED, "bury", "Sum"),
-                own_metric(metrics.POISON, "project", "Sum"),
                 own_metric(metrics.UNREADABLE, "storage", "Sum"),
             ],
         ),
@@ -67,7 +66,7 @@ def _on_time(lanes: Lanes) -> list[cloudwatch.IWidget]:
     delays = [own_metric(metrics.START_DELAY, "project", each) for each in PERCENTILES]
     latencies = [own_metric(metrics.LATENCY, "project", each) for each in PERCENTILES]
     overhead = own_metric(metrics.OVERHEAD, "project", "p99")
-    ages = [queues.main.metric_approximate_age_of_oldest_message(label=str(lane)) for lane, queues in lanes.queues.items()]
+    ages = [queue.metric_approximate_age_of_oldest_message(label=str(lane)) for lane, queue in lanes.queues.items()]
     return [
         _title("Is it on time?"),
         _graph("Start delay (ms)", [*delays, own_metric(metrics.CANARY_DELAY, "project", "Maximum")], limit=LATE_MS),
@@ -79,7 +78,7 @@ def _on_time(lanes: Lanes) -> list[cloudwatch.IWidget]:
 def _holding(lanes: Lanes, storage: Storage) -> list[cloudwatch.IWidget]:
     required = [own_metric(name, "scale", "Maximum") for name in (metrics.REQUIRED, metrics.AVAILABLE)]
     flow = [(metrics.CREATED, "project"), (metrics.PULLED, "dispatch"), (metrics.PROCESSED, "project")]
-    depths = [queues.main.metric_approximate_number_of_messages_visible(label=str(lane)) for lane, queues in lanes.queues.items()]
+    depths = [queue.metric_approximate_number_of_messages_visible(label=str(lane)) for lane, queue in lanes.queues.items()]
     depths.append(lanes.work.metric_approximate_number_of_messages_visible(label="work"))
     used = [table_metric(storage.jobs.table_name, f"Consumed{kind}CapacityUnits", "Sum") for kind in ("Read", "Write")]
     throttled = [table_metric(storage.jobs.table_name, f"{kind}ThrottleEvents", "Sum") for kind in ("Read", "Write")]

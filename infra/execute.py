@@ -17,7 +17,7 @@ class Execute(Construct):
     def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane, api_url: str, fetch: lambda_.Function) -> None:
         super().__init__(scope, id)
         settings, storage, lanes = foundation.settings, foundation.storage, foundation.lanes
-        queue = lanes.queues[lane].main
+        queue = lanes.queues[lane]
         self.function = Function(
             self,
             "execute",

@@ -50,9 +50,9 @@ class Foundation:
             "counters_table": storage.counters.table_name,
             "outputs_bucket": storage.outputs.bucket_name,
             "callback_secret": storage.callback_secret_arn,
-            "one_time_queue_url": queues[Lane.ONE_TIME].main.queue_url,
-            "recurring_queue_url": queues[Lane.RECURRING].main.queue_url,
-            "retry_queue_url": queues[Lane.RETRY].main.queue_url,
+            "one_time_queue_url": queues[Lane.ONE_TIME].queue_url,
+            "recurring_queue_url": queues[Lane.RECURRING].queue_url,
+            "retry_queue_url": queues[Lane.RETRY].queue_url,
             "work_queue_url": self.lanes.work.queue_url,
         }
 
@@ -130,12 +130,6 @@ class Function(lambda_.Function):
         )
         Validations.of(self).acknowledge(
             Acknowledgment(id="AwsSolutions-L1", reason="the lock contains wheels for this runtime; a newer runtime needs a new lock")
-        )
-        foundation.operators.alarm(
-            scope, "Errors", self.metric_errors(statistic="Sum"), f"The function {scope.node.id} failed or ran out of time", above=0
-        )
-        foundation.operators.alarm(
-            scope, "Throttles", self.metric_throttles(statistic="Sum"), f"Calls of {scope.node.id} were throttled", above=0, minutes=3
         )
 
 

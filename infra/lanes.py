@@ -1,9 +1,7 @@
-"""The lanes: one topic, whose subscription filters route each message into the queue of its lane; each queue has a dead-letter queue.
+"""The lanes: one topic, whose subscription filters route each message into the queue of its lane. All lanes share a dead-letter queue.
 
 The work queue, whose messages drive the engine itself, stands beside them.
 """
-
-from dataclasses import dataclass
 
 from aws_cdk import Acknowledgment, Duration, Validations
 from aws_cdk import aws_sns as sns
@@ -24,22 +22,16 @@ DISPATCH_TIMEOUT = Duration.minutes(10)
 MAX_RECEIVES = 10
 
 
-@dataclass(frozen=True)
-class Queues:
-    """The queues of one lane: its main queue and its dead-letter queue."""
-
-    main: sqs.Queue
-    dead: sqs.Queue
-
-
 class Lanes(Construct):
-    """Topic and queues of the three lanes, and the work queue."""
+    """Topic and queues of the three lanes, their dead-letter queue, and the work queue."""
 
     def __init__(self, scope: Construct, id: str, settings: Settings, encryption: Encryption) -> None:
         super().__init__(scope, id)
         key = encryption.of_lanes
         self._kind = settings, encryption, key
         self.topic = sns.Topic(self, "Topic", enforce_ssl=settings.tls_only, master_key=key)
+        # A dead letter keeps its original send date, so the dead-letter queue retains messages for longer than the lanes' 4 days.
+        self.dead = queue(self, "Dead", *self._kind, retention_period=Duration.days(14), visibility_timeout=BURY_TIMEOUT)
         self.queues = {lane: self._lane(lane) for lane in Lane}
         # The worker shortens the visibility to its lease; AWS requires at least the function's time-out.
         self.work = queue(self, "Work", *self._kind, visibility_timeout=DISPATCH_TIMEOUT)
@@ -52,30 +44,27 @@ class Lanes(Construct):
 
     @property
     def arns(self) -> list[str]:
-        """The ARNs of the three main queues."""
-        return [queues.main.queue_arn for queues in self.queues.values()]
+        """The ARNs of the queues of the three lanes."""
+        return [queue.queue_arn for queue in self.queues.values()]
 
-    def _lane(self, lane: Lane) -> Queues:
-        name = camel(lane)
-        # A dead letter keeps its original send date, so the dead-letter queue retains messages for longer than the main queue's 4 days.
-        dead = queue(self, f"{name}Dead", *self._kind, retention_period=Duration.days(14), visibility_timeout=BURY_TIMEOUT)
-        main = queue(
+    def _lane(self, lane: Lane) -> sqs.Queue:
+        made = queue(
             self,
-            name,
+            camel(lane),
             *self._kind,
             # The executor shortens it to its lease as soon as it has a batch; AWS requires at least the function's time-out.
             visibility_timeout=EXECUTE_TIMEOUT,
-            dead_letter_queue=sqs.DeadLetterQueue(queue=dead, max_receive_count=MAX_RECEIVES),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead, max_receive_count=MAX_RECEIVES),
         )
         # The subscription allows this topic, and no other source, to send to the queue.
         self.topic.add_subscription(
             subscriptions.SqsSubscription(
-                main,
+                made,
                 raw_message_delivery=True,
                 filter_policy={"lane": sns.SubscriptionFilter.string_filter(allowlist=[str(lane)])},
             )
         )
-        return Queues(main, dead)
+        return made
 
 
 def camel(lane: Lane) -> str:

@@ -66,8 +66,6 @@ class PunctualStack(cdk.Stack):
             "Alarms",
             operators,
             self.lanes,
-            self.tick.function,
-            self.plan.function,
             self.api.http,
             self.storage,
             self.project.function,
@@ -102,6 +100,7 @@ class PunctualStack(cdk.Stack):
             "NoticesDlqUrl": self.notify.dead.queue_url,
             "NotifyFunction": self.notify.function.function_name,
             "TopicArn": self.lanes.topic.topic_arn,
+            "DlqUrl": self.lanes.dead.queue_url,
             "TickScheduleName": self.tick.schedule.schedule_name,
             "PlanScheduleName": self.plan.schedule.schedule_name,
             "TickFunction": self.tick.function.function_name,
@@ -119,7 +118,6 @@ class PunctualStack(cdk.Stack):
             outputs["TokenUrl"] = f"{self.accounts.domain.base_url()}/oauth2/token"
             outputs["MachineClients"] = " ".join(f"{name}={one.user_pool_client_id}" for name, one in self.accounts.machines.items())
         for lane in Lane:
-            outputs[f"{camel(lane)}QueueUrl"] = self.lanes.queues[lane].main.queue_url
-            outputs[f"{camel(lane)}DlqUrl"] = self.lanes.queues[lane].dead.queue_url
+            outputs[f"{camel(lane)}QueueUrl"] = self.lanes.queues[lane].queue_url
             outputs[f"Execute{camel(lane)}Function"] = self.execute[lane].function.function_name
         return outputs

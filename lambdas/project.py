@@ -20,7 +20,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         "project",
         extra={"changes": done.changes, "created": done.created, "ended": done.ended, "news": done.news, "archived": done.archived},
     )
-    counts = {metrics.CREATED: done.created, metrics.PROCESSED: done.processed, metrics.DEAD: done.dead, metrics.POISON: len(read.poison)}
+    counts = {metrics.CREATED: done.created, metrics.PROCESSED: done.processed, metrics.DEAD: done.dead}
     values: dict[str, float | list[int]] = {name: count for name, count in counts.items() if count}
     values |= {
         metrics.START_DELAY: done.start_delays_ms,

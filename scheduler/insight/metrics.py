@@ -20,7 +20,6 @@ START_DELAY = "StartDelay"
 LATENCY = "JobLatency"
 OVERHEAD = "JobOverhead"
 CANARY_DELAY = "CanaryDelay"
-POISON = "UnreadableRecords"
 UNREADABLE = "UnreadableItems"
 SENT = "NoticesSent"
 GIVEN_UP = "NoticesGivenUp"
@@ -50,8 +49,7 @@ METRICS = (
     Metric(LATENCY, "project", "Milliseconds", "finish minus scheduled time, of the same"),
     Metric(OVERHEAD, "project", "Milliseconds", "that without the time the job itself took"),
     Metric(CANARY_DELAY, "project", "Milliseconds", "start minus scheduled time of a job that the scheduler sends itself each minute"),
-    Metric(POISON, "project", "Count", "stream records that could not be read, and are missing from the counters"),
-    Metric(UNREADABLE, "storage", "Count", "items that another version stored, counted with every read; any function emits it"),
+    Metric(UNREADABLE, "storage", "Count", "reads of items and stream records that this version cannot read; any function emits it"),
     Metric(SENT, "notify", "Count", "notices that reached a receiver"),
     Metric(GIVEN_UP, "notify", "Count", "notices that did not, and are not tried again"),
     Metric(REQUIRED, "scale", "Count", "executors that the busiest of the next ten minutes requires"),

@@ -15,7 +15,7 @@ from tests.infra.conftest import ROOT, Synthesized, name_of
 OURS = {(metric.name, metric.service) for metric in METRICS}
 CONSTANTS = {name: value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
 OF_AWS = {  # metrics of each AWS namespace that we show
-    "AWS/Lambda": {"Errors", "Throttles", "Invocations", "IteratorAge"},
+    "AWS/Lambda": {"Errors", "Throttles", "IteratorAge"},
     "AWS/SQS": {"ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"},
     "AWS/ApiGateway": {"Count", "Latency", "4xx", "5xx"},
     "AWS/DynamoDB": {"ConsumedReadCapacityUnits", "ConsumedWriteCapacityUnits", "ReadThrottleEvents", "WriteThrottleEvents"},
@@ -95,13 +95,11 @@ def test_the_dashboard_shows_the_state_of_every_alarm(any_stage: Synthesized) ->
     [
         ("AlarmsStartDelay", metrics.START_DELAY, "p99", 9_999, 1),
         ("AlarmsJobOverhead", metrics.OVERHEAD, "p99", 9_999, 1),
-        ("AlarmsCapacity", metrics.USED, "Maximum", 100, 3),
         ("AlarmsDeadLetters", metrics.DEAD, "Sum", 0, 1),
-        ("AlarmsUnreadable", metrics.POISON, "Sum", 0, 1),
-        ("AlarmsUnreadableItems", metrics.UNREADABLE, "Sum", 0, 1),
-        ("AlarmsOneTimeAge", "ApproximateAgeOfOldestMessage", "Maximum", 60, 5),
-        ("AlarmsJobsWriteThrottles", "WriteThrottleEvents", "Sum", 0, 3),
-        ("TickThrottles", "Throttles", "Sum", 0, 3),
+        ("AlarmsUnreadable", metrics.UNREADABLE, "Sum", 0, 1),
+        ("AlarmsOneTimeAge", "ApproximateAgeOfOldestMessage", "Maximum", 1_800, 5),
+        ("AlarmsJobsThrottles", "WriteThrottleEvents", "Sum", 0, 3),
+        ("AlarmsDead", "ApproximateNumberOfMessagesVisible", "Minimum", 0, 5),
         ("AlarmsCountersBehind", "IteratorAge", "Maximum", 300_000, 3),
     ],
 )

@@ -24,7 +24,7 @@ def test_the_key_encrypts_every_store_and_queue_of_jobs() -> None:
     (rule,) = stack.one("S3::Bucket", "StorageOutputs")["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert rule["BucketKeyEnabled"] is True
     bucket = rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"]
-    assert (len(queues), len(tables)) == (9, 7)
+    assert (len(queues), len(tables)) == (7, 7)
     assert {name_of(used) for used in (*queues, *tables, topic["KmsMasterKeyId"], secret["KmsKeyId"], bucket)} == {"EncryptionKey"}
 
 

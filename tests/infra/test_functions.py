@@ -149,15 +149,6 @@ def test_every_function_has_its_own_log_group_with_retention(any_stage: Synthesi
     assert kept == {{"local": 1, "dev": 7, "prod": 90}[any_stage.settings.stage]}
 
 
-def test_every_failing_function_raises_an_alarm(any_stage: Synthesized) -> None:
-    watched = {
-        alarm["Dimensions"][0]["Value"]["Ref"]
-        for alarm in any_stage.all("CloudWatch::Alarm").values()
-        if alarm.get("MetricName") == "Errors" and alarm["Namespace"] == "AWS/Lambda"
-    }
-    assert watched == set(any_stage.all("Lambda::Function"))
-
-
 def test_functions_run_on_arm_and_are_not_traced(on_aws: Synthesized) -> None:
     for function in on_aws.functions().values():
         assert function["Runtime"] == "python3.13"
@@ -192,7 +183,8 @@ def test_only_functions_whose_messages_start_them_again_may_loop(any_stage: Synt
     received = {name: set[str]() for name in NAMES}
     by_id = {any_stage.id("Lambda::Function", f"{name}Function"): name for name in NAMES}
     for mapping in any_stage.all("Lambda::EventSourceMapping").values():
-        received[by_id[mapping["FunctionName"]["Ref"]]].add(mapping["EventSourceArn"]["Fn::GetAtt"][0][:-8].removesuffix("Dead"))
+        queue = mapping["EventSourceArn"]["Fn::GetAtt"][0][:-8]  # SQS moves messages of any lane to the dead-letter queue
+        received[by_id[mapping["FunctionName"]["Ref"]]] |= {f"Lanes{lane}" for lane in LANES} if queue == "LanesDead" else {queue}
     starts = {one: {other for other in NAMES if granted[one] & received[other]} for one in NAMES}
     for _ in NAMES:  # whom it starts, directly or through others
         starts = {one: others.union(*(starts[other] for other in others)) for one, others in starts.items()}
@@ -233,11 +225,11 @@ def test_each_step_of_the_engine_has_a_call_of_its_own(any_stage: Synthesized) -
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": 1_000}, "a lower limit would hold up the steps of one minute"
 
 
-def test_bury_receives_from_all_dead_letter_queues(any_stage: Synthesized) -> None:
+def test_bury_receives_from_the_dead_letter_queue_of_the_lanes(any_stage: Synthesized) -> None:
     bury = any_stage.id("Lambda::Function", "BuryFunction")
     taken = {
         mapping["EventSourceArn"]["Fn::GetAtt"][0][:-8]
         for mapping in any_stage.all("Lambda::EventSourceMapping").values()
         if mapping["FunctionName"]["Ref"] == bury and mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     }
-    assert taken == {"LanesOneTimeDead", "LanesRecurringDead", "LanesRetryDead"}
+    assert taken == {"LanesDead"}

@@ -190,11 +190,7 @@ def test_the_local_stage_grants_the_same_except_renames(local: Synthesized, prod
     for name in prod.functions():
         samples = {grant for grant in local.grants(name) if SAMPLE in grant[1] or grant[0] == "ses:SendEmail"}
         assert bool(samples) == (name in EXECUTORS | {"Notify"})
-        on_aws = {
-            (action, where.replace("/prod/", "/local/"))
-            for action, where in prod.grants(name)
-            if not action.startswith("firehose:")
-        }
+        on_aws = {(action, where.replace("/prod/", "/local/")) for action, where in prod.grants(name) if not action.startswith("firehose:")}
         assert {grant for grant in local.grants(name) if grant[0] not in renamed} - samples == on_aws
 
 
@@ -247,7 +243,7 @@ def test_with_tracing_each_function_but_fetch_writes_traces() -> None:
 def test_a_function_may_read_only_its_own_queues_and_streams(prod: Synthesized) -> None:
     """Lambda reads queues and streams with the role of the function that it calls."""
     queues = {name: {lane} for name, lane in LANE_OF.items()}
-    queues |= {"Bury": {f"{lane}Dead" for lane in LANE_OF.values()}, "Notify": {"NotifyQueue"}, "Dispatch": {"LanesWork"}}
+    queues |= {"Bury": {"LanesDead"}, "Notify": {"NotifyQueue"}, "Dispatch": {"LanesWork"}}
     for action in ("sqs:ReceiveMessage", "sqs:DeleteMessage"):
         for name in prod.functions():
             assert {what for granted, what in prod.grants(name) if granted == action} == queues.get(name, set()), (name, action)

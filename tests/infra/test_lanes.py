@@ -9,9 +9,7 @@ LANES = {"OneTime": "one-time", "Recurring": "recurring", "Retry": "retry"}
 def test_every_lane_of_the_model_has_a_queue(any_stage: Synthesized) -> None:
     assert set(LANES.values()) == set(Lane)
     queues = {id[:-8] for id in any_stage.all("SQS::Queue")}
-    assert queues - {"NotifyQueue", "NotifyDead", "LanesWork"} == {f"Lanes{name}" for name in LANES} | {
-        f"Lanes{name}Dead" for name in LANES
-    }
+    assert queues - {"NotifyQueue", "NotifyDead", "LanesWork", "LanesDead"} == {f"Lanes{name}" for name in LANES}
 
 
 @pytest.mark.parametrize("name", LANES)
@@ -28,9 +26,9 @@ def test_the_topic_routes_exactly_its_messages_to_a_lane_unwrapped(any_stage: Sy
 @pytest.mark.parametrize("name", LANES)
 def test_a_message_received_too_often_becomes_a_dead_letter(any_stage: Synthesized, name: str) -> None:
     queue = any_stage.one("SQS::Queue", f"Lanes{name}")
-    assert name_of(queue["RedrivePolicy"]["deadLetterTargetArn"]) == f"Lanes{name}Dead"
+    assert name_of(queue["RedrivePolicy"]["deadLetterTargetArn"]) == "LanesDead"
     assert queue["RedrivePolicy"]["maxReceiveCount"] == 10
-    dead = any_stage.one("SQS::Queue", f"Lanes{name}Dead")
+    dead = any_stage.one("SQS::Queue", "LanesDead")
     assert dead["MessageRetentionPeriod"] == 14 * 24 * 3600
     assert dead["MessageRetentionPeriod"] > queue.get("MessageRetentionPeriod", 4 * 24 * 3600)
 

@@ -66,7 +66,8 @@ OUTPUTS = {
     "NotifyFunction",
     "ProjectFunction",
     "ScaleFunction",
-    *(f"{lane}{kind}" for lane in ("OneTime", "Recurring", "Retry") for kind in ("QueueUrl", "DlqUrl")),
+    *(f"{lane}QueueUrl" for lane in ("OneTime", "Recurring", "Retry")),
+    "DlqUrl",
     *(f"{name}Function" for name in ("Api", "Tick", "Plan", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury")),
 }
 

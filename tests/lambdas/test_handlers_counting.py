@@ -127,7 +127,7 @@ def test_an_unreadable_record_is_left_out_and_reported(
 ) -> None:
     project.handler(event(record(1, None, make.job()) | {"dynamodb": broken}, *ended(2)), None)
     assert stats(world)["succeeded"] == 1
-    assert emitted(capsys)[metrics.POISON] == [1.0]
+    assert emitted(capsys)[metrics.UNREADABLE] == [1.0]
 
 
 def test_items_beside_jobs_and_tasks_are_ignored(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,7 +82,7 @@ def provoke(system: System, client: Client) -> None:
     client.create_task("every two seconds", "log", {"message": "m"}, {"rate": "2 seconds"})
     sqs = system.aws("sqs")
     nobody = JobKey(client.user_id(), "01J00000000000000000000000")
-    for lane, name in ((Lane.RETRY, "LanesRetry"), (Lane.ONE_TIME, "LanesOneTimeDead")):
+    for lane, name in ((Lane.RETRY, "LanesRetry"), (Lane.ONE_TIME, "LanesDead")):
         (url,) = [each for each in sqs.list_queues()["QueueUrls"] if f"-{name}" in each and each.count("Dead") == name.count("Dead")]
         sqs.send_message(QueueUrl=url, MessageBody=messages.encode(Message(nobody, 1, lane, 0)))
 

@@ -1,7 +1,7 @@
 """Items that this version cannot read: each is logged and set aside, so that it stops nothing else.
 
 An item is unreadable if its decoder raises, whatever it raises: the item has a newer format, an unknown value, or lacks a field. A newer
-version wrote it during a deployment, a rollback left it, or a person did. Every log line of this module is counted as one unreadable
+version wrote it during a deployment, a rollback left it, or a person did. Every line of `log` is counted as one unreadable
 item: see `lambdas._runtime`.
 """
 

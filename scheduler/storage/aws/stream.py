@@ -4,19 +4,16 @@ The event names its shard only because the mapping has a tumbling window; the wi
 of records is unknown, so such an event is refused, except on an emulated AWS whose streams have one shard (`one_shard`).
 """
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Job
-from scheduler.storage.aws import items, keys, task_items
+from scheduler.storage.aws import items, keys, readable, task_items
 from scheduler.tasks.task import Task
 
 DIGITS = 40  # of a sequence number, at most
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +37,14 @@ class TaskChange:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Changes in their order, all of one shard; `poison` are records that could not be read."""
+    """Changes in their order, all of one shard."""
 
     shard: str
     changes: list[JobChange | TaskChange] = field(default_factory=list)
-    poison: list[str] = field(default_factory=list)
 
 
 def batch(event: Mapping[str, Any], *, one_shard: bool = False) -> Batch:
-    """The changes in an event. Raises Invalid for an event that names no shard."""
+    """The changes in an event, without those of unreadable records. Raises Invalid for an event that names no shard."""
     records = event.get("Records", [])
     shard = event.get("shardId") or ("only" if one_shard else None)
     if shard is None:
@@ -59,8 +55,7 @@ def batch(event: Mapping[str, Any], *, one_shard: bool = False) -> Batch:
         try:
             made.changes.extend(_changes(record["dynamodb"], expired=_by_ttl(record)))
         except Exception:  # one record that cannot be read must not stop the shard for a day
-            log.exception("a record of the stream cannot be read", extra={"event_id": record.get("eventID")})
-            made.poison.append(str(record.get("eventID")))
+            readable.log.exception("a record of the stream cannot be read", extra={"event_id": record.get("eventID")})
     return made
 
 
