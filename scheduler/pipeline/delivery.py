@@ -14,7 +14,7 @@ BEAT_MS = 10_000  # how often an executor renews the visibility of its batch
 BEAT_AGAIN_MS = 2_000  # ... and the pause before it tries again after a failed renewal
 LOST_MS = 20_000  # an executor stops after this time without a renewal (by its monotonic clock)
 PUT_BACK_S = 5  # how long a message is deferred that can be neither run nor deleted
-REFUSED_S = (5, 15, 60, 300, 900, 1_800)  # the same while a table refuses, by the number of receives: ten receives take two hours
+REFUSED_S = (5, 15, 30, 60, 120, 300, 1_800, 3_600)  # the same while a table refuses, by the number of receives: nine last two hours
 
 
 @dataclass(frozen=True, slots=True)

@@ -610,6 +610,18 @@ def _after(stage: Stage, at: int, verb: Any, *args: Any) -> Any:
     return verb(*args) if stage.clock.now() >= at else refuse(verb)
 
 
+@pytest.mark.parametrize("lasts", [30_000, 100_000, 300_000])
+def test_a_message_is_late_by_no_more_than_the_outage_was_long(lasts: int) -> None:
+    stage = Stage()
+    job = a_job()
+    (item,) = stage.hand(job)
+    while stage.clock.now() < NOW + lasts:
+        assert stage.execute([item], jobs=Wrapped(stage.jobs, claim=refuse)) == [item.message_id]
+        stage.clock.at = stage.lanes.queues[Lane.ONE_TIME][item.message_id].visible_at
+        (item,) = stage.receive()
+    assert stage.clock.now() - NOW <= 2 * lasts
+
+
 def test_the_receives_of_a_message_last_for_an_outage_of_hours() -> None:
     stage = Stage()
     job = a_job()
