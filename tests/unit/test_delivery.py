@@ -30,8 +30,8 @@ def test_a_job_claimed_without_an_answer_is_run_a1c() -> None:
 
 
 def test_a_refused_claim_defers_the_message_longer_each_time() -> None:
-    found = [decide(None, item=ITEM._replace(receive_count=count)) for count in (1, 2, 3, 4, 5, 6, 7, 40)]
-    assert found == [PutBack(seconds) for seconds in (5, 15, 60, 300, 900, 1_800, 1_800, 1_800)]
+    found = [decide(None, item=ITEM._replace(receive_count=count)) for count in (1, 2, 3, 4, 5, 6, 7, 8, 9, 40)]
+    assert found == [PutBack(seconds) for seconds in (5, 15, 30, 60, 120, 300, 1_800, 3_600, 3_600, 3_600)]
 
 
 @pytest.mark.parametrize("after", [0, 5_000, 29_999])
