@@ -63,7 +63,7 @@ ABOUT = {
     "fair": "Sharing ten executors between three users who post more than these can run",
     "outage": "Stopping the tick for ten minutes (nineteen minutes in all)",
     "faults": "Causing twelve faults, one after the other (a quarter of an hour)",
-    "away": "Taking DynamoDB, SQS and SNS away for 100 s, each and together (a quarter of an hour)",
+    "away": "Taking DynamoDB, SQS and SNS away for 100 s, each and together (twenty minutes)",
 }
 AHEAD = timedelta(minutes=7)  # the first missed minute: too far ahead for the direct path
 MISSED = 10
