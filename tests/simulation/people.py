@@ -211,7 +211,9 @@ class People:
         task = version.task
         assert task.schedule is not None
         low = max(version.since, task.updated_at) + 1_000
-        high = settled if version.until is None else min(version.until - 90_000, task.planned_until)
+        # A change also replaces missed runs that plan has not stored yet.
+        planned = task.planned_until if task.gap is None else task.gap.after
+        high = settled if version.until is None else min(version.until - 90_000, planned)
         for run in schedule.after(task.schedule, min(task.updated_at, version.since) - 1_000, seed=task.id):
             if run.nominal > high or (task.schedule.max_runs is not None and run.nominal > task.planned_until):
                 return
