@@ -14,6 +14,7 @@ from scheduler.accounts.access import Scope
 from scheduler.insight.scaling import EXECUTORS_EACH
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
+from scheduler.pipeline.packs import HELD_MOST
 from scheduler.targets import arns, registry
 from scheduler.targets.base import Reach
 
@@ -117,7 +118,9 @@ class Settings:
         """The rules, completed by the number of executors and the windows that follow from the other settings."""
         first, most = (Lane.ONE_TIME, Lane.RECURRING), EXECUTORS_EACH * self.rules.most_pollers
         executors = sum(most or self.concurrency[lane] for lane in first)
-        return replace(self.rules, executors=executors, windows={lane: self.concurrency[lane] * BATCH[lane] for lane in first})
+        windows = {lane: self.concurrency[lane] * BATCH[lane] for lane in first}
+        crowds = {lane: self.concurrency[lane] * HELD_MOST for lane in first}
+        return replace(self.rules, executors=executors, windows=windows, crowds=crowds)
 
     @property
     def removal_policy(self) -> RemovalPolicy:

@@ -20,6 +20,8 @@ from scheduler.targets import named_target, registry
 from scheduler.targets.base import CallBackAddress, Context, Reach, no_calls, no_secrets
 from scheduler.targets.calls import Calls
 
+THREADS = 256  # jobs that an executor runs at once: each waits in a thread of its own for the answer of its target ...
+CHILDREN = 10  # ... and jobs that compute in the executor itself, each in a process of its own
 GATHER_S = 0.004  # how long to wait for further results after the first one: one write settles them all
 
 log = logging.getLogger(__name__)
@@ -61,9 +63,15 @@ class ThreadPool:
         self._stops: dict[JobKey, threading.Event] = {}
         self._forces: dict[JobKey, threading.Event] = {}
         self._running = 0
+        self._computing: set[JobKey] = set()
+
+    def has_room(self, job: Job) -> bool:
+        return self._running < THREADS and not (len(self._computing) >= CHILDREN and _computes(job))
 
     def start(self, job: Job, not_after: int | None = None) -> None:
         self._running += 1
+        if _computes(job):
+            self._computing.add(job.key)
         stop = self._stops[job.key] = threading.Event()
         force = self._forces[job.key] = threading.Event()
         self._threads.submit(self._run, job, not_after, stop, force)
@@ -78,6 +86,7 @@ class ThreadPool:
         while not self._finished.empty():
             finished.append(self._finished.get_nowait())
         self._running -= len(finished)
+        self._computing.difference_update(done.job.key for done in finished)
         return finished
 
     def cancel(self, job: Job) -> None:
@@ -90,6 +99,7 @@ class ThreadPool:
         for event in (*self._stops.values(), *self._forces.values()):
             event.set()
         self._stops, self._forces, self._finished, self._running = {}, {}, queue.SimpleQueue(), 0
+        self._computing = set()
 
     def _first(self, until: int) -> Finished | None:
         while (left := seconds_until(until)) > 0:
@@ -149,3 +159,11 @@ class ThreadPool:
         except BaseException as error:  # as above
             log.exception("output not stored", extra=job.log_context())
             return Result(failure=result.failure or Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"))
+
+
+def _computes(job: Job) -> bool:
+    """Whether the job probably runs in a child process: the defaults of a named target may say so, too."""
+    try:
+        return registry.load(job.spec.type).is_work(job.spec.payload)
+    except registry.UnknownType:
+        return False

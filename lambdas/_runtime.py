@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from scheduler.targets.base import Reach
     from scheduler.targets.calls import Calls
 
-WORKERS = 32  # jobs that an executor can run in parallel; a batch has at most ten
-
 
 class _Unreadable(logging.Handler):
     """Counts each item that cannot be read, in whichever function, as a metric."""
@@ -238,13 +236,14 @@ class Executor(AwsPorts):
 
     def __init__(self, settings: Settings) -> None:
         from lambdas._children import Children
+        from lambdas._pool import THREADS
         from scheduler.callbacks.reports import Addresses
         from scheduler.pipeline.execute import Process
 
         super().__init__(settings)
         self.lane = Lane(settings.lane)
         self.process = Process.of(self.lane, secrets.token_hex(4), self, ahead)
-        self.threads = ThreadPoolExecutor(WORKERS, "job")
+        self.threads = ThreadPoolExecutor(THREADS, "job")
         self.children = Children()
         self.callbacks = Addresses(settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")), self.secrets)
 

@@ -63,6 +63,7 @@ Verdict = Clear | Cancel | Skip | Requeue | AskAgain | Undecided
 UNDECIDED = Undecided()
 PAUSED = Requeue(RequeueCause.PAUSED, "its lane is paused")
 REFUSED = Requeue(RequeueCause.REFUSED, "the rules for its start could not be read")
+CROWDED = "its executor was full: another one takes it"
 
 
 class Gate(Protocol):

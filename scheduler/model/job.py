@@ -198,6 +198,7 @@ class RequeueCause(StrEnum):
     BREAKER = "breaker"  # the breaker of its target is open
     LIMIT = "limit"  # its target is at its limit
     REFUSED = "refused"  # its gates could not be checked: a table refused the read or write
+    CROWDED = "crowded"  # its executor runs as many jobs as it can
 
 
 class FailureKind(StrEnum):
@@ -338,8 +339,16 @@ class Job:
         return named if self.origin is None else named | {"task_id": self.origin.task}
 
 
+class Packed(NamedTuple):
+    """A job that travels in the message of another one."""
+
+    key: JobKey
+    fence: int
+    due_at: int
+
+
 class Message(NamedTuple):
-    """A message in a lane: enough to claim the job, without its content."""
+    """A message in a lane: enough to claim its jobs, without their content. It names one job, and the ones packed with it."""
 
     key: JobKey
     fence: int
@@ -348,15 +357,26 @@ class Message(NamedTuple):
     sent_at: int = 0  # by the sender's clock; 0: not sent yet. The measured latency, and with it the lead, follow from it
     not_before: int = 0  # delivery may be delayed to this instant (whole seconds); 0: at once
     version: int = 1
+    more: tuple[Packed, ...] = ()  # of the same lane, due soon after the first
+
+    def singles(self) -> list["Message"]:
+        """The message of each job on its own."""
+        alone = self._replace(more=()) if self.more else self
+        return [alone, *(alone._replace(key=each.key, fence=each.fence, due_at=each.due_at) for each in self.more)]
 
 
 class Delivery(NamedTuple):
-    """One message as an executor, or the function of the dead-letter queues, received it."""
+    """One message as an executor, or the function of the dead-letter queues, received it; or one job of it, after `singles`."""
 
     message: Message
     message_id: str
     receipt: str
     receive_count: int
+    jobs: int = 1  # how many jobs the message as received brings
+
+    def singles(self) -> list["Delivery"]:
+        """The delivery of each job of the message."""
+        return [self._replace(message=each, jobs=1 + len(self.message.more)) for each in self.message.singles()]
 
 
 class DueEntry(NamedTuple):

@@ -15,11 +15,14 @@ class Rules:
     units: int = 1  # dispatchers per minute
     hold_ms: int = 5_000  # how long before its instant an executor may claim a job and wait with it
     lead_ms: int = 500  # how long before its instant a job is published while no latency was measured yet
+    crowd_hold_ms: int = 20_000  # the same for the jobs of a pack: one executor that waits long with hundreds of jobs costs less than many
+    ready_executors: int = 5  # executors of a lane that was quiet: Lambda reads five batches at once from a queue
     overdue_units: int = 4  # dispatchers that work on past minutes at once: a backlog is processed in order, at a bounded rate
     max_backlog: int = 1_000  # a lane with more waiting messages is behind, and a reconcile adds no more to it
     windows: Mapping[Lane, int] = field(  # jobs in a lane when all its executors are busy; a lane not listed is unbounded
         default_factory=lambda: {Lane.ONE_TIME: 1_000, Lane.RECURRING: 1_000}
     )
+    crowds: Mapping[Lane, int] = field(default_factory=dict)  # jobs that a lane's executors can hold ahead; a lane not listed: its window
     direct_burst: int = 200  # jobs of a user that one process enqueues directly at once ...
     direct_rate: int = 100  # ... and per second after that; the jobs beyond go to the overflow slots
     retention: Retention = field(default_factory=Retention)

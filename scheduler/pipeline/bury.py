@@ -40,8 +40,9 @@ def bury(deliveries: Sequence[Delivery], ports: Ports) -> Burial:
     A job that has crashed too often fails instead; jobs that waited for it are enqueued.
     """
     done, now, rules = Burial(), ports.clock.now(), ports.rules
-    stored = ports.jobs.get_many([item.message.key for item in deliveries])
-    for item in deliveries:
+    singles = [single for item in deliveries for single in item.singles()]
+    stored = ports.jobs.get_many([item.message.key for item in singles])
+    for item in singles:
         job = stored.get(item.message.key)
         if item.message.key in stored.unreadable:
             done.kept += 1
@@ -66,6 +67,7 @@ def bury(deliveries: Sequence[Delivery], ports: Ports) -> Burial:
             done.taken_back += is_open(after)
             done.failed += not is_open(after)
             send_on(after, ports, now=ports.clock.now())
+    done.returned = list(dict.fromkeys(done.returned))  # several jobs of one pack
     return done
 
 

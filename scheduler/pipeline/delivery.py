@@ -5,14 +5,17 @@ A duplicate message never starts a job twice, and no message is deleted while it
 
 from dataclasses import dataclass
 
-from scheduler.model import callback_lease, lifecycle
+from scheduler.model import callback_lease, lifecycle, slots
 from scheduler.model.job import Delivery, Job
+from scheduler.model.rules import Rules
 from scheduler.storage.ports import ClaimResult
 
+BATCH = 10  # messages that Lambda delivers at once, at most
 LEASE_MS = 30_000  # the visibility time-out that an executor sets for its batch before it claims the jobs
 BEAT_MS = 10_000  # how often an executor renews the visibility of its batch
 BEAT_AGAIN_MS = 2_000  # ... and the pause before it tries again after a failed renewal
 LOST_MS = 20_000  # an executor stops after this time without a renewal (by its monotonic clock)
+HIDE_S = 900  # a message that came early is hidden for at most this long
 PUT_BACK_S = 5  # how long a message is deferred that can be neither run nor deleted
 REFUSED_S = (5, 15, 30, 60, 120, 300, 1_800, 3_600)  # the same while a table refuses, by the number of receives: nine last two hours
 
@@ -31,9 +34,13 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
-    """The job is neither claimed by this executor nor finished: defer the message, which stays in its queue, for `seconds`."""
+    """The job is neither claimed by this executor nor finished: defer the message, which stays in its queue, for `seconds`.
+
+    `claimed`: the job was claimed under this very message lately, so no other message may bring it.
+    """
 
     seconds: int
+    claimed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,23 @@ class Later:
 
     job: Job
     at: int
+
+
+def hold_ms(delivery: Delivery, rules: Rules) -> int:
+    """How long before its due time (ms) an executor may claim this job."""
+    return rules.crowd_hold_ms if delivery.jobs > 1 else rules.hold_ms
+
+
+def early(delivery: Delivery, first_due: int, now: int, rules: Rules) -> PutBack | None:
+    """Defer a message that came before any of its jobs may be claimed, the first of which is due at `first_due`; None: claim them.
+
+    A single job comes again as if it had been enqueued then, a crowd as soon as an executor may hold it.
+    """
+    hold = hold_ms(delivery, rules)
+    if first_due - hold <= now:
+        return None
+    at = first_due - hold if delivery.jobs > 1 else slots.not_before(first_due)
+    return PutBack(max(1, min((at - now) // 1000, HIDE_S)))  # whole seconds, rounded down: early rather than late
 
 
 def refused(delivery: Delivery) -> PutBack:
@@ -81,7 +105,7 @@ def decide(delivery: Delivery, answer: ClaimResult | None, nonce: str, now: int,
     if job.claim.message_id != delivery.message_id:
         return Drop()  # another message started it, and is delivered again if its executor dies
     if now - job.claim.at < LEASE_MS:
-        return PutBack(PUT_BACK_S)
+        return PutBack(PUT_BACK_S, claimed=True)
     return TakeBack(job)
 
 

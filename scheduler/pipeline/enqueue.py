@@ -1,12 +1,14 @@
 """Enqueue jobs that are due before any minute that is safe to write into. Each also has a safety slot, from which it is picked up."""
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 
 from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Message
 from scheduler.model.rules import Rules
+from scheduler.pipeline import packs
 from scheduler.storage.ports import Change, Lanes, Ports, Written
 
 SENT_AT_ONCE = 160  # messages sent per reading of the clock: as many as the lanes send in parallel
@@ -71,12 +73,34 @@ def _move(job: Job, now: int, rules: Rules) -> Change:
 
 
 def _enqueue_in_parts(jobs: Sequence[Job], ports: Ports) -> None:
-    """Enqueue jobs by due time, in parts. The clock is read before each part: delays count from sending, and that takes a while.
+    """Enqueue new jobs by due time, crowds in packs, in parts. The clock is read before each part: delays count from sending.
 
     If a whole part is refused, the other parts are left to their slots: the caller waits for its answer.
     """
-    left = sorted(jobs, key=lambda job: job.due_at)
+    ordered = sorted(jobs, key=lambda job: job.due_at)
+    crowds = Counter((job.lane, packs.second(job.due_at)) for job in ordered)
+
+    def crowd(message: Message) -> int:
+        return crowds[message.lane, packs.second(message.due_at)]
+
+    now = ports.clock.now()
+    messages = [message(job, 0) for job in ordered]
+    left = packs.pack(messages, lambda first: packs.size(crowd(first), ports.rules.ready_executors, late=first.due_at <= now))
     while left:
-        part = left[:SENT_AT_ONCE]
-        refused = try_enqueue(part, lanes=ports.lanes, now=ports.clock.now())
+        now = ports.clock.now()
+        part = [_timed(each, crowd(each), now, ports.rules) for each in left[:SENT_AT_ONCE]]
+        try:
+            refused = len(ports.lanes.send(part, now))
+        except Unavailable:
+            refused = len(part)
+        if refused:
+            log.warning("could not enqueue new jobs; they are picked up from their slots", extra={"refused": refused, "of": len(part)})
         left = [] if refused == len(part) else left[SENT_AT_ONCE:]
+
+
+def _timed(each: Message, crowd: int, now: int, rules: Rules) -> Message:
+    """Return the message as it is sent at `now`: a pack arrives ahead of its jobs by the lead of its crowd."""
+    early = slots.not_before(each.due_at)
+    if each.more:
+        early = min(early, each.due_at - packs.lead(crowd, rules.crowd_hold_ms))
+    return each._replace(sent_at=now, not_before=early if early > now else 0)

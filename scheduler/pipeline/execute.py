@@ -1,5 +1,8 @@
 """Run a batch of deliveries: lease the messages, claim the jobs, wait for each job's instant, start it, settle it.
 
+A message brings one job or a pack of them. All jobs of a pack have its lease; apart from that each has a life of its own: a job that has
+to wait goes back in a message of its own.
+
 The visibility of the messages is the lease: the executor sets it before the claim and renews it while work goes on. When it cannot be
 renewed, the executor starts nothing more. Messages whose ids are returned stay in their queue; the caller deletes all others.
 `admission` decides whether a job may start that depends on other jobs, limits or breakers; `follow_up` enqueues the jobs that waited
@@ -10,6 +13,7 @@ import logging
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from scheduler.admission import gate
 from scheduler.admission.breaker_gate import BreakerGate, BreakerRegistry
@@ -36,7 +40,7 @@ from scheduler.admission.run_gate import RunGate
 from scheduler.admission.target_cache import TargetCache
 from scheduler.model import callback_lease, lifecycle, misfire, settlement, slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Delivery, Failure, FailureKind, Finished, Job, JobKey, Lane, Result
+from scheduler.model.job import Delivery, Failure, FailureKind, Finished, Job, JobKey, Lane, RequeueCause, Result
 from scheduler.model.lifecycle import is_open, waits
 from scheduler.model.rules import Rules
 from scheduler.pipeline import delivery
@@ -52,6 +56,10 @@ LINGER_MS = (40, 200)  # ... and settling waits for this time: it would take the
 WRITE_PAUSES_MS = (500, 1_000, 2_000, 4_000, 5_000)  # between two tries of a change that the table refuses
 LONGEST_MS = 900_000  # an invocation ends after this time: Lambda's most ...
 STOP_MS = 10_000  # ... and an executor stops all that it does this long before
+AT_ONCE = 200  # jobs claimed or settled between two renewals of the lease: 25 a call, on eight connections
+READ_EACH_MS = 0.5  # a crowd is read earlier, by this time for each job of the batch
+FULL_AGAIN_MS = 20  # the pause before a job is started again that found its executor full ...
+FULL_MS = 2_000  # ... and how long it is tried before another executor gets the job
 ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses ...
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
 LEASE_REFUSED = Failure(FailureKind.REFUSED, "the queue refused to renew the lease of its executor")
@@ -70,6 +78,7 @@ class _Held:
     ask_at: int = 0  # when its gates, or its lane, are to be checked again
     cleared_at: int | None = None  # when the gates last allowed the start
     give_up_at: int | None = None  # the gates could not decide; when to requeue the job
+    full_at: int | None = None  # when the executor was first found full
 
     @property
     def next_at(self) -> int:
@@ -127,7 +136,7 @@ class Execution:
     """One batch of an executor. `run` is its only entry point."""
 
     lane: Lane
-    deliveries: Sequence[Delivery]
+    deliveries: Sequence[Delivery]  # one for each job
     request_id: str
     ports: Ports
     process: Process
@@ -157,12 +166,13 @@ class Execution:
                 log.info("the lane is paused: messages dropped, their jobs stay in their slots", extra={"messages": len(self.deliveries)})
                 return []
         except Unavailable:  # raised only in a process that is new or was idle: any other one uses the state that it read last
-            for item in self.deliveries:
+            for item in _messages(self.deliveries):
                 self._put_back(item, delivery.refused(item).seconds)
             return sorted(self.returned)
-        leased = self.lease.take([item.receipt for item in self.deliveries])
-        self.returned |= {item.message_id for item in self.deliveries if item.receipt not in leased}
-        self._claim([item for item in self.deliveries if item.receipt in leased])
+        if ready := self._hide_early():
+            leased = self.lease.take(sorted({item.receipt for item in ready}))
+            self.returned |= {item.message_id for item in ready if item.receipt not in leased}
+            self._claim_all([item for item in ready if item.receipt in leased])
         while self._is_busy():
             if not self._beat():
                 self._stop()
@@ -225,11 +235,32 @@ class Execution:
 
     # claim
 
-    def _claim(self, deliveries: Sequence[Delivery]) -> None:
-        now, alone = self.ports.clock.now(), len(self.deliveries) == 1
-        due_by = now + self.ports.rules.hold_ms
+    def _hide_early(self) -> list[Delivery]:
+        """Hide the messages that came before their jobs may be claimed; return the deliveries of the others, by due time."""
+        now, firsts = self.ports.clock.now(), dict[str, int]()
+        for item in self.deliveries:
+            firsts[item.message_id] = min(firsts.get(item.message_id, item.message.due_at), item.message.due_at)
+        for item in _messages(self.deliveries):
+            if wait := delivery.early(item, firsts[item.message_id], now, self.ports.rules):
+                self._put_back(item, wait.seconds)
+        return sorted((item for item in self.deliveries if item.message_id not in self.returned), key=lambda item: item.message.due_at)
+
+    def _claim_all(self, deliveries: Sequence[Delivery]) -> None:
+        waiting: list[tuple[Delivery, delivery.PutBack]] = []
+        for part in _parts(deliveries):
+            if not self._beat():
+                self.returned |= {item.message_id for item in part}
+                continue
+            waiting += self._claim(part)
+        self._wait(waiting)
+
+    def _claim(self, deliveries: Sequence[Delivery]) -> list[tuple[Delivery, delivery.PutBack]]:
+        """Claim jobs; return those that have to wait."""
+        now, alone, rules = self.ports.clock.now(), len(self.deliveries) == 1, self.ports.rules
         requests = [
-            ClaimRequest(item.message.key, item.message.fence, item.message_id, self._nonce(item), now, alone, due_by)
+            ClaimRequest(
+                item.message.key, item.message.fence, item.message_id, self._nonce(item), now, alone, now + delivery.hold_ms(item, rules)
+            )
             for item in deliveries
         ]
         try:
@@ -239,33 +270,66 @@ class Execution:
         now = self.ports.clock.now()
         lost: list[Job] = []
         later: list[_Write] = []
+        waiting: list[tuple[Delivery, delivery.PutBack]] = []
         for item, request, answer in zip(deliveries, requests, answers, strict=True):
-            decision = delivery.decide(item, answer, request.nonce, now, hold_ms=self.ports.rules.hold_ms)
+            decision = delivery.decide(item, answer, request.nonce, now, hold_ms=delivery.hold_ms(item, rules))
             if isinstance(decision, delivery.Run):
                 self._take(item, decision.job, now)
             elif isinstance(decision, delivery.PutBack):
-                self._put_back(item, decision.seconds)
+                waiting.append((item, decision))
             elif isinstance(decision, delivery.TakeBack):
                 self._in_hand[item.message.key] = item
                 lost.append(decision.job)
             elif isinstance(decision, delivery.Later):
                 self._in_hand[item.message.key] = item
-                slot = slots.place(decision.at, now, decision.job.shard_key, self.ports.rules.shards).slot
+                slot = slots.place(decision.at, now, decision.job.shard_key, rules.shards).slot
                 later.append(_Write(Change.of_slot(decision.job, lifecycle.move(decision.job, slot=slot, due_at=decision.at))))
         self._write(later)
         self._take_back(lost, now)
+        return waiting
+
+    def _wait(self, waiting: Sequence[tuple[Delivery, delivery.PutBack]]) -> None:
+        """Defer the messages of jobs that have to wait.
+
+        If other jobs of a pack run here, the message stays with them, and each job that waits goes back in a message of its own.
+        """
+        busy = {item.message_id for item in self._in_hand.values()}
+        whole: dict[str, tuple[Delivery, int]] = {}
+        alone: list[tuple[Delivery, int]] = []
+        for item, decision in waiting:
+            if item.message_id not in busy:
+                seconds = min(decision.seconds, whole.get(item.message_id, (item, decision.seconds))[1])
+                whole[item.message_id] = item, seconds
+            elif decision.claimed:  # no other message may bring it: this one comes again after the batch
+                self.returned.add(item.message_id)
+            else:
+                alone.append((item, decision.seconds))
+        for item, seconds in whole.values():
+            self._put_back(item, seconds)
+        if alone:
+            self._send_alone(alone)
+
+    def _send_alone(self, waiting: Sequence[tuple[Delivery, int]]) -> None:
+        now = self.ports.clock.now()
+        again = {item.message._replace(sent_at=now, not_before=now + seconds * 1000): item for item, seconds in waiting}
+        try:
+            refused = self.ports.lanes.send(list(again), now)
+        except Unavailable:
+            refused = list(again)
+        self.returned |= {again[message].message_id for message in refused}  # the pack comes again after the batch
 
     def _nonce(self, item: Delivery) -> str:
         return f"{item.message_id}/{self.request_id}/{item.receive_count}"
 
     def _take(self, item: Delivery, job: Job, now: int) -> None:
         self._in_hand[job.key] = item
-        if item.message.sent_at and not item.message.not_before and item.receive_count == 1:
+        if item.message.sent_at and not item.message.not_before and item.receive_count == 1 and item.jobs == 1:
             self.process.meter.add(now - item.message.sent_at)
         wait = job.due_at - now
         gated = self.admission.concerns(job)
         is_asked = gated and wait > 0  # even if little time is left: a check at the instant would make the job late
-        read_at = job.due_at - READ_AHEAD_MS - self._spread() if wait > FRESH_CLAIM_MS or is_asked else None
+        more = 0 if gated else round(len(self.deliveries) * READ_EACH_MS) if len(self.deliveries) > delivery.BATCH else 0
+        read_at = job.due_at - READ_AHEAD_MS - self._spread() - more if wait > FRESH_CLAIM_MS or is_asked else None
         read_at = read_at if job.cancel_requested_at is None else now
         ahead = self.process.ahead(job)
         self._held.append(_Held(job, read_at, waited=wait > FRESH_CLAIM_MS, start_at=job.due_at, gated=gated, ahead=ahead))
@@ -299,14 +363,14 @@ class Execution:
             stored: Mapping[JobKey, Job] = self.ports.jobs.get_many([held.job.key for held in near])
         except Unavailable:
             stored = {held.job.key: held.job for held in near}  # start them: a cancel that was not read counts as too late
-        ours = [held for held in near if self._still_ours(held.job, stored.get(held.job.key))]
+        ours = {held.job.key: held for held in near if self._still_ours(held.job, stored.get(held.job.key))}
         for held in near:
             held.read_at = None
-        flagged = [job for held in ours if (job := stored[held.job.key]).cancel_requested_at is not None]
-        self._drop([held.job.key for held in near if held not in ours] + [job.key for job in flagged])
+        flagged = [job for key in ours if (job := stored[key]).cancel_requested_at is not None]
+        self._drop({held.job.key for held in near} - ours.keys() | {job.key for job in flagged})
         cancelled = [settlement.cancel(job, self.ports.clock.now(), retention=self.ports.rules.retention) for job in flagged]
         self._write([_Write(Change(job, after)) for job, after in zip(flagged, cancelled, strict=True)])
-        self._look_ahead([held for held in ours if held in self._held], now)
+        self._look_ahead([held for key, held in ours.items() if stored[key].cancel_requested_at is None], now)
 
     def _look_ahead(self, near: Sequence[_Held], now: int) -> None:
         """Decide what is decided before the instant: requeue the jobs of a paused lane to their slots, else check the gates."""
@@ -329,6 +393,7 @@ class Execution:
         """Remove these jobs from the waiting ones and return them; they do not start here."""
         if not keys:
             return []
+        keys = set(keys)
         dropped = [held.job for held in self._held if held.job.key in keys]
         self._held = [held for held in self._held if held.job.key not in keys]
         self.admission.left(dropped)
@@ -349,27 +414,42 @@ class Execution:
             self._give_back(due, now)
             return
         self._beat()
-        self._note_starts([held for held in due if held.is_ready(now)])
+        gone = self._note_starts([held for held in due if held.is_ready(now)])
         if self.lease.is_lost():
             return  # the check outlasted the lease
         now = self.ports.clock.now()
-        due = [held for held in due if held in self._held]
+        due = [held for held in due if held.job.key not in gone]
         late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, max(now, held.next_at)))}
-        ready = [held for held in due if held.is_ready(now) and held.job.key not in late]
-        for held in ready:
-            self._held.remove(held)
-            self.work.start(held.job, held.not_after())
+        ready = self._start([held for held in due if held.is_ready(now) and held.job.key not in late], now)
         if late:
             self._act(late, now)
         if len(ready) >= CROWD and sum(held.waited for held in ready) >= CROWD:
             least, most = LINGER_MS
             self._settle_at = now + least + self._spread() * (most - least) // READ_SPREAD_MS
 
-    def _note_starts(self, ready: Sequence[_Held]) -> None:
+    def _start(self, ready: Sequence[_Held], now: int) -> list[_Held]:
+        """Start jobs, as many as the executor has room for; return them. The others try again soon, then another executor gets them."""
+        started: list[_Held] = []
+        crowded: dict[JobKey, Verdict] = {}
+        for held in ready:
+            if self.work.has_room(held.job):
+                self.work.start(held.job, held.not_after())
+                started.append(held)
+                continue
+            held.full_at, held.ask_at = held.full_at or now, now + FULL_AGAIN_MS
+            if now - held.full_at >= FULL_MS:
+                crowded[held.job.key] = Requeue(RequeueCause.CROWDED, gate.CROWDED, at=now)
+        keys = {held.job.key for held in started}
+        self._held = [held for held in self._held if held.job.key not in keys]
+        self._act(crowded, now)
+        return started
+
+    def _note_starts(self, ready: Sequence[_Held]) -> set[JobKey]:
         """Store the starts of jobs that have crashed before, so that another crash is charged; drop the jobs that were taken back.
 
-        If the table refuses, the job starts nevertheless: a crash is then not charged.
+        If the table refuses, the job starts nevertheless: a crash is then not charged. Returns the dropped jobs.
         """
+        gone: set[JobKey] = set()
         suspects = [held for held in ready if held.job.started_at is None and held.job.claim and held.job.claim.alone]
         for held in [held for held in suspects if lifecycle.has_crashed(held.job)]:
             before = held.job
@@ -381,6 +461,8 @@ class Execution:
             if written is Written.NO:
                 self._in_hand.pop(before.key, None)
                 self._held.remove(held)
+                gone.add(before.key)
+        return gone
 
     def _leaves_at(self, held: _Held) -> int:
         """Return when the job goes to the pool (ms): at its instant, or ahead of it if nothing is left to read or to check."""
@@ -468,10 +550,14 @@ class Execution:
 
     def _write(self, writes: Sequence[_Write]) -> None:
         """Apply changes under their fences; then enqueue the jobs that go to a lane at once. Refused changes are tried again later."""
-        if not writes or not self._beat():
-            self._unwritten += writes  # without its lease the executor writes nothing more
+        refused: list[_Write] = []
+        for part in _parts(writes):
+            if not self._beat():
+                self._unwritten += part  # without its lease the executor writes nothing more
+                continue
+            refused += self._try(part)
+        if not writes:
             return
-        refused = self._try(writes)
         self._refusals = self._refusals + 1 if refused else 0
         if refused:
             self._unwritten += refused
@@ -512,6 +598,18 @@ class Execution:
         return refused
 
 
+T = TypeVar("T")
+
+
+def _parts(values: Sequence[T]) -> list[Sequence[T]]:
+    return [values[first : first + AT_ONCE] for first in range(0, len(values), AT_ONCE)]
+
+
+def _messages(deliveries: Sequence[Delivery]) -> list[Delivery]:
+    """Return one delivery of each message."""
+    return list({item.message_id: item for item in deliveries}.values())
+
+
 def execute(
     lane: Lane,
     deliveries: Sequence[Delivery],
@@ -531,7 +629,7 @@ def execute(
     gates: tuple[Gate, ...] = (owners, OrderingGate(ports), RunGate(ports), breakers, limits)  # limits last: a start uses up what they give
     batch = Execution(
         lane,
-        deliveries,
+        [single for item in deliveries for single in item.singles()],
         request_id,
         ports,
         process,

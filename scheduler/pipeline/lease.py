@@ -37,7 +37,7 @@ class Lease:
         """
         if self.is_lost():
             return False
-        now, wanted = self.ports.clock.monotonic(), sorted(receipts())
+        now, wanted = self.ports.clock.monotonic(), sorted(set(receipts()))
         self._beat_at = now + delivery.BEAT_AGAIN_MS
         self.was_refused = not self._extend(wanted) >= set(wanted)
         if not self.was_refused and not self.is_lost():

@@ -4,6 +4,7 @@ A dispatcher writes no job. Whatever it does twice, late or not at all is safe: 
 every job that is still in the index.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
@@ -12,7 +13,7 @@ from operator import attrgetter
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import DueEntry, JobKey, Lane, Message, Unit
-from scheduler.pipeline import lead
+from scheduler.pipeline import lead, packs
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.sharing.window import Flow
 from scheduler.storage.ports import Ports
@@ -21,9 +22,11 @@ STAY_MS = 480_000  # a dispatcher leaves waiting jobs to a new one after this ti
 FRESH_MS = 120_000  # older latencies are ignored
 GATHER_MS = 100  # jobs that leave within this time go out together: batches are fuller, and jobs wait a little longer in executors
 CALL = 10  # messages of one publish call
-CHUNK = 500  # messages published between two readings of the clock
+CHUNK = 1_000  # jobs published between two readings of the clock
 REFUSED_MS = (1_000, 2_000, 4_000)  # the pause before jobs are published again that the topic refused, by the refusals in a row
 RATE = 0.5  # jobs a millisecond, until the first publish has been measured
+
+Crowd = tuple[Lane, int]  # a lane, and the number of the span in which its jobs are due (`packs.second`)
 
 mark: Callable[[DueEntry], str] = attrgetter("mark")
 
@@ -64,6 +67,7 @@ class Publisher:
     ports: Ports = field(init=False)
     watch: LaneStateCache = field(init=False)
     flow: Flow = field(init=False)
+    _crowds: Counter[Crowd] = field(default_factory=Counter)  # the number of planned jobs of each crowd
     _rate: float = RATE
     _again_at: int = 0
     _refusals: int = 0  # in a row
@@ -83,13 +87,20 @@ class Publisher:
         """The unit as this dispatcher last wrote it."""
         return self.lease.unit
 
+    @property
+    def _executors(self) -> float:
+        """The executors that are ready for the jobs of this unit: its share of them."""
+        return self.ports.rules.ready_executors * self.flow.share
+
     def first_waiting(self) -> int:
         """Return the due time (ms) of the earliest job that is not published, at least the unit's progress so far."""
         return max(min(self.first_dues(), default=self.unit.progress), self.unit.progress)
 
     def first_dues(self) -> list[int]:
         """Return due times (ms) of jobs that are not published, the earliest among them; empty if all are."""
-        return [item.entry.due_at for item in [*self.planned[:1], *self.held, *self.refused]] + self.flow.first_dues()
+        planned = min((item.entry.due_at for item in self.planned), default=None)
+        dues = [item.entry.due_at for item in [*self.held, *self.refused]] + self.flow.first_dues()
+        return dues if planned is None else [planned, *dues]
 
     def stays(self, now: int) -> bool:
         """Return whether this dispatcher still has time for the unit."""
@@ -97,12 +108,25 @@ class Publisher:
 
     def plan(self, entries: Sequence[DueEntry]) -> None:
         """Plan the entries not sent yet, with the ones planned, held back or refused before, by the time at which each must leave."""
-        rules = self.ports.rules
         known = [item.entry for item in [*self.held, *self.refused, *self.planned]]
         self.held, self.refused = [], []
         merged = {entry.mark: entry for entry in [*known, *entries]}
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
-        since = self.ports.clock.now() - FRESH_MS
+        self._crowds = Counter(_crowd(entry) for entry in waiting if entry.lane is not Lane.RETRY)
+        crowds = {crowd for crowd, jobs in self._crowds.items() if packs.is_crowd(jobs, self._executors)}
+        crowded = [entry for entry in waiting if _crowd(entry) in crowds] if crowds else []
+        alone = [entry for entry in waiting if _crowd(entry) not in crowds] if crowds else waiting
+        planned = [Planned(self._crowd_leaves(entry), entry) for entry in crowded] + self._plan_singly(alone)
+        self.planned = sorted(planned, key=attrgetter("leave")) if crowded else planned
+
+    def _crowd_leaves(self, entry: DueEntry) -> int:
+        """Return when to publish a job of a crowd (ms). Other units have as many jobs of it as their share of the slots."""
+        whole = round(self._crowds[_crowd(entry)] / self.flow.share)
+        return entry.due_at - packs.lead(whole, self.ports.rules.crowd_hold_ms)
+
+    def _plan_singly(self, waiting: Sequence[DueEntry]) -> list[Planned]:
+        """Plan jobs that leave by the lead of their lane, in order of their due times."""
+        rules, since = self.ports.rules, self.ports.clock.now() - FRESH_MS
         leads = {
             lane: lead.lead(self._latency(lane, since), rules.lead_ms, rules.hold_ms) for lane in sorted({entry.lane for entry in waiting})
         }
@@ -112,7 +136,7 @@ class Publisher:
             rate=self._rate,
             hold_ms=rules.hold_ms,
         )
-        self.planned = [Planned(leave, entry) for leave, entry in zip(leaves, waiting, strict=True)]
+        return [Planned(leave, entry) for leave, entry in zip(leaves, waiting, strict=True)]
 
     def _latency(self, lane: Lane, since: int) -> int | None:
         """Return the measured latency (ms) of a lane, None if it is unknown: a ledger that refuses must not stop the publishing."""
@@ -195,16 +219,29 @@ class Publisher:
         if not entries:
             return
         now = self.ports.clock.now()
-        messages = [Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now) for entry in entries]
+        messages = self._packed(entries, now)
         refused = self.ports.lanes.publish(messages)
         if refused:
             refused = self.ports.lanes.publish(refused)
-        self._keep_refused(entries, {message.key for message in refused})
+        keys = {single.key for message in refused for single in message.singles()}
+        self._keep_refused(entries, keys)
         took = max(self.ports.clock.now() - now, 1)
         if len(entries) >= 50:
             self._rate = (self._rate + len(entries) / took) / 2
-        self.result.published += len(messages) - len(refused)
-        self.result.refused += len(refused)
+        self.result.published += len(entries) - len(keys)
+        self.result.refused += len(keys)
+
+    def _packed(self, entries: Sequence[DueEntry], now: int) -> list[Message]:
+        """Return the messages of these jobs; a crowd travels in packs."""
+        executors, together = self._executors, Counter(entry.lane for entry in entries)
+
+        def most(first: Message) -> int:
+            if first.due_at <= now:
+                return packs.size(together[first.lane], executors, late=True)
+            return packs.size(self._crowds[first.lane, packs.second(first.due_at)], executors)
+
+        messages = (Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now) for entry in entries)
+        return packs.pack(messages, most) if len(entries) > 1 else list(messages)
 
     def _keep_refused(self, entries: Sequence[DueEntry], keys: Collection[JobKey]) -> None:
         """Keep these entries, out of the published ones, to publish them again."""
@@ -216,6 +253,10 @@ class Publisher:
         again = [entry for entry in entries if entry.key in keys]
         self.sent.difference_update(map(mark, again))
         self.refused += [Planned(self._again_at, entry) for entry in again]
+
+
+def _crowd(entry: DueEntry) -> Crowd:
+    return entry.lane, packs.second(entry.due_at)
 
 
 def _ready(planned: Sequence[Planned], now: int) -> Sequence[Planned]:

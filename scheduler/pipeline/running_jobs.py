@@ -29,6 +29,10 @@ class RunningJobs:
     def __bool__(self) -> bool:
         return bool(self._started)
 
+    def has_room(self, job: Job) -> bool:
+        """See `Pool.has_room`."""
+        return self.pool.has_room(job)
+
     def start(self, job: Job, not_after: int | None) -> None:
         """Start the job's work, at `not_after` (ms) at the latest: see `Pool.start`."""
         now = self.ports.clock.now()

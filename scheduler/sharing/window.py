@@ -44,6 +44,7 @@ class _Gate:
 
     lane: Lane
     most: int  # capacity: the lane's jobs when all its executors are busy
+    crowd: int  # the jobs that all its executors can hold ahead of their instant
     width: float  # the estimate of the jobs that the lane holds now
     looked_at: int
     tried_at: int
@@ -74,9 +75,9 @@ class _Gate:
     def base(self, due_at: int, now: int) -> int:
         """Return the lane's capacity for a batch whose first job is due at `due_at`.
 
-        Jobs ahead of their instant get the full capacity: they must be in executors when the instant comes.
+        Jobs ahead of their instant get all that executors can hold: they must be in executors when the instant comes.
         """
-        return self.most if due_at > now else int(self.width)
+        return self.crowd if due_at > now else int(self.width)
 
     def room(self, due_at: int, now: int, share: float = 1.0) -> int:
         """Return how many more jobs the dispatcher may release if it has this share of the lane."""
@@ -160,7 +161,8 @@ class Flow:
 
         If more entries of one instant come than a lane can take, they are put in fair order: the first ones fill the lane.
         """
-        least = min(self.ports.rules.windows.values(), default=len(entries))
+        rules = self.ports.rules
+        least = min([max(most, rules.crowds.get(lane, 0)) for lane, most in rules.windows.items()], default=len(entries))
         ordered: list[DueEntry] = []
         for _, group in groupby(entries, key=attrgetter("due_at")):
             together = list(group)
@@ -198,7 +200,7 @@ class Flow:
         now = self.ports.clock.now()
         if lane not in self._gates:
             most = self.ports.rules.windows[lane]
-            self._gates[lane] = _Gate(lane, most, narrowest(most), now, now)
+            self._gates[lane] = _Gate(lane, most, max(self.ports.rules.crowds.get(lane, 0), most), narrowest(most), now, now)
         gate = self._gates[lane]
         if not gate.queue and now - max(gate.moved_at, gate.until) >= RESTED_MS:
             gate.forget()

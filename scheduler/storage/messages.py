@@ -1,13 +1,16 @@
-"""A message as text: compact JSON, written for every job and read back by executors and bury."""
+"""A message as text: compact JSON, written for every job or pack of jobs, and read back by executors and bury."""
 
 import json
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from scheduler.model import ids
 from scheduler.model.errors import Invalid
-from scheduler.model.job import JobKey, Lane, Message
+from scheduler.model.job import JobKey, Lane, Message, Packed
 
-VERSION = 1
+VERSION, PACK_VERSION = 1, 2  # of a message with one job, and with several; an older program reads no packs and leaves them to a newer one
+MOST = 1_000  # jobs of one message
 LARGEST = 2**53  # of any number: the scheduler never writes a larger one, and the table could not read it
 LONGEST = 512  # bytes of an owner's id
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -26,7 +29,15 @@ def encode(message: Message) -> str:
     }
     if message.not_before:
         fields["not_before"] = message.not_before
+    if message.more:
+        fields |= {"v": PACK_VERSION, "more": _by_owner(message.more)}
     return _json(fields)
+
+
+def _by_owner(more: Sequence[Packed]) -> list[list[Any]]:
+    """The packed jobs, in order: each owner once for all jobs in a row."""
+    rows = groupby(more, key=lambda each: each.key.owner)
+    return [[owner, *([each.key.id, each.fence, each.due_at] for each in row)] for owner, row in rows]
 
 
 def decode(text: str) -> Message:
@@ -34,8 +45,8 @@ def decode(text: str) -> Message:
     try:
         fields = json.loads(text)
         version = _whole(fields["v"])
-        if version != VERSION:
-            raise Invalid(f"message of version {version}, this program reads {VERSION}")
+        if version not in (VERSION, PACK_VERSION):
+            raise Invalid(f"message of version {version}, this program reads {VERSION} and {PACK_VERSION}")
         return Message(
             JobKey(_owner(fields["owner"]), _id(fields["id"])),
             _whole(fields["fence"]),
@@ -43,10 +54,19 @@ def decode(text: str) -> Message:
             _whole(fields["due_at"]),
             _whole(fields["sent_at"]),
             _whole(fields.get("not_before", 0)),
-            version,
+            more=_more(fields["more"]) if version == PACK_VERSION else (),
         )
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise Invalid(f"not a message: {error!r}") from None
+
+
+def _more(rows: Any) -> tuple[Packed, ...]:
+    found = tuple(
+        Packed(JobKey(_owner(owner), _id(job_id)), _whole(fence), _whole(due_at)) for owner, *jobs in rows for job_id, fence, due_at in jobs
+    )
+    if not 0 < len(found) < MOST:
+        raise ValueError(f"a pack of {len(found) + 1} jobs")
+    return found
 
 
 def _whole(value: Any) -> int:

@@ -585,7 +585,7 @@ class Lanes(Protocol):
     """The queues of the lanes, addressed directly or through the topic in front of them. A message may be delivered more than once."""
 
     def send(self, messages: Sequence[Message], now: int) -> list[Message]:
-        """Send each message to the queue of its lane, delayed to its `not_before` (rounded down to whole seconds, at most 900 s).
+        """Send each message, alone or a pack, to the queue of its lane, delayed to its `not_before` (in whole seconds, at most 900).
 
         `sent_at` becomes `now` if it is not set. Return the refused messages: each may or may not have been sent.
         """
@@ -644,6 +644,9 @@ class Clock(Protocol):
 
 class Pool(Protocol):
     """Runs the jobs of an executor in parallel."""
+
+    def has_room(self, job: Job) -> bool:
+        """Return whether the job would begin at once if it were started now, beside those that run."""
 
     def start(self, job: Job, not_after: int | None = None) -> None:
         """Start the job's target now, limited by its time-out, and return at once. `wait` returns its result.

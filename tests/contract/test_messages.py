@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scheduler.model import ids
 from scheduler.model.errors import Invalid
-from scheduler.model.job import JobKey, Lane, Message
+from scheduler.model.job import JobKey, Lane, Message, Packed
 from scheduler.storage import messages
 from tests.contract import make
 
@@ -25,6 +25,7 @@ all_messages = st.builds(
     sent_at=instants,
     not_before=instants,
     version=st.just(messages.VERSION),
+    more=st.lists(st.builds(Packed, st.builds(JobKey, owners, job_ids), instants, instants), max_size=4).map(tuple),
 )
 
 

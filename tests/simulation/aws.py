@@ -31,6 +31,7 @@ from tests.simulation.hub import NEVER, Hub
 
 SLACK_MS = 30_000  # a put may take twenty seconds
 BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}
+AT_ONCE = 40  # jobs that an executor can run in parallel
 
 
 class SimClock:
@@ -328,9 +329,12 @@ class SimWork(MemoryWork):
 class SimPool:
     """The pool of an executor: each job takes the time, and has the outcome, that its payload specifies."""
 
-    def __init__(self, hub: Hub, clock: SimClock, random: Random, started: Callable[[Job, int], None]) -> None:
-        self._hub, self._clock, self._random, self._started = hub, clock, random, started
+    def __init__(self, hub: Hub, clock: SimClock, random: Random, started: Callable[[Job, int], None], *, at_once: int = AT_ONCE) -> None:
+        self._hub, self._clock, self._random, self._started, self._at_once = hub, clock, random, started, at_once
         self._running: list[tuple[int, Job, int, Result]] = []  # end, job, start by the executor's clock, result
+
+    def has_room(self, job: Job) -> bool:
+        return len(self._running) < self._at_once
 
     def start(self, job: Job, not_after: int | None = None) -> None:
         now = self._clock.now()

@@ -150,22 +150,24 @@ class CrowdWorld(CostlyWorld):
             self.hub.at(now + STEP_MS - POLL_MS, partial(self._wake, lane))
 
     def _take(self, lane: Lane, item: Delivery, now: int, is_paused: bool) -> list[JobKey]:
-        """Start the jobs of one message, or drop or hide it; return the jobs that started."""
-        message = item.message
-        job = self.jobs.rows.get(message.key)
-        if job is None or job.fence != message.fence or message.key in self._working or is_paused:
-            self.duplicates += job is None or message.key in self._working
-            self.lanes.delete(lane, item.receipt)
-            return []
-        if job.due_at > now:  # an executor holds it, or hides its message
-            self.lanes._show(self.lanes.queues[lane][item.message_id], job.due_at)
+        """Start the jobs of one message, or hide the message; return the jobs that started."""
+        found = [(single, self.jobs.rows.get(single.key)) for single in item.message.singles()]
+        last = max((job.due_at for _, job in found if job is not None), default=0)
+        if last > now and not is_paused:  # an executor holds them, or hides the message
+            self.lanes._show(self.lanes.queues[lane][item.message_id], last)
             self.lanes.queues[lane][item.message_id].receive_count -= 1
             return []
-        self._working.add(message.key)
         self.lanes.delete(lane, item.receipt)
-        self.delays[job.owner].append(now - job.scheduled_at)
-        self.starts[lane][now // 1_000] += 1
-        return [message.key]
+        began: list[JobKey] = []
+        for single, job in found:
+            if job is None or job.fence != single.fence or single.key in self._working or is_paused:
+                self.duplicates += job is None or single.key in self._working
+                continue
+            self._working.add(single.key)
+            self.delays[job.owner].append(now - job.scheduled_at)
+            self.starts[lane][now // 1_000] += 1
+            began.append(single.key)
+        return began
 
     def _end(self, keys: Sequence[JobKey]) -> None:
         """Delete ended jobs: their slots are free, and nobody reads their history here."""

@@ -39,6 +39,7 @@ from typing import Any
 
 from bench import prices
 from bench.scaling import COLD_MS, FIRST, LIMIT, MORE_A_MINUTE, POLLER_HOUR
+from lambdas._pool import THREADS
 from scheduler.admission.limits import UsageChange
 from scheduler.dead_letters.redrive import redrive
 from scheduler.insight import scaling
@@ -50,6 +51,7 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery
 from scheduler.pipeline.execute import Process, execute
+from scheduler.pipeline.packs import HELD_MOST
 from scheduler.pipeline.tick import tick
 from scheduler.pipeline.worker import work
 from scheduler.storage.aws.stream import JobChange
@@ -364,8 +366,8 @@ class Scene:
         environment, ready_in = self.executors.enter(self._environment)
         self.hub.sleep_until(began + ready_in)
         for item in batch:
-            self._way[item.message.key] = (item.message.sent_at, began)
-        pool = SimPool(self.hub, self.ports.clock, self.random, self._started)
+            self._way |= {single.key: (single.sent_at, began) for single in item.message.singles()}
+        pool = SimPool(self.hub, self.ports.clock, self.random, self._started, at_once=THREADS)
         left = execute(Lane.ONE_TIME, batch, self.ports, environment, pool=pool, request_id=f"r{self.executors.batches}")
         for item in batch:
             if item.message_id not in left:
@@ -417,7 +419,8 @@ def result(scene: Scene) -> dict[str, Any]:
 
 def rules(executors: int, shards: int = SHARDS) -> Rules:
     """Return the rules of a deployment with this number of executors in the lane."""
-    return Rules(shards=shards, units=UNITS, windows={Lane.ONE_TIME: executors * BATCH, Lane.RECURRING: 1_000})
+    windows = {Lane.ONE_TIME: executors * BATCH, Lane.RECURRING: 1_000}
+    return Rules(shards=shards, units=UNITS, windows=windows, crowds={Lane.ONE_TIME: executors * HELD_MOST})
 
 
 def burst(jobs: int, *, predicted: bool, limits: Limits | None = None, owners: int = OWNERS, shards: int = SHARDS) -> dict[str, Any]:

@@ -126,11 +126,15 @@ class World:
         self._tick_off: tuple[int, int] = (0, 0)
 
     def _usual_rules(self) -> Rules:
-        """Return the rules of the run. In one run of three the windows are so narrow that many jobs wait and go through the overflow."""
+        """Return the rules of the run. In one run of three the windows are so narrow that many jobs wait and go through the overflow.
+
+        In one run of two so few executors are ready that a dozen jobs of one instant travel in packs.
+        """
+        ready = self.random.choice((1, 5))
         if self.random.randrange(3):
-            return Rules(shards=2)
+            return Rules(shards=2, ready_executors=ready)
         windows = {Lane.ONE_TIME: self.random.choice((5, 20)), Lane.RECURRING: self.random.choice((5, 1_000))}
-        return Rules(shards=2, windows=windows, direct_burst=self.random.choice((1, 10)), direct_rate=1)
+        return Rules(shards=2, windows=windows, direct_burst=self.random.choice((1, 10)), direct_rate=1, ready_executors=ready)
 
     # the course of a run
 
@@ -391,7 +395,7 @@ class World:
         if before.attempts is not after.attempts and _ends(before) != _ends(after):
             if before.claim is None or after.attempts[-1].fence != before.fence:
                 self._violation("settled_by_other", after.id)
-        if before.claim is None and after.claim is not None and after.claim.at + self.rules.hold_ms < after.due_at:
+        if before.claim is None and after.claim is not None and after.claim.at + self.rules.crowd_hold_ms < after.due_at:
             self._violation("claimed_early", after.id)
         if before.claim and after.failed_at and "dead-letter" in (after.reason or "") and not self._is_dead(before.claim.message_id):
             self._violation("buried_alive", after.id)

@@ -36,12 +36,12 @@ def test_a_refused_claim_defers_the_message_longer_each_time() -> None:
 
 @pytest.mark.parametrize("after", [0, 5_000, 29_999])
 def test_the_same_message_within_a_lease_of_the_claim_is_deferred_a1b(after: int) -> None:
-    assert decide(ClaimResult(False, running()), NOW + after) == PutBack(delivery.PUT_BACK_S)
+    assert decide(ClaimResult(False, running()), NOW + after) == PutBack(delivery.PUT_BACK_S, claimed=True)
 
 
 def test_a_copy_seen_by_a_slower_clock_is_deferred_a1a() -> None:
     """The claim is in the future by this machine's clock."""
-    assert decide(ClaimResult(False, running(at=NOW + 150)), NOW) == PutBack(delivery.PUT_BACK_S)
+    assert decide(ClaimResult(False, running(at=NOW + 150)), NOW) == PutBack(delivery.PUT_BACK_S, claimed=True)
 
 
 def test_the_same_message_a_lease_later_takes_the_job_back_a1a() -> None:

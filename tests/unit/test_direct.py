@@ -154,7 +154,7 @@ class Working(Stage):
         self.lanes = Wrapped(self.lanes, publish=self.publish, backlog=lambda verb, lane: len(self.stuck))
 
     def publish(self, verb: Any, messages: Any) -> Any:
-        for message in messages:
+        for message in (single for pack in messages for single in pack.singles()):
             self.sent.append((message.key.id, self.clock.at))
             job = self.stored(message.key)
             if job.id not in self.stuck:

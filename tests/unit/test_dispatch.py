@@ -12,7 +12,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane, Message, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem
-from scheduler.pipeline import slot_pages
+from scheduler.pipeline import packs, slot_pages
 from scheduler.pipeline.dispatch import PARK_MS, WAKE_MS, dispatch
 from scheduler.pipeline.publisher import GATHER_MS, REFUSED_MS
 from scheduler.pipeline.tick import READY_MS
@@ -32,7 +32,7 @@ class Sent:
         self.messages: list[tuple[Message, int]] = []
 
     def publish(self, messages: Sequence[Message]) -> list[Message]:
-        self.messages += [(message, self.stage.clock.now()) for message in messages]
+        self.messages += [(single, self.stage.clock.now()) for message in messages for single in message.singles()]
         self.stage.clock.advance(self.took)
         return []
 
@@ -161,8 +161,8 @@ def test_jobs_due_at_one_instant_leave_early_enough_for_the_last_one() -> None:
     stage.rules = replace(stage.rules, windows={Lane.ONE_TIME: 1_500})
     stage.dispatch_all(UNIT)
     left = [at for _, at in sent.messages]
-    assert len(left) == 1_500 and max(left) <= NOW + 29_500
-    assert min(left) >= NOW + 30_000 - stage.rules.hold_ms
+    assert len(left) == 1_500 and max(left) <= NOW + 30_000 - packs.lead(1_500, stage.rules.crowd_hold_ms) + GATHER_MS
+    assert min(left) > NOW + 30_000 - stage.rules.crowd_hold_ms
 
 
 # many jobs
@@ -205,8 +205,7 @@ def test_a_unit_with_more_jobs_than_fit_is_read_in_parts(step: int, monkeypatch:
 
     def publish(verb: Any, messages: Sequence[Message]) -> Any:
         answer = sent.publish(messages)
-        for message in messages:
-            reads._port.withdraw([message.key])  # it has run
+        reads._port.withdraw([single.key for message in messages for single in message.singles()])  # they have run
         return answer
 
     stage.lanes = Wrapped(stage.lanes._port, publish=publish)

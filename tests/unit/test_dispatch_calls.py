@@ -21,11 +21,11 @@ class Topic:
         self.calls: list[tuple[int, list[int]]] = []
 
     def publish(self, messages: list[Message]) -> list[Message]:
-        self.calls.append((self.clock.at, [message.due_at for message in messages]))
+        self.calls.append((self.clock.at, [single.due_at for message in messages for single in message.singles()]))
         return []
 
 
-def dispatched(*due: int) -> list[tuple[int, list[int]]]:
+def dispatched(*due: int, ready_executors: int = 5) -> list[tuple[int, list[int]]]:
     """Return the calls for jobs with these due times (ms after the start of the minute)."""
     jobs, ledger, clock = MemoryJobs(), MemoryLedger(), FixedClock(START)
     for number, at in enumerate(due):
@@ -36,13 +36,15 @@ def dispatched(*due: int) -> list[tuple[int, list[int]]]:
     topic = Topic(clock)
     lanes = MemoryLanes()
     lanes.publish = topic.publish  # type: ignore[method-assign, assignment]
-    done = dispatch(UnitLease(unit, MemoryPorts(clock, Rules(shards=1), jobs=jobs, ledger=ledger, lanes=lanes)))
+    done = dispatch(
+        UnitLease(unit, MemoryPorts(clock, Rules(shards=1, ready_executors=ready_executors), jobs=jobs, ledger=ledger, lanes=lanes))
+    )
     assert done.published == len(due) and done.handed_out
     return topic.calls
 
 
 def test_jobs_that_follow_closely_fill_whole_calls() -> None:
-    calls = dispatched(*range(5_000, 5_200))
+    calls = dispatched(*range(5_000, 5_200), ready_executors=20)
     assert all(len(due) % 10 == 0 for _, due in calls)
     assert sum(len(due) for _, due in calls) == 200
 

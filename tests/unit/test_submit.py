@@ -199,7 +199,7 @@ def test_a_thousand_jobs_are_enqueued_in_parts_the_soonest_first() -> None:
         return verb(messages, now)  # type: ignore[operator]
 
     stage.lanes = Wrapped(stage.lanes, send=slow_send)
-    stage.submit_all(*(NOW + 60_000 - number for number in range(1_000)))
+    stage.submit_all(*(NOW + 60_000 - 30 * number for number in range(1_000)))
     sent = [queued.message for queued in stage.lanes.queues[Lane.ONE_TIME].values()]
     assert [message.due_at for message in sent] == sorted(message.due_at for message in sent) and len(sent) == 1_000
     assert len({message.sent_at for message in sent}) > 5 and max(message.sent_at for message in sent) > NOW + 4_000
@@ -223,7 +223,8 @@ def test_a_partly_refused_part_does_not_stop_the_next_ones() -> None:
     stage = Stage()
     stage.lanes = Wrapped(stage.lanes, send=lambda verb, messages, now: verb(messages[1:], now) + messages[:1])
     made = stage.submit_all(*[None] * 1_000)
-    assert len(made) == 1_000 and 990 < len(stage.waiting(Lane.ONE_TIME)) < 1_000
+    sent = [single for queued in stage.lanes.queues[Lane.ONE_TIME].values() for single in queued.message.singles()]
+    assert len(made) == 1_000 and 900 < len(sent) < 1_000  # without the first pack of each part
 
 
 # With a key

@@ -74,8 +74,11 @@ class Table:
 
     def get_many(self, wanted: Sequence[keys.Value], names: Sequence[str] = ()) -> Iterator[Item]:
         """The items that exist, in no order, with only the attributes `names` if any are given. No key may be given twice."""
-        for chunk in chunks(wanted, KEYS):
-            yield from self._read(chunk, names)
+        calls = chunks(wanted, KEYS)
+        if len(calls) == 1:
+            yield from self._read(calls[0], names)
+        elif calls:
+            yield from itertools.chain.from_iterable(self.pool.map(lambda chunk: self._read(chunk, names), calls))
 
     def put(self, item: Item, condition: Mapping[str, Any]) -> bool:
         """Store the item. False if the condition (arguments of PutItem) is false."""
@@ -126,17 +129,7 @@ class Table:
 
     def run_many(self, statements: Sequence[Statement]) -> list[Answer]:
         """Run statements in parallel batches. No two of them may write the same item."""
-        refusing = Event()  # one call was refused whole: each of the others would wait as long for its refusal
-
-        def run(chunk: Sequence[Statement]) -> list[Answer]:
-            if refusing.is_set():
-                return [REFUSED] * len(chunk)
-            answers = self.run(chunk)
-            if all(answer.done is Written.REFUSED for answer in answers):
-                refusing.set()
-            return answers
-
-        calls = chunks(statements, STATEMENTS)
+        calls, run = chunks(statements, STATEMENTS), _unless_refusing(self.run)
         return list(itertools.chain.from_iterable(self.pool.map(run, calls) if len(calls) > 1 else map(run, calls)))
 
     def run(self, statements: Sequence[Statement]) -> list[Answer]:
@@ -154,14 +147,20 @@ class Table:
         return [answer for call in _without_repeats(statements) for answer in self.run(call)]
 
     def update(self, updates: Sequence[Update]) -> list[Answer]:
-        """Apply each update on its own, in order. A single one is sent as UpdateItem, which costs less than a batch of one."""
-        answers: list[Answer] = []
-        for chunk in _without_repeats(updates):
-            if len(chunk) == 1:
-                answers.append(self.call(as_call(chunk[0], self.name)))
-            else:
-                answers += self.run([Statement(update.key, as_statement(update, self.name)) for update in chunk])
-        return answers
+        """Apply each update on its own: on parallel connections, unless several write the same item; those are applied in order.
+
+        A single one is sent as UpdateItem, which costs less than a batch of one.
+        """
+        calls = _without_repeats(updates)
+        if len(calls) == 1 or len({address(update.key) for update in updates}) < len(updates):
+            return [answer for chunk in calls for answer in self._update(chunk)]
+        return list(itertools.chain.from_iterable(self.pool.map(_unless_refusing(self._update), calls)))
+
+    def _update(self, chunk: Sequence[Update]) -> list[Answer]:
+        """Apply the updates of one call."""
+        if len(chunk) == 1:
+            return [self.call(as_call(chunk[0], self.name))]
+        return self.run([Statement(update.key, as_statement(update, self.name)) for update in chunk])
 
     def call(self, arguments: Mapping[str, Any]) -> Answer:
         """One UpdateItem by its arguments, which must request the stored item for a false condition. A batch of one answers alike."""
@@ -215,6 +214,21 @@ class Table:
                     return False
                 raise
         return True
+
+
+def _unless_refusing(run: Callable[[Sequence[Write]], list[Answer]]) -> Callable[[Sequence[Write]], list[Answer]]:
+    """Return `run`, which refuses its calls once one of them was refused whole: each of the others would wait as long for its refusal."""
+    refusing = Event()
+
+    def guarded(call: Sequence[Write]) -> list[Answer]:
+        if refusing.is_set():
+            return [REFUSED] * len(call)
+        answers = run(call)
+        if all(answer.done is Written.REFUSED for answer in answers):
+            refusing.set()
+        return answers
+
+    return guarded
 
 
 def _read_answer(answer: Any, key: keys.Value) -> Answer:

@@ -1,0 +1,70 @@
+"""Packs: how many jobs of a crowd travel in one message, and how long ahead. Pure.
+
+A crowd is what falls due in one lane within `SPAN_MS`. Lambda takes ten messages a batch, and five batches at once from a queue that was
+quiet (`Rules.ready_executors`). So a thousand messages for one instant would need a hundred executors, and most of them would come too
+late. In packs, the executors that can exist at that moment hold the whole crowd before its instant.
+"""
+
+from collections.abc import Callable, Iterable
+
+from scheduler.model.job import Lane, Message, Packed
+
+MOST = 200  # jobs of one message: at most 20 KB, so ten of them fit into one call to SNS or SQS (256 KB)
+SPAN_MS = 1_000  # jobs due within this time may travel together
+HELD_MOST = 1_000  # jobs that an executor holds ahead of their instant
+HELD_EACH = 2  # messages for each executor that is ready: pollers take what has arrived, which is seldom a full batch of ten
+BATCH = 10  # messages of a full batch; jobs that are due already come in as many, since executors soon take the next batch
+COLD_MS = 2_500  # the lead of a crowd: time for a cold executor to start and to claim ...
+JOB_MS = 1.0  # ... and for each job: Lambda adds five executors a second (300 a minute), each of which takes some 200 jobs
+MARGIN_MS = 500  # between the lead and the time an executor may hold a crowd, for clocks that differ
+
+
+def size(crowd: int, executors: float, *, late: bool = False) -> int:
+    """The number of jobs of one message, for a crowd of so many jobs and so many executors that are ready."""
+    if not is_crowd(crowd, executors):
+        return 1
+    return max(1, min(MOST, round(crowd / max(executors * (BATCH if late else HELD_EACH), 1))))
+
+
+def is_crowd(jobs: int, executors: float) -> bool:
+    """Whether so many jobs of a span are more than the executors that are ready take in single messages."""
+    return jobs > executors * BATCH
+
+
+def lead(crowd: int, hold_ms: int) -> int:
+    """How long (ms) before its instant a crowd is published; executors may hold it for `hold_ms`."""
+    return max(min(COLD_MS + round(crowd * JOB_MS), hold_ms - MARGIN_MS), 0)
+
+
+def second(due_at: int) -> int:
+    """The number of the span in which a job is due: jobs of one lane and span are a crowd."""
+    return due_at // SPAN_MS
+
+
+def pack(messages: Iterable[Message], most: Callable[[Message], int]) -> list[Message]:
+    """Join messages of one lane that are due close together, in their order, as many as `most` says of the first of them.
+
+    Retries always travel alone: a job that kills its executor then hurts no other.
+    """
+    packs: list[Message] = []
+    filling: dict[Lane, tuple[Message, list[Packed], int]] = {}
+
+    def close(lane: Lane) -> None:
+        first, more, _ = filling.pop(lane)
+        packs.append(first._replace(more=tuple(more)) if more else first)
+
+    for message in messages:
+        found = filling.get(message.lane)
+        if found is not None and len(found[1]) + 1 < found[2] and 0 <= message.due_at - found[0].due_at < SPAN_MS:
+            found[1].append(Packed(message.key, message.fence, message.due_at))
+            continue
+        if found is not None:
+            close(message.lane)
+        limit = 1 if message.lane is Lane.RETRY else most(message)
+        if limit == 1:
+            packs.append(message)
+        else:
+            filling[message.lane] = (message, [], limit)
+    for lane in list(filling):
+        close(lane)
+    return packs
