@@ -14,7 +14,6 @@ from scheduler.accounts.access import Scope
 from scheduler.insight.scaling import EXECUTORS_EACH
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
-from scheduler.pipeline.packs import HELD_MOST
 from scheduler.targets import arns, registry
 from scheduler.targets.base import Reach
 
@@ -23,6 +22,9 @@ SAMPLE = "punctual-sample"  # the name of the resources in `infra/samples.py`
 
 
 BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}  # a retry runs alone: a job that kills its executor affects no other job
+
+
+HELD = 1_000  # jobs that an executor holds ahead of their instant: five packs of 200
 
 
 class Renamed(NamedTuple):
@@ -119,7 +121,7 @@ class Settings:
         first, most = (Lane.ONE_TIME, Lane.RECURRING), EXECUTORS_EACH * self.rules.most_pollers
         executors = sum(most or self.concurrency[lane] for lane in first)
         windows = {lane: self.concurrency[lane] * BATCH[lane] for lane in first}
-        crowds = {lane: self.concurrency[lane] * HELD_MOST for lane in first}
+        crowds = {lane: self.concurrency[lane] * HELD for lane in first}
         return replace(self.rules, executors=executors, windows=windows, crowds=crowds)
 
     @property
@@ -151,6 +153,8 @@ LOCAL = replace(
     DEV,
     stage="local",
     rules=Rules(
+        lead_ms=500,  # the executors are warm
+        ready_executors=12,  # as many as `make run` starts: each is a process, which takes a third of a second of processor to start
         shards=2,  # one process answers every query: more shards are more calls and no more speed
         direct_burst=50,  # the local AWS runs about 250 jobs a second: one user may put a fraction of that before the jobs of others
         direct_rate=25,
@@ -171,8 +175,7 @@ LOCAL = replace(
             )
         ),
     ),
-    # Each executor is a process of about 50 MB; a thousand jobs of one instant come in up to 115 batches.
-    concurrency={Lane.ONE_TIME: 130, Lane.RECURRING: 20, Lane.RETRY: 20},
+    concurrency={Lane.ONE_TIME: 40, Lane.RECURRING: 20, Lane.RETRY: 20},  # each executor is a process of about 50 MB
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
     batching_s=1,  # users of the local stage expect to see the results of their actions soon
     archive=False,  # the local AWS reports no TTL deletions to streams, and refuses saved queries of Athena

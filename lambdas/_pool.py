@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 
 from lambdas._children import Children
 from lambdas._clock import seconds_until
@@ -19,6 +20,7 @@ from scheduler.storage.ports import Clock, Outputs
 from scheduler.targets import named_target, registry
 from scheduler.targets.base import CallBackAddress, Context, Reach, no_calls, no_secrets
 from scheduler.targets.calls import Calls
+from scheduler.targets.target_type import Fields, TargetType
 
 THREADS = 256  # jobs that an executor runs at once: each waits in a thread of its own for the answer of its target ...
 CHILDREN = 10  # ... and jobs that compute in the executor itself, each in a process of its own
@@ -30,7 +32,7 @@ log = logging.getLogger(__name__)
 class ThreadPool:
     """The port `Pool`. All targets end by their deadline; a thread that does not end is abandoned until the invocation ends.
 
-    `children` and `outputs` live as long as the executor's process.
+    `threads`, `quick` (a single thread), `children` and `outputs` live as long as the executor's process.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class ThreadPool:
         children: Children,
         outputs: Callable[[], Outputs],
         *,
+        quick: ThreadPoolExecutor | None = None,
         allow_private: bool = False,
         reach: Reach | None = None,
         calls: Callable[[], Calls] = no_calls,
@@ -49,6 +52,7 @@ class ThreadPool:
         secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: no_secrets(name),
     ) -> None:
         self._threads = threads
+        self._quick = quick or threads
         self._clock = clock
         self._children = children
         self._outputs = outputs
@@ -66,15 +70,17 @@ class ThreadPool:
         self._computing: set[JobKey] = set()
 
     def has_room(self, job: Job) -> bool:
-        return self._running < THREADS and not (len(self._computing) >= CHILDREN and _computes(job))
+        if _is(job, QUICK):
+            return True
+        return self._running < THREADS and not (len(self._computing) >= CHILDREN and _is(job, WORK))
 
     def start(self, job: Job, not_after: int | None = None) -> None:
         self._running += 1
-        if _computes(job):
+        if _is(job, WORK):
             self._computing.add(job.key)
         stop = self._stops[job.key] = threading.Event()
         force = self._forces[job.key] = threading.Event()
-        self._threads.submit(self._run, job, not_after, stop, force)
+        (self._quick if _is(job, QUICK) else self._threads).submit(self._run, job, not_after, stop, force)
 
     def wait(self, until: int) -> list[Finished]:
         first = self._first(until)
@@ -161,9 +167,15 @@ class ThreadPool:
             return Result(failure=result.failure or Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"))
 
 
-def _computes(job: Job) -> bool:
-    """Whether the job probably runs in a child process: the defaults of a named target may say so, too."""
+WORK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_work")
+QUICK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_quick")
+
+
+def _is(job: Job, kind: Callable[[TargetType], Callable[[Fields], bool]]) -> bool:
+    """Whether a job is of this kind by its own payload. The defaults of a named target count when it runs."""
+    if job.spec.target is not None and kind is QUICK:
+        return False
     try:
-        return registry.load(job.spec.type).is_work(job.spec.payload)
+        return kind(registry.load(job.spec.type))(job.spec.payload)
     except registry.UnknownType:
         return False

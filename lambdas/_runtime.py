@@ -244,6 +244,7 @@ class Executor(AwsPorts):
         self.lane = Lane(settings.lane)
         self.process = Process.of(self.lane, secrets.token_hex(4), self, ahead)
         self.threads = ThreadPoolExecutor(THREADS, "job")
+        self.quick = ThreadPoolExecutor(1, "quick")
         self.children = Children()
         self.callbacks = Addresses(settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")), self.secrets)
 
@@ -274,6 +275,7 @@ def pool() -> "ThreadPool":
         at.clock,
         at.children,
         lambda: at.outputs,
+        quick=at.quick,
         allow_private=at.rules.allow_private_http,
         reach=at.reach,
         calls=calls,
@@ -291,11 +293,11 @@ def ahead(job: Job) -> int:
     """
     from scheduler.targets import registry
 
-    if not execute().settings.fetch_function:
-        return 0
     try:
-        found = registry.load(job.spec.type).ahead_ms
+        found = registry.load(job.spec.type).ahead_ms  # also imports the type, before the instant
     except registry.UnknownType:  # the pool reports it, for this job alone
+        return 0
+    if not execute().settings.fetch_function:
         return 0
     if found:
         _make_way(job.spec.timeout_ms / 1000)

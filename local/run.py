@@ -19,6 +19,7 @@ from local.stack import Stack, up, with_valid_token
 from local.steps import console, step
 from local.warmup import warm_up
 
+READY = 12  # executors of one-time jobs to warm up: as many as packs are made for (`Rules.ready_executors` of the local stage)
 EVERY = 1.0  # seconds between two reads
 BUSY = 120.0  # seconds without an answer before `make run` gives up: a busy machine is slow
 GONE = "(deleted)"  # shown as the name of a deleted task
@@ -30,7 +31,7 @@ def main() -> int:
     with up(home, port=os.environ.get("PORT")) as stack, Receiver() as receiver:
         with step("Warming up the functions"):
             client = stack.client()
-            warm_up(stack.aws, stack.outputs, OneTime=3, Recurring=2, Retry=1)
+            warm_up(stack.aws, stack.outputs, OneTime=READY, Recurring=3, Retry=2)
         with step("Posting the sample jobs and tasks"):
             clear_tasks(client)
             for sample in samples(receiver, datetime.now(UTC)):

@@ -1,18 +1,21 @@
 """The direct path: each user may enqueue jobs at once, up to a fair share of their lane; further jobs go to the overflow slots.
 
-The overflow's dispatcher publishes in fair order. Each process counts on its own: that is cheap, and enough to keep a flood off the
-direct path, on which nothing can slow it down.
+The overflow's dispatcher publishes in fair order, and crowds in packs. So of many jobs that are posted one by one for the same instant, the
+first go directly and the others to the overflow. Each process counts on its own: that is cheap, and enough to keep a flood off the direct
+path, on which nothing can slow it down.
 """
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, Lane, Unit, UnitKey
+from scheduler.model.job import Job, JobKey, Lane, Unit, UnitKey
 from scheduler.model.work import WorkItem
+from scheduler.pipeline import packs
 from scheduler.pipeline.overflow import open_unit, unit_of
 from scheduler.sharing.fair_queue import Backlog
 from scheduler.sharing.window import PUBLISHED_MS
@@ -21,6 +24,10 @@ from scheduler.storage.ports import Ports
 START_MS = 1_000  # a process sends the work of a unit at most once in this time
 LOOK_MS = 1_000  # how long published backlogs are cached
 FEW = 20  # up to this number of jobs of a user within a second, the published backlogs are not read
+SOON_MS, LATER_MS = 5_000, 60_000  # the overflow has the time to pack jobs that are due later than the first; the second bounds its wait
+TOGETHER = 20  # messages of a user that one process sends directly for the same instant
+MOST_INSTANTS = 1_000  # counted at once; more are searched for those that have passed
+INSTANT_MS = 100  # jobs due within this time are due at the same instant
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +37,7 @@ class _Bucket:
     tokens: float
     filled_at: int
     sent: deque[tuple[int, int]] = field(default_factory=deque)  # (instant in ms, jobs) of the last second
+    instants: Counter[int] = field(default_factory=Counter)  # messages sent for each instant, by its number
 
 
 @dataclass(slots=True)
@@ -51,7 +59,10 @@ class DirectPath:
         groups: dict[tuple[str, Lane], list[Job]] = {}
         for job in soon:
             groups.setdefault((job.owner, job.lane), []).append(job)
-        over = {job.key for (owner, lane), jobs in groups.items() for job in jobs[self._allowed(owner, lane, len(jobs), now) :]}
+        over: set[JobKey] = set()
+        for (owner, lane), jobs in groups.items():
+            alone = self._apart(owner, jobs, now)
+            over |= {job.key for job in jobs} - {job.key for job in alone[: self._allowed(owner, lane, len(alone), now)]}
         moved = {job.key: slots.overflow(job.shard_key, self.ports.rules.shards) for job in drafts if job.key in over}
         if not moved or not self._open({*moved.values()}, now):
             return list(drafts)
@@ -95,6 +106,21 @@ class DirectPath:
         """Return the units of the overflow that have these slots."""
         units = [unit_of(slot, self.ports.rules.shards) for slot in sorted(taken)]
         return list({unit.key: unit for unit in units}.values())
+
+    def _apart(self, owner: str, jobs: Sequence[Job], now: int) -> list[Job]:
+        """Return the jobs for whose instants this process has sent few messages; the others are a crowd, which the overflow packs."""
+        instants, few = self._bucket(owner, now).instants, list[Job]()
+        for instant, together in groupby(jobs, key=lambda job: job.due_at // INSTANT_MS):
+            group = list(together)
+            wanted = -(-len(group) // packs.size(len(group), self.ports.rules.ready_executors))
+            if SOON_MS < group[0].due_at - now <= LATER_MS and instants[instant] + wanted > TOGETHER:
+                continue
+            instants[instant] += wanted
+            few += group
+        if len(instants) > MOST_INSTANTS:
+            for instant in [each for each in instants if each * INSTANT_MS < now]:
+                del instants[instant]
+        return few
 
     def _allowed(self, owner: str, lane: Lane, wanted: int, now: int) -> int:
         bucket = self._bucket(owner, now)

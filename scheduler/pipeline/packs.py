@@ -11,7 +11,6 @@ from scheduler.model.job import Lane, Message, Packed
 
 MOST = 200  # jobs of one message: at most 20 KB, so ten of them fit into one call to SNS or SQS (256 KB)
 SPAN_MS = 1_000  # jobs due within this time may travel together
-HELD_MOST = 1_000  # jobs that an executor holds ahead of their instant
 HELD_EACH = 2  # messages for each executor that is ready: pollers take what has arrived, which is seldom a full batch of ten
 BATCH = 10  # messages of a full batch; jobs that are due already come in as many, since executors soon take the next batch
 COLD_MS = 2_500  # the lead of a crowd: time for a cold executor to start and to claim ...
@@ -20,14 +19,14 @@ MARGIN_MS = 500  # between the lead and the time an executor may hold a crowd, f
 
 
 def size(crowd: int, executors: float, *, late: bool = False) -> int:
-    """The number of jobs of one message, for a crowd of so many jobs and so many executors that are ready."""
+    """The number of jobs of one message, for a crowd of `crowd` jobs, if `executors` are ready."""
     if not is_crowd(crowd, executors):
         return 1
     return max(1, min(MOST, round(crowd / max(executors * (BATCH if late else HELD_EACH), 1))))
 
 
 def is_crowd(jobs: int, executors: float) -> bool:
-    """Whether so many jobs of a span are more than the executors that are ready take in single messages."""
+    """Whether `jobs` of one span are more than `executors` take in single messages."""
     return jobs > executors * BATCH
 
 

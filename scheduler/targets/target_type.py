@@ -74,6 +74,12 @@ class TargetType:
     That process has no credentials: its context has neither `reach` nor `calls`.
     """
 
+    is_quick: Callable[[Fields], bool] = _never
+    """Whether `run` neither waits nor computes for more than a millisecond.
+
+    Such jobs of an executor share one thread: a crowd of them starts sooner than if each had to get a thread of its own.
+    """
+
     content: tuple[str, ...] = ()
     """The payload fields that jobs of a named target give. All other defaults of a target are locked, unless it says otherwise."""
 

@@ -139,7 +139,7 @@ class CrowdWorld(CostlyWorld):
         is_paused = state is not None and state.paused_at is not None
         taken: list[JobKey] = []
         batch: list[Delivery] = []
-        while room >= 1 and (batch := self.lanes.receive(lane, int(room), now)):
+        while room >= 1 and (batch := self.lanes.receive(lane, 1, now)):
             began = [key for item in batch for key in self._take(lane, item, now, is_paused)]
             room -= len(began)
             taken += began

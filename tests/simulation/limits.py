@@ -39,6 +39,7 @@ from typing import Any
 
 from bench import prices
 from bench.scaling import COLD_MS, FIRST, LIMIT, MORE_A_MINUTE, POLLER_HOUR
+from infra.settings import HELD
 from lambdas._pool import THREADS
 from scheduler.admission.limits import UsageChange
 from scheduler.dead_letters.redrive import redrive
@@ -51,7 +52,6 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery
 from scheduler.pipeline.execute import Process, execute
-from scheduler.pipeline.packs import HELD_MOST
 from scheduler.pipeline.tick import tick
 from scheduler.pipeline.worker import work
 from scheduler.storage.aws.stream import JobChange
@@ -420,7 +420,7 @@ def result(scene: Scene) -> dict[str, Any]:
 def rules(executors: int, shards: int = SHARDS) -> Rules:
     """Return the rules of a deployment with this number of executors in the lane."""
     windows = {Lane.ONE_TIME: executors * BATCH, Lane.RECURRING: 1_000}
-    return Rules(shards=shards, units=UNITS, windows=windows, crowds={Lane.ONE_TIME: executors * HELD_MOST})
+    return Rules(shards=shards, units=UNITS, windows=windows, crowds={Lane.ONE_TIME: executors * HELD})
 
 
 def burst(jobs: int, *, predicted: bool, limits: Limits | None = None, owners: int = OWNERS, shards: int = SHARDS) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def test_a_crowd_that_its_lane_can_take_starts_on_time() -> None:
 
 
 def test_a_lane_starts_no_more_than_its_rate() -> None:
-    world = CrowdWorld({Lane.ONE_TIME: 10}, rules=Rules(shards=4))
+    world = CrowdWorld({Lane.ONE_TIME: 10}, rules=Rules(shards=4, ready_executors=100))  # no packs, which start together
     at = START + 8 * slots.MINUTE
     world.store("ada", Lane.ONE_TIME, [at] * 100, created_at=START)
     world.keep_ticking(START + 7_000, at + 4 * slots.MINUTE)

@@ -12,6 +12,8 @@ from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets.base import Context
 from scheduler.targets.target_type import TargetType
 
+QUICK_LENGTH = 1_000  # characters of a text that is stored with its job in any case
+
 logger = logging.getLogger(__name__)
 
 
@@ -32,6 +34,11 @@ def is_work(payload: Mapping[str, Any]) -> bool:
     return bool(payload.get("sleep_seconds"))
 
 
+def is_quick(payload: Mapping[str, Any]) -> bool:
+    """A line is written at once, unless its text is so long that its output goes to a bucket."""
+    return not is_work(payload) and len(str(payload.get("message", ""))) < QUICK_LENGTH
+
+
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Write the message, then wait `sleep_seconds`. The output is the message."""
     wanted = Payload(**payload)
@@ -44,4 +51,4 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     return Result(output=wanted.message)
 
 
-TYPE = TargetType(payload=Payload, run=run, is_work=is_work, content=("message", "sleep_seconds"))
+TYPE = TargetType(payload=Payload, run=run, is_work=is_work, is_quick=is_quick, content=("message", "sleep_seconds"))
