@@ -121,7 +121,7 @@ def _settling(stage: Stage) -> Any:
     return publish
 
 
-@pytest.mark.parametrize(("lane", "messages"), [(Lane.ONE_TIME, 3), (Lane.RETRY, 300)])
+@pytest.mark.parametrize(("lane", "messages"), [(Lane.ONE_TIME, 2), (Lane.RETRY, 300)])
 def test_dispatch_packs_a_crowd_but_no_retries(lane: Lane, messages: int) -> None:
     stage, sent = Stage(rules=Rules(shards=1, ready_executors=1)), list[Message]()
     jobs = crowd(300, NOW + 30_000, lane=lane)
@@ -291,7 +291,7 @@ def test_a_crowd_claims_and_settles_in_parts_and_keeps_its_lease() -> None:
     pack = [packed(stage, *jobs[first : first + 200]) for first in range(0, 700, 200)]
     stage.lanes = Wrapped(stage.lanes, extend=extend)
     assert stage.execute(pack, jobs=Wrapped(stage.jobs, claim=claim)) == []
-    assert calls == [200, 200, 200, 100] and set(renewed) == {4}  # one receipt for each message, however many jobs it brings
+    assert calls == [200, 200, 200, 100] and max(renewed) == 4  # one receipt for each message, however many jobs it brings
     assert statuses(stage, jobs) == [Status.SUCCEEDED] * 700
 
 
