@@ -329,7 +329,17 @@ class SimWork(MemoryWork):
 class SimPool:
     """The pool of an executor: each job takes the time, and has the outcome, that its payload specifies."""
 
-    def __init__(self, hub: Hub, clock: SimClock, random: Random, started: Callable[[Job, int], None], *, at_once: int = AT_ONCE) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        clock: SimClock,
+        random: Random,
+        started: Callable[[Job, int], None],
+        *,
+        at_once: int = AT_ONCE,
+        overfull: Callable[[Job], None] = lambda job: None,
+    ) -> None:
+        self._overfull = overfull
         self._hub, self._clock, self._random, self._started, self._at_once = hub, clock, random, started, at_once
         self._running: list[tuple[int, Job, int, Result]] = []  # end, job, start by the executor's clock, result
 
@@ -338,6 +348,8 @@ class SimPool:
 
     def start(self, job: Job, not_after: int | None = None) -> None:
         now = self._clock.now()
+        if not self.has_room(job):
+            self._overfull(job)
         self._started(job, now)
         took = min(int(job.spec.payload["takes"]), job.spec.timeout_ms)
         self._running.append((self._hub.time + took, job, now, outcome(job, took)))

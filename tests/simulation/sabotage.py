@@ -21,8 +21,9 @@ from scheduler.model.job import DueEntry, Job, Message, OrderingQueue, OrderKey,
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkItem
-from scheduler.pipeline import delivery, leftover, submit, tick
+from scheduler.pipeline import delivery, leftover, packs, submit, tick
 from scheduler.pipeline.execute import Execution
+from scheduler.pipeline.running_jobs import RunningJobs
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, QueuedWork
@@ -211,7 +212,7 @@ class Published(World):
         publish, seen = self.lanes.publish, set[tuple[Any, int]]()
 
         def once(messages: Sequence[Message]) -> list[Message]:
-            for message in messages:
+            for message in (single for pack in messages for single in pack.singles()):
                 if (message.key, message.fence) in seen:
                     self._violation("published_twice", message.key.id)
                 seen.add((message.key, message.fence))
@@ -240,6 +241,20 @@ def lost_work(seed: int) -> World:
 
     world.work.add = lose  # type: ignore[method-assign]
     world.run(100, 6, tasks=0, ordered=0, wind_down=60)
+    return world
+
+
+def early_crowd(seed: int) -> World:
+    """A pack comes a minute before its jobs are due, from a dispatcher whose clock is ahead."""
+    world = World(seed, CALM, rules=Rules(shards=2))
+    at = START + 4 * slots.MINUTE
+    spec = JobSpec("log", {"takes": 1, "fails": 0})
+    jobs = [Job("user", ids.new(at, number), spec, at, at, START, f"{slots.minute_of(at)}#00") for number in range(5)]
+    for job in jobs:
+        world.jobs.put(job)
+    (pack,) = packs.pack([Message(job.key, 1, job.lane, at) for job in jobs], lambda first: packs.MOST)
+    world.hub.at(at - slots.MINUTE, lambda: world.lanes.add(pack, at - slots.MINUTE))
+    world.run(20, 3, wind_down=40)
     return world
 
 
@@ -300,6 +315,9 @@ SABOTAGES = [
     Sabotage("misfire and expiry ignored", _patched(misfire, "too_late", lambda *_: None)),
     Sabotage("the random of the standing receipt not used", _patched(submit, "_answer", _answer_by_own_random)),
     Sabotage("receipts written over standing ones", _patched(MemoryReceipts, "_keep", _keep_over_standing)),
+    # packs
+    Sabotage("executors start more jobs than they have room for", _patched(RunningJobs, "has_room", lambda *_: True)),
+    Sabotage("a crowd held for as long as its message says", _patched(delivery, "hold_ms", lambda *_: 10**9), scene=early_crowd),
     # the work queue
     Sabotage("workers ignore the lease of a unit", _lease_of_units_ignored, scene=doubled_work),
     Sabotage("ticks that never send lost work again", _patched(tick, "_is_lost", lambda *_: False), scene=lost_work),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.simulation.sabotage import SABOTAGES, Sabotage, doubled_work, find, lost_work, orphaned
+from tests.simulation.sabotage import SABOTAGES, Sabotage, doubled_work, early_crowd, find, lost_work, orphaned
 from tests.simulation.world import World
 
 SEEDS = 40  # of the default run
@@ -19,10 +19,16 @@ def test_the_simulation_notices_a_removed_guard(sabotage: Sabotage) -> None:
     assert find(sabotage, [sabotage.seed, *range(1, SEEDS + 1)]) is not None
 
 
-@pytest.mark.parametrize("scene", [doubled_work, lost_work, orphaned])
+@pytest.mark.parametrize("scene", [doubled_work, early_crowd, lost_work, orphaned])
 def test_the_scenes_of_the_work_queue_need_nothing_but_their_guards(scene: Callable[[int], World]) -> None:
     report = scene(1).report
     assert report.violations == {}, report.examples
+
+
+def test_it_notices_a_crowd_that_is_held_too_long() -> None:
+    (held,) = [each for each in SABOTAGES if "crowd held" in each.name]
+    found = find(held, [held.seed])
+    assert found is not None and found.oracle == "claimed_early"
 
 
 @pytest.mark.parametrize(

@@ -301,7 +301,8 @@ class World:
     def _execute(self, lane: Lane, batch: list[Any]) -> None:
         self._requests += 1
         container = self._container(lane)
-        pool = SimPool(self.hub, container.ports.clock, self.random, self._started)
+        overfull = partial(self._violation, "overfull")
+        pool = SimPool(self.hub, container.ports.clock, self.random, self._started, overfull=lambda job: overfull(job.id))
         try:
             left = execute(lane, batch, container.ports, container.process, pool=pool, request_id=f"r{self._requests}")
             self._warm[lane].append(container)
