@@ -68,6 +68,7 @@ class Publisher:
     watch: LaneStateCache = field(init=False)
     flow: Flow = field(init=False)
     _crowds: Counter[Crowd] = field(default_factory=Counter)  # the number of planned jobs of each crowd
+    _each: dict[Lane, float] = field(default_factory=dict)  # jobs in a message, by the last publishing
     _rate: float = RATE
     _again_at: int = 0
     _refusals: int = 0  # in a row
@@ -80,7 +81,7 @@ class Publisher:
         self.watch = LaneStateCache(self.ports)
         self._stay_until = self.ports.clock.now() + STAY_MS
         share = min(len(self.unit.slots) / self.ports.rules.shards, 1.0)
-        self.flow = Flow(self.unit.key, self._outstanding, self.ports.lanes.backlog, self.ports, share)
+        self.flow = Flow(self.unit.key, self._outstanding, self._backlog, self.ports, share)
 
     @property
     def unit(self) -> Unit:
@@ -210,6 +211,10 @@ class Publisher:
         there = self.ports.jobs.count(self.unit.slots, lane, since=self.since, until=until)
         return there - sum(1 for entry in self.waiting() if entry.lane is lane and self.since <= entry.due_at <= until)
 
+    def _backlog(self, lane: Lane) -> int:
+        """Return about how many jobs wait in the lane: its messages, as large as the last ones published here."""
+        return round(self.ports.lanes.backlog(lane) * self._each.get(lane, 1.0))
+
     def _open(self, ready: Sequence[Planned]) -> list[DueEntry]:
         """Return the entries whose lanes are not paused; hold back the others."""
         self.held += [item for item in ready if item.entry.lane in self.watch.paused]
@@ -241,7 +246,9 @@ class Publisher:
             return packs.size(self._crowds[first.lane, packs.second(first.due_at)], executors)
 
         messages = (Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now) for entry in entries)
-        return packs.pack(messages, most) if len(entries) > 1 else list(messages)
+        packed = packs.pack(messages, most) if len(entries) > 1 else list(messages)
+        self._each |= {lane: jobs / sum(message.lane is lane for message in packed) for lane, jobs in together.items()}
+        return packed
 
     def _keep_refused(self, entries: Sequence[DueEntry], keys: Collection[JobKey]) -> None:
         """Keep these entries, out of the published ones, to publish them again."""
