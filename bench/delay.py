@@ -1,6 +1,6 @@
 """Start delays on a fresh local stack, deployed as by `make run` and driven over HTTP.
 
-First the stack is warmed up: with sleeping jobs until all executors of the one-time lane run, then with a burst of quick jobs.
+First the stack is warmed up as `make run` does it. The first part is the first burst that the stack sees.
 All jobs of a part are posted before the first one is due. The API gets no call while they start; the results are read afterwards.
 The jobs of a part either go through dispatch (posted more than five minutes ahead) or take the direct path (posted shortly before).
 The executors measure the delays. The short form has few jobs and no warm-up.
@@ -8,7 +8,6 @@ The executors measure the delays. The short form has few jobs and no warm-up.
 
 import base64
 import json
-import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +19,14 @@ from typing import Any, NamedTuple
 from bench import stored as later
 from bench.figures import Figure
 from lambdas.rest.job_answers import JobShape
-from local import previous, process
-from local.client import ApiError, Client, Json
+from local import previous
+from local.client import Client, Json
 from local.home import LOCAL, Home
 from local.samples import rfc3339
 from local.stack import Stack, up
 from local.steps import console, step
 from local.verdict import Promise, judge, percentile
+from local.warmup import READY, warm_up
 from scheduler.model import slots
 from scheduler.model.job import Job
 from scheduler.model.lifecycle import FINAL_TIMES
@@ -40,8 +40,6 @@ AHEAD_S = (slots.HORIZON + slots.MINUTE) // 1000 + 10  # a job this far ahead is
 PAUSE_S = 15
 PATIENCE_S = 120
 ENDED = frozenset(map(str, FINAL_TIMES))
-FUNCTION = "-ExecuteOneTimeFunction"
-ARN = re.compile(r"OneTime(?!Dead)")
 
 
 class Size(NamedTuple):
@@ -51,14 +49,11 @@ class Size(NamedTuple):
     seconds: int = 60
     at_once: int = 1_000
     stored: int = 10_000  # for later, in the last part
-    executors: int | None = None  # to warm up; None: the most that the lane may have
-    sleeping: int = 40  # jobs posted at a time until all executors run ...
-    sleep_s: int = 20  # ... each sleeping this long: posting is slower than ten jobs for each executor within a few seconds
-    quick: int = 300  # jobs of the burst that warms up
+    executors: int = READY  # to warm up
     fresh_s: float = FRESH_MS / 1000  # how long dispatch remembers the latency of a burst
 
 
-SHORT = Size(per_second=5, seconds=2, at_once=10, stored=100, executors=1, sleeping=1, sleep_s=2, quick=10, fresh_s=0)
+SHORT = Size(per_second=5, seconds=2, at_once=10, stored=100, executors=1, fresh_s=0)
 
 
 @dataclass(slots=True)
@@ -93,7 +88,10 @@ def measure(short: bool = False, stored: int | None = None) -> Iterator[Figure]:
 
 def measured(stack: Stack, client: Client, size: Size) -> Iterator[Figure]:
     """Warm up, run all parts as jobs of this client, and yield their figures."""
-    yield from _warm_up(stack, client, size)
+    with step(f"Warming up {size.executors} executors, as `make run` does"):
+        began = time.monotonic()
+        warm_up(stack.aws, stack.outputs, OneTime=size.executors)
+    yield Figure("delay.warm_up_s", f"starting {size.executors} executors", round(time.monotonic() - began, 1), "s")
     parts = _parts(time.time(), size)
     _run(parts, stack, client, size.stored)
     found = _outcomes(stack, _owner(client), parts)
@@ -107,19 +105,19 @@ def _parts(now: float, size: Size) -> list[Part]:
     direct path run in that time."""
     steadily = size.per_second * size.seconds
     ahead = 2 * steadily + size.at_once
-    direct = now + ahead / POSTS_PER_S + steadily / POSTS_PER_S + PAUSE_S
-    direct_burst = direct + size.seconds + PAUSE_S + size.at_once / POSTS_PER_S + PAUSE_S
-    steady = max(now + ahead / POSTS_PER_S + AHEAD_S, direct_burst + PAUSE_S)
+    first = now + ahead / POSTS_PER_S + size.at_once / POSTS_PER_S + PAUSE_S
+    direct = first + PAUSE_S + steadily / POSTS_PER_S + PAUSE_S
+    steady = max(now + ahead / POSTS_PER_S + AHEAD_S, direct + size.seconds + PAUSE_S)
     burst = steady + size.seconds + PAUSE_S
     # The latency of the burst's messages lengthens the lead of dispatch while it is fresh, which would change the next part.
     full = burst + PAUSE_S + max(size.fresh_s, PAUSE_S + size.stored / later.PER_SECOND)
     pace, crowd = f"{size.per_second} jobs/s for {size.seconds} s", f"{size.at_once:,} for one instant"
     return [
-        Part("direct_steady", f"{pace}, direct", _steady(direct, size), 1, 10, direct=True),
-        Part("direct_burst", f"{crowd}, direct", _burst(direct_burst, size), None, 350, direct=True),
-        Part("steady", f"{pace}, through dispatch", _steady(steady, size), 1, 10),
-        Part("burst", f"{crowd}, through dispatch", _burst(burst, size), None, 350),
-        Part("steady_stored", f"{pace}, {size.stored:,} stored for later", _steady(full, size), 1, 10),
+        Part("direct_burst", f"{crowd}, posted shortly before, the first burst", _burst(first, size), None, 500, direct=True),
+        Part("direct_steady", f"{pace}, posted shortly before", _steady(direct, size), 1, 2.4, direct=True),
+        Part("steady", f"{pace}, through dispatch", _steady(steady, size), 1, 2.4),
+        Part("burst", f"{crowd}, through dispatch", _burst(burst, size), None, 109),
+        Part("steady_stored", f"{pace}, {size.stored:,} stored for later", _steady(full, size), 1, 2.4),
     ]
 
 
@@ -159,44 +157,6 @@ def _post(part: Part, client: Client) -> None:
         for number, job_id in enumerate(pool.map(post, part.instants), 1):
             part.ids.append(job_id)
             say(f"{number:,} of {len(part.instants):,}")
-
-
-def _warm_up(stack: Stack, client: Client, size: Size) -> Iterator[Figure]:
-    """Start the executors with sleeping jobs, which need all of them at once; they stay for an hour. Then run a burst."""
-    most = _most(stack)
-    executors = most if size.executors is None else size.executors
-    with step(f"Warming up: sleeping jobs, until {executors} executors run") as say, ThreadPoolExecutor(THREADS) as pool:
-        begin = time.monotonic()
-        while (running := _workers(stack)) < executors and time.monotonic() - begin < PATIENCE_S:
-            say(f"{running} executors run")
-            list(pool.map(lambda _: _sleep(client, size.sleep_s), range(size.sleeping)))
-        took = time.monotonic() - begin
-    yield Figure("delay.executors", "executors running after the warm-up", _workers(stack))
-    yield Figure("delay.warm_up_s", "  time to start them", round(took, 1), "s")
-    with step("Warming up: a burst"), ThreadPoolExecutor(THREADS) as pool:
-        time.sleep(size.sleep_s)
-        list(pool.map(lambda _: client.post_job("log", {"message": "warm up"}), range(size.quick)))
-        time.sleep(size.sleep_s)
-
-
-def _sleep(client: Client, seconds: int) -> None:
-    """Post a job that keeps its executor busy. An answer that a busy machine sends too late is ignored."""
-    try:
-        client.post_job("log", {"message": "warm up", "sleep_seconds": seconds})
-    except ApiError as error:
-        if error.status:
-            raise
-
-
-def _most(stack: Stack) -> int:
-    """Return the most executors that the one-time lane may have."""
-    mappings = stack.aws.client("lambda").list_event_source_mappings()["EventSourceMappings"]
-    lane = next(mapping for mapping in mappings if ARN.search(mapping["EventSourceArn"]))
-    return int(lane["ScalingConfig"]["MaximumConcurrency"])
-
-
-def _workers(stack: Stack) -> int:
-    return len(process.naming(stack.home.scratch, FUNCTION))
 
 
 def _outcomes(stack: Stack, owner: str, parts: Sequence[Part]) -> dict[str, Json]:

@@ -17,9 +17,8 @@ from local.receiver import Receiver
 from local.samples import clear_tasks, sample_tasks, samples
 from local.stack import Stack, up, with_valid_token
 from local.steps import console, step
-from local.warmup import warm_up
+from local.warmup import READY, warm_up
 
-READY = 12  # executors of one-time jobs to warm up: as many as packs are made for (`Rules.ready_executors` of the local stage)
 EVERY = 1.0  # seconds between two reads
 BUSY = 120.0  # seconds without an answer before `make run` gives up: a busy machine is slow
 GONE = "(deleted)"  # shown as the name of a deleted task

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from local.aws import LocalAws
 
+READY = 12  # executors of one-time jobs for which packs are made: `Rules.ready_executors` of the local stage
 NOTHING = json.dumps({"Records": []})
 
 

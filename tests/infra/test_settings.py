@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 
 from infra.settings import DEV, LOCAL, PROD, STAGES, settings_for
+from local.warmup import READY
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
 from tests.infra.conftest import ROOT
@@ -145,3 +146,7 @@ def test_the_app_is_small_and_calls_neither_aws_nor_git() -> None:
 def test_importing_infra_loads_no_boto3() -> None:
     asked = "import sys, infra.stack; sys.exit('boto3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True).returncode == 0
+
+
+def test_as_many_executors_are_warmed_as_packs_are_made_for() -> None:
+    assert LOCAL.rules.ready_executors == READY
