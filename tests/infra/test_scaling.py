@@ -78,5 +78,5 @@ def test_the_retry_lane_keeps_no_pollers_ready() -> None:
 
 def test_available_executors_are_the_sum_of_the_lanes(any_stage: Synthesized) -> None:
     told = [Settings.parse(environ(any_stage.functions()[name])).rules.executors for name in ("Api", "Scale")]
-    assert told == [{"local": 150, "dev": 100, "prod": 1_500}[any_stage.settings.stage]] * 2
+    assert told == [{"local": 60, "dev": 100, "prod": 1_500}[any_stage.settings.stage]] * 2
     assert CHOSEN.deployed.executors == 2 * 100 * scaling.EXECUTORS_EACH

@@ -47,6 +47,7 @@ class World(MemoryPorts):
         self.settings, self.reach, self.lane = Settings(stage="test", lane="one-time"), Reach((QUEUE,)), Lane.ONE_TIME
         self.process = Process.of(self.lane, "me", self)
         self.threads, self.children = ThreadPoolExecutor(4), Children()
+        self.quick = self.threads
         self.callbacks = Addresses("https://api.example.com", self.secrets)
 
 
