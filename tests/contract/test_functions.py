@@ -6,8 +6,11 @@ import zipfile
 import boto3
 import pytest
 
+from lambdas._runtime import AwsPorts
+from lambdas._settings import Settings
 from scheduler.model.errors import SchedulerError, Unavailable
 from scheduler.model.job import Lane
+from scheduler.model.rules import Rules
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.functions import LambdaFunctions
 from scheduler.storage.memory.stores import MemoryFunctions
@@ -56,6 +59,18 @@ def test_no_pollers_are_left_after_the_last_were_given_up(functions: Functions) 
     functions.keep_pollers(RECURRING, 9)
     functions.keep_pollers(ONE_TIME, 0)
     assert (functions.pollers(ONE_TIME), functions.pollers(RECURRING)) == (0, 9)
+
+
+def test_a_function_sets_the_limits_of_its_stage(moto: None) -> None:
+    mapped()
+    client = clients.functions()
+    mapping = client.list_event_source_mappings()["EventSourceMappings"][0]["UUID"]
+    rules = Rules(most_pollers={ONE_TIME: 60}, concurrency={ONE_TIME: 700})
+    functions = AwsPorts(Settings(one_time_mapping=mapping, rules=rules)).functions
+    functions.keep_pollers(ONE_TIME, 30)
+    assert client.get_event_source_mapping(UUID=mapping)["ProvisionedPollerConfig"] == {"MinimumPollers": 30, "MaximumPollers": 60}
+    functions.keep_pollers(ONE_TIME, 0)
+    assert client.get_event_source_mapping(UUID=mapping)["ScalingConfig"] == {"MaximumConcurrency": 700}
 
 
 @pytest.fixture
