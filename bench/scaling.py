@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from bench.figures import Figure
 from scheduler.insight import scaling
+from scheduler.model.job import Lane
 
 BURST = 50_000
 JOB_MS = 200
@@ -35,12 +36,17 @@ def by_itself(jobs: int = BURST) -> Burst:
 
 def kept_ready(jobs: int = BURST, most: int = scaling.MOST) -> Burst:
     """Return the burst with pollers raised ahead to the number that it requires."""
-    wanted = scaling.pollers(scaling.LEAST, -(-jobs * JOB_MS // 9_000), most)
+    wanted = _pollers(0, -(-jobs * JOB_MS // 9_000), most)
     minutes, kept = float(AHEAD_MINUTES * wanted), wanted
-    while kept > scaling.LEAST:
-        kept = scaling.pollers(kept, 0, most)
+    while kept:
+        kept = _pollers(kept, 0, most)
         minutes += kept
     return _run(jobs, [wanted * scaling.EXECUTORS_EACH] * 60, minutes / 60 * POLLER_HOUR)
+
+
+def _pollers(current: int, required: int, most: int) -> int:
+    lane = Lane.ONE_TIME
+    return scaling.pollers({lane: current}, {lane: required}, {lane: most})[lane]
 
 
 def _run(jobs: int, executors: list[int], dollars: float) -> Burst:

@@ -17,6 +17,7 @@ from infra.lanes import Lanes, camel
 from infra.settings import Settings
 from infra.storage import Storage
 from scheduler.insight import metrics
+from scheduler.model.job import Lane
 
 LAG_SECONDS = 180
 PLAN_LAG_SECONDS = 180  # beyond the three minutes that plan allows every minute: when its minute comes, a task has runs for 7.5 minutes
@@ -58,8 +59,12 @@ class Operators(Construct):
         below: float | None = None,
         minutes: int = 1,
         missing: cloudwatch.TreatMissingData = NOT_BREACHING,
-    ) -> None:
-        """Add an alarm for a metric that is above (or below) the threshold for `minutes` minutes in a row."""
+        notify: bool = True,
+    ) -> cloudwatch.Alarm:
+        """Add an alarm for a metric that is above (or below) the threshold for `minutes` minutes in a row.
+
+        `notify`: operators are notified when it rings and when it ends.
+        """
         compare = cloudwatch.ComparisonOperator
         made = cloudwatch.Alarm(
             scope,
@@ -72,12 +77,20 @@ class Operators(Construct):
             alarm_description=description,
         )
         self.alarms.append(made)
-        made.add_alarm_action(actions.SnsAction(self.topic))
-        made.add_ok_action(actions.SnsAction(self.topic))
+        if notify:
+            made.add_alarm_action(actions.SnsAction(self.topic))
+            made.add_ok_action(actions.SnsAction(self.topic))
+        return made
+
+    @staticmethod
+    def call(function: lambda_.IFunction, *alarms: cloudwatch.Alarm) -> None:
+        """Let CloudWatch call the function when one of the alarms begins to ring; the function may then be called by it."""
+        for each in alarms:
+            each.add_alarm_action(actions.LambdaAction(function))
 
 
 class Alarms(Construct):
-    """All alarms but that of notify, which is in `notify.py`."""
+    """All alarms but those of notify and provision, which are in `notify.py` and `provision.py`."""
 
     def __init__(
         self,
@@ -91,6 +104,7 @@ class Alarms(Construct):
         settings: Settings,
     ) -> None:
         super().__init__(scope, id)
+        self.ages: dict[Lane, cloudwatch.Alarm] = {}
         self._engine(operators, lanes, settings)
         self._on_time(operators, lanes, settings)
         self._data(operators, lanes, storage, project)
@@ -136,7 +150,7 @@ class Alarms(Construct):
         for lane, queue in lanes.queues.items():
             age = queue.metric_approximate_age_of_oldest_message(statistic="Maximum")
             old = f"The lane {lane} has held a message over {LANE_AGE_SECONDS} s old for 5 minutes: its executors do not keep up, or fail"
-            operators.alarm(self, f"{camel(lane)}Age", age, old, above=LANE_AGE_SECONDS, minutes=5)
+            self.ages[lane] = operators.alarm(self, f"{camel(lane)}Age", age, old, above=LANE_AGE_SECONDS, minutes=5)
 
     def _data(self, operators: Operators, lanes: Lanes, storage: Storage, project: lambda_.Function) -> None:
         throttled = table_metric(storage.jobs.table_name, "WriteThrottleEvents", "Sum")

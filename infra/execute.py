@@ -7,7 +7,6 @@ from infra import targets
 from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, read_callback_secret, step_out
 from infra.lanes import EXECUTE_TIMEOUT
 from infra.settings import BATCH
-from scheduler.insight import scaling
 from scheduler.model.job import Lane
 
 
@@ -61,15 +60,12 @@ class Execute(Construct):
         )
         targets.acknowledge(self, settings)
         storage.acknowledge_outputs(self)
-        most = settings.rules.most_pollers if lane is not Lane.RETRY else 0  # retries are spread over time
-        ready = lambda_.ProvisionedPollerConfig(minimum_pollers=scaling.LEAST, maximum_pollers=most) if most else None
         self.mapping = lambda_.EventSourceMapping(
             self,
             "Lane",
             target=self.function,
             event_source_arn=queue.queue_arn,
             batch_size=BATCH[lane],
-            max_concurrency=None if most else settings.concurrency[lane],  # AWS takes one or the other
-            provisioned_poller_config=ready,
+            max_concurrency=settings.concurrency[lane],  # the function `provision` replaces it while it keeps pollers ready
             report_batch_item_failures=True,
         )

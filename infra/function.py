@@ -100,8 +100,13 @@ class Function(lambda_.Function):
         timeout: Duration,
         traced: bool = True,
         loops: bool = False,
+        retries: int = 0,
     ) -> None:
-        """Create it. `loops`: its messages may start it again, directly or through other functions, any number of times."""
+        """Create it.
+
+        `loops`: its messages may start it again, directly or through other functions, any number of times. `retries`: of an asynchronous
+        call; 0 if the next minute finds what a failed call left undone, so that a retry by Lambda would only duplicate it.
+        """
         settings = foundation.settings if traced else replace(foundation.settings, tracing=False)
         log_group = logs.LogGroup(scope, "Logs", retention=settings.log_retention, removal_policy=settings.removal_policy)
         super().__init__(
@@ -121,10 +126,9 @@ class Function(lambda_.Function):
             system_log_level_v2=lambda_.SystemLogLevel.WARN,
             application_log_level_v2=lambda_.ApplicationLogLevel(settings.log_level),
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
-            # The next minute finds what a failed call left undone: a retry by Lambda would only duplicate it.
-            retry_attempts=0,
+            retry_attempts=retries,
             # Lambda retries a throttled asynchronous call for up to six hours: calls of a minute that is over would hinder the next ones.
-            max_event_age=Duration.minutes(1),
+            max_event_age=Duration.minutes(5 if retries else 1),
             # Lambda stops a chain of about 16 calls that start each other; by default it would take these for a mistake.
             recursive_loop=lambda_.RecursiveLoop.ALLOW if loops else None,
         )

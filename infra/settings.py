@@ -11,7 +11,7 @@ from aws_cdk.aws_logs import RetentionDays
 
 from lambdas._settings import HOST
 from scheduler.accounts.access import Scope
-from scheduler.insight.scaling import EXECUTORS_EACH
+from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
 from scheduler.targets import arns, registry
@@ -59,6 +59,7 @@ class Settings:
             "project": 512,
             "notify": 512,
             "scale": 512,
+            "provision": 512,
         }
     )
     archive: bool = True  # expired jobs are archived in S3, where Athena reads them
@@ -95,6 +96,12 @@ class Settings:
     nag: bool = True  # a cdk-nag finding fails the synth
     renamed_actions: Mapping[str, Renamed] = field(default_factory=dict)  # by AWS's action name: the action that the stage enforces instead
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for pollers that AWS would refuse, or those of a lane that never keeps any ready."""
+        for lane, most in self.rules.most_pollers.items():
+            if lane is Lane.RETRY or not LEAST <= most <= MOST:
+                raise ValueError(f"most_pollers: the one-time and the recurring lane take {LEAST} to {MOST}, not {lane} {most}")
+
     @property
     def secret_prefix(self) -> str:
         """The prefix of the names of secrets that jobs may use; the owner's id follows."""
@@ -118,11 +125,14 @@ class Settings:
     @property
     def deployed(self) -> Rules:
         """The rules, completed by the number of executors and the windows that follow from the other settings."""
-        first, most = (Lane.ONE_TIME, Lane.RECURRING), EXECUTORS_EACH * self.rules.most_pollers
-        executors = sum(most or self.concurrency[lane] for lane in first)
-        windows = {lane: self.concurrency[lane] * BATCH[lane] for lane in first}
-        crowds = {lane: self.concurrency[lane] * HELD for lane in first}
-        return replace(self.rules, executors=executors, windows=windows, crowds=crowds)
+        first, pollers = (Lane.ONE_TIME, Lane.RECURRING), self.rules.most_pollers
+        return replace(
+            self.rules,
+            executors=sum(max(self.concurrency[lane], EXECUTORS_EACH * pollers.get(lane, 0)) for lane in first),
+            concurrency={lane: self.concurrency[lane] for lane in pollers},
+            windows={lane: self.concurrency[lane] * BATCH[lane] for lane in first},
+            crowds={lane: self.concurrency[lane] * HELD for lane in first},
+        )
 
     @property
     def removal_policy(self) -> RemovalPolicy:
@@ -133,7 +143,8 @@ DEV = Settings(stage="dev")
 
 PROD = Settings(
     stage="prod",
-    rules=Rules(lag_canary=True),
+    # The executors that `concurrency` allows, but at once. Retries are spread over time: their lane keeps no pollers ready.
+    rules=Rules(lag_canary=True, most_pollers={Lane.ONE_TIME: 100, Lane.RECURRING: 50}),
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
     memory_mb={**DEV.memory_mb, "dispatch": 1_769, "execute": 1_024, "project": 1_024},
     api_rate=2_000,

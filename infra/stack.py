@@ -4,6 +4,7 @@ client ─► api ─► jobs ◄─ dispatch ─► topic ─► lanes ─► e
             │      ▲         ▲                  └─► dead letters ─► bury
             │      │   tick ─► work queue
             └─► tasks ◄─ plan          jobs ─► project ─► notify ─► receivers
+                                         counters ─► scale ─► CloudWatch ─► provision ─► lanes
 """
 
 import aws_cdk as cdk
@@ -26,6 +27,7 @@ from infra.lanes import Lanes, camel
 from infra.notify import Notify
 from infra.plan import Plan
 from infra.project import Project
+from infra.provision import Provision
 from infra.queries import Queries
 from infra.scale import Scale
 from infra.settings import Settings
@@ -59,9 +61,10 @@ class PunctualStack(cdk.Stack):
         self.console = Console(self, "Console", settings, self.api.http)
         self.notify = Notify(self, "Notify", foundation, self.fetch.function, api_url=self.api.url(settings), console_url=self.console.url)
         self.project = Project(self, "Project", foundation, self.notify.queue, archive)
-        self.scale = Scale(self, "Scale", foundation, {lane: execute.mapping for lane, execute in self.execute.items()})
+        scaled = {lane: self.execute[lane].mapping for lane in settings.rules.most_pollers}
+        self.scale = Scale(self, "Scale", foundation, scaled)
 
-        Alarms(
+        alarms = Alarms(
             self,
             "Alarms",
             operators,
@@ -76,6 +79,10 @@ class PunctualStack(cdk.Stack):
             for verb in ("api", "tick", "dispatch", "plan", "fetch", "project", "notify", "scale", "bury")
         }
         functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
+        if scaled:
+            provision = Provision(self, "Provision", foundation, scaled)
+            operators.call(provision.function, *(alarms.ages[lane] for lane in scaled))
+            functions["provision"] = provision.function
         Dashboard(self, "Dashboard", operators, self.lanes, self.storage, self.api.http, functions)
         if settings.saved_queries:
             Queries(self, "Queries", settings, functions)

@@ -130,6 +130,7 @@ class AwsPorts:
             clients.functions(),
             mappings={lane: mapping for lane, mapping in named.items() if mapping},
             most_pollers=self.rules.most_pollers,
+            concurrency=self.rules.concurrency,
         )
 
     @cached_property

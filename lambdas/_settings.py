@@ -53,7 +53,7 @@ class Settings:
     secret_prefix: str = ""  # the prefix of the names of secrets that jobs may use; empty: jobs may use none
     archive_stream: str = ""  # the delivery stream for jobs that have left their table; empty: they are not archived
     archive_database: str = ""  # the Athena database of jobs that have left their table; empty: there is none
-    one_time_mapping: str = ""  # the event source mapping whose pollers are kept ready; empty: none
+    one_time_mapping: str = ""  # the event source mapping that may keep pollers ready; empty: none
     recurring_mapping: str = ""
     lane: str  # the lane of an executor
     api_url: str = ""  # the API's URL for workers that report; `{endpoint}` stands for the address of the local AWS

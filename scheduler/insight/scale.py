@@ -1,17 +1,19 @@
-"""Every minute: report how many executors the next minutes require, keep pollers ready for them, and submit a canary job."""
+"""Every minute: report how many executors the next minutes require, follow them with the pollers kept ready, and submit a canary job."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scheduler.insight import forecast, scaling, summary
+from scheduler.insight import forecast, summary
 from scheduler.insight.counting import CANARY_OWNER, EVERYBODY
-from scheduler.model.errors import Unavailable
+from scheduler.insight.forecast import Expected
+from scheduler.insight.provision import follow
+from scheduler.model.errors import SchedulerError, Unavailable
 from scheduler.model.job import Lane
 from scheduler.model.slots import HORIZON, MINUTE
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.submit import NewJob, submit
-from scheduler.storage.ports import Functions, Ports
+from scheduler.storage.ports import Ports
 
 CANARY_AHEAD = HORIZON + 2 * MINUTE  # far enough ahead to pass through every stage: slot, minute, dispatch, topic, lane
 CANARY_OFFSET = 20_000  # ms within its minute, away from the times that users choose
@@ -25,7 +27,7 @@ class ScaleResult:
 
     required: int = 0
     available: int = 0
-    pollers: dict[str, int] = field(default_factory=dict)  # kept ready, by lane
+    pollers: dict[str, int] = field(default_factory=dict)  # kept ready, by lane; empty if no lane keeps any
     canary: bool = False
 
     @property
@@ -40,8 +42,8 @@ def scale(ports: Ports, *, random: int) -> ScaleResult:
         result.canary = _send_canary(random, ports)
     by_lane = summary.by_lane(EVERYBODY, ports.clock.now(), ports.counters, span=forecast.SCALED_AHEAD)
     result.required = forecast.most(forecast.together(by_lane.values()))
-    if most := ports.rules.most_pollers:
-        result.pollers = _keep_ready({lane: forecast.most(minutes) for lane, minutes in by_lane.items()}, ports.functions, most)
+    if ports.rules.most_pollers:
+        result.pollers = _follow(by_lane, ports)
     return result
 
 
@@ -60,16 +62,9 @@ def _send_canary(random: int, ports: Ports) -> bool:
     return True
 
 
-def _keep_ready(required: Mapping[Lane, int], functions: Functions, most: int) -> dict[str, int]:
-    kept = {}
-    for lane, executors in required.items():
-        try:
-            current = functions.pollers(lane)
-            wanted = scaling.pollers(current, executors, most)
-            if wanted != current:
-                functions.keep_pollers(lane, wanted)
-        except Unavailable as error:  # the next round tries again; until then AWS scales the lane
-            log.warning("pollers not set: AWS is unavailable", extra={"lane": str(lane), "error": str(error)})
-        else:
-            kept[str(lane)] = wanted
-    return kept
+def _follow(by_lane: Mapping[Lane, Sequence[Expected]], ports: Ports) -> dict[str, int]:
+    try:
+        return follow(by_lane, ports).pollers
+    except SchedulerError as error:  # the next round tries again; until then the lanes keep what they have
+        log.warning("pollers not followed: AWS refused", extra={"error": str(error)})
+        return {}

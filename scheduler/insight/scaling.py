@@ -1,14 +1,31 @@
-"""The number of pollers that a lane keeps ready: raised ahead of the forecast load, lowered slowly. Pure.
+"""How many pollers each lane keeps ready: raised at once, lowered slowly. Pure.
 
-A poller of a queue calls up to ten executors at once. Without pollers kept ready, AWS starts with a few and adds 300 executors a minute,
-which is too slow for the jobs at the top of an hour.
+A poller of a queue calls up to ten executors at once. By itself AWS starts with five executors and adds 300 a minute, which is too slow
+for the jobs at the top of an hour. Pollers that are kept ready cost money whether they have work or not, so there are none until more is
+required than AWS adds in a minute.
 """
 
+from collections.abc import Mapping
+
+from scheduler.model.job import Lane
+
 EXECUTORS_EACH = 10  # called at once by one poller
-LEAST, MOST = 2, 200  # the limits of AWS for provisioned pollers
+MESSAGES_EACH = 10  # received by one executor at once
+LEAST, MOST = 2, 200  # the limits of AWS for pollers that are kept ready
+FOLLOWED = 300  # executors that AWS adds in a minute by itself: as long as no more are required, no poller is kept ready
 
 
-def pollers(current: int, required: int, most: int) -> int:
-    """How many pollers to keep ready for `required` executors, with `current` ready now: up at once, down by a tenth a minute."""
-    wanted = min(max(LEAST, -(-required // EXECUTORS_EACH)), most)
-    return max(wanted, min(current - max(1, current // 10), most))
+def pollers(current: Mapping[Lane, int], required: Mapping[Lane, int], most: Mapping[Lane, int]) -> dict[Lane, int]:
+    """Return how many pollers each lane of `most` keeps ready; 0: none, AWS scales the lane by itself.
+
+    `current`: pollers ready now. `required`: executors. Pollers are raised to the required executors at once, up to `most`. They are
+    lowered by a tenth a call, and the last ones are given up once all lanes together require no more than FOLLOWED.
+    """
+    acts = sum(required[lane] for lane in most) > FOLLOWED
+    return {lane: _of_lane(current[lane], required[lane] if acts else 0, limit) for lane, limit in most.items()}
+
+
+def _of_lane(current: int, required: int, most: int) -> int:
+    wanted = min(-(-required // EXECUTORS_EACH), most) if required > LEAST * EXECUTORS_EACH else 0
+    lowered = min(current - max(1, current // 10), most)
+    return max(wanted, lowered if lowered >= LEAST else 0)

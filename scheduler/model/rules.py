@@ -27,7 +27,8 @@ class Rules:
     direct_rate: int = 100  # ... and per second after that; the jobs beyond go to the overflow slots
     retention: Retention = field(default_factory=Retention)
     executors: int = 100  # executors that may run first attempts at once
-    most_pollers: int = 0  # pollers of a lane that are kept ready for the forecast; 0: AWS scales by itself
+    most_pollers: Mapping[Lane, int] = field(default_factory=dict)  # of a lane, if an alarm keeps some ready; others scale by AWS alone
+    concurrency: Mapping[Lane, int] = field(default_factory=dict)  # executors of such a lane at once while it keeps no pollers ready
     lag_canary: bool = False  # scale posts a job every minute to measure its delay; this keeps tick and dispatch running
     max_jobs: int = 1_000_000  # waiting jobs of a user, unless an administrator sets another number; 0: any number
     creates_per_second: int = 1_000  # jobs of a user per second; 0: any number

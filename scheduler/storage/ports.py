@@ -623,10 +623,10 @@ class Functions(Protocol):
     """The pollers that keep the executors' functions ready."""
 
     def pollers(self, lane: Lane) -> int:
-        """Return how many pollers are kept ready for the lane."""
+        """Return how many pollers are kept ready for the lane; 0: AWS scales it by itself. Raises Unavailable."""
 
     def keep_pollers(self, lane: Lane, count: int) -> None:
-        """Keep `count` pollers of the lane ready from now on. Raises Unavailable."""
+        """Keep `count` pollers of the lane ready from now on, or none. Raises Unavailable, also while an earlier change is in progress."""
 
 
 class Clock(Protocol):

@@ -7,11 +7,9 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 from botocore.parsers import ResponseParserError
 
-from scheduler.insight import scaling
 from scheduler.model.errors import SchedulerError, TooLarge, Unavailable
-from scheduler.model.job import Lane, Unit, UnitKey
+from scheduler.model.job import Unit, UnitKey
 from scheduler.storage.aws import clients, errors
-from scheduler.storage.aws.functions import LambdaFunctions
 from scheduler.storage.aws.items import encode
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.ledger import DynamoLedger
@@ -283,19 +281,6 @@ def test_a_transaction_conflict_on_a_unit_is_unavailable(ledger: tuple[DynamoLed
     wire.refuse("PutItem", "InternalServerError", 500)
     with pytest.raises(Unavailable):
         port.change_unit(unit, unit)
-
-
-def test_only_a_lane_with_a_mapping_keeps_pollers() -> None:
-    client = clients.functions()
-    wire = Wire(client)
-    wire.answer("GetEventSourceMapping", {"UUID": "m1", "ProvisionedPollerConfig": {"MinimumPollers": 7}})
-    wire.answer("UpdateEventSourceMapping", {"UUID": "m1"})
-    functions = LambdaFunctions(client, mappings={Lane.ONE_TIME: "m1"}, most_pollers=50)
-    assert (functions.pollers(Lane.ONE_TIME), functions.pollers(Lane.RETRY)) == (7, scaling.LEAST)
-    functions.keep_pollers(Lane.ONE_TIME, 9)
-    functions.keep_pollers(Lane.RETRY, 9)
-    (call,) = wire.sent("UpdateEventSourceMapping")
-    assert (call["UUID"], call["ProvisionedPollerConfig"]) == ("m1", {"MinimumPollers": 9, "MaximumPollers": 50})
 
 
 def test_a_refused_weight_of_a_user_is_raised() -> None:

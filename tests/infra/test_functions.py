@@ -25,6 +25,7 @@ NAMES = [
     "Notify",
     "Scale",
 ]
+PROVISION = "Provision"  # only in stages whose lanes may keep pollers ready
 LANES = ("OneTime", "Recurring", "Retry")
 EVERY = ("jobs", "tasks", "orders", "lanes")  # whatever makes or ends jobs
 # The ports of each function, and the settings that its handler or its composition reads besides.
@@ -52,6 +53,7 @@ USES: dict[str, tuple[str, ...]] = {
     "project": ("counters", "notices", "outputs"),
     "notify": ("tasks", "notices", "secrets"),
     "scale": (*EVERY, "ledger", "counters", "functions"),
+    "provision": ("lanes", "counters", "functions"),
 }
 READS = {
     "api": ("archive_database",),
@@ -77,6 +79,10 @@ class Noted(Settings):
         return super().given(name)
 
 
+def names(stack: Synthesized) -> list[str]:
+    return [*NAMES, PROVISION] if stack.settings.rules.most_pollers else NAMES
+
+
 def verb(function: dict[str, Any]) -> str:
     return str(function["Handler"]).split(".")[1]
 
@@ -88,7 +94,7 @@ def environ(function: dict[str, Any]) -> dict[str, str]:
 
 
 def test_there_is_one_function_per_verb_and_one_executor_per_lane(any_stage: Synthesized) -> None:
-    assert sorted(any_stage.functions()) == sorted(NAMES)
+    assert sorted(any_stage.functions()) == sorted(names(any_stage))
 
 
 def test_every_handler_is_a_function_of_a_file_under_lambdas(any_stage: Synthesized) -> None:
@@ -102,6 +108,15 @@ def test_every_handler_is_a_function_of_a_file_under_lambdas(any_stage: Synthesi
 @pytest.mark.parametrize("name", NAMES)
 def test_a_functions_environment_makes_every_port_it_uses(any_stage: Synthesized, name: str) -> None:
     """An absent name raises SettingsError here, and not with the first job."""
+    check_environment(any_stage, name)
+
+
+@pytest.mark.parametrize("name", [PROVISION])
+def test_the_environment_of_provision_makes_every_port_it_uses(prod: Synthesized, name: str) -> None:
+    check_environment(prod, name)
+
+
+def check_environment(any_stage: Synthesized, name: str) -> None:
     function = any_stage.functions()[name]
     settings = Noted.parse(environ(function))
     assert settings.stage == any_stage.settings.stage
@@ -139,12 +154,12 @@ def test_logs_and_metrics_carry_the_verb_as_service(any_stage: Synthesized) -> N
 
 def test_every_function_has_its_own_role(any_stage: Synthesized) -> None:
     roles = [function["Role"]["Fn::GetAtt"][0] for function in any_stage.functions().values()]
-    assert len(set(roles)) == len(NAMES)
+    assert len(set(roles)) == len(names(any_stage))
 
 
 def test_every_function_has_its_own_log_group_with_retention(any_stage: Synthesized) -> None:
     groups = [function["LoggingConfig"]["LogGroup"]["Ref"] for function in any_stage.functions().values()]
-    assert len(set(groups)) == len(NAMES)
+    assert len(set(groups)) == len(names(any_stage))
     kept = {any_stage.all("Logs::LogGroup")[group]["RetentionInDays"] for group in groups}
     assert kept == {{"local": 1, "dev": 7, "prod": 90}[any_stage.settings.stage]}
 
@@ -156,11 +171,16 @@ def test_functions_run_on_arm_and_are_not_traced(on_aws: Synthesized) -> None:
         assert "TracingConfig" not in function
 
 
-def test_no_asynchronous_call_is_repeated_by_lambda(any_stage: Synthesized) -> None:
-    configured = {
-        config["FunctionName"]["Ref"]: config["MaximumRetryAttempts"] for config in any_stage.all("Lambda::EventInvokeConfig").values()
-    }
-    assert configured == dict.fromkeys(any_stage.all("Lambda::Function"), 0)
+def asynchronous(stack: Synthesized, field: str) -> dict[str, int]:
+    """A setting of the asynchronous calls of each function."""
+    by_id = {stack.id("Lambda::Function", f"{name}Function"): name for name in stack.functions()}
+    return {by_id[config["FunctionName"]["Ref"]]: config[field] for config in stack.all("Lambda::EventInvokeConfig").values()}
+
+
+def test_lambda_repeats_only_the_calls_of_alarms(any_stage: Synthesized) -> None:
+    """The next minute repeats what a scheduled call missed. An alarm calls only when it begins to ring."""
+    expected = {name: 2 if name == PROVISION else 0 for name in names(any_stage)}
+    assert asynchronous(any_stage, "MaximumRetryAttempts") == expected
 
 
 def test_all_functions_share_one_code_asset(any_stage: Synthesized) -> None:
@@ -169,10 +189,8 @@ def test_all_functions_share_one_code_asset(any_stage: Synthesized) -> None:
 
 def test_a_throttled_asynchronous_call_is_dropped_after_a_minute(any_stage: Synthesized) -> None:
     """Lambda would try it again for six hours, whatever its retries: calls of past minutes would take the place of the present one's."""
-    kept = {
-        config["FunctionName"]["Ref"]: config["MaximumEventAgeInSeconds"] for config in any_stage.all("Lambda::EventInvokeConfig").values()
-    }
-    assert kept == dict.fromkeys(any_stage.all("Lambda::Function"), 60)
+    expected = {name: 300 if name == PROVISION else 60 for name in names(any_stage)}  # it is repeated after one minute and after three
+    assert asynchronous(any_stage, "MaximumEventAgeInSeconds") == expected
 
 
 def test_only_functions_whose_messages_start_them_again_may_loop(any_stage: Synthesized) -> None:

@@ -12,6 +12,17 @@ ANYWHERE_LOCALLY = {
 }
 
 
+SCALED = ("OneTime", "Recurring")  # the lanes that may keep pollers ready
+POLLERS = {(f"lambda:{verb}EventSourceMapping", f"event-source-mapping:Execute{lane}Lane") for verb in ("Get", "Update") for lane in SCALED}
+POLLERS |= {("sqs:GetQueueAttributes", f"Lanes{lane}") for lane in SCALED}
+
+
+def named(grant: tuple[str, str]) -> tuple[str, str]:
+    """A grant on an event source mapping without the account's part of its ARN."""
+    action, resource = grant
+    return action, resource[max(resource.find("event-source-mapping:"), 0) :]
+
+
 def who_may(stack: Synthesized, action: str, resource: str) -> set[str]:
     return {name for name in stack.functions() if (action, resource) in stack.grants(name)}
 
@@ -175,6 +186,18 @@ def test_only_api_and_dispatch_read_the_failures(prod: Synthesized) -> None:
     assert who_may(prod, "dynamodb:Query", "StorageJobs/index/failures") == {"Api", "Dispatch"}
 
 
+def test_only_provision_and_scale_set_pollers_of_the_first_two_lanes(prod: Synthesized) -> None:
+    setters = {name: {grant for grant in prod.grants(name) if "EventSourceMapping" in grant[0]} for name in prod.functions()}
+    assert {name for name, granted in setters.items() if granted} == {"Provision", "Scale"}
+    for name in ("Provision", "Scale"):
+        assert len(setters[name]) == 4 and {named(grant) for grant in prod.grants(name)} >= POLLERS
+
+
+def test_provision_reads_counters_and_queues_and_sets_only_pollers(prod: Synthesized) -> None:
+    others = {("logs:CreateLogStream", "ProvisionLogs"), ("logs:PutLogEvents", "ProvisionLogs"), ("dynamodb:Query", "StorageCounters")}
+    assert {named(grant) for grant in prod.grants("Provision")} == POLLERS | others
+
+
 @pytest.mark.parametrize("name", ["Tick", "Plan", "Scale"])
 def test_a_schedule_may_only_start_its_function(prod: Synthesized, name: str) -> None:
     (policy,) = prod.one("IAM::Role", f"{name}ScheduleRole")["Policies"]
@@ -187,10 +210,11 @@ def test_the_local_stage_grants_batch_calls_under_their_own_names(local: Synthes
 
 def test_the_local_stage_grants_the_same_except_renames(local: Synthesized, prod: Synthesized) -> None:
     renamed = {item.action for item in local.settings.renamed_actions.values()}
-    for name in prod.functions():
+    for name in local.functions():
         samples = {grant for grant in local.grants(name) if SAMPLE in grant[1] or grant[0] == "ses:SendEmail"}
         assert bool(samples) == (name in EXECUTORS | {"Notify"})
         on_aws = {(action, where.replace("/prod/", "/local/")) for action, where in prod.grants(name) if not action.startswith("firehose:")}
+        on_aws -= {grant for grant in on_aws if name == "Scale" and named(grant) in POLLERS}  # the local stage keeps none ready
         assert {grant for grant in local.grants(name) if grant[0] not in renamed} - samples == on_aws
 
 
@@ -286,7 +310,8 @@ def test_verbs_that_write_jobs_may_read_them_in_batches(prod: Synthesized) -> No
 
 def test_dispatch_may_read_the_depth_of_every_lane(prod: Synthesized) -> None:
     for name, lane in LANE_OF.items():
-        assert who_may(prod, "sqs:GetQueueAttributes", lane) == {"Dispatch", name}
+        pollers = {"Provision", "Scale"} if lane.removeprefix("Lanes") in SCALED else set()
+        assert who_may(prod, "sqs:GetQueueAttributes", lane) == {"Dispatch", name} | pollers
 
 
 def test_only_project_archives_ended_jobs(prod: Synthesized) -> None:

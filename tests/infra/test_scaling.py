@@ -1,26 +1,17 @@
-"""The counting of changes, and the pollers that are kept ready."""
+"""The counting of changes, and the alarms that keep pollers ready."""
 
 from dataclasses import replace
-from functools import cache
 
 import pytest
 
 from infra import settings
-from infra.stack import PunctualStack
 from lambdas._settings import Settings
-from scheduler.insight import scaling
+from scheduler.insight import metrics, scaling
+from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
-from tests.infra.conftest import Resource, Synthesized, app
+from tests.infra.conftest import Synthesized, name_of
 from tests.infra.test_functions import environ
-
-CHOSEN = replace(settings.DEV, rules=Rules(most_pollers=100))
-
-
-@cache
-def keeping_ready() -> Synthesized:
-    """A stage that keeps pollers ready."""
-    stack = PunctualStack(made := app(), CHOSEN)
-    return Synthesized(CHOSEN, stack, made.synth().get_stack_by_name(stack.stack_name).template)
+from tests.simulation import limits
 
 
 @pytest.mark.parametrize("table", ["Jobs", "Tasks"])
@@ -48,35 +39,79 @@ def test_project_only_reads_streams_and_writes_counters(any_stage: Synthesized) 
     assert on_tables == {f"dynamodb:{verb}" for verb in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")}
 
 
-def test_aws_scales_the_lanes_by_default(any_stage: Synthesized) -> None:
+def test_no_lane_keeps_pollers_ready_until_an_alarm_rings(any_stage: Synthesized) -> None:
+    """AWS bills pollers as long as a mapping has them, so the template has none."""
     for lane in ("OneTime", "Recurring", "Retry"):
-        assert "ProvisionedPollerConfig" not in any_stage.one("Lambda::EventSourceMapping", f"Execute{lane}Lane")
-    assert not [action for action, _ in any_stage.grants("Scale") if "EventSourceMapping" in action]
+        mapping = any_stage.one("Lambda::EventSourceMapping", f"Execute{lane}Lane")
+        assert "ProvisionedPollerConfig" not in mapping and "ScalingConfig" in mapping
 
 
-def _lane(lane: str) -> Resource:
-    return keeping_ready().one("Lambda::EventSourceMapping", f"Execute{lane}Lane")
+def test_only_prod_lets_alarms_keep_pollers_ready(any_stage: Synthesized) -> None:
+    scales = any_stage.settings.stage == "prod"
+    assert bool(any_stage.settings.rules.most_pollers) == scales
+    assert (
+        ("Provision" in any_stage.functions())
+        == scales
+        == any(id.startswith("ProvisionScaling") for id in any_stage.all("CloudWatch::Alarm"))
+    )
+    assert any("EventSourceMapping" in action for action, _ in any_stage.grants("Scale")) == scales
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("lane", ["OneTime", "Recurring"])
-def test_scale_may_set_pollers_only_on_lanes_that_keep_them(lane: str) -> None:
-    mapping = _lane(lane)
-    assert mapping["ProvisionedPollerConfig"] == {"MinimumPollers": scaling.LEAST, "MaximumPollers": 100}
-    assert "ScalingConfig" not in mapping, "AWS refuses both"
-    stack = keeping_ready()
-    id = stack.id("Lambda::EventSourceMapping", f"Execute{lane}Lane")
-    resources = {resource.rpartition(":")[2] for action, resource in stack.grants("Scale") if action == "lambda:UpdateEventSourceMapping"}
-    assert resources == {"ExecuteOneTimeLane", "ExecuteRecurringLane"}
-    assert id in environ(stack.functions()["Scale"])[f"PUNCTUAL_{'ONE_TIME' if lane == 'OneTime' else 'RECURRING'}_MAPPING"]
+def called_by(stack: Synthesized) -> dict[str, str]:
+    """The alarms that call provision when they begin to ring, with what each of them watches."""
+    alarms = {id[:-8]: alarm for id, alarm in stack.all("CloudWatch::Alarm").items()}
+    calls = {id: [name_of(action) for action in alarm["AlarmActions"]] for id, alarm in alarms.items()}
+    return {id: alarms[id]["MetricName"] for id, called in calls.items() if "ProvisionFunction" in called}
 
 
-@pytest.mark.long
-def test_the_retry_lane_keeps_no_pollers_ready() -> None:
-    assert "ScalingConfig" in _lane("Retry") and "ProvisionedPollerConfig" not in _lane("Retry")
+def test_required_executors_and_the_ages_of_lanes_call_provision(prod: Synthesized) -> None:
+    age = "ApproximateAgeOfOldestMessage"
+    assert called_by(prod) == {"ProvisionScaling": metrics.REQUIRED, "AlarmsOneTimeAge": age, "AlarmsRecurringAge": age}
+    for id in called_by(prod):
+        assert "ProvisionFunction" not in map(name_of, prod.one("CloudWatch::Alarm", id).get("OKActions", [])), "scale lowers, slowly"
+
+
+def test_each_alarm_that_calls_provision_may_do_so(prod: Synthesized) -> None:
+    permissions = [each for each in prod.all("Lambda::Permission").values() if name_of(each["FunctionName"]) == "ProvisionFunction"]
+    assert sorted(name_of(each["SourceArn"]) for each in permissions) == sorted(called_by(prod))
+    for each in permissions:
+        assert (each["Action"], each["Principal"]) == ("lambda:InvokeFunction", "lambda.alarms.cloudwatch.amazonaws.com")
+        assert each["SourceAccount"] == {"Ref": "AWS::AccountId"}
+
+
+def test_the_scaling_alarm_rings_a_minute_after_more_is_required(prod: Synthesized) -> None:
+    alarm = prod.one("CloudWatch::Alarm", "ProvisionScaling")
+    assert (alarm["Namespace"], alarm["Statistic"], alarm["Dimensions"]) == ("Punctual", "Maximum", [{"Name": "service", "Value": "scale"}])
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", scaling.FOLLOWED)
+    assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 1, "notBreaching")
+
+
+@pytest.mark.parametrize("name", ["Provision", "Scale"])
+def test_provision_and_scale_know_the_mappings_and_their_limits(prod: Synthesized, name: str) -> None:
+    settings = Settings.parse(environ(prod.functions()[name]))
+    for lane, mapping in (("OneTime", settings.one_time_mapping), ("Recurring", settings.recurring_mapping)):
+        assert prod.id("Lambda::EventSourceMapping", f"Execute{lane}Lane") in mapping
+    assert settings.rules.most_pollers.keys() == settings.rules.concurrency.keys() == {Lane.ONE_TIME, Lane.RECURRING}
+    for lane, most in settings.rules.most_pollers.items():
+        assert scaling.LEAST <= most <= scaling.MOST
+        assert settings.rules.concurrency[lane] == prod.settings.concurrency[lane] == most * scaling.EXECUTORS_EACH
+
+
+@pytest.mark.parametrize("most", [{Lane.ONE_TIME: 1}, {Lane.RECURRING: 201}, {Lane.RETRY: 20}])
+def test_pollers_that_aws_would_refuse_are_no_settings(most: dict[Lane, int]) -> None:
+    with pytest.raises(ValueError, match="most_pollers"):
+        replace(settings.DEV, rules=Rules(most_pollers=most))
 
 
 def test_available_executors_are_the_sum_of_the_lanes(any_stage: Synthesized) -> None:
     told = [Settings.parse(environ(any_stage.functions()[name])).rules.executors for name in ("Api", "Scale")]
     assert told == [{"local": 60, "dev": 100, "prod": 1_500}[any_stage.settings.stage]] * 2
-    assert CHOSEN.deployed.executors == 2 * 100 * scaling.EXECUTORS_EACH
+
+
+def test_the_model_of_awss_limits_has_the_pollers_of_prod(prod: Synthesized) -> None:
+    assert prod.settings.rules.most_pollers[Lane.ONE_TIME] == limits.IN_PROD
+
+
+def test_pollers_may_allow_more_executors_than_the_concurrency() -> None:
+    chosen = replace(settings.DEV, rules=Rules(most_pollers={Lane.ONE_TIME: 100, Lane.RECURRING: 3}))
+    assert chosen.deployed.executors == 1_000 + 50

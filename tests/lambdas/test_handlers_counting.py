@@ -1,4 +1,4 @@
-"""The handlers `project` and `scale`, behind their triggers."""
+"""The handlers `project`, `scale` and `provision`, behind their triggers."""
 
 import json
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lambdas import _runtime, project, scale
+from lambdas import _runtime, project, provision, scale
 from lambdas._metrics import emit
 from scheduler.insight import counting, metrics
-from scheduler.model.errors import Invalid, Unreadable
-from scheduler.model.job import Job, RunInfo, Status, UnitKey
+from scheduler.model.errors import Invalid, Unavailable, Unreadable
+from scheduler.model.job import Job, Lane, RunInfo, Status, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.storage.aws import items, keys, readable, task_items
 from scheduler.storage.memory.ports import MemoryPorts
@@ -169,6 +169,36 @@ def test_scale_emits_the_required_capacity_and_sends_a_canary(world: MemoryPorts
     told = emitted(capsys)
     assert (told[metrics.REQUIRED], told[metrics.AVAILABLE], told[metrics.USED]) == ([3.0], [10.0], [30.0])
     assert [job.owner for job in world.jobs.rows.values()] == [counting.CANARY_OWNER]
+
+
+RINGS: dict[str, Any] = {"source": "aws.cloudwatch", "alarmArn": "arn", "alarmData": {"state": {"value": "ALARM"}}}
+
+
+def provisioning(world: MemoryPorts) -> None:
+    """Let the next minutes require 400 executors of the one-time lane, which may keep pollers ready."""
+    world.rules = replace(world.rules, most_pollers={Lane.ONE_TIME: 100})
+    row = counting.Row(counting.load_partition(counting.EVERYBODY), counting.hour_of(NOW))
+    world.counters.add("s", [counting.Entry(row, "1", {"05#log": 3_600})])
+
+
+@pytest.mark.parametrize("event", [RINGS, {}, {"anything": ["at", "all"]}], ids=["an alarm", "by hand", "anything"])
+def test_an_alarm_keeps_pollers_ready_and_scale_follows(world: MemoryPorts, event: dict[str, Any]) -> None:
+    provisioning(world)
+    assert scale.handler({}, None)["pollers"] == {}
+    assert provision.handler(event, None) == {"pollers": {"one-time": 40}, "refused": []}
+    assert scale.handler({}, None)["pollers"] == {"one-time": 40} == {str(lane): kept for lane, kept in world.functions.kept.items()}
+
+
+def test_an_alarm_whose_pollers_are_refused_is_called_again(world: MemoryPorts) -> None:
+    """Lambda repeats only a call that raises."""
+
+    def refuse(lane: Lane, count: int) -> None:
+        raise Unavailable
+
+    provisioning(world)
+    world.functions.keep_pollers = refuse
+    with pytest.raises(Unavailable, match="one-time"):
+        provision.handler(RINGS, None)
 
 
 def test_each_unreadable_item_is_counted_as_a_metric(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,14 @@
 """`python -m tests.simulation.limits`: runs the real services against AWS's limits, in virtual time, and shows start delays and causes.
 
-Every job goes through the real tick, dispatch and execute. AWS is a model (`Limits`, from its own documentation):
+Every job goes through the real tick, dispatch and execute; the real scale and provision set the pollers. AWS is a model (`Limits`, from
+its own documentation):
 
 - Lambda starts a lane's executors as SQS's event source mapping does: five at once, 300 more a minute, up to the lane's limit; or ten for
-  each prepared poller. A poller receives ten times a second, up to ten messages each time. (For pollers that AWS scales by itself, only
-  their concurrency is documented: one executor each, here.) Environments grow by 1,000 in ten seconds; a new one has a cold start.
+  each poller that is kept ready. A poller receives ten times a second, up to ten messages each time. (For pollers that AWS scales by
+  itself, only their concurrency is documented: one executor each, here. Pollers beyond those kept ready, which AWS may add, are left out.)
+  Environments grow by 1,000 in ten seconds; a new one has a cold start.
+- CloudWatch's alarm calls provision 90 s after scale has emitted what is required: a period of a minute, its evaluation, the call. Changed
+  pollers are there a minute later. AWS documents neither; both are assumed, and AWS bills the pollers from the call on.
 - SNS accepts a fixed number of messages a second in the account, over all publishers; a dispatcher publishes tens on 16 connections.
 - DynamoDB writes 1,000 units a second in one partition: of the table (a user's jobs are in eight) and of its due index (one a slot). A
   second's worth may come at once; the model saves up no more than that, and splits no partition.
@@ -12,9 +16,9 @@ Every job goes through the real tick, dispatch and execute. AWS is a model (`Lim
 
 Not in the model: the processor time of our own code (`make bench` measures it), faults (`make simulate`), the account's other functions.
 
-    the burst    50,000 jobs of 200 ms within one second, at the top of an hour: with AWS's own scaling, and with pollers that the real
-                 `scale` prepares from the real counters; then with one limit lifted at a time, which shows the bottleneck, and with less
-                 favourable settings
+    the burst    50,000 jobs of 200 ms within one second, at the top of an hour: with AWS's own scaling, and with pollers that the alarm,
+                 `provision` and `scale` keep ready by the real counters; then with one limit lifted at a time, which shows the
+                 bottleneck, and with less favourable settings
     the limit    5,000 jobs of a second for one named target that takes 500 at once: with its concurrency slots over several items, and
                  with all of them in one item
     the hour     5,000,000 jobs an hour. It takes forty minutes of processor time, so by default only its first `--minutes` run, in full;
@@ -45,6 +49,7 @@ from scheduler.admission.limits import UsageChange
 from scheduler.dead_letters.redrive import redrive
 from scheduler.insight import scaling
 from scheduler.insight.project import project
+from scheduler.insight.provision import provision
 from scheduler.insight.scale import scale
 from scheduler.model import ids, slots
 from scheduler.model.job import Delivery, Job, JobKey, Lane, Message
@@ -82,6 +87,7 @@ AHEAD = 12 * slots.MINUTE  # the scene begins this long before the first instant
 STORED_AHEAD = 6 * slots.MINUTE  # the stream's jobs are stored this long before their minute
 EXECUTOR_GB = 1.0  # as in prod
 NEVER = 10**9
+IN_PROD = 100  # pollers of the one-time lane at most, in the stage prod
 USAGE_BYTES, PLACE_BYTES = 150, 94  # of an item of usage without concurrency slots, and of each slot in it
 AT_ONCE, LIMITED_JOBS, LIMITED_MS = 500, 5_000, 1_000  # the scene of the limit
 
@@ -96,6 +102,8 @@ class Limits:
     cold_ms: int = COLD_MS
     environments: int = 1_000  # new environments in ten seconds, also at once
     polls: int = 10  # polls a second of one poller
+    alarm_ms: int = 90_000  # from a metric to the call of its alarm
+    pollers_ms: int = 60_000  # from a change of the pollers to its effect
     sns: int = 30_000  # messages a second; us-east-1
     partition: int = 1_000  # write units a second
 
@@ -214,7 +222,7 @@ class Executors:
 
     hub: Hub
     limits: Limits
-    kept: int = 0  # prepared pollers; 0: AWS scales by itself
+    kept: int = 0  # pollers kept ready; 0: AWS scales by itself
     most: int = 0  # executors that ran at once
     busy: int = 0
     colds: int = 0
@@ -228,6 +236,12 @@ class Executors:
         self._environments = Allowance(self.limits.environments / 10, at_once=self.limits.environments)
         self._polls = Allowance(1)
         self._polled_at: tuple[int, Allowance] = (0, self._polls)
+
+    def keep(self, pollers: int) -> None:
+        """Change the pollers that are kept ready. After the last ones AWS scales from its beginning."""
+        self.kept = pollers
+        if not pollers:
+            self._since = None
 
     @property
     def may(self) -> int:
@@ -264,7 +278,8 @@ class Scene:
     """One deployment under load in the lane of one-time jobs."""
 
     def __init__(self, limits: Limits, rules: Rules, *, most_pollers: int = 0, owners: int = OWNERS) -> None:
-        rules = replace(rules, most_pollers=most_pollers, executors=most_pollers * scaling.EXECUTORS_EACH)
+        self.limits = limits
+        rules = replace(rules, most_pollers={Lane.ONE_TIME: most_pollers} if most_pollers else {})
         self.hub, self.rules, self.random = Hub(AT - AHEAD), rules, Random(3)
         self.waits: Counter[str] = Counter()
         self.jobs = LimitedJobs(self.hub, limits, self.waits)
@@ -272,7 +287,9 @@ class Scene:
         self.targets = LimitedTargets(self.hub, limits, self.waits)
         self.tasks, self.counters = MemoryTasks(self.jobs, MemoryReceipts()), MemoryCounters()
         self.lanes = LimitedLanes(self.hub, limits, self.waits, lambda lane, at: self.hub.at(at, self._wake))
-        self.executors = Executors(self.hub, limits, kept=scaling.LEAST if most_pollers else 0)
+        self.executors = Executors(self.hub, limits)
+        self.kept = self.most_kept = 0  # pollers as they were set last, and the most
+        self.rings = False  # the alarm on what is required
         self.owners = owners
         self.delays: dict[int, array[int]] = defaultdict(lambda: array("i"))  # by minute of the due time
         self.parts = {name: array("i") for name in ("left late", "waited for an executor", "in the executor")}
@@ -298,10 +315,10 @@ class Scene:
             self.jobs.put(Job(owner, job_id, JobSpec("log", {"takes": takes, "fails": 0}, target=target), at, at, at - STORED_AHEAD, slot))
         self.stored += len(instants)
 
-    def count(self, instants: Sequence[int], each: int = 1) -> None:
+    def count(self, instants: Sequence[int], each: int = 1, takes: int = JOB_MS) -> None:
         """Count these jobs in the counters, each `each` times, and the duration of such jobs."""
         claimed = make.claimed(make.job(at=AT - 20 * slots.MINUTE))
-        ended = replace(make.succeeded(claimed, AT - 20 * slots.MINUTE + JOB_MS), started_at=AT - 20 * slots.MINUTE)
+        ended = replace(make.succeeded(claimed, AT - 20 * slots.MINUTE + takes), started_at=AT - 20 * slots.MINUTE)
         changes = [JobChange(f"{0:040d}", claimed, ended)]
         changes += [JobChange(f"{number:040d}", None, make.job(at=at)) for number, at in enumerate(instants, 1)]
         for first in range(0, len(changes), 250):
@@ -336,15 +353,20 @@ class Scene:
             self.work.hide(delivery.receipt, max(done.next_at - self.hub.time, 0) // 1000)
 
     def _scale(self) -> None:
-        scale(self.ports, random=0)
-        self.executors.poller_ms += self.executors.kept * slots.MINUTE
+        rang, self.rings = self.rings, scale(self.ports, random=0).required > scaling.FOLLOWED
+        if self.rings and not rang:  # an alarm calls only when it begins to ring
+            self.hub.spawn(self._provision, self.hub.time + self.limits.alarm_ms)
+        self.executors.poller_ms += self.kept * slots.MINUTE
+
+    def _provision(self) -> None:
+        provision(self.ports)
 
     def pollers(self, lane: Lane) -> int:
-        return self.executors.kept if lane is Lane.ONE_TIME else scaling.LEAST
+        return self.kept
 
     def keep_pollers(self, lane: Lane, count: int) -> None:
-        if lane is Lane.ONE_TIME:
-            self.executors.kept = count
+        self.kept, self.most_kept = count, max(self.most_kept, count)
+        self.hub.at(self.hub.time + self.limits.pollers_ms, lambda: self.executors.keep(count))
 
     def _wake(self) -> None:
         if not self._waking:
@@ -410,6 +432,8 @@ def result(scene: Scene) -> dict[str, Any]:
         "p99_ms": share(delays, 99),
         "max_ms": max(delays, default=0),
         "most_executors": executors.most,
+        "most_pollers": scene.most_kept,
+        "pollers_at_the_end": scene.kept,
         "cold_starts": executors.colds,
         "p99_of_its_parts_ms": {name: share(values, 99) for name, values in scene.parts.items()},
         "longest_wait_ms": {name: wait for name, wait in scene.waits.items() if wait},
@@ -423,17 +447,26 @@ def rules(executors: int, shards: int = SHARDS) -> Rules:
     return Rules(shards=shards, units=UNITS, windows=windows, crowds={Lane.ONE_TIME: executors * HELD})
 
 
-def burst(jobs: int, *, predicted: bool, limits: Limits | None = None, owners: int = OWNERS, shards: int = SHARDS) -> dict[str, Any]:
-    """Run `jobs` within the first second of the hour."""
+def burst(
+    jobs: int,
+    *,
+    predicted: bool,
+    limits: Limits | None = None,
+    owners: int = OWNERS,
+    shards: int = SHARDS,
+    most_pollers: int = scaling.MOST,
+    takes: int = JOB_MS,
+) -> dict[str, Any]:
+    """Run `jobs`, each of `takes` ms, within the first second of the hour."""
     limits = limits or Limits()
-    most = scaling.MOST if predicted else 0
+    most = most_pollers if predicted else 0
     of_deployment = rules(most * scaling.EXECUTORS_EACH if predicted else limits.most, shards)
     scene = Scene(limits, of_deployment, most_pollers=most, owners=owners)
     instants = [AT + scene.random.randrange(1_000) for _ in range(jobs)]
-    scene.store(instants)
+    scene.store(instants, takes)
     if predicted:
-        scene.count(instants)
-    scene.run(AT + (25 if predicted else 3) * slots.MINUTE)  # the number of pollers falls slowly, and they cost until then
+        scene.count(instants, takes=takes)
+    scene.run(AT + (30 if predicted else 3) * slots.MINUTE)  # the number of pollers falls slowly, and they cost until then
     return result(scene)
 
 
@@ -494,13 +527,15 @@ def main() -> int:
         cost = " + ".join(f"${amount} {what}" for what, amount in seen["dollars"].items())
         print(
             f"{name:48s} p50 {seen['p50_ms'] / 1000:7.2f} s  p99 {seen['p99_ms'] / 1000:7.2f} s  max {seen['max_ms'] / 1000:7.2f} s  "
-            f"executors {seen['most_executors']:5d}  {cost}\n{'':48s} p99 in s: {parts}; longest waits in ms: {seen['longest_wait_ms']}",
+            f"executors {seen['most_executors']:5d}  pollers {seen['most_pollers']:3d}  {cost}\n"
+            f"{'':48s} p99 in s: {parts}; longest waits in ms: {seen['longest_wait_ms']}",
             flush=True,
         )
 
     if options.only in (None, "burst"):
         show("burst, AWS by itself", burst(options.jobs, predicted=False))
         show("burst, predicted: pollers kept ready", burst(options.jobs, predicted=True))
+        show(f"burst, predicted, at most {IN_PROD} as in prod", burst(options.jobs, predicted=True, most_pollers=IN_PROD))
     if options.only in (None, "lifted"):
         for name, lift in LIFTED.items():
             show(f"burst, predicted, lifted: {name}", burst(options.jobs, predicted=True, limits=lift(Limits())))

@@ -1,10 +1,13 @@
 """A small form of the scenes with AWS's limits."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.simulation.limits import LIFTED, PER_HOUR, Allowance, Limits, burst, limited, stream
 
 SMALL = Limits(first=2, more_a_minute=60, partition=40, sns=2_000)
+LONG = 5_000  # ms of a job: 600 of them require 334 executors
 
 
 def test_an_allowance_gives_a_seconds_worth_at_once_then_queues_callers() -> None:
@@ -14,13 +17,27 @@ def test_an_allowance_gives_a_seconds_worth_at_once_then_queues_callers() -> Non
 
 
 @pytest.mark.long
-def test_prepared_pollers_start_a_burst_sooner_and_no_job_is_early() -> None:
-    alone, predicted = burst(600, predicted=False, limits=SMALL), burst(600, predicted=True, limits=SMALL)
+def test_pollers_kept_ready_start_a_burst_sooner_and_none_early() -> None:
+    alone, predicted = burst(600, predicted=False, limits=SMALL, takes=LONG), burst(600, predicted=True, limits=SMALL, takes=LONG)
     for seen in (alone, predicted):
         assert (seen["jobs"], seen["ended"], seen["early"], seen["started_twice"]) == (600, 600, 0, 0)
     assert alone["most_executors"] < predicted["most_executors"]
     assert alone["p99_ms"] > predicted["p99_ms"]
-    assert alone["dollars"]["pollers"] == 0 < predicted["dollars"]["pollers"]
+    assert (alone["most_pollers"], alone["dollars"]["pollers"]) == (0, 0)
+    assert (predicted["most_pollers"], predicted["pollers_at_the_end"]) == (34, 0) and predicted["dollars"]["pollers"] > 0
+
+
+@pytest.mark.long
+def test_an_alarm_that_calls_too_late_leaves_a_burst_to_aws() -> None:
+    late = burst(600, predicted=True, limits=replace(SMALL, alarm_ms=11 * 60_000), takes=LONG)
+    assert (late["ended"], late["early"], late["started_twice"]) == (600, 0, 0)
+    assert late["p99_ms"] > burst(600, predicted=True, limits=SMALL, takes=LONG)["p99_ms"]
+
+
+@pytest.mark.long
+def test_a_burst_that_aws_can_follow_keeps_no_pollers_ready() -> None:
+    seen = burst(600, predicted=True, limits=SMALL)
+    assert (seen["most_pollers"], seen["dollars"]["pollers"]) == (0, 0)
 
 
 @pytest.mark.parametrize(("jobs", "least"), [pytest.param(5_000, 470, marks=pytest.mark.long)])

@@ -1,13 +1,11 @@
-"""The required executors, the pollers kept ready, and the canary."""
+"""The required executors, and the canary."""
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.insight import scaling
 from scheduler.insight.counting import CANARY_OWNER
 from scheduler.insight.forecast import MINUTE
 from scheduler.insight.histogram import bucket, percentile
@@ -15,35 +13,19 @@ from scheduler.insight.project import project
 from scheduler.insight.scale import ScaleResult, scale
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Lane
-from scheduler.storage.aws.stream import JobChange, TaskChange
-from scheduler.tasks.schedule import Cron, Schedule
+from scheduler.storage.aws.stream import JobChange
 from tests.conftest import NOW
 from tests.contract import make
 from tests.unit.stage import Stage, Wrapped, refuse
 
 
 @dataclass
-class Pollers:
-    """The port `Functions`."""
-
-    kept: dict[Lane, int] = field(default_factory=lambda: {Lane.ONE_TIME: 2, Lane.RECURRING: 2})
-
-    def pollers(self, lane: Lane) -> int:
-        return self.kept[lane]
-
-    def keep_pollers(self, lane: Lane, count: int) -> None:
-        self.kept[lane] = count
-
-
-@dataclass
 class Scaled(Stage):
     """The stage with counters."""
 
-    functions: Any = field(default_factory=Pollers)
-
-    def scale(self, *, most_pollers: int = 100, canary: bool = False) -> ScaleResult:
+    def scale(self, *, canary: bool = False) -> ScaleResult:
         self.requests += 1
-        rules = replace(self.rules, executors=200, most_pollers=most_pollers, lag_canary=canary)
+        rules = replace(self.rules, executors=200, lag_canary=canary)
         return scale(self.but(rules=rules), random=self.requests)
 
     def plan_jobs(self, at: int, count: int) -> None:
@@ -54,51 +36,11 @@ class Scaled(Stage):
 
 @pytest.mark.long
 def test_required_is_the_busiest_of_the_next_ten_minutes() -> None:
-    stage = Scaled()
+    stage = Scaled(functions=None)  # a stage without `most_pollers` calls no AWS about pollers
     for minute, count in ((1, 90), (9, 270), (12, 9_000)):
         stage.plan_jobs(NOW + minute * MINUTE, count)
     result = stage.scale()
-    assert (result.required, result.available, result.used_percent) == (30, 200, 15.0)  # 270 s of work
-    assert result.pollers == {"one-time": 3, "recurring": 2} and stage.functions.kept[Lane.ONE_TIME] == 3
-
-
-def test_recurring_tasks_raise_the_pollers_of_their_own_lane() -> None:
-    stage = Scaled()
-    tasks = [make.task(schedule=Schedule(Cron("5 10 * * *")), created_at=NOW, updated_at=NOW) for _ in range(360)]
-    project("t", [TaskChange(f"{number:040d}", None, task) for number, task in enumerate(tasks, 1)], stage)
-    assert stage.scale().pollers == {"one-time": 2, "recurring": 4}
-
-
-def test_pollers_are_lowered_slowly_and_never_below_the_least() -> None:
-    stage = Scaled()
-    stage.functions.kept[Lane.ONE_TIME] = 40
-    seen = [stage.scale().pollers["one-time"] for _ in range(40)]
-    assert seen[:4] == [36, 33, 30, 27] and seen[-1] == scaling.LEAST
-    assert seen == sorted(seen, reverse=True)
-
-
-def test_scale_sets_no_pollers_if_none_are_kept_ready() -> None:
-    stage = Scaled(functions=None)
-    stage.plan_jobs(NOW + MINUTE, 900)
-    result = stage.scale(most_pollers=0)
-    assert (result.required, result.pollers) == (100, {})
-
-
-@pytest.mark.long
-def test_a_refused_setting_of_pollers_does_not_stop_the_figures() -> None:
-    stage = Scaled()
-    stage.plan_jobs(NOW + MINUTE, 9_000)
-    stage.functions = Wrapped(stage.functions, keep_pollers=refuse)
-    result = stage.scale()
-    assert result.required == 1_000 and "one-time" not in result.pollers
-
-
-@given(st.integers(2, 200), st.integers(0, 5_000), st.integers(2, 200))
-def test_pollers_stay_within_limits_and_cover_the_requirement(current: int, required: int, most: int) -> None:
-    kept = scaling.pollers(current, required, most)
-    assert scaling.LEAST <= kept <= most
-    assert kept * scaling.EXECUTORS_EACH >= min(required, most * scaling.EXECUTORS_EACH)
-    assert kept >= min(most, current - max(1, current // 10))
+    assert (result.required, result.available, result.used_percent, result.pollers) == (30, 200, 15.0, {})  # 270 s of work
 
 
 def test_the_canary_passes_through_every_stage() -> None:

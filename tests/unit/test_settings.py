@@ -23,7 +23,12 @@ def parsed(rules: str = "{}", reach: str = "{}") -> Settings:
 
 def other_rules() -> Rules:
     """Rules of which no field has its default."""
-    chosen: dict[str, Any] = {"windows": {Lane.RETRY: 3}, "crowds": {Lane.RETRY: 4}}
+    chosen: dict[str, Any] = {
+        "windows": {Lane.RETRY: 3},
+        "crowds": {Lane.RETRY: 4},
+        "most_pollers": {Lane.ONE_TIME: 4},
+        "concurrency": {Lane.ONE_TIME: 5},
+    }
     for item in fields(Rules):
         if item.name not in chosen:
             other = OTHERS[item.type]

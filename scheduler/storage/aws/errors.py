@@ -43,6 +43,7 @@ TRANSIENT = frozenset(
         "RequestTimeout",
         "RequestTimeoutException",
         "ResourceConflictException",  # Lambda: another operation on the function or mapping is in progress
+        "ResourceInUseException",  # Lambda: an earlier change of the mapping is in progress
         "ResourceNotReadyException",
         "ServiceUnavailable",
         "ServiceUnavailableException",

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from scheduler.insight import scaling
 from scheduler.model.job import Lane
 from scheduler.storage.aws import errors
 
@@ -12,27 +11,34 @@ if TYPE_CHECKING:
 
 
 class LambdaFunctions:
-    """The port `Functions`. A lane without a mapping here keeps no pollers ready; `most_pollers` limits each of the others."""
+    """The port `Functions`. A lane without a mapping here never keeps pollers ready.
+
+    While a mapping keeps pollers ready, `most_pollers` limits its executors, otherwise `concurrency`: AWS refuses to have both. Each call
+    sets one and removes the other, which an empty structure does.
+    """
 
     def __init__(
         self,
         client: "LambdaClient",
         *,
-        mappings: Mapping[Lane, str] | None = None,
-        most_pollers: int = 0,
+        mappings: Mapping[Lane, str],
+        most_pollers: Mapping[Lane, int],
+        concurrency: Mapping[Lane, int],
     ) -> None:
         self._client = client
-        self._mappings, self._most = mappings or {}, most_pollers
+        self._mappings, self._most, self._concurrency = mappings, most_pollers, concurrency
 
     def pollers(self, lane: Lane) -> int:
         if lane not in self._mappings:
-            return scaling.LEAST
+            return 0
         with errors.translated():
             found: Any = self._client.get_event_source_mapping(UUID=self._mappings[lane])
-        return int(found.get("ProvisionedPollerConfig", {}).get("MinimumPollers", scaling.LEAST))
+        return int(found.get("ProvisionedPollerConfig", {}).get("MinimumPollers", 0))
 
     def keep_pollers(self, lane: Lane, count: int) -> None:
-        if lane in self._mappings:
-            config: Any = {"MinimumPollers": count, "MaximumPollers": max(count, self._most)}
-            with errors.translated():
-                self._client.update_event_source_mapping(UUID=self._mappings[lane], ProvisionedPollerConfig=config)
+        if lane not in self._mappings:
+            return
+        kept: Any = {"MinimumPollers": count, "MaximumPollers": self._most[lane]} if count else {}
+        alone: Any = {} if count else {"MaximumConcurrency": self._concurrency[lane]}
+        with errors.translated():
+            self._client.update_event_source_mapping(UUID=self._mappings[lane], ProvisionedPollerConfig=kept, ScalingConfig=alone)

@@ -612,7 +612,7 @@ class MemoryOutputs:
 
 
 class MemoryFunctions:
-    """How many pollers each lane keeps ready."""
+    """How many pollers each lane keeps ready; none at first."""
 
     def __init__(self) -> None:
         self.kept: dict[Lane, int] = {}
