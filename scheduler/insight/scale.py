@@ -8,6 +8,7 @@ from scheduler.insight import forecast, summary
 from scheduler.insight.counting import CANARY_OWNER, EVERYBODY
 from scheduler.insight.forecast import Expected
 from scheduler.insight.provision import follow
+from scheduler.insight.scaling import EXECUTORS_EACH
 from scheduler.model.errors import SchedulerError, Unavailable
 from scheduler.model.job import Lane
 from scheduler.model.slots import HORIZON, MINUTE
@@ -64,7 +65,10 @@ def _send_canary(random: int, ports: Ports) -> bool:
 
 def _follow(by_lane: Mapping[Lane, Sequence[Expected]], ports: Ports) -> dict[str, int]:
     try:
-        return follow(by_lane, ports).pollers
+        kept = follow(by_lane, ports).pollers
+        for lane, count in kept.items():  # the dispatchers make packs for these executors
+            ports.ledger.report_ready(Lane(lane), count * EXECUTORS_EACH, ports.clock.now())
+        return kept
     except SchedulerError as error:  # the next round tries again; until then the lanes keep what they have
         log.warning("pollers not followed: AWS refused", extra={"error": str(error)})
         return {}

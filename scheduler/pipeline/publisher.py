@@ -20,6 +20,7 @@ from scheduler.storage.ports import Ports
 
 STAY_MS = 480_000  # a dispatcher leaves waiting jobs to a new one after this time: Lambda stops it at ten minutes
 FRESH_MS = 120_000  # older latencies are ignored
+READY_FRESH_MS = 180_000  # an older report of pollers that are kept ready is ignored: `scale` reports every minute
 GATHER_MS = 100  # jobs that leave within this time go out together: batches are fuller, and jobs wait a little longer in executors
 CALL = 10  # messages of one publish call
 CHUNK = 1_000  # jobs published between two readings of the clock
@@ -68,6 +69,7 @@ class Publisher:
     watch: LaneStateCache = field(init=False)
     flow: Flow = field(init=False)
     _crowds: Counter[Crowd] = field(default_factory=Counter)  # the number of planned jobs of each crowd
+    _ready: dict[Lane, int] = field(default_factory=dict)  # executors by the reports of `scale`, read when a crowd is published
     _each: dict[Lane, float] = field(default_factory=dict)  # jobs in a message, by the last publishing
     _rate: float = RATE
     _again_at: int = 0
@@ -89,9 +91,18 @@ class Publisher:
         return self.lease.unit
 
     @property
-    def _executors(self) -> float:
-        """The executors that are ready for the jobs of this unit: its share of them."""
+    def _usual_executors(self) -> float:
+        """The executors of a quiet lane that are ready for the jobs of this unit: its share of them."""
         return self.ports.rules.ready_executors * self.flow.share
+
+    def _executors(self, lane: Lane) -> float:
+        """The executors that are ready for this unit's crowds of the lane: more than usual while pollers are kept ready."""
+        if lane not in self._ready:
+            try:
+                self._ready[lane] = self.ports.ledger.ready(lane, self.ports.clock.now() - READY_FRESH_MS)
+            except Unavailable:
+                self._ready[lane] = 0
+        return max(self._ready[lane] * self.flow.share, self._usual_executors)
 
     def first_waiting(self) -> int:
         """Return the due time (ms) of the earliest job that is not published, at least the unit's progress so far."""
@@ -114,7 +125,7 @@ class Publisher:
         merged = {entry.mark: entry for entry in [*known, *entries]}
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
         self._crowds = Counter(_crowd(entry) for entry in waiting if entry.lane is not Lane.RETRY)
-        crowds = {crowd for crowd, jobs in self._crowds.items() if packs.is_crowd(jobs, self._executors)}
+        crowds = {crowd for crowd, jobs in self._crowds.items() if packs.is_crowd(jobs, self._usual_executors)}
         crowded = [entry for entry in waiting if _crowd(entry) in crowds] if crowds else []
         alone = [entry for entry in waiting if _crowd(entry) not in crowds] if crowds else waiting
         planned = [Planned(self._crowd_leaves(entry), entry) for entry in crowded] + self._plan_singly(alone)
@@ -238,12 +249,13 @@ class Publisher:
 
     def _packed(self, entries: Sequence[DueEntry], now: int) -> list[Message]:
         """Return the messages of these jobs; a crowd travels in packs."""
-        executors, together = self._executors, Counter(entry.lane for entry in entries)
+        together = Counter(entry.lane for entry in entries)
 
         def most(first: Message) -> int:
             if first.due_at <= now:
-                return packs.size(together[first.lane], executors, late=True)
-            return packs.size(self._crowds[first.lane, packs.second(first.due_at)], executors)
+                return packs.size(together[first.lane], self._usual_executors, late=True)
+            crowd = self._crowds[first.lane, packs.second(first.due_at)]
+            return packs.size(crowd, self._executors(first.lane)) if packs.is_crowd(crowd, self._usual_executors) else 1
 
         messages = (Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now) for entry in entries)
         packed = packs.pack(messages, most) if len(entries) > 1 else list(messages)

@@ -351,6 +351,12 @@ class Ledger(Protocol):
     def latency(self, lane: Lane, since: int) -> int | None:
         """Return the largest p99 (ms) reported for the lane at `since` or later; None if there is none."""
 
+    def report_ready(self, lane: Lane, executors: int, at: int) -> None:
+        """Store how many executors the lane's pollers can call at once since `at`. Raises Unavailable."""
+
+    def ready(self, lane: Lane, since: int) -> int:
+        """Return the executors reported ready for the lane at `since` or later; 0 if there is no such report. Raises Unavailable."""
+
     def report_backlog(self, backlog: Backlog) -> None:
         """Store the backlog of one dispatcher for one lane, over the earlier one of this unit and lane."""
 

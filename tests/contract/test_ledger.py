@@ -148,6 +148,15 @@ def test_the_cursor_of_plan_moves_only_from_its_last_value(ledger: Ledger) -> No
     assert ledger.cursor() is None
 
 
+def test_the_executors_that_are_ready_are_the_last_ones_reported(ledger: Ledger) -> None:
+    assert ledger.ready(Lane.ONE_TIME, 0) == 0
+    ledger.report_ready(Lane.ONE_TIME, 1_120, AT)
+    ledger.report_ready(Lane.ONE_TIME, 900, AT + 10)
+    ledger.report_ready(Lane.RECURRING, 20, AT)
+    assert (ledger.ready(Lane.ONE_TIME, AT + 10), ledger.ready(Lane.RECURRING, AT)) == (900, 20)
+    assert ledger.ready(Lane.ONE_TIME, AT + 11) == 0
+
+
 def test_the_latency_of_a_lane_is_the_largest_recent_report(ledger: Ledger) -> None:
     assert ledger.latency(Lane.ONE_TIME, AT) is None
     ledger.report_latency(Lane.ONE_TIME, "a", 120, AT)

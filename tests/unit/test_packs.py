@@ -134,6 +134,18 @@ def test_dispatch_packs_a_crowd_but_no_retries(lane: Lane, messages: int) -> Non
     assert sorted(single.key for message in sent for single in message.singles()) == sorted(job.key for job in jobs)
 
 
+@pytest.mark.parametrize(("reported_at", "messages"), [(NOW - 10_000, 20), (NOW - 400_000, 2)])
+def test_packs_are_smaller_while_pollers_are_kept_ready(reported_at: int, messages: int) -> None:
+    stage, sent = Stage(rules=Rules(shards=1, ready_executors=1)), list[Message]()
+    stage.ledger.report_ready(Lane.ONE_TIME, 10, reported_at)
+    for job in crowd(300, NOW + 30_000):
+        stage.jobs.put(job)
+    stage.ledger.open_unit(Unit(UNIT, 0, 0))
+    stage.lanes = Wrapped(stage.lanes, publish=lambda verb, batch: sent.extend(batch) or [])
+    stage.dispatch_all(UNIT)
+    assert len(sent) == messages
+
+
 def test_of_a_refused_pack_all_jobs_are_published_again() -> None:
     stage, sent = Stage(rules=Rules(shards=1, ready_executors=1)), list[Message]()
     jobs = crowd(100, NOW + 30_000)

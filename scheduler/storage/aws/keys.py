@@ -371,6 +371,10 @@ def latencies(lane: Lane) -> str:
     return f"lane#{lane}"
 
 
+def ready(lane: Lane) -> Value:
+    return {"pk": {"S": f"ready#{lane}"}, "sk": {"S": "ready"}}
+
+
 def backlogs(lane: Lane) -> str:
     return f"backlog#{lane}"
 

@@ -121,6 +121,13 @@ class DynamoLedger:
         reports = readable.each(_read_latency, self._all(keys.all_of(keys.latencies(lane))))
         return max((p99 for p99, at in reports if at >= since), default=None)
 
+    def report_ready(self, lane: Lane, executors: int, at: int) -> None:
+        self._table.put(keys.ready(lane) | {"executors": {"N": str(executors)}, "at": {"N": str(at)}}, {})
+
+    def ready(self, lane: Lane, since: int) -> int:
+        item = self._table.get(keys.ready(lane))
+        return int(item["executors"]["N"]) if item and int(item["at"]["N"]) >= since else 0
+
     def report_backlog(self, backlog: Backlog) -> None:
         self._table.put(_backlog(backlog), {})
 

@@ -319,6 +319,7 @@ class MemoryLedger:
         self._open: dict[UnitKey, Unit] = {}
         self._looks: dict[tuple[int, UnitKey], LaterCheck] = {}
         self._latency: dict[tuple[Lane, str], tuple[int, int]] = {}
+        self._ready: dict[Lane, tuple[int, int]] = {}
         self._lane_states: dict[Lane, LaneState] = {}
         self._breakers: dict[Circuit, Breaker] = {}
         self._plan_cursor: str | None = None
@@ -422,6 +423,13 @@ class MemoryLedger:
 
     def latency(self, lane: Lane, since: int) -> int | None:
         return max((p99 for (of, _), (p99, at) in self._latency.items() if of is lane and at >= since), default=None)
+
+    def report_ready(self, lane: Lane, executors: int, at: int) -> None:
+        self._ready[lane] = (executors, at)
+
+    def ready(self, lane: Lane, since: int) -> int:
+        executors, at = self._ready.get(lane, (0, since))
+        return executors if at >= since else 0
 
     def report_backlog(self, backlog: Backlog) -> None:
         self._backlogs[(backlog.unit, backlog.lane)] = backlog
