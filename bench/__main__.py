@@ -22,7 +22,7 @@ from bench.figures import Figure, picture, summary
 from local.failure import Trouble, exit_code
 from local.steps import console
 
-SECTIONS = ("cpu", "schedule", "units", "idle", "scaling", "delay")
+SECTIONS = ("cpu", "at_once", "schedule", "units", "idle", "scaling", "delay")
 
 
 def main() -> int:
