@@ -24,7 +24,7 @@ SAMPLE = "punctual-sample"  # the name of the resources in `infra/samples.py`
 BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}  # a retry runs alone: a job that kills its executor affects no other job
 
 
-HELD = 1_000  # jobs that an executor holds ahead of their instant: five packs of 200
+HELD = 256  # jobs that an executor can start at once: one in each of its threads (`lambdas/_pool.py`)
 
 
 class Renamed(NamedTuple):

@@ -78,7 +78,8 @@ class Stack:
         functions.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": executors})
         known = functions.get_function_configuration(FunctionName=self.outputs["DispatchFunction"])["Environment"]["Variables"]
         rules = json.loads(known["PUNCTUAL_RULES"])
-        rules["windows"] |= {Lane.ONE_TIME: executors * mapping["BatchSize"]}
+        for name in ("windows", "crowds"):  # a job that computes needs a process, of which an executor has ten
+            rules[name] |= {Lane.ONE_TIME: executors * mapping["BatchSize"]}
         variables = known | {"PUNCTUAL_RULES": json.dumps(rules)}
         functions.update_function_configuration(FunctionName=self.outputs["DispatchFunction"], Environment={"Variables": variables})
 

@@ -18,14 +18,14 @@ JOB_MS = 1.0  # ... and for each job: Lambda adds five executors a second (300 a
 MARGIN_MS = 500  # between the lead and the time an executor may hold a crowd, for clocks that differ
 
 
-def size(crowd: int, executors: float, *, late: bool = False) -> int:
+def size(crowd: float, executors: float, *, late: bool = False) -> int:
     """The number of jobs of one message, for a crowd of `crowd` jobs, if `executors` are ready."""
     if not is_crowd(crowd, executors):
         return 1
     return max(1, min(MOST, round(crowd / max(executors * (BATCH if late else HELD_EACH), 1))))
 
 
-def is_crowd(jobs: int, executors: float) -> bool:
+def is_crowd(jobs: float, executors: float) -> bool:
     """Whether `jobs` of one span are more than `executors` take in single messages."""
     return jobs > executors * BATCH
 

@@ -125,15 +125,19 @@ class Publisher:
         merged = {entry.mark: entry for entry in [*known, *entries]}
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
         self._crowds = Counter(_crowd(entry) for entry in waiting if entry.lane is not Lane.RETRY)
-        crowds = {crowd for crowd, jobs in self._crowds.items() if packs.is_crowd(jobs, self._usual_executors)}
+        crowds = {crowd for crowd in self._crowds if packs.is_crowd(self._together(crowd), self._usual_executors)}
         crowded = [entry for entry in waiting if _crowd(entry) in crowds] if crowds else []
         alone = [entry for entry in waiting if _crowd(entry) not in crowds] if crowds else waiting
         planned = [Planned(self._crowd_leaves(entry), entry) for entry in crowded] + self._plan_singly(alone)
         self.planned = sorted(planned, key=attrgetter("leave")) if crowded else planned
 
+    def _together(self, crowd: Crowd) -> float:
+        """Return how many jobs of a crowd leave ahead of their instant: no more than the lane's executors can start at once."""
+        return min(self._crowds[crowd], self.flow.most_ahead(crowd[0]))
+
     def _crowd_leaves(self, entry: DueEntry) -> int:
         """Return when to publish a job of a crowd (ms). Other units have as many jobs of it as their share of the slots."""
-        whole = round(self._crowds[_crowd(entry)] / self.flow.share)
+        whole = round(self._together(_crowd(entry)) / self.flow.share)
         return entry.due_at - packs.lead(whole, self.ports.rules.crowd_hold_ms)
 
     def _plan_singly(self, waiting: Sequence[DueEntry]) -> list[Planned]:
@@ -254,7 +258,7 @@ class Publisher:
         def most(first: Message) -> int:
             if first.due_at <= now:
                 return packs.size(together[first.lane], self._usual_executors, late=True)
-            crowd = self._crowds[first.lane, packs.second(first.due_at)]
+            crowd = self._together((first.lane, packs.second(first.due_at)))
             return packs.size(crowd, self._executors(first.lane)) if packs.is_crowd(crowd, self._usual_executors) else 1
 
         messages = (Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now) for entry in entries)

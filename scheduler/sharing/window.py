@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from math import inf
 from operator import attrgetter
 
 from scheduler.model.errors import Unavailable
@@ -141,6 +142,11 @@ class Flow:
     _weights: dict[str, float] = field(default_factory=dict)
     _weighed_at: int | None = None
 
+    def most_ahead(self, lane: Lane) -> float:
+        """Return how many jobs of a lane may leave ahead of their instant: as many as its executors can start at once."""
+        rules = self.ports.rules
+        return max(rules.crowds.get(lane, 0), rules.windows[lane]) * self.share if lane in rules.windows else inf
+
     def __len__(self) -> int:
         """Return how many jobs wait."""
         return sum(len(gate.queue) for gate in self._gates.values())
@@ -161,8 +167,7 @@ class Flow:
 
         If more entries of one instant come than a lane can take, they are put in fair order: the first ones fill the lane.
         """
-        rules = self.ports.rules
-        least = min([max(most, rules.crowds.get(lane, 0)) for lane, most in rules.windows.items()], default=len(entries))
+        least = min(self.ports.rules.windows.values(), default=len(entries))
         ordered: list[DueEntry] = []
         for _, group in groupby(entries, key=attrgetter("due_at")):
             together = list(group)
@@ -200,7 +205,7 @@ class Flow:
         now = self.ports.clock.now()
         if lane not in self._gates:
             most = self.ports.rules.windows[lane]
-            self._gates[lane] = _Gate(lane, most, max(self.ports.rules.crowds.get(lane, 0), most), narrowest(most), now, now)
+            self._gates[lane] = _Gate(lane, most, round(self.most_ahead(lane) / self.share), narrowest(most), now, now)
         gate = self._gates[lane]
         if not gate.queue and now - max(gate.moved_at, gate.until) >= RESTED_MS:
             gate.forget()

@@ -4,7 +4,8 @@ from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
-from infra.settings import DEV, LOCAL, PROD, STAGES, settings_for
+from infra.settings import DEV, HELD, LOCAL, PROD, STAGES, settings_for
+from lambdas._pool import THREADS
 from local.warmup import READY
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
@@ -150,3 +151,7 @@ def test_importing_infra_loads_no_boto3() -> None:
 
 def test_as_many_executors_are_warmed_as_packs_are_made_for() -> None:
     assert LOCAL.rules.ready_executors == READY
+
+
+def test_an_executor_holds_as_many_jobs_as_it_has_threads() -> None:
+    assert HELD == THREADS

@@ -70,9 +70,8 @@ class Flood(World):
     def __init__(self, jobs: Mapping[str, int], *, fair: bool, units: int = 1, now: bool = False) -> None:
         windows = {Lane.ONE_TIME: EXECUTORS * BATCH} if fair else {}
         burst = Rules().direct_burst if fair else sum(jobs.values())
-        super().__init__(
-            1, Rates(lag_ms=300), rules=Rules(shards=4, units=units, windows=windows, direct_burst=burst), concurrency=EXECUTORS
-        )
+        rules = Rules(shards=4, units=units, windows=windows, direct_burst=burst, ready_executors=EXECUTORS)
+        super().__init__(1, Rates(lag_ms=300), rules=rules, concurrency=EXECUTORS)
         self.seen = Seen()
         self._note_releases()
         for user, weight in WEIGHTS.items():
@@ -113,7 +112,7 @@ class Flood(World):
         publish = self.lanes.publish
 
         def noted(messages: Sequence[Message]) -> list[Message]:
-            self.seen.released += [(message.key.owner, self.hub.time) for message in messages]
+            self.seen.released += [(single.key.owner, self.hub.time) for message in messages for single in message.singles()]
             return publish(messages)
 
         self.lanes.publish = noted  # type: ignore[method-assign]

@@ -473,7 +473,7 @@ def burst(
 def limited(jobs: int = LIMITED_JOBS, *, spread: bool, limits: Limits | None = None) -> dict[str, Any]:
     """Run jobs of a second, all due at once, for a target that takes `AT_ONCE` of them; `spread`: its slots lie over several items."""
     limits = limits or Limits(first=200)
-    scene = Scene(limits, rules(limits.most))
+    scene = Scene(limits, replace(rules(limits.most), ready_executors=limits.first))
     beside = slots_beside(None, AT_ONCE) if spread else 0
     scene.targets.put(None, NamedTarget("t", "log", 0, 0, "ada", "ada", concurrency=AT_ONCE, beside=beside))
     scene.store([AT] * jobs, LIMITED_MS, "t")
