@@ -22,9 +22,7 @@ class Rules:
     windows: Mapping[Lane, int] = field(  # jobs in a lane when all its executors are busy; a lane not listed is unbounded
         default_factory=lambda: {Lane.ONE_TIME: 1_000, Lane.RECURRING: 1_000}
     )
-    crowds: Mapping[Lane, int] = field(
-        default_factory=dict
-    )  # jobs that a lane's executors can start at once; else: its window
+    crowds: Mapping[Lane, int] = field(default_factory=dict)  # jobs that a lane's executors can start at once; else: its window
     direct_burst: int = 200  # jobs of a user that one process enqueues directly at once ...
     direct_rate: int = 100  # ... and per second after that; the jobs beyond go to the overflow slots
     retention: Retention = field(default_factory=Retention)

@@ -70,7 +70,9 @@ class Flood(World):
     def __init__(self, jobs: Mapping[str, int], *, fair: bool, units: int = 1, now: bool = False) -> None:
         windows = {Lane.ONE_TIME: EXECUTORS * BATCH} if fair else {}
         burst = Rules().direct_burst if fair else sum(jobs.values())
-        rules = Rules(shards=4, units=units, windows=windows, direct_burst=burst, ready_executors=EXECUTORS)
+        rules = Rules(
+            shards=4, units=units, windows=windows, direct_burst=burst, ready_executors=sum(jobs.values())
+        )  # no packs: an executor has ten jobs
         super().__init__(1, Rates(lag_ms=300), rules=rules, concurrency=EXECUTORS)
         self.seen = Seen()
         self._note_releases()
