@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from scheduler.model import slots
-from scheduler.model.errors import Unavailable
-from scheduler.model.job import Cursor, Lane, Unit, UnitKey
+from scheduler.model.errors import TooLarge, Unavailable
+from scheduler.model.job import Cursor, JobKey, Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
 from scheduler.pipeline import worker
 from scheduler.pipeline.tick import READY_MS
 from scheduler.pipeline.unit_lease import LEASE_MS
 from scheduler.pipeline.worker import AGAIN_MS, LONGEST_MS, VISIBLE_S, WorkResult
+from scheduler.storage.ports import Change
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
@@ -187,6 +188,40 @@ def test_a_step_of_one_unit_that_fails_harms_no_other() -> None:
     stage.clock.at = NOW - 2_000
     stage.work_off()
     assert len(stage.receive()) == 1
+
+
+@pytest.mark.parametrize("error", [TooLarge, ValueError, KeyError])
+def test_a_job_that_fails_each_call_stops_no_later_minute(error: type[Exception]) -> None:
+    """One user's job that cannot be read or changed, whatever the store raises for it, and thirty jobs of another user after it."""
+    stage = Stage(rules=Rules(shards=1))
+    stage.ledger.advance(None, Cursor(MINUTE, 1))
+    bad = a_job(due_at=NOW, slot=f"{MINUTE}#00")
+    dues = [NOW + number * slots.MINUTE + 30_000 for number in range(1, 31)]
+    good = {(job := a_job(owner="ben", due_at=at, slot=f"{slots.minute_of(at)}#00")).key: job for at in dues}
+    for job in (bad, *good.values()):
+        stage.jobs.put(job)
+    real, left_at = stage.jobs, dict[JobKey, int]()
+
+    def fails(verb: Any, given: Any, *more: Any) -> Any:
+        if any(bad.key == (each.before.key if isinstance(each, Change) else each) for each in given):
+            raise error
+        return verb(given, *more)
+
+    def publish(verb: Any, messages: Any) -> Any:
+        for message in messages:
+            if message.key in good:
+                left_at.setdefault(message.key, stage.clock.now())
+                real.withdraw([message.key])  # it has run
+        return []
+
+    stage.jobs = Wrapped(real, **dict.fromkeys(("get_many", "outlines", "change"), fails))
+    stage.lanes = Wrapped(stage.lanes, publish=publish)
+    failed = 0
+    for at in range(NOW - slots.MINUTE, dues[-1] + slots.MINUTE, slots.MINUTE):
+        stage.clock.at = at
+        failed += stage.tick().failed + sum(result.failed for result in stage.work_off(until=at + slots.MINUTE - 1))
+    assert {key: at <= good[key].due_at for key, at in left_at.items()} == dict.fromkeys(good, True)
+    assert failed > 5 and [unit.key for unit in stage.ledger.open_units() if unit.key.minute < slots.minute_of(dues[-1])] == [UNIT]
 
 
 def test_a_worker_that_loses_its_unit_leaves_it_to_the_other() -> None:
