@@ -23,7 +23,6 @@ from tests.contract import make
 from tests.contract.test_ledger import look
 from tests.contract.wire import Wire
 
-
 TOO_LARGE = {"Code": "ValidationException", "Message": "Item size to update has exceeded the maximum allowed size"}
 
 

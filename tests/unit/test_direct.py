@@ -232,6 +232,32 @@ def test_slow_reads_of_the_overflow_keep_no_job_from_leaving(query_ms: int) -> N
     assert sent == jobs and stage.clock.now() - NOW <= 64 * 4 * query_ms + 60_000
 
 
+class Died(BaseException):
+    """The process of a worker ends."""
+
+
+def test_jobs_of_a_dead_dispatcher_of_the_overflow_leave_17_s_later() -> None:
+    """No tick is needed. 300 jobs of one user for one instant, at which their dispatcher is killed."""
+    stage = Stage(rules=Rules(shards=2, direct_burst=50, direct_rate=25))
+    due_at = NOW + 10_000
+    jobs = {job.id for job in in_intake(post(stage, stage.direct(), 300, due_at))}
+    sent: dict[str, int] = {}
+
+    def publish(verb: Any, messages: Any) -> Any:
+        if not sent and stage.clock.now() < due_at + 10_000:
+            raise Died
+        sent.update({message.key.id: stage.clock.now() for message in messages})
+        return []
+
+    stage.lanes = Wrapped(stage.lanes, publish=publish)
+    with pytest.raises(Died):
+        stage.work_off(until=due_at)
+    died_at = stage.clock.now()
+    stage.work_off(until=died_at + 18_000)
+    assert sent.keys() == jobs and len(jobs) == 250
+    assert died_at < due_at and max(sent.values()) - died_at <= 18_000
+
+
 def test_lanes_polled_together_share_one_read() -> None:
     stage = Working(windows={Lane.ONE_TIME: 10, Lane.RECURRING: 10})
     jobs, reads = post(stage, stage.direct(), 200), list[int]()

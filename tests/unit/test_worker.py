@@ -16,7 +16,7 @@ from scheduler.pipeline.tick import READY_MS
 from scheduler.pipeline.unit_lease import LEASE_MS
 from scheduler.pipeline.worker import AGAIN_MS, LONGEST_MS, VISIBLE_S, WorkResult
 from scheduler.storage.ports import Change
-from tests.conftest import NOW, a_job
+from tests.conftest import NOW, FixedClock, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
 MINUTE = slots.minute_of(NOW)
@@ -306,3 +306,31 @@ def test_a_failed_step_undoes_no_write_whose_answer_was_lost() -> None:
     (result,) = stage.work_off()
     unit = stage.ledger.unit(UNIT)
     assert result.failed and unit.handed_out_at is not None and unit.lease_until == 0
+
+
+@pytest.mark.parametrize("ahead_ms", [120_000, 600_000])
+def test_a_tick_whose_clock_is_far_ahead_loses_no_job(ahead_ms: int) -> None:
+    """Workers go by their own clocks, so a minute that is opened too soon closes no sooner. The tick may make units late by as much."""
+    stage = Stage(rules=Rules(shards=1))
+    stage.ledger.advance(None, Cursor(MINUTE, 1))
+    jobs, sent, real = dict[JobKey, int](), dict[JobKey, int](), stage.jobs
+
+    def publish(verb: Any, messages: Any, *at: int) -> Any:
+        for message in messages:
+            sent.setdefault(message.key, stage.clock.now())
+            real.withdraw([message.key])  # it has run
+        return []
+
+    stage.lanes = Wrapped(stage.lanes, publish=publish, send=publish)
+    for at in range(NOW, NOW + 15 * slots.MINUTE + ahead_ms, 20_000):
+        stage.clock.at = max(at, stage.clock.at)
+        if at == NOW + 2 * slots.MINUTE:
+            stage.but(clock=FixedClock(at + ahead_ms)).tick()
+        if at % slots.MINUTE == 0:
+            stage.tick()
+        if at < NOW + 10 * slots.MINUTE:
+            made = [stage.submit(stage.clock.at + ahead) for ahead in (slots.HORIZON + 1_000, slots.HORIZON + 30_000)]
+            jobs |= {job.key: job.due_at for job in made}
+        stage.work_off(until=at + 19_999)
+    assert sent.keys() == jobs.keys()
+    assert max(sent[key] - due_at for key, due_at in jobs.items()) <= ahead_ms
