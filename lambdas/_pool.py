@@ -153,8 +153,8 @@ class ThreadPool:
             if target.is_work(payload):
                 return self._children.run(replace(job, spec=replace(job.spec, payload=payload)), context, force)
             return target.run(payload, context)
-        except registry.UnknownType as error:
-            return Result(failure=Failure(FailureKind.PERMANENT, str(error)))
+        except registry.UnknownType as error:  # another version stored the job; an executor of that version runs it
+            return Result(failure=Failure(FailureKind.REFUSED, str(error)))
         except BaseException as error:  # SystemExit too: a missing result would block the batch
             log.exception("target raised", extra=job.log_context())
             return Result(failure=Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"))

@@ -211,7 +211,7 @@ class FailureKind(StrEnum):
     CRASHED = "crashed"  # the executor died, or the worker sent no heartbeat within its lease
     CANCELLED = "cancelled"  # a cancel was requested, and the work did not stop in time
     BURIED = "buried"  # there was no attempt: no executor could start the job
-    REFUSED = "refused"  # the executor stopped the work, since the queue refused to renew its lease
+    REFUSED = "refused"  # the executor stopped the work, since the queue refused to renew its lease; or it does not know the type
 
 
 _FAILURE_KINDS = {kind.value: kind for kind in FailureKind}

@@ -21,6 +21,8 @@ from tests.contract import make
 from tests.contract.test_ledger import look
 from tests.contract.wire import Wire
 
+TOO_LARGE = {"Code": "ValidationException", "Message": "Item size to update has exceeded the maximum allowed size"}
+
 
 def refusal(code: str, status: int = 400, message: str = "so", **fields: Any) -> ClientError:
     response: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}} | fields
@@ -33,6 +35,12 @@ def refusal(code: str, status: int = 400, message: str = "so", **fields: Any) ->
         (refusal("ThrottlingException"), Unavailable),
         (refusal("ProvisionedThroughputExceededException"), Unavailable),
         (refusal("TransactionConflictException"), Unavailable),
+        (refusal("KMS.ThrottlingException"), Unavailable),  # of SQS, with a key of the owner's
+        (refusal("KmsThrottled"), Unavailable),  # of SQS by its newer protocol
+        (refusal("KMSThrottling"), Unavailable),  # of SNS
+        (refusal("KMSThrottled"), Unavailable),  # of DynamoDB
+        (refusal("ResourceConflictException", 409), Unavailable),  # of Lambda
+        (refusal("KMSDisabledException", 502), SchedulerError),  # it lasts until a person enables the key
         (refusal("Anything", 503), Unavailable),
         (refusal("Anything", 429), Unavailable),
         (refusal("TransactionCanceledException", CancellationReasons=[{"Code": "None"}, {"Code": "TransactionConflict"}]), Unavailable),
@@ -140,6 +148,19 @@ def test_an_invalid_statement_is_logged_and_not_applied(jobs: tuple[DynamoJobs, 
     wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": "ValidationError", "Message": "Item size"}}, {}]})
     assert port.change([Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in made]) == [Written.REFUSED, Written.YES]
     assert made[0].id in caplog.text
+
+
+def test_a_change_that_does_not_fit_is_refused_alone_or_not(jobs: tuple[DynamoJobs, Wire], caplog: pytest.LogCaptureFixture) -> None:
+    """A single change is another call than several. The error of one item must reach no caller, or it stops all other jobs of a step."""
+    port, wire = jobs
+    wire.answer("UpdateItem", {"Error": TOO_LARGE, "ResponseMetadata": {"HTTPStatusCode": 400}}, 400)
+    wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": "ValidationError", "Message": TOO_LARGE["Message"]}}, {}]})
+    made = [make.job(), make.job()]
+    changes = [Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in made]
+    assert port.change(changes[:1]) == [Written.REFUSED]
+    assert port.change(changes) == [Written.REFUSED, Written.YES]
+    assert port.claim([make.request(made[0])]) == [None]
+    assert len([record for record in caplog.records if made[0].id in record.getMessage()]) == 3
 
 
 def test_a_missing_grant_on_statements_is_raised(jobs: tuple[DynamoJobs, Wire]) -> None:

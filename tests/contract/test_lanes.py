@@ -111,9 +111,10 @@ def test_entries_that_sqs_refuses_are_returned(wired: tuple[SqsLanes, Wire]) -> 
     assert lanes.send(sent, NOW) == [sent[1]]
 
 
-def test_a_batch_that_sqs_throttles_is_returned_whole(wired: tuple[SqsLanes, Wire]) -> None:
+@pytest.mark.parametrize("code", ["RequestThrottled", "KMS.ThrottlingException", "KmsThrottled"])
+def test_a_batch_that_sqs_throttles_is_returned_whole(wired: tuple[SqsLanes, Wire], code: str) -> None:
     lanes, wire = wired
-    wire.refuse("SendMessageBatch", "RequestThrottled", 400)
+    wire.refuse("SendMessageBatch", code, 400)
     sent = [make.message() for _ in range(13)]
     assert lanes.send(sent, NOW) == sent
 
@@ -167,6 +168,8 @@ def test_a_batch_that_does_not_reach_sns_is_returned_whole(topic: tuple[SnsTopic
     sns, wire = topic
     wire.cut("PublishBatch")
     sent = [make.message() for _ in range(12)]
+    assert sns.publish(sent) == sent
+    wire.refuse("PublishBatch", "KMSThrottling")
     assert sns.publish(sent) == sent
     assert sns.publish([]) == []
 

@@ -114,10 +114,10 @@ def test_a_job_that_calls_aws_receives_the_calls_and_its_reach(world: World, mon
 
 
 @pytest.mark.real_clock
-def test_a_job_of_an_unknown_type_fails_alone(world: World) -> None:
+def test_a_job_of_an_unknown_type_is_refused_alone(world: World) -> None:
     bad, good = due_now(world, type="nonsense"), due_now(world)
     assert execute.handler({"Records": received(world, bad, good)}, CONTEXT) == {"batchItemFailures": []}
-    assert world.jobs.get(bad.key).attempts[0].failure.kind is FailureKind.PERMANENT
+    assert world.jobs.get(bad.key).attempts[0].failure.kind is FailureKind.REFUSED
     assert world.jobs.get(good.key).completed_at is not None
 
 

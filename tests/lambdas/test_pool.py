@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,14 +11,16 @@ from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._pool import ThreadPool
 from scheduler.callbacks.reports import Addresses
+from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import FailureKind, Finished, JobKey, Kept, Result
+from scheduler.model.job import Claim, FailureKind, Finished, JobKey, Kept, Result, Status
+from scheduler.model.lifecycle import Retention
 from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemoryOutputs, MemorySecrets
 from scheduler.targets import registry
 from scheduler.targets.base import CallBackAddress, Context
 from scheduler.targets.target_type import TargetType
-from tests.conftest import a_job
+from tests.conftest import NOW, a_job
 
 
 @pytest.fixture
@@ -66,6 +69,18 @@ def test_a_target_learns_the_latest_start_of_its_job(children: Children, monkeyp
             pool.start(a_job(), latest)
             back(pool, SystemClock())
     assert seen == [None, 7]
+
+
+def test_a_type_of_another_version_is_refused_and_uses_no_attempt(children: Children) -> None:
+    """During a deployment, the API may accept a type that some executors do not know yet."""
+    job = replace(a_job(type="newer", max_attempts=1), claim=Claim("m", "n", NOW, True))
+    with ThreadPoolExecutor(1) as threads:
+        pool = a_pool(threads, children)
+        pool.start(job)
+        (done,) = back(pool, SystemClock()).values()
+    after = settlement.settle(done._replace(started_at=NOW, ended_at=NOW), NOW, shards=1, retention=Retention())
+    assert (lifecycle.state(after), after.charged) == (Status.SCHEDULED, 0)
+    assert "there is no type 'newer'" in after.attempts[-1].failure.message and NOW < after.due_at <= NOW + 2_000
 
 
 @pytest.mark.real_clock

@@ -31,7 +31,8 @@ def test_failing_calls_of_one_user_delay_no_job_of_another(system: System, clien
     assert found["circuit"] == f"host 127.0.0.1:{system.receiver.port}"
     jobs = ended(victim, posted(victim, calls(system, "/ok/victim", 10, seconds=2)), 60)
     assert {job["status"] for job in jobs} == {"succeeded"}
-    assert all(0 <= job["start_delay_ms"] < 1_000 for job in jobs), [job["start_delay_ms"] for job in jobs]
+    delays = sorted(job["start_delay_ms"] for job in jobs)
+    assert 0 <= delays[0] and delays[len(delays) // 2] <= 10 and delays[-1] < 1_000, delays
     until(20, lambda: (mallory.job(held["id"])["reason"] or "").startswith(f"breaker: {found['circuit']} does not answer"))
     body = {"circuit": found["circuit"], "owner": found["owner"], "reason": "its path is wrong, not its host"}
     assert found["owner"] not in {each["owner"] for each in client.request("POST", "/system/breakers/close", body)["breakers"]}

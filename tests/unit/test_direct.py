@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Claim, Job, Lane, UnitKey, shard_key
+from scheduler.model.job import Claim, Job, JobKey, Lane, UnitKey, shard_key
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec, Ordering
 from scheduler.model.work import WorkItem
@@ -208,6 +208,54 @@ def test_jobs_beside_a_flood_are_published_in_fair_order() -> None:
     stage.dispatch(OVERFLOW)
     places = [id for id, _ in stage.sent]
     assert max(places.index(job.id) for job in others) < 25 and len(places) == len(flood) + 5
+
+
+@pytest.mark.parametrize("query_ms", [10, 17, 66, 200, 1_000])
+def test_slow_reads_of_the_overflow_keep_no_job_from_leaving(query_ms: int) -> None:
+    """64 shards; to read the slots of a unit takes longer than the time between two reads, from 125 ms a query on."""
+    stage = Stage(rules=Rules(shards=64, direct_burst=0, direct_rate=0))
+    jobs, sent = {job.key for job in post(stage, stage.direct(), 200)}, set[JobKey]()
+    real = stage.jobs
+
+    def publish(verb: Any, messages: Any) -> Any:
+        sent.update(message.key for message in messages)
+        real.withdraw([message.key for message in messages])  # they have run
+        return []
+
+    def due(verb: Any, *args: Any, **more: Any) -> Any:
+        stage.clock.advance(query_ms)
+        return verb(*args, **more)
+
+    stage.jobs, stage.lanes = Wrapped(real, due=due), Wrapped(stage.lanes, publish=publish)
+    for item in stage.asked:
+        stage.dispatch(UnitKey(item.of, int(item.part)))
+    assert sent == jobs and stage.clock.now() - NOW <= 64 * 4 * query_ms + 60_000
+
+
+class Died(BaseException):
+    """The process of a worker ends."""
+
+
+def test_jobs_of_a_dead_dispatcher_of_the_overflow_leave_17_s_later() -> None:
+    """No tick is needed. 300 jobs of one user for one instant, at which their dispatcher is killed."""
+    stage = Stage(rules=Rules(shards=2, direct_burst=50, direct_rate=25))
+    due_at = NOW + 10_000
+    jobs = {job.id for job in in_intake(post(stage, stage.direct(), 300, due_at))}
+    sent: dict[str, int] = {}
+
+    def publish(verb: Any, messages: Any) -> Any:
+        if not sent and stage.clock.now() < due_at + 10_000:
+            raise Died
+        sent.update({message.key.id: stage.clock.now() for message in messages})
+        return []
+
+    stage.lanes = Wrapped(stage.lanes, publish=publish)
+    with pytest.raises(Died):
+        stage.work_off(until=due_at)
+    died_at = stage.clock.now()
+    stage.work_off(until=died_at + 18_000)
+    assert sent.keys() == jobs and len(jobs) == 250
+    assert died_at < due_at and max(sent.values()) - died_at <= 18_000
 
 
 def test_lanes_polled_together_share_one_read() -> None:

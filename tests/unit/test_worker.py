@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 
 from scheduler.model import slots
-from scheduler.model.errors import Unavailable
-from scheduler.model.job import Cursor, Lane, Unit, UnitKey
+from scheduler.model.errors import TooLarge, Unavailable
+from scheduler.model.job import Cursor, JobKey, Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
 from scheduler.pipeline import worker
 from scheduler.pipeline.tick import READY_MS
 from scheduler.pipeline.unit_lease import LEASE_MS
 from scheduler.pipeline.worker import AGAIN_MS, LONGEST_MS, VISIBLE_S, WorkResult
-from tests.conftest import NOW, a_job
+from scheduler.storage.ports import Change
+from tests.conftest import NOW, FixedClock, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
 MINUTE = slots.minute_of(NOW)
@@ -189,6 +190,40 @@ def test_a_step_of_one_unit_that_fails_harms_no_other() -> None:
     assert len(stage.receive()) == 1
 
 
+@pytest.mark.parametrize("error", [TooLarge, ValueError, KeyError])
+def test_a_job_that_fails_each_call_stops_no_later_minute(error: type[Exception]) -> None:
+    """One user's job that cannot be read or changed, whatever the store raises for it, and thirty jobs of another user after it."""
+    stage = Stage(rules=Rules(shards=1))
+    stage.ledger.advance(None, Cursor(MINUTE, 1))
+    bad = a_job(due_at=NOW, slot=f"{MINUTE}#00")
+    dues = [NOW + number * slots.MINUTE + 30_000 for number in range(1, 31)]
+    good = {(job := a_job(owner="ben", due_at=at, slot=f"{slots.minute_of(at)}#00")).key: job for at in dues}
+    for job in (bad, *good.values()):
+        stage.jobs.put(job)
+    real, left_at = stage.jobs, dict[JobKey, int]()
+
+    def fails(verb: Any, given: Any, *more: Any) -> Any:
+        if any(bad.key == (each.before.key if isinstance(each, Change) else each) for each in given):
+            raise error
+        return verb(given, *more)
+
+    def publish(verb: Any, messages: Any) -> Any:
+        for message in messages:
+            if message.key in good:
+                left_at.setdefault(message.key, stage.clock.now())
+                real.withdraw([message.key])  # it has run
+        return []
+
+    stage.jobs = Wrapped(real, **dict.fromkeys(("get_many", "outlines", "change"), fails))
+    stage.lanes = Wrapped(stage.lanes, publish=publish)
+    failed = 0
+    for at in range(NOW - slots.MINUTE, dues[-1] + slots.MINUTE, slots.MINUTE):
+        stage.clock.at = at
+        failed += stage.tick().failed + sum(result.failed for result in stage.work_off(until=at + slots.MINUTE - 1))
+    assert {key: at <= good[key].due_at for key, at in left_at.items()} == dict.fromkeys(good, True)
+    assert failed > 5 and [unit.key for unit in stage.ledger.open_units() if unit.key.minute < slots.minute_of(dues[-1])] == [UNIT]
+
+
 def test_a_worker_that_loses_its_unit_leaves_it_to_the_other() -> None:
     stage = opened(NOW + 1_000, NOW + 9_000)
 
@@ -271,3 +306,31 @@ def test_a_failed_step_undoes_no_write_whose_answer_was_lost() -> None:
     (result,) = stage.work_off()
     unit = stage.ledger.unit(UNIT)
     assert result.failed and unit.handed_out_at is not None and unit.lease_until == 0
+
+
+@pytest.mark.parametrize("ahead_ms", [120_000, 600_000])
+def test_a_tick_whose_clock_is_far_ahead_loses_no_job(ahead_ms: int) -> None:
+    """Workers go by their own clocks, so a minute that is opened too soon closes no sooner. The tick may make units late by as much."""
+    stage = Stage(rules=Rules(shards=1))
+    stage.ledger.advance(None, Cursor(MINUTE, 1))
+    jobs, sent, real = dict[JobKey, int](), dict[JobKey, int](), stage.jobs
+
+    def publish(verb: Any, messages: Any, *at: int) -> Any:
+        for message in messages:
+            sent.setdefault(message.key, stage.clock.now())
+            real.withdraw([message.key])  # it has run
+        return []
+
+    stage.lanes = Wrapped(stage.lanes, publish=publish, send=publish)
+    for at in range(NOW, NOW + 15 * slots.MINUTE + ahead_ms, 20_000):
+        stage.clock.at = max(at, stage.clock.at)
+        if at == NOW + 2 * slots.MINUTE:
+            stage.but(clock=FixedClock(at + ahead_ms)).tick()
+        if at % slots.MINUTE == 0:
+            stage.tick()
+        if at < NOW + 10 * slots.MINUTE:
+            made = [stage.submit(stage.clock.at + ahead) for ahead in (slots.HORIZON + 1_000, slots.HORIZON + 30_000)]
+            jobs |= {job.key: job.due_at for job in made}
+        stage.work_off(until=at + 19_999)
+    assert sent.keys() == jobs.keys()
+    assert max(sent[key] - due_at for key, due_at in jobs.items()) <= ahead_ms
