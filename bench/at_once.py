@@ -70,7 +70,7 @@ def _server() -> Iterator[str]:
 
 
 class _Pools:
-    """What an executor's process keeps, and a pool of it for each batch."""
+    """The threads and processes that an executor keeps, and a pool of them for each batch."""
 
     def __init__(self) -> None:
         self._threads, self._quick = ThreadPoolExecutor(THREADS, "job"), ThreadPoolExecutor(1, "quick")
