@@ -7,7 +7,7 @@ import argparse
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import delivery, leftover, packs, submit, tick
 from scheduler.pipeline.execute import Execution
+from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.running_jobs import RunningJobs
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
@@ -30,8 +31,9 @@ from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Change, ClaimResult, Guard
 from tests.simulation import deployments
-from tests.simulation.aws import LaggingJobs, WatchedLedger
+from tests.simulation.aws import LaggingJobs, Lenience, WatchedLedger
 from tests.simulation.faults import CALM, ROUGH, Rates
+from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.world import START, USUAL, World
 
 SEEDS = 40  # of the default run of `make simulate`
@@ -204,6 +206,15 @@ def _lease_of_units_ignored() -> Iterator[None]:
         yield
 
 
+def _renew_although_lost(self: Lease, receipts: Callable[[], Iterable[str]]) -> bool:
+    now, wanted = self.ports.clock.monotonic(), sorted(receipts())
+    self._beat_at = now + delivery.BEAT_AGAIN_MS
+    self.was_refused = not self._extend(wanted) >= set(wanted)
+    if not self.was_refused:
+        self._held_at, self._beat_at = now, now + delivery.BEAT_MS
+    return not self.is_lost()
+
+
 class Published(World):
     """A world whose dispatchers may publish no message twice."""
 
@@ -269,6 +280,13 @@ def orphaned(seed: int) -> World:
     return world
 
 
+def frozen(seed: int) -> World:
+    """Executors freeze often, and the queues say yes to old receipts."""
+    world = LenientWorld(seed, lenience=Lenience.SAID)
+    world.run(**LENIENT)
+    return world
+
+
 @contextmanager
 def _claimed_out_of_slot() -> Iterator[None]:
     """Let a claim remove the job from its slot. Normally a claim changes nothing that the index shows, and the table skips the index."""
@@ -322,6 +340,8 @@ SABOTAGES = [
     Sabotage("workers ignore the lease of a unit", _lease_of_units_ignored, scene=doubled_work),
     Sabotage("ticks that never send lost work again", _patched(tick, "_is_lost", lambda *_: False), scene=lost_work),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
+    # the lease of a batch
+    Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=14, scene=frozen),
 ]
 # The default run does not find these: `--all` tries them too.
 UNPROVED = [

@@ -9,7 +9,7 @@ from tests.contract import make
 from tests.simulation.aws import Lenience, SimLanes
 from tests.simulation.faults import CALM, Faults
 from tests.simulation.hub import Hub
-from tests.simulation.lenient import LenientWorld
+from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.oracles import WatchedWorld
 from tests.simulation.world import START
 
@@ -42,9 +42,10 @@ def test_the_oracle_sees_a_job_that_is_claimed_again_and_again() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("seed", "lenience"), [(6, Lenience.SAID), (7, Lenience.DONE), (10, Lenience.SAID), (11, Lenience.DONE)])
+@pytest.mark.parametrize(("seed", "lenience"), [(9, Lenience.SAID), (9, Lenience.DONE), (14, Lenience.SAID), (16, Lenience.DONE)])
 def test_a_lost_lease_stays_lost_if_the_queue_says_yes(seed: int, lenience: Lenience) -> None:
-    report = LenientWorld(seed, lenience=lenience).run(600, 10, tasks=8, ordered=50, wind_down=95)
+    """In each of these worlds a job starts on an outdated claim once executors renew lost leases."""
+    report = LenientWorld(seed, lenience=lenience).run(**LENIENT)
     assert report.violations == {}, report.examples
 
 
