@@ -7,7 +7,7 @@ from lambdas._logger import logger
 from lambdas._metrics import emit
 from scheduler.dead_letters.redrive import redrive
 from scheduler.insight import metrics
-from scheduler.pipeline.worker import work
+from scheduler.pipeline.worker import hidden_s, work
 from scheduler.storage.aws.work_queue import delivery
 
 
@@ -27,6 +27,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         if result.published:
             emit("dispatch", {metrics.PULLED: result.published})
         if result.next_at is not None:
-            ports.work.hide(found.receipt, max(result.next_at - ports.clock.now(), 0) // 1000)
+            ports.work.hide(found.receipt, hidden_s(result.next_at, ports.clock.now()))
             left.append({"itemIdentifier": found.message_id})
     return {"batchItemFailures": left}

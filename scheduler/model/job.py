@@ -346,7 +346,7 @@ class Message(NamedTuple):
     lane: Lane
     due_at: int
     sent_at: int = 0  # by the sender's clock; 0: not sent yet. The measured latency, and with it the lead, follow from it
-    not_before: int = 0  # delivery may be delayed to this instant (whole seconds); 0: at once
+    not_before: int = 0  # delivery may be delayed to this instant (whole seconds), or the executor hides it until then; 0: neither
     version: int = 1
 
 
@@ -412,6 +412,7 @@ class Unit:
     next_at: int = 0  # when its next step is due
     resting: int = 0  # since when only jobs of paused lanes are left to publish (ms); 0: it does not rest
     message_id: str = ""  # the message that drives it, since that message first took its lease
+    early: tuple[int, ...] = ()  # digests of the entries that were published long ahead: executors hide these messages
 
     @property
     def slots(self) -> list[str]:

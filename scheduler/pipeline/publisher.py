@@ -61,6 +61,7 @@ class Publisher:
     sent: set[str] = field(default_factory=set)  # marks of the entries that were published, or wait in the flow
     held: list[Planned] = field(default_factory=list)  # entries that should leave now, but their lane is paused
     refused: list[Planned] = field(default_factory=list)  # entries that the topic refused; all leave again at `_again_at`
+    at_once: bool = False  # entries leave now, however long ahead: executors hide their messages until shortly before each instant
     ports: Ports = field(init=False)
     watch: LaneStateCache = field(init=False)
     flow: Flow = field(init=False)
@@ -102,6 +103,10 @@ class Publisher:
         self.held, self.refused = [], []
         merged = {entry.mark: entry for entry in [*known, *entries]}
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
+        if self.at_once:
+            leaves = lead.early_leave_times([entry.due_at for entry in waiting], self.ports.clock.now())
+            self.planned = sorted((Planned(*each) for each in zip(leaves, waiting, strict=True)), key=attrgetter("leave"))
+            return
         since = self.ports.clock.now() - FRESH_MS
         leads = {
             lane: lead.lead(self._latency(lane, since), rules.lead_ms, rules.hold_ms) for lane in sorted({entry.lane for entry in waiting})
@@ -195,7 +200,7 @@ class Publisher:
         if not entries:
             return
         now = self.ports.clock.now()
-        messages = [Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now) for entry in entries]
+        messages = [self._message(entry, now) for entry in entries]
         refused = self.ports.lanes.publish(messages)
         if refused:
             refused = self.ports.lanes.publish(refused)
@@ -205,6 +210,10 @@ class Publisher:
             self._rate = (self._rate + len(entries) / took) / 2
         self.result.published += len(messages) - len(refused)
         self.result.refused += len(refused)
+
+    def _message(self, entry: DueEntry, now: int) -> Message:
+        not_before = lead.hidden_until(entry.due_at) if self.at_once and entry.due_at > now + self.ports.rules.hold_ms else 0
+        return Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now, not_before=not_before)
 
     def _keep_refused(self, entries: Sequence[DueEntry], keys: Collection[JobKey]) -> None:
         """Keep these entries, out of the published ones, to publish them again."""

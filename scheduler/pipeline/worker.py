@@ -1,8 +1,11 @@
 """Carries out one step of the work that a message of the work queue names.
 
 The visibility of the message is the lease of the step: the worker renews it while it works, and hides the message until the next step
-is due. It deletes the message once there is no next step. Several messages may name the same unit; the unit's record says which of
-them drives it, and a worker that receives another one deletes that.
+is due: for whole seconds, rounded up, since a step that begins early would have to wait in a running function. A step that begins up to
+`EARLY_MS` before its time does no harm. The worker deletes the message once there is no next step.
+
+Several messages may name the same unit; the unit's record says which of them drives it, and a worker that receives another one deletes
+that.
 """
 
 import logging
@@ -24,7 +27,7 @@ from scheduler.storage.ports import Ports
 
 VISIBLE_S = 17  # how long a message stays hidden after its worker's death: just longer than the lease
 SECOND_MS = 1_000  # SQS counts in seconds: a message hidden for less than one comes at once, again and again
-EARLY_MS = 1_500  # SQS counts in seconds: a message may come this much before its step is due
+EARLY_MS = 1_500  # a step may begin this much early: the tick sends its message rounded down, and clocks differ
 AGAIN_MS = 5_000  # a step that failed is tried again after this time, and after twice as long each further time ...
 LONGEST_MS = 300_000  # ... up to this
 
@@ -75,6 +78,11 @@ def work(delivery: WorkDelivery, ports: Ports, *, redrive: Step) -> WorkResult:
     return result
 
 
+def hidden_s(next_at: int, now: int) -> int:
+    """Return for how many seconds the message is hidden whose step is due at `next_at` (ms)."""
+    return max(-(-(next_at - now) // 1000), 0)
+
+
 def _pause(error: Exception, delivery: WorkDelivery) -> int:
     """Return how long to wait (ms) before a failed step is tried again."""
     return AGAIN_MS if isinstance(error, Unavailable) else min(AGAIN_MS << min(delivery.receive_count - 1, 10), LONGEST_MS)
@@ -108,7 +116,6 @@ def _step(unit: Unit, lease: UnitLease, result: WorkResult) -> int | None:
         result.published = overflow(lease).published
         next_at = lease.unit.next_at
         return next_at if next_at <= clock.now() else None  # the dispatcher left for want of time; or no job is there
-    clock.sleep_until(unit.next_at)
     if unit.handed_out_at is not None:
         closing = Closing(lease)
         closing.run()

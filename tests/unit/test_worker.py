@@ -189,6 +189,7 @@ def test_a_step_of_one_unit_that_fails_harms_no_other() -> None:
     assert len(stage.receive()) == 1
 
 
+@pytest.mark.usefixtures("dense")
 def test_a_worker_that_loses_its_unit_leaves_it_to_the_other() -> None:
     stage = opened(NOW + 1_000, NOW + 9_000)
 
