@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from scheduler.model import slots
+from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Lane, LaneState, LaterCheck, Unit, UnitKey
 from scheduler.pipeline import dispatch
 from scheduler.sharing.fair_queue import Backlog, Demand
@@ -13,6 +14,7 @@ from scheduler.storage.aws import items, keys
 from scheduler.storage.aws.ledger import DynamoLedger, _unit
 from scheduler.storage.ports import Ledger
 from tests.contract import tables
+from tests.contract.wire import Wire
 
 AT = 1_795_000_000_000
 
@@ -137,8 +139,20 @@ def test_a_check_is_replaced_by_the_following_one_or_none(ledger: Ledger) -> Non
     ledger.replace_look(second, None)
     ledger.replace_look(second, None)
     assert ledger.looks(AT + 900_000) == []
-    ledger.replace_look(first, second)  # late, by a tick that has not read the later checks
-    assert ledger.looks(AT + 900_000) == []
+    ledger.replace_look(first, second)  # late, by a worker that was frozen
+    assert ledger.looks(AT + 900_000) == [second]
+
+
+@pytest.mark.parametrize("refused", ["PutItem", "DeleteItem"])
+def test_a_check_that_is_not_replaced_comes_again(request: pytest.FixtureRequest, refused: str) -> None:
+    client = tables.on_moto(request, "ledger", tables.LEDGER)
+    ledger, first, second = DynamoLedger(client, "ledger"), look(unit()), look(unit(), 1, AT + 900_000)
+    ledger.open_unit(unit())
+    ledger.close_unit(unit(), AT, first)
+    Wire(client).refuse(refused, "ThrottlingException")
+    with pytest.raises(Unavailable):
+        ledger.replace_look(first, second)
+    assert first in ledger.looks(AT)
 
 
 def test_the_state_of_a_lane_is_the_last_one_set(ledger: Ledger) -> None:
