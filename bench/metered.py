@@ -43,7 +43,7 @@ from tests.contract import tables
 
 FIRST = slots.start_of(slots.minute_of(1_795_000_000_000))
 DAY = 24 * 60 + 30  # minutes in memory: the last later checks of the first units come a day after these were closed ...
-REST = 20  # ... and then so many to compare with
+REST = 20  # ... and then this number of minutes is compared with those over tables
 SETTLING = 14  # minutes over tables before the counted ones: jobs are created up to ten minutes ahead
 TOPIC_MS, DELIVERY_MS = 60, 20
 TOGETHER = 3
@@ -64,7 +64,7 @@ class Load(NamedTuple):
 
 @dataclass(slots=True)
 class Meter:
-    """What AWS would bill for some minutes. `calls`, `waited_ms`, `invocations` and `log_bytes` are by function."""
+    """All that AWS would bill for some minutes. `calls`, `waited_ms`, `invocations` and `log_bytes` are by function."""
 
     minutes: int = 0
     calls: Counter[str] = field(default_factory=Counter)  # for whose answers the function waits

@@ -14,12 +14,12 @@ from constructs import Construct
 
 from infra.archive import Archive
 from infra.function import Foundation, Function, allow
-from scheduler.insight.counting import CANARY_OWNER
-from scheduler.storage.aws import keys
+from scheduler.model import ids
+from scheduler.model.job import CANARY_OWNER
 
 WINDOW = Duration.minutes(15)  # AWS's longest
 _THERE = {"N": [{"exists": True}]}
-_CANARIES = keys.partitions(CANARY_OWNER)
+_CANARIES = [f"{CANARY_OWNER}#{number:02d}" for number in range(ids.PARTITIONS)]  # the partitions of its jobs
 _OF_USERS = {"pk": {"S": [{"anything-but": _CANARIES}]}}
 FILTERS: dict[str, list[dict[str, Any]]] = {  # a record that fits one pattern of its stream starts the function
     "Jobs": [

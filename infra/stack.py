@@ -76,7 +76,8 @@ class PunctualStack(cdk.Stack):
             for verb in ("api", "tick", "dispatch", "plan", "fetch", "project", "notify", "scale", "bury")
         }
         functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
-        Dashboard(self, "Dashboard", operators, self.lanes, self.storage, self.api.http, functions)
+        executors = settings.deployed.executors
+        Dashboard(self, "Dashboard", operators, self.lanes, self.storage, self.api.http, functions, executors)
         if settings.saved_queries:
             Queries(self, "Queries", settings, functions)
         for name, value in self._outputs().items():

@@ -24,8 +24,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             continue
         result = work(found, ports, redrive=redrive)
         logger.info("dispatch", extra={"work": found.item, "published": result.published, "next_at": result.next_at})
-        if result.published:
-            emit("dispatch", {metrics.PULLED: result.published})
+        if result.pulled:
+            emit("dispatch", {metrics.PULLED: result.pulled})
         if result.next_at is not None:
             ports.work.hide(found.receipt, hidden_s(result.next_at, ports.clock.now()))
             left.append({"itemIdentifier": found.message_id})

@@ -359,6 +359,9 @@ class Delivery(NamedTuple):
     receive_count: int
 
 
+CANARY_OWNER = "punctual"  # of the job that the scheduler sends itself each minute, to measure its delay
+
+
 class DueEntry(NamedTuple):
     """The entry of an open job in the due index: everything that dispatch needs, so that it never reads the job itself."""
 

@@ -10,7 +10,7 @@ MARGIN_MS = 500  # between the longest lead and the time an executor may wait wi
 LEAST_LEAD_MS = 150
 WARM_MS = 300  # the lead of a message that an executor has hidden: that executor is warm, and the message passes no topic
 PASSED_ON_MS = 150  # from the publishing of an early message until an executor hides it
-ALIGNED = 4  # so many early messages are worth a second of a dispatcher: executors wait half a second less with each of them
+ALIGNED = 4  # this number of early messages is worth a second of a dispatcher: executors wait half a second less with each of them
 
 
 def lead(measured_ms: int | None, default_ms: int, hold_ms: int) -> int:

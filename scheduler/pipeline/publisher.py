@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import DueEntry, JobKey, Lane, Message, Unit
+from scheduler.model.job import CANARY_OWNER, DueEntry, JobKey, Lane, Message, Unit
 from scheduler.pipeline import lead
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.sharing.window import Flow
@@ -33,6 +33,7 @@ class DispatchResult:
     """The counts of one dispatcher. `handed_out` is False if it lost or never had the unit, parked it, or left it to another dispatcher."""
 
     published: int = 0
+    canaries: int = 0  # those of the published jobs that are the scheduler's own
     refused: int = 0  # messages that the topic refused twice; they are sent again
     waited: int = 0  # jobs published late, since more were due than the lane could take
     held_back: int = 0  # jobs left to reconciling: their lane was paused to the end of the minute
@@ -209,6 +210,7 @@ class Publisher:
         if len(entries) >= 50:
             self._rate = (self._rate + len(entries) / took) / 2
         self.result.published += len(messages) - len(refused)
+        self.result.canaries += sum(entry.key.owner == CANARY_OWNER for entry in entries)
         self.result.refused += len(refused)
 
     def _message(self, entry: DueEntry, now: int) -> Message:

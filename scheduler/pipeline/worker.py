@@ -21,6 +21,7 @@ from scheduler.pipeline.closing import Closing
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.later_checks import check
 from scheduler.pipeline.overflow import overflow
+from scheduler.pipeline.publisher import DispatchResult
 from scheduler.pipeline.tick import waits_its_turn, wake_overdue
 from scheduler.pipeline.unit_lease import LEASE_MS, LeaseLost, UnitLease
 from scheduler.storage.ports import Ports
@@ -43,6 +44,7 @@ class WorkResult:
 
     next_at: int | None = None
     published: int = 0
+    pulled: int = 0  # those of the published jobs that are jobs of users
     failed: bool = False
 
 
@@ -113,7 +115,7 @@ def _step(unit: Unit, lease: UnitLease, result: WorkResult) -> int | None:
     """Carry out the step of a unit that is leased to this worker; `unit` is the unit before the lease. Returns when the next one is due."""
     clock, began = lease.ports.clock, lease.ports.clock.now()
     if unit.key.minute == slots.OVERFLOW:
-        result.published = overflow(lease).published
+        _count(overflow(lease), result)
         next_at = lease.unit.next_at
         return next_at if next_at <= clock.now() else None  # the dispatcher left for want of time; or no job is there
     if unit.handed_out_at is not None:
@@ -123,10 +125,14 @@ def _step(unit: Unit, lease: UnitLease, result: WorkResult) -> int | None:
         rests = lease.unit.next_at >= began + leftover.REST_MS
         return None if closing.closed or rests else lease.unit.next_at
     done = dispatch(lease)
-    result.published = done.published
+    _count(done, result)
     if done.handed_out and waits_its_turn(unit, began):
         wake_overdue(lease.ports, clock.now())
     return max(lease.unit.next_at, lease.unit.lease_until)  # it still has its old lease if this worker lost it
+
+
+def _count(done: DispatchResult, result: WorkResult) -> None:
+    result.published, result.pulled = done.published, max(done.published - done.canaries, 0)
 
 
 def _release(lease: UnitLease, next_at: int) -> None:

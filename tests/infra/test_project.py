@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from bench.metered import matches
+from infra import project
 from infra.settings import DEV
-from scheduler.insight.counting import CANARY_OWNER
 from scheduler.model import lifecycle
-from scheduler.model.job import Claim, Finished, Job, Result, TaskKey, UnitKey
+from scheduler.model.job import CANARY_OWNER, Claim, Finished, Job, Result, TaskKey, UnitKey
 from scheduler.model.lifecycle import Retention
 from scheduler.model.settlement import settle
 from scheduler.storage.aws import items, keys, task_items
@@ -58,6 +58,10 @@ def test_every_change_of_a_job_starts_project(any_stage: Synthesized, before: Jo
 @pytest.mark.parametrize(("before", "after"), [(None, TASK), (TASK, TASK), (TASK, None)])
 def test_every_change_of_a_task_starts_project(any_stage: Synthesized, before: Item | None, after: Item | None) -> None:
     assert starts(any_stage, "Tasks", before, after)
+
+
+def test_the_filters_name_all_partitions_of_the_schedulers_own_jobs() -> None:
+    assert keys.partitions(CANARY_OWNER) == project._CANARIES
 
 
 def test_of_the_schedulers_own_job_only_the_end_starts_project(any_stage: Synthesized) -> None:

@@ -220,7 +220,7 @@ def test_jobs_of_a_paused_lane_leave_when_it_is_resumed() -> None:
 
 
 @pytest.mark.parametrize(("paused", "resumed"), [(-14, -12), (-14, -2), (-10, 20), (-10, 70), (5, 12), (5, 75)])
-def test_jobs_whose_early_messages_were_dropped_in_a_pause_start_after_the_resume(paused: int, resumed: int) -> None:
+def test_jobs_whose_early_messages_were_dropped_start_after_the_resume(paused: int, resumed: int) -> None:
     """Seconds from the start of the minute: the lane is paused after the first step, or after the hand-out."""
     jobs = [a_job(due_at=NOW + at, created_at=NOW - 900_000) for at in (10_000, 30_000)]
     stage = Sparse(*jobs)
@@ -236,7 +236,7 @@ def test_jobs_whose_early_messages_were_dropped_in_a_pause_start_after_the_resum
     assert max(late) <= 10 * SECOND_MS, "as soon as the unit is read again, not by reconciling after two minutes"
 
 
-def test_a_woken_unit_publishes_its_early_jobs_although_no_states_can_be_read() -> None:
+def test_a_woken_unit_publishes_its_early_jobs_without_lane_states() -> None:
     job = a_job(due_at=NOW + 30_000)
     stage = Sparse(job)
     stage.step(FIRST)
@@ -273,7 +273,7 @@ def test_a_ledger_that_refuses_the_states_does_not_double_early_messages() -> No
 # whole seconds
 
 
-def test_several_early_jobs_leave_a_whole_number_of_seconds_before_they_are_seen_again() -> None:
+def test_several_early_jobs_leave_whole_seconds_before_they_are_seen_again() -> None:
     jobs = [a_job(due_at=NOW + 20_000 + at) for at in (0, 250, 500, 750)]
     stage = Sparse(*jobs)
     assert stage.step(FIRST).next_at == NOW
