@@ -313,7 +313,7 @@ def main() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Statements:
+class Statements:
     """Executes a batch of statements instead of moto, which supports neither parameters of INSERT nor conditions of UPDATE."""
 
     writer: Any
@@ -353,7 +353,7 @@ def recorded(scenario: Scenario) -> Recorder:
         for name, table in tables.ALL.items():
             reader.create_table(TableName=name, **table)
         recorder = Recorder(client, reader)
-        client.meta.events.register("before-call.dynamodb.BatchExecuteStatement", _Statements(reader))
+        client.meta.events.register("before-call.dynamodb.BatchExecuteStatement", Statements(reader))
         stored = DynamoTasks(client, "tasks", jobs="jobs", ledger="ledger")
         bench = Bench(DynamoJobs(client, "jobs"), stored, DynamoReceipts(client, "ledger"))
         scenario.before(bench)

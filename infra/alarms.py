@@ -127,7 +127,13 @@ class Alarms(Construct):
                 PLAN_LAG_SECONDS,
                 f"No plan, or it is over {PLAN_LAG_SECONDS} s behind: runs may be late",
             ),
-            ("Capacity", metrics.USED, "scale", 100, "No forecast, or the next ten minutes require more executors than there may be"),
+            (
+                "Capacity",
+                metrics.REQUIRED,
+                "scale",
+                settings.deployed.executors,
+                "No forecast, or the next ten minutes require more executors than there may be",
+            ),
         ):
             operators.alarm(self, id, own_metric(metric, service, "Maximum"), description, above=above, minutes=3, missing=BREACHING)
         # The age of the oldest message says nothing here: a step may hide its message for an hour, and SQS counts hidden messages too.

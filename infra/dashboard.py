@@ -29,12 +29,14 @@ class Dashboard(Construct):
         storage: Storage,
         http: apigateway.HttpApi,
         functions: Mapping[str, lambda_.Function],
+        executors: int,
     ) -> None:
+        """Create it. `executors`: how many there may be at once for first attempts."""
         super().__init__(scope, id)
         board = cloudwatch.Dashboard(self, "Board", default_interval=Duration.hours(3), period_override=cloudwatch.PeriodOverride.AUTO)
         board.add_widgets(*_healthy(operators, http))
         board.add_widgets(*_on_time(lanes))
-        board.add_widgets(*_holding(lanes, storage))
+        board.add_widgets(*_holding(lanes, storage, executors))
         board.add_widgets(*_api(http))
         board.add_widgets(*_functions(functions))
 
@@ -75,8 +77,8 @@ def _on_time(lanes: Lanes) -> list[cloudwatch.IWidget]:
     ]
 
 
-def _holding(lanes: Lanes, storage: Storage) -> list[cloudwatch.IWidget]:
-    required = [own_metric(name, "scale", "Maximum") for name in (metrics.REQUIRED, metrics.AVAILABLE)]
+def _holding(lanes: Lanes, storage: Storage, executors: int) -> list[cloudwatch.IWidget]:
+    required = own_metric(metrics.REQUIRED, "scale", "Maximum")
     flow = [(metrics.CREATED, "project"), (metrics.PULLED, "dispatch"), (metrics.PROCESSED, "project")]
     depths = [queue.metric_approximate_number_of_messages_visible(label=str(lane)) for lane, queue in lanes.queues.items()]
     depths.append(lanes.work.metric_approximate_number_of_messages_visible(label="work"))
@@ -84,7 +86,7 @@ def _holding(lanes: Lanes, storage: Storage) -> list[cloudwatch.IWidget]:
     throttled = [table_metric(storage.jobs.table_name, f"{kind}ThrottleEvents", "Sum") for kind in ("Read", "Write")]
     return [
         _title("Will it hold?"),
-        _graph("Executors: required in the next ten minutes, available", required, right=[own_metric(metrics.USED, "scale", "Maximum")]),
+        _graph("Executors required in the next ten minutes", [required], limit=executors, named="available"),
         _graph("Jobs a minute: created, pulled, processed", [own_metric(name, service, "Sum") for name, service in flow]),
         _graph("Messages that wait", depths),
         _graph("Jobs table: capacity units, throttles", used, right=throttled),
@@ -110,9 +112,14 @@ def _title(text: str) -> cloudwatch.TextWidget:
 
 
 def _graph(
-    title: str, left: Sequence[cloudwatch.IMetric], *, right: Sequence[cloudwatch.IMetric] = (), limit: float | None = None
+    title: str,
+    left: Sequence[cloudwatch.IMetric],
+    *,
+    right: Sequence[cloudwatch.IMetric] = (),
+    limit: float | None = None,
+    named: str = "alarm",
 ) -> cloudwatch.GraphWidget:
-    lines = [cloudwatch.HorizontalAnnotation(value=limit, label="alarm", color=cloudwatch.Color.RED)] if limit is not None else []
+    lines = [cloudwatch.HorizontalAnnotation(value=limit, label=named, color=cloudwatch.Color.RED)] if limit is not None else []
     return cloudwatch.GraphWidget(
         title=title, left=list(left), right=list(right), left_annotations=lines, width=8, height=6, period=Duration.minutes(1)
     )

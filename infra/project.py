@@ -1,4 +1,10 @@
-"""project: adds the changes in the streams of jobs and tasks to the counters, sends news to notify, and archives expired jobs."""
+"""project: adds the changes in the streams of jobs and tasks to the counters, sends news to notify, and archives expired jobs.
+
+Filters keep everything from it that is neither a job nor a task: the canaries of units, the mark of the tick, run locks, ordering
+queues, limits. Of the scheduler's own job of each minute it gets only the end, which tells its delay.
+"""
+
+from typing import Any
 
 from aws_cdk import Duration
 from aws_cdk import aws_dynamodb as dynamodb
@@ -8,8 +14,21 @@ from constructs import Construct
 
 from infra.archive import Archive
 from infra.function import Foundation, Function, allow
+from scheduler.model import ids
+from scheduler.model.job import CANARY_OWNER
 
 WINDOW = Duration.minutes(15)  # AWS's longest
+_THERE = {"N": [{"exists": True}]}
+_CANARIES = [f"{CANARY_OWNER}#{number:02d}" for number in range(ids.PARTITIONS)]  # the partitions of its jobs
+_OF_USERS = {"pk": {"S": [{"anything-but": _CANARIES}]}}
+FILTERS: dict[str, list[dict[str, Any]]] = {  # a record that fits one pattern of its stream starts the function
+    "Jobs": [
+        {"dynamodb": {"Keys": _OF_USERS, "NewImage": {"scheduled_at": _THERE}}},
+        {"dynamodb": {"Keys": _OF_USERS, "OldImage": {"scheduled_at": _THERE}}},  # a removed job
+        {"dynamodb": {"Keys": {"pk": {"S": _CANARIES}}, "NewImage": {"completed_at": _THERE}}},
+    ],
+    "Tasks": [{"dynamodb": {image: {"planned_until": _THERE}}} for image in ("NewImage", "OldImage")],
+}
 
 
 class Project(Construct):
@@ -46,6 +65,7 @@ class Project(Construct):
                 max_batching_window=Duration.seconds(settings.batching_s),
                 parallelization_factor=1,  # more would break the order within a shard, which ensures that each change counts once
                 bisect_batch_on_error=True,
+                filters=[lambda_.FilterCriteria.filter(pattern) for pattern in FILTERS[name]],
                 # An event names its shard only if there is a tumbling window; the window's state is not used.
                 tumbling_window=None if settings.rules.one_shard else WINDOW,
             )

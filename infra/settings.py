@@ -46,7 +46,7 @@ class Settings:
     concurrency: Mapping[Lane, int] = field(  # executors of a lane at once (MaximumConcurrency)
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
-    batching_s: int = 5  # seconds for which Lambda collects changes into one batch for project
+    batching_s: int = 30  # seconds for which Lambda collects changes into one batch for project: notices and counters come as much later
     memory_mb: Mapping[str, int] = field(  # CPU grows with memory: 1,769 MB is one whole core
         default_factory=lambda: {
             "api": 512,

@@ -83,7 +83,8 @@ class PunctualStack(cdk.Stack):
             provision = Provision(self, "Provision", foundation, scaled)
             operators.call(provision.function, *(alarms.ages[lane] for lane in scaled))
             functions["provision"] = provision.function
-        Dashboard(self, "Dashboard", operators, self.lanes, self.storage, self.api.http, functions)
+        executors = settings.deployed.executors
+        Dashboard(self, "Dashboard", operators, self.lanes, self.storage, self.api.http, functions, executors)
         if settings.saved_queries:
             Queries(self, "Queries", settings, functions)
         for name, value in self._outputs().items():

@@ -7,7 +7,7 @@ from lambdas._logger import logger
 from lambdas._metrics import emit
 from scheduler.dead_letters.redrive import redrive
 from scheduler.insight import metrics
-from scheduler.pipeline.worker import work
+from scheduler.pipeline.worker import hidden_s, work
 from scheduler.storage.aws.work_queue import delivery
 
 
@@ -24,9 +24,9 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             continue
         result = work(found, ports, redrive=redrive)
         logger.info("dispatch", extra={"work": found.item, "published": result.published, "next_at": result.next_at})
-        if result.published:
-            emit("dispatch", {metrics.PULLED: result.published})
+        if result.pulled:
+            emit("dispatch", {metrics.PULLED: result.pulled})
         if result.next_at is not None:
-            ports.work.hide(found.receipt, max(result.next_at - ports.clock.now(), 0) // 1000)
+            ports.work.hide(found.receipt, hidden_s(result.next_at, ports.clock.now()))
             left.append({"itemIdentifier": found.message_id})
     return {"batchItemFailures": left}

@@ -16,5 +16,5 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Run scale once. It does not read the event: the clock decides."""
     result = scale(_runtime.ports(), random=secrets.randbits(ids.RANDOM_BITS))
     logger.info("scale", extra=asdict(result))
-    emit("scale", {metrics.REQUIRED: result.required, metrics.AVAILABLE: result.available, metrics.USED: result.used_percent})
+    emit("scale", {metrics.REQUIRED: result.required})
     return asdict(result)

@@ -56,6 +56,12 @@ def caplog(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) ->
     return caplog
 
 
+@pytest.fixture
+def dense(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a dispatcher treat even a few jobs as many: each leaves just before it is due."""
+    monkeypatch.setattr("scheduler.pipeline.dispatch.SPARSE", -1)
+
+
 class FixedClock:
     """The port `Clock`, standing still until it is moved; a sleep moves it."""
 

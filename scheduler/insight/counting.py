@@ -16,13 +16,12 @@ from typing import NamedTuple
 from scheduler.insight.forecast import Recurrence, recurrence
 from scheduler.insight.histogram import bucket
 from scheduler.model import lifecycle
-from scheduler.model.job import Job, Status
+from scheduler.model.job import CANARY_OWNER, Job, Status
 from scheduler.model.slots import MINUTE, minute_of, start_of
 from scheduler.tasks import schedule_form
 from scheduler.tasks.task import Task
 
 EVERYBODY = "*"
-CANARY_OWNER = "punctual"  # its jobs measure the scheduler; no counter includes them
 DAY_S = 86_400
 KEPT_LOAD_S, KEPT_STATS_S = 2 * DAY_S, 400 * DAY_S
 

@@ -1,7 +1,8 @@
 """The names of our own metrics, for the functions that emit them and for the alarms and widgets that show them.
 
 Each metric has one dimension, `service`: the function that emits it, or `storage` if any function may. A user, a job or a task is never a
-dimension, because AWS bills every value of a dimension as a metric. `docs/operations.md` has this table; a test compares them.
+dimension, because AWS bills every value of a dimension as a metric, for each hour in which it is emitted. So at rest only those are
+emitted whose absence rings an alarm. `docs/operations.md` has this table; a test compares them.
 """
 
 from typing import NamedTuple
@@ -24,8 +25,6 @@ UNREADABLE = "UnreadableItems"
 SENT = "NoticesSent"
 GIVEN_UP = "NoticesGivenUp"
 REQUIRED = "RequiredExecutors"
-AVAILABLE = "AvailableExecutors"
-USED = "ExecutorsRequiredPercent"
 
 
 class Metric(NamedTuple):
@@ -39,7 +38,7 @@ class Metric(NamedTuple):
 
 METRICS = (
     Metric(OLDEST_OPEN_MINUTE, "tick", "Seconds", "the scheduler's lag: age of the oldest minute not closed"),
-    Metric(PULLED, "dispatch", "Count", "jobs handed to their lanes by dispatch"),
+    Metric(PULLED, "dispatch", "Count", "jobs of users handed to their lanes by dispatch"),
     Metric(PLAN_LAG, "plan", "Seconds", "age of the oldest minute whose tasks are not all topped up"),
     Metric(BURIED, "bury", "Count", "jobs whose message reached a dead-letter queue"),
     Metric(CREATED, "project", "Count", "jobs stored, runs of tasks among them"),
@@ -53,7 +52,5 @@ METRICS = (
     Metric(SENT, "notify", "Count", "notices that reached a receiver"),
     Metric(GIVEN_UP, "notify", "Count", "notices that did not, and are not tried again"),
     Metric(REQUIRED, "scale", "Count", "executors that the busiest of the next ten minutes requires"),
-    Metric(AVAILABLE, "scale", "Count", "executors that there may be at once for first attempts"),
-    Metric(USED, "scale", "Percent", "required by available"),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from scheduler.insight.archive import Details, record
-from scheduler.insight.counting import CANARY_OWNER, DEAD_NAMES, Entry, ended_at, of_job, of_task, run_ms
+from scheduler.insight.counting import DEAD_NAMES, Entry, ended_at, of_job, of_task, run_ms
 from scheduler.model import lifecycle
-from scheduler.model.job import Job
+from scheduler.model.job import CANARY_OWNER, Job
 from scheduler.notify.policy import News, of_change
 from scheduler.storage.ports import Ports
 from scheduler.tasks.task import Task

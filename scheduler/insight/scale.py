@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler.insight import forecast, summary
-from scheduler.insight.counting import CANARY_OWNER, EVERYBODY
+from scheduler.insight.counting import EVERYBODY
 from scheduler.insight.forecast import Expected
 from scheduler.insight.provision import follow
 from scheduler.insight.scaling import EXECUTORS_EACH
 from scheduler.model.errors import SchedulerError, Unavailable
-from scheduler.model.job import Lane
+from scheduler.model.job import CANARY_OWNER, Lane
 from scheduler.model.slots import HORIZON, MINUTE
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.submit import NewJob, submit
@@ -30,10 +30,6 @@ class ScaleResult:
     available: int = 0
     pollers: dict[str, int] = field(default_factory=dict)  # kept ready, by lane; empty if no lane keeps any
     canary: bool = False
-
-    @property
-    def used_percent(self) -> float:
-        return 100 * self.required / self.available if self.available else 0.0
 
 
 def scale(ports: Ports, *, random: int) -> ScaleResult:

@@ -355,7 +355,7 @@ class Message(NamedTuple):
     lane: Lane
     due_at: int
     sent_at: int = 0  # by the sender's clock; 0: not sent yet. The measured latency, and with it the lead, follow from it
-    not_before: int = 0  # delivery may be delayed to this instant (whole seconds); 0: at once
+    not_before: int = 0  # delivery may be delayed to this instant (whole seconds), or the executor hides it until then; 0: neither
     version: int = 1
     more: tuple[Packed, ...] = ()  # of the same lane, due soon after the first
 
@@ -377,6 +377,9 @@ class Delivery(NamedTuple):
     def singles(self) -> list["Delivery"]:
         """The delivery of each job of the message."""
         return [self._replace(message=each, jobs=1 + len(self.message.more)) for each in self.message.singles()]
+
+
+CANARY_OWNER = "punctual"  # of the job that the scheduler sends itself each minute, to measure its delay
 
 
 class DueEntry(NamedTuple):
@@ -432,6 +435,7 @@ class Unit:
     next_at: int = 0  # when its next step is due
     resting: int = 0  # since when only jobs of paused lanes are left to publish (ms); 0: it does not rest
     message_id: str = ""  # the message that drives it, since that message first took its lease
+    early: tuple[int, ...] = ()  # digests of the entries that were published long ahead: executors hide these messages
 
     @property
     def slots(self) -> list[str]:

@@ -4,7 +4,7 @@ All reading goes page by page, and all reconciling in pieces of a few hundred jo
 begins with the first slot again, which by then holds fewer jobs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from scheduler.admission.lane_state import paused_lanes
@@ -92,7 +92,8 @@ class Closing:
 
     def _close(self) -> bool:
         now = self.ports.clock.now()
-        self.closed = self.ports.ledger.close_unit(self.unit, now, LaterCheck(self.unit, 0, now + leftover.LOOKS[0]))
+        check = LaterCheck(replace(self.unit, early=()), 0, now + leftover.LOOKS[0])
+        self.closed = self.ports.ledger.close_unit(self.unit, now, check)
         if self.closed:
             self.ports.jobs.drop_canary(self.unit.key)
         return self.closed

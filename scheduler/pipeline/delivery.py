@@ -66,12 +66,12 @@ def hold_ms(delivery: Delivery, rules: Rules) -> int:
 def early(delivery: Delivery, first_due: int, now: int, rules: Rules) -> PutBack | None:
     """Defer a message that came before any of its jobs may be claimed, the first of which is due at `first_due`; None: claim them.
 
-    A single job comes again as if it had been enqueued then, a crowd as soon as an executor may hold it.
+    A single job comes again when its sender wanted it, or as if it had been enqueued then, a crowd as soon as an executor may hold it.
     """
     hold = hold_ms(delivery, rules)
     if first_due - hold <= now:
         return None
-    at = first_due - hold if delivery.jobs > 1 else slots.not_before(first_due)
+    at = first_due - hold if delivery.jobs > 1 else delivery.message.not_before or slots.not_before(first_due)
     return PutBack(max(1, min((at - now) // 1000, HIDE_S)))  # whole seconds, rounded down: early rather than late
 
 

@@ -1,7 +1,9 @@
-"""Dispatch one unit: read its slots, publish every job just before it is due, read the slots once more, and mark the unit done.
+"""Dispatch one unit: read its slots, publish every job before it is due, read the slots once more, and mark the unit done.
 
-Where more jobs are due than a lane can take, the dispatcher keeps the rest until the lane has room (`sharing.window`). Where nothing
-is due for a while, it stores how far it came and ends; the unit's message brings the next dispatcher in time.
+A few jobs are published at once, long ahead: their executors hide the messages until shortly before each instant, which costs less than
+a dispatcher that comes for each of them. Many jobs leave just before they are due. Where more jobs are due than a lane can take, the
+dispatcher keeps the rest until the lane has room (`sharing.window`). Where nothing is due for a while, it stores how far it came and
+ends; the unit's message brings the next dispatcher in time.
 
 A dispatcher writes no job. Whatever it does twice, late or not at all is safe: executors claim jobs by fence, and reconciling finds
 every job that is still in the index.
@@ -9,8 +11,12 @@ every job that is still in the index.
 
 import itertools
 import logging
+import zlib
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from scheduler.admission.lane_state import resumed_lanes
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, Unit, UnitKey
 from scheduler.model.work import WorkItem
@@ -18,8 +24,10 @@ from scheduler.pipeline import leftover, slot_pages
 from scheduler.pipeline.publisher import REFUSED_MS, DispatchResult, Publisher
 from scheduler.pipeline.unit_lease import LeaseLost, UnitLease
 
+SPARSE = 200  # a dispatcher with at most this number of jobs publishes them at once: docs/cost.md shows what is cheaper
 PARK_MS = 10_000  # a dispatcher without anything to do for longer than this ends ...
 WAKE_MS = 3_000  # ... and the next one comes this long before the next job leaves
+IDLE_MS = 1_000  # a dispatcher without any job to publish ends even if it has something to do this soon
 SPLIT = 20_000  # a unit with more jobs than this is split: one dispatcher on a whole core takes about four seconds for them
 CLOSE_AFTER_MS = 2_000  # a unit is closed this long after its minute at the earliest
 MORE_MS = 1_000  # between two reads of a unit that holds more jobs than one step may
@@ -46,16 +54,52 @@ class Dispatch:
     def run(self) -> DispatchResult:
         """Publish what is due. The leased unit then says when its next step is due."""
         publisher = self.publisher
-        if not publisher.unit.progress:
+        if not publisher.unit.progress and not publisher.unit.early:
             self._split()
         self._reread = publisher.ports.clock.now() >= self.start
-        publisher.plan(self._read())
+        self._plan(self._read())
         if not self._publish_all():
             publisher.flow.close()
             return publisher.result
         publisher.result.held_back = len(publisher.held) + len(publisher.flow)
         publisher.result.handed_out = self._hand_out()
         return publisher.result
+
+    def _plan(self, entries: Sequence[DueEntry]) -> None:
+        """Plan the entries that have not been published, at once if they are few."""
+        new = self._not_early(entries)
+        self.publisher.at_once = self._is_sparse(new)
+        self.publisher.plan(new)
+
+    def _is_sparse(self, new: Sequence[DueEntry]) -> bool:
+        """Whether these entries, and those that wait here, are few, fit into their lanes, and are no crowd.
+
+        Otherwise users get fair shares of the lanes, and crowds leave in packs.
+        """
+        if self._through is not None or len(new) > SPARSE or len(entries := [*new, *self.publisher.waiting()]) > SPARSE:
+            return False
+        windows, share = self.publisher.ports.rules.windows, self.publisher.flow.share
+        if self.publisher.has_crowd(entries):
+            return False
+        return all(count <= windows.get(lane, SPARSE) * share for lane, count in Counter(entry.lane for entry in entries).items())
+
+    def _not_early(self, entries: Sequence[DueEntry]) -> Sequence[DueEntry]:
+        """Leave out the entries that a dispatcher before this one published early, unless executors have dropped their messages.
+
+        Executors drop the messages of a paused lane, also early ones.
+        """
+        early, watch = set(self.publisher.unit.early), self.publisher.watch
+        if not early or not entries:
+            return entries
+        watch.look()
+        dropped = watch.paused | resumed_lanes(watch.known or {}, self.start - slots.MINUTE)
+        return [entry for entry in entries if entry.lane in dropped or _digest(entry.mark) not in early]
+
+    def _early(self) -> tuple[int, ...]:
+        """Return the digests of the published entries, if they are few: the next dispatcher of the unit does not publish them again."""
+        known, sent = self.publisher.unit.early, self.publisher.sent  # no entry of `sent` waits for room when a dispatcher ends
+        digests = {*known, *map(_digest, sent)} if len(sent) <= SPARSE else ()
+        return tuple(sorted(digests)) if 0 < len(digests) <= SPARSE else known
 
     def _progress(self) -> int:
         """Return the progress to store. Until the slots are read at the start of the minute, earlier jobs may still be hidden."""
@@ -71,10 +115,10 @@ class Dispatch:
             now = clock.now()
             if not self._reread and now >= self.start:
                 self._reread = True
-                publisher.plan(self._read())
+                self._plan(self._read())
                 continue
             if self._needs_more(now):
-                publisher.plan(self._read_on())
+                self._plan(self._read_on())
                 continue
             if not publisher.keep():
                 return False
@@ -87,10 +131,19 @@ class Dispatch:
             if publisher.go_on(now) is not None:
                 continue
             wake = max(min([*self._wakes(now, end), *([] if self._reread else [self.start])]), now + 1)
-            if wake - now >= PARK_MS:
-                publisher.leave(wake - WAKE_MS, resting=now if publisher.held else 0)
+            if self._ends(now, wake):
                 return False
             clock.sleep_until(min(wake, self.lease.renew_at))
+        return True
+
+    def _ends(self, now: int, wake: int) -> bool:
+        """End if there is nothing to do until `wake`. If jobs may leave then, the next dispatcher comes a little before."""
+        publisher = self.publisher
+        more = bool(publisher.planned or publisher.refused or len(publisher.flow) or self._through is not None)
+        if wake - now < (PARK_MS if more else IDLE_MS):
+            return False
+        next_at = wake - WAKE_MS if more else wake
+        self.lease.leave(next_at, resting=now if publisher.held else 0, progress=self._progress(), early=self._early())
         return True
 
     def _wakes(self, now: int, end: int) -> list[int]:
@@ -164,7 +217,12 @@ class Dispatch:
     def _hand_out(self) -> bool:
         now, publisher = self.publisher.ports.clock.now(), self.publisher
         resting = publisher.watch.read_at if publisher.result.held_back else 0
-        return self.lease.leave(max(now, self.start + slots.MINUTE) + CLOSE_AFTER_MS, handed_out_at=now, resting=resting)
+        early = self._early() if now < self.start + slots.MINUTE else ()
+        return self.lease.leave(max(now, self.start + slots.MINUTE) + CLOSE_AFTER_MS, handed_out_at=now, resting=resting, early=early)
+
+
+def _digest(mark: str) -> int:
+    return zlib.crc32(mark.encode())
 
 
 def dispatch(lease: UnitLease) -> DispatchResult:

@@ -14,7 +14,8 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import DueEntry, LaterCheck
 from scheduler.pipeline import leftover, slot_pages
 from scheduler.pipeline.reconcile import recheck
-from scheduler.storage.ports import Ledger, Ports
+from scheduler.pipeline.unit_lease import RENEW_MS
+from scheduler.storage.ports import Clock, Ledger, Ports
 
 STEP_MS = 45_000  # a step ends after this time; the next minute goes on
 ORPHAN_MS = 900_000  # a slot is swept this long after its minute: the minutes of a new ledger begin as early
@@ -37,13 +38,13 @@ def check(ports: Ports, hide: Callable[[], None] = lambda: None) -> ChecksResult
 
     `hide` renews the visibility of the step's message. Raises Unavailable if the ledger refuses.
     """
-    result, until = ChecksResult(), ports.clock.now() + STEP_MS
+    result, until, beat = ChecksResult(), ports.clock.now() + STEP_MS, _sparingly(hide, ports.clock)
     for look in ports.ledger.looks(ports.clock.now()):
         if ports.clock.now() >= until:
             break
         try:
-            hide()
-            result.found += _check(look, ports, hide)
+            beat()
+            result.found += _check(look, ports, beat)
             result.checks += 1
         except Exception as error:
             result.failed += 1
@@ -52,8 +53,21 @@ def check(ports: Ports, hide: Callable[[], None] = lambda: None) -> ChecksResult
     return result
 
 
-def _check(look: LaterCheck, ports: Ports, hide: Callable[[], None]) -> int:
-    found = sum(_hand_on(page, ports) for page in slot_pages.pages(look.unit, ports.jobs, hide))
+def _sparingly(hide: Callable[[], None], clock: Clock) -> slot_pages.Beat:
+    """Return a function that hides the message when it is time: a check reads dozens of pages, and each hiding is a billed request."""
+    hidden_at = clock.now()
+
+    def beat() -> None:
+        nonlocal hidden_at
+        if clock.now() >= hidden_at + RENEW_MS:
+            hidden_at = clock.now()
+            hide()
+
+    return beat
+
+
+def _check(look: LaterCheck, ports: Ports, beat: slot_pages.Beat) -> int:
+    found = sum(_hand_on(page, ports) for page in slot_pages.pages(look.unit, ports.jobs, beat))
     if found:
         log.warning("found jobs in a closed minute", extra={"minute": look.unit.key.minute, "jobs": found})
     if look.number == 0:

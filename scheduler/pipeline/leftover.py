@@ -15,7 +15,7 @@ PIECE = 300  # entries that are reconciled at once
 UNREADABLE_AGAIN_MS = 900_000  # an item that this version cannot read is checked again after this time
 RESUME_SLACK = 1_000  # ms; the dispatcher of a unit that ended this shortly after a resume may have seen the lane paused
 SKEW_MS = 5_000  # between the clock of the function that resumes a lane and the clock of the one that checks
-LOOKS = (300_000, 900_000, 1_800_000, 3_600_000, 21_600_000, 86_400_000)  # the later checks of a closed unit, in ms after its closing
+LOOKS = (300_000, 3_600_000)  # the later checks of a closed unit, in ms after its closing; the sweep finds what appears later still
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import DueEntry, JobKey, Lane, Message, Unit
+from scheduler.model.job import CANARY_OWNER, DueEntry, JobKey, Lane, Message, Unit
 from scheduler.pipeline import lead, packs
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.sharing.window import Flow
@@ -37,6 +37,7 @@ class DispatchResult:
     """The counts of one dispatcher. `handed_out` is False if it lost or never had the unit, parked it, or left it to another dispatcher."""
 
     published: int = 0
+    canaries: int = 0  # those of the published jobs that are the scheduler's own
     refused: int = 0  # messages that the topic refused twice; they are sent again
     waited: int = 0  # jobs published late, since more were due than the lane could take
     held_back: int = 0  # jobs left to reconciling: their lane was paused to the end of the minute
@@ -65,6 +66,7 @@ class Publisher:
     sent: set[str] = field(default_factory=set)  # marks of the entries that were published, or wait in the flow
     held: list[Planned] = field(default_factory=list)  # entries that should leave now, but their lane is paused
     refused: list[Planned] = field(default_factory=list)  # entries that the topic refused; all leave again at `_again_at`
+    at_once: bool = False  # entries leave now, however long ahead: executors hide their messages until shortly before each instant
     ports: Ports = field(init=False)
     watch: LaneStateCache = field(init=False)
     flow: Flow = field(init=False)
@@ -125,11 +127,20 @@ class Publisher:
         merged = {entry.mark: entry for entry in [*known, *entries]}
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
         self._crowds = Counter(_crowd(entry) for entry in waiting if entry.lane is not Lane.RETRY)
+        if self.at_once:
+            leaves = lead.early_leave_times([entry.due_at for entry in waiting], self.ports.clock.now())
+            self.planned = sorted((Planned(*each) for each in zip(leaves, waiting, strict=True)), key=attrgetter("leave"))
+            return
         crowds = {crowd for crowd in self._crowds if packs.is_crowd(self._together(crowd), self._usual_executors)}
         crowded = [entry for entry in waiting if _crowd(entry) in crowds] if crowds else []
         alone = [entry for entry in waiting if _crowd(entry) not in crowds] if crowds else waiting
         planned = [Planned(self._crowd_leaves(entry), entry) for entry in crowded] + self._plan_singly(alone)
         self.planned = sorted(planned, key=attrgetter("leave")) if crowded else planned
+
+    def has_crowd(self, entries: Sequence[DueEntry]) -> bool:
+        """Return whether so many of these jobs are due together that they leave in packs."""
+        crowds = Counter(_crowd(entry) for entry in entries if entry.lane is not Lane.RETRY)
+        return any(packs.is_crowd(jobs, self._usual_executors) for jobs in crowds.values())
 
     def _together(self, crowd: Crowd) -> float:
         """Return how many jobs of a crowd leave ahead of their instant: no more than the lane's executors can start at once."""
@@ -249,6 +260,7 @@ class Publisher:
         if len(entries) >= 50:
             self._rate = (self._rate + len(entries) / took) / 2
         self.result.published += len(entries) - len(keys)
+        self.result.canaries += sum(entry.key.owner == CANARY_OWNER for entry in entries)
         self.result.refused += len(keys)
 
     def _packed(self, entries: Sequence[DueEntry], now: int) -> list[Message]:
@@ -261,10 +273,14 @@ class Publisher:
             crowd = self._together((first.lane, packs.second(first.due_at)))
             return packs.size(crowd, self._executors(first.lane)) if packs.is_crowd(crowd, self._usual_executors) else 1
 
-        messages = (Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now) for entry in entries)
+        messages = (self._message(entry, now) for entry in entries)
         packed = packs.pack(messages, most) if len(entries) > 1 else list(messages)
         self._each |= {lane: jobs / sum(message.lane is lane for message in packed) for lane, jobs in together.items()}
         return packed
+
+    def _message(self, entry: DueEntry, now: int) -> Message:
+        not_before = lead.hidden_until(entry.due_at) if self.at_once and entry.due_at > now + self.ports.rules.hold_ms else 0
+        return Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now, not_before=not_before)
 
     def _keep_refused(self, entries: Sequence[DueEntry], keys: Collection[JobKey]) -> None:
         """Keep these entries, out of the published ones, to publish them again."""

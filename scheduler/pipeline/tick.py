@@ -141,18 +141,19 @@ def _is_lost(unit: Unit, now: int) -> bool:
 
 
 def wake_overdue(ports: Ports, now: int, units: Sequence[Unit] | None = None) -> int:
-    """Wake units whose jobs wait to be published though their minutes are over, and resting units after the resume of a lane.
+    """Wake units whose jobs wait to be published though their minutes are over, and units after the resume of a lane they wait for.
 
     The oldest go first, and at most `Rules.overdue_units` units of past minutes are at work at once. `units`: the open units, if the
     caller has just read them. Returns how many were woken. Raises Unavailable.
     """
     states, turns, woken = ports.ledger.watched().lanes, ports.rules.overdue_units, []
     for unit in ports.ledger.open_units() if units is None else units:
-        if unit.resting and not _is_resumed(unit, states, now):
+        waits = _waits_since(unit)
+        if waits and not _is_resumed(waits, states, now):
             continue
-        if unit.resting and not is_overdue(unit, now):
+        if waits and not is_overdue(unit, now):
             woken.append(unit)
-        elif (unit.resting or waits_its_turn(unit, now)) and turns:
+        elif (waits or waits_its_turn(unit, now)) and turns:
             turns -= 1
             woken.append(unit)
     sent = [unit for unit in woken if unit.lease_until < now and _wake(unit, ports, now)]
@@ -160,20 +161,28 @@ def wake_overdue(ports: Ports, now: int, units: Sequence[Unit] | None = None) ->
     return len(sent)
 
 
-def _is_resumed(unit: Unit, states: Mapping[Lane, LaneState], now: int) -> bool:
-    """Whether a lane was resumed after the unit began to rest.
+def _waits_since(unit: Unit) -> int:
+    """Return since when (ms) jobs of the unit may wait for the resume of a lane; 0: none does.
+
+    Executors drop the messages of a paused lane, also those of jobs that were published early: a unit that is handed out may have some.
+    """
+    return unit.resting or (unit.handed_out_at or 0 if unit.early else 0)
+
+
+def _is_resumed(since: int, states: Mapping[Lane, LaneState], now: int) -> bool:
+    """Whether a lane was resumed after `since`, when the unit began to wait.
 
     If that is uncertain, because the clocks may differ, the unit is woken once, `SKEW_MS` later: else it would be woken again and again.
     """
-    uncertain = now >= unit.resting + leftover.SKEW_MS
-    return bool(resumed_lanes(states, unit.resting - leftover.SKEW_MS if uncertain else unit.resting + 1))
+    uncertain = now >= since + leftover.SKEW_MS
+    return bool(resumed_lanes(states, since - leftover.SKEW_MS if uncertain else since + 1))
 
 
 def _wake(unit: Unit, ports: Ports, now: int) -> bool:
     """Make the unit's next step due now. Jobs of a resumed lane are published like those of any other past minute."""
     awake = replace(unit, next_at=now, resting=0)
-    if unit.resting and unit.handed_out_at is not None:
-        awake = replace(awake, handed_out_at=None, progress=0)
+    if _waits_since(unit) and unit.handed_out_at is not None:
+        awake = replace(awake, handed_out_at=None, progress=0, early=())
     elif not unit.resting and unit.opened_at < unit.next_at and now < unit.next_at + LOST_MS:
         return False  # its message has just come, or will come
     return ports.ledger.change_unit(unit, awake)

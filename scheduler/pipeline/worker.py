@@ -1,8 +1,11 @@
 """Carries out one step of the work that a message of the work queue names.
 
 The visibility of the message is the lease of the step: the worker renews it while it works, and hides the message until the next step
-is due. It deletes the message once there is no next step. Several messages may name the same unit; the unit's record says which of
-them drives it, and a worker that receives another one deletes that.
+is due: for whole seconds, rounded up, since a step that begins early would have to wait in a running function. A step that begins up to
+`EARLY_MS` before its time does no harm. The worker deletes the message once there is no next step.
+
+Several messages may name the same unit; the unit's record says which of them drives it, and a worker that receives another one deletes
+that.
 """
 
 import logging
@@ -18,13 +21,14 @@ from scheduler.pipeline.closing import Closing
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.later_checks import check
 from scheduler.pipeline.overflow import overflow
+from scheduler.pipeline.publisher import DispatchResult
 from scheduler.pipeline.tick import waits_its_turn, wake_overdue
 from scheduler.pipeline.unit_lease import LEASE_MS, LeaseLost, UnitLease
 from scheduler.storage.ports import Ports
 
 VISIBLE_S = 17  # how long a message stays hidden after its worker's death: just longer than the lease
 SECOND_MS = 1_000  # SQS counts in seconds: a message hidden for less than one comes at once, again and again
-EARLY_MS = 1_500  # SQS counts in seconds: a message may come this much before its step is due
+EARLY_MS = 1_500  # a step may begin this much early: the tick sends its message rounded down, and clocks differ
 AGAIN_MS = 5_000  # a step that failed is tried again after this time, and after twice as long each further time ...
 LONGEST_MS = 300_000  # ... up to this
 
@@ -40,6 +44,7 @@ class WorkResult:
 
     next_at: int | None = None
     published: int = 0
+    pulled: int = 0  # those of the published jobs that are jobs of users
     failed: bool = False
 
 
@@ -75,6 +80,11 @@ def work(delivery: WorkDelivery, ports: Ports, *, redrive: Step) -> WorkResult:
     return result
 
 
+def hidden_s(next_at: int, now: int) -> int:
+    """Return for how many seconds the message is hidden whose step is due at `next_at` (ms)."""
+    return max(-(-(next_at - now) // 1000), 0)
+
+
 def _pause(error: Exception, delivery: WorkDelivery) -> int:
     """Return how long to wait (ms) before a failed step is tried again."""
     return AGAIN_MS if isinstance(error, Unavailable) else min(AGAIN_MS << min(delivery.receive_count - 1, 10), LONGEST_MS)
@@ -105,10 +115,9 @@ def _step(unit: Unit, lease: UnitLease, result: WorkResult) -> int | None:
     """Carry out the step of a unit that is leased to this worker; `unit` is the unit before the lease. Returns when the next one is due."""
     clock, began = lease.ports.clock, lease.ports.clock.now()
     if unit.key.minute == slots.OVERFLOW:
-        result.published = overflow(lease).published
+        _count(overflow(lease), result)
         next_at = lease.unit.next_at
         return next_at if next_at <= clock.now() else None  # the dispatcher left for want of time; or no job is there
-    clock.sleep_until(unit.next_at)
     if unit.handed_out_at is not None:
         closing = Closing(lease)
         closing.run()
@@ -116,10 +125,14 @@ def _step(unit: Unit, lease: UnitLease, result: WorkResult) -> int | None:
         rests = lease.unit.next_at >= began + leftover.REST_MS
         return None if closing.closed or rests else lease.unit.next_at
     done = dispatch(lease)
-    result.published = done.published
+    _count(done, result)
     if done.handed_out and waits_its_turn(unit, began):
         wake_overdue(lease.ports, clock.now())
     return max(lease.unit.next_at, lease.unit.lease_until)  # it still has its old lease if this worker lost it
+
+
+def _count(done: DispatchResult, result: WorkResult) -> None:
+    result.published, result.pulled = done.published, max(done.published - done.canaries, 0)
 
 
 def _release(lease: UnitLease, next_at: int) -> None:

@@ -208,6 +208,9 @@ class Jobs(Protocol):
         Eventually consistent: an entry may be missing or outdated. Canaries and unreadable entries are left out.
         """
 
+    def due_in(self, slots: Sequence[str], *, since: int = 0) -> list[tuple[list[DueEntry], str | None]]:
+        """Return the first page of each slot as `due` does, in their order. The slots are read in parallel."""
+
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         """Count the jobs of the lane in these slots of the due index with `since <= due_at <= until`, without canaries.
 
@@ -307,9 +310,9 @@ class Ledger(Protocol):
         """Return the later checks planned for the instant `by` or earlier, the earliest first (strongly consistent)."""
 
     def replace_look(self, look: LaterCheck, following: LaterCheck | None) -> None:
-        """Delete a later check that is done and store the `following` one, if any, in one transaction.
+        """Store the `following` check, if any, then delete the one that is done.
 
-        Do nothing if the check is gone. Idempotent.
+        A late repeat may bring the following check once more: it finds nothing then.
         """
 
     def set_lane_state(self, state: LaneState) -> None:

@@ -443,6 +443,15 @@ def test_a_slot_lists_its_jobs_from_an_instant_on(jobs: Jobs) -> None:
     assert jobs.due(slot, since=NOW + 3) == ([], None)
 
 
+def test_several_slots_are_read_in_their_order(jobs: Jobs) -> None:
+    slots_read = [f"2026-11-20T10:01#{shard:02d}" for shard in (9, 3, 7)]
+    made = [make.job(slot=slot, due_at=NOW + at) for slot in slots_read[:2] for at in (0, 1)]
+    stored(jobs, *made)
+    assert jobs.due_in(slots_read) == [jobs.due(slot) for slot in slots_read]
+    keys = [[entry.key for entry in page] for page, _ in jobs.due_in(slots_read, since=NOW + 1)]
+    assert keys == [[made[1].key], [made[3].key], []]
+
+
 @pytest.mark.parametrize("lane", [Lane.ONE_TIME, Lane.RECURRING])
 def test_a_slot_counts_the_jobs_of_a_lane_due_in_a_span(jobs: Jobs, lane: Lane) -> None:
     slot, unit = "2026-11-20T10:01#07", UnitKey("2026-11-20T10:01", 0)

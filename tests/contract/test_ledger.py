@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 
 from scheduler.model import slots
+from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Lane, LaneState, LaterCheck, Unit, UnitKey
+from scheduler.pipeline import dispatch
 from scheduler.sharing.fair_queue import Backlog, Demand
-from scheduler.storage.aws import keys
-from scheduler.storage.aws.ledger import DynamoLedger
+from scheduler.storage.aws import items, keys
+from scheduler.storage.aws.ledger import DynamoLedger, _unit
 from scheduler.storage.ports import Ledger
 from tests.contract import tables
+from tests.contract.wire import Wire
 
 AT = 1_795_000_000_000
 
@@ -57,6 +60,19 @@ def test_a_unit_changes_only_from_its_last_version(ledger: Ledger) -> None:
     assert ledger.unit(before.key) == after
     assert not ledger.change_unit(unit(part=9), unit(part=9))
     assert ledger.unit(unit(part=9).key) is None
+
+
+def test_a_unit_remembers_what_was_published_early(ledger: Ledger) -> None:
+    before, after = unit(), replace(unit(), early=(0, 17, 2**32 - 1))
+    ledger.open_unit(before)
+    assert ledger.change_unit(before, after)
+    assert (ledger.unit(before.key), ledger.open_units()) == (after, [after])
+
+
+def test_a_unit_with_the_most_early_entries_is_one_write_unit() -> None:
+    key, full = UnitKey("2026-11-20T10:01", 1_015), tuple(range(2**32 - dispatch.SPARSE, 2**32))
+    last = Unit(key, 15, 31, 99, AT, AT, AT, AT, AT, AT, "5f1d7e3c-6a90-4b7e-9d4e-0d6c2f7a1b58", full)
+    assert items.size(keys.open_unit(key) | _unit(last)) <= 1_024
 
 
 def test_a_renewed_lease_is_not_taken_over(ledger: Ledger) -> None:
@@ -123,8 +139,20 @@ def test_a_check_is_replaced_by_the_following_one_or_none(ledger: Ledger) -> Non
     ledger.replace_look(second, None)
     ledger.replace_look(second, None)
     assert ledger.looks(AT + 900_000) == []
-    ledger.replace_look(first, second)  # late, by a tick that has not read the later checks
-    assert ledger.looks(AT + 900_000) == []
+    ledger.replace_look(first, second)  # late, by a worker that was frozen
+    assert ledger.looks(AT + 900_000) == [second]
+
+
+@pytest.mark.parametrize("refused", ["PutItem", "DeleteItem"])
+def test_a_check_that_is_not_replaced_comes_again(request: pytest.FixtureRequest, refused: str) -> None:
+    client = tables.on_moto(request, "ledger", tables.LEDGER)
+    ledger, first, second = DynamoLedger(client, "ledger"), look(unit()), look(unit(), 1, AT + 900_000)
+    ledger.open_unit(unit())
+    ledger.close_unit(unit(), AT, first)
+    Wire(client).refuse(refused, "ThrottlingException")
+    with pytest.raises(Unavailable):
+        ledger.replace_look(first, second)
+    assert first in ledger.looks(AT)
 
 
 def test_the_state_of_a_lane_is_the_last_one_set(ledger: Ledger) -> None:

@@ -24,10 +24,17 @@ def test_alarms_are_few_since_each_costs_ten_cents_a_month(any_stage: Synthesize
         ("AlarmsBuried", metrics.BURIED, "bury", 0),
         ("AlarmsLag", metrics.OLDEST_OPEN_MINUTE, "tick", 180),
         ("AlarmsPlanLag", metrics.PLAN_LAG, "plan", 180),
-        ("AlarmsCapacity", metrics.USED, "scale", 100),
     ],
 )
 def test_alarms_use_own_metrics_as_they_are_emitted(any_stage: Synthesized, id: str, metric: str, service: str, threshold: int) -> None:
+    uses_own_metric(any_stage, id, metric, service, threshold)
+
+
+def test_more_required_than_available_executors_raise_an_alarm(any_stage: Synthesized) -> None:
+    uses_own_metric(any_stage, "AlarmsCapacity", metrics.REQUIRED, "scale", any_stage.settings.deployed.executors)
+
+
+def uses_own_metric(any_stage: Synthesized, id: str, metric: str, service: str, threshold: int) -> None:
     alarm = any_stage.one("CloudWatch::Alarm", id)
     assert (alarm["Namespace"], alarm["MetricName"]) == (metrics.NAMESPACE, metric)
     assert alarm["Dimensions"] == [{"Name": "service", "Value": service}]

@@ -82,7 +82,7 @@ def test_the_dashboard_has_its_questions_in_order(any_stage: Synthesized) -> Non
     titles = [widget["properties"]["markdown"] for widget in board(any_stage)["widgets"] if widget["type"] == "text"]
     assert titles == ["## Is it healthy?", "## Is it on time?", "## Will it hold?", "## The API", "## The functions"]
     placed = {widget["properties"].get("title"): widget["y"] for widget in board(any_stage)["widgets"]}
-    assert placed["Alarms"] < placed["Start delay (ms)"] < placed["Executors: required in the next ten minutes, available"]
+    assert placed["Alarms"] < placed["Start delay (ms)"] < placed["Executors required in the next ten minutes"]
 
 
 def test_the_dashboard_shows_the_state_of_every_alarm(any_stage: Synthesized) -> None:
@@ -149,3 +149,9 @@ def test_the_runbook_has_the_table_of_metrics() -> None:
     text = (ROOT / "docs" / "operations.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (\w+) \| (.+?) \|$", text.partition("## Metrics")[2].partition("\n## ")[0], re.MULTILINE)
     assert rows == [tuple(metric) for metric in METRICS]
+
+
+def test_required_executors_are_shown_beside_the_available_ones(any_stage: Synthesized) -> None:
+    (graph,) = [each for each in board(any_stage)["widgets"] if "Executors" in each["properties"].get("title", "")]
+    (line,) = graph["properties"]["annotations"]["horizontal"]
+    assert (line["label"], line["value"]) == ("available", any_stage.settings.deployed.executors)

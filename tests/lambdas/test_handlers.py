@@ -21,7 +21,7 @@ from scheduler.dead_letters import model
 from scheduler.insight import metrics
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Failure, FailureKind, Job, Lane, Unit, UnitKey
+from scheduler.model.job import CANARY_OWNER, Failure, FailureKind, Job, Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
 from scheduler.pipeline.execute import Process
@@ -225,7 +225,15 @@ def test_dispatch_publishes_the_unit_of_its_message(world: World, capsys: pytest
     assert len(world.lanes.queues[Lane.ONE_TIME]) == 1 and stored.handed_out_at is not None
     assert _emitted(capsys, metrics.PULLED) == ("dispatch", 1)
     assert answer == {"batchItemFailures": [{"itemIdentifier": sent["messageId"]}]}, "its message stays for the next step"
-    assert 0 <= stored.next_at - hidden_until(world, sent) < 1_000, "hidden for whole seconds: early rather than late"
+    assert 0 <= hidden_until(world, sent) - stored.next_at < 1_000, "hidden for whole seconds, rounded up"
+
+
+def test_the_canary_is_no_pulled_job(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    unit = a_unit(world)
+    world.jobs.put(a_job(slot=f"{unit.key.minute}#00", owner=CANARY_OWNER))
+    (sent,) = asked(world, WorkItem.of_unit(unit.key))
+    dispatch.handler({"Records": [sent]}, CONTEXT)
+    assert len(world.lanes.queues[Lane.ONE_TIME]) == 1 and metrics.PULLED not in capsys.readouterr().out
 
 
 def test_dispatch_leaves_a_message_to_lambda_once_its_work_is_done(world: World) -> None:

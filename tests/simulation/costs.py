@@ -163,7 +163,7 @@ class Costly:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         effect, costs, step = getattr(self._port, name), self._costs, self._step
-        special = {"due": self._due, "count": self._count}.get(name) if self._name == "jobs" else None
+        special = {"due": self._due, "due_in": self._due_in, "count": self._count}.get(name) if self._name == "jobs" else None
 
         def call(*args: Any, **kwargs: Any) -> Any:
             costs.check(step)
@@ -221,6 +221,11 @@ class Costly:
         step.entries += len(page)
         ms = step.work(self._costs.random.uniform(*ENTRY_US) * len(page))
         return (step.hold(DueEntry, HELD_ENTRY, page), cursor), ms
+
+    def _due_in(self, effect: Callable[..., Any], slots: Sequence[str], *, since: int = 0) -> tuple[Any, int]:
+        whole = dict(zip(slots, effect(slots, since=since), strict=True))
+        read = [self._due(lambda slot, **_: whole[slot], slot, since=since) for slot in slots]
+        return [page for page, _ in read], sum(ms for _, ms in read)  # threads share the core
 
     def _count(self, effect: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, int]:
         counted = effect(*args, **kwargs)

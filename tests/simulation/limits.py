@@ -58,7 +58,7 @@ from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery
 from scheduler.pipeline.execute import Process, execute
 from scheduler.pipeline.tick import tick
-from scheduler.pipeline.worker import work
+from scheduler.pipeline.worker import hidden_s, work
 from scheduler.storage.aws.stream import JobChange
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
@@ -350,7 +350,7 @@ class Scene:
         if done.next_at is None:
             self.work.delete(delivery.receipt)
         else:
-            self.work.hide(delivery.receipt, max(done.next_at - self.hub.time, 0) // 1000)
+            self.work.hide(delivery.receipt, hidden_s(done.next_at, self.hub.time))
 
     def _scale(self) -> None:
         rang, self.rings = self.rings, scale(self.ports, random=0).required > scaling.FOLLOWED

@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from scheduler.admission import ordering, overlap, run_gate
-from scheduler.admission.lane_state import LaneStateCache
+from scheduler.admission.lane_state import LaneStateCache, pause, resume
 from scheduler.admission.run_gate import RunGate
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
-from scheduler.model.job import DueEntry, Job, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
+from scheduler.model.job import DueEntry, Job, Lane, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import delivery, leftover, packs, submit, tick
+from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
 from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.running_jobs import RunningJobs
@@ -37,6 +38,7 @@ from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.world import START, USUAL, World
 
 SEEDS = 40  # of the default run of `make simulate`
+PAUSED_MS = 60_000  # a job that was due in a pause of ten seconds starts this much after its time, at the latest
 
 
 class Found(BaseException):
@@ -269,6 +271,28 @@ def early_crowd(seed: int) -> World:
     return world
 
 
+def few_jobs(seed: int) -> World:
+    """A few jobs a minute, with nothing amiss: dispatchers publish them at once, long ahead."""
+    world = Published(seed, CALM)
+    world.run(100, 12, tasks=0, ordered=0, wind_down=40)
+    return world
+
+
+def paused_shortly(seed: int) -> World:
+    """All lanes are paused for some seconds, several times, after the few jobs of a minute were published. None may wait for long."""
+    world = World(seed, CALM, rules=Rules(shards=2))
+    for minute in range(8, 16):
+        began = START + minute * slots.MINUTE + world.random.randint(2_000, 30_000)
+        world.hub.at(began, lambda: pause(tuple(Lane), None, world.plain) and None)
+        world.hub.at(began + 10_000, lambda: resume(tuple(Lane), None, world.plain) and None)
+    world.run(600, 17, tasks=0, ordered=0, wind_down=60)
+    for job in world.jobs.rows.values():
+        is_early = job.fence == 1 and job.scheduled_at - job.created_at > slots.HORIZON + slots.MINUTE  # it was in the slot of its minute
+        if is_early and job.started_at is not None and job.started_at - job.scheduled_at > PAUSED_MS:
+            world._violation("late_after_resume", job.id)
+    return world
+
+
 def orphaned(seed: int) -> World:
     """Jobs wait in slots of a time before the ledger began."""
     world = deployments.DeployedWorld(seed)
@@ -339,6 +363,8 @@ SABOTAGES = [
     # the work queue
     Sabotage("workers ignore the lease of a unit", _lease_of_units_ignored, scene=doubled_work),
     Sabotage("ticks that never send lost work again", _patched(tick, "_is_lost", lambda *_: False), scene=lost_work),
+    Sabotage("dispatchers forget what they published early", _patched(Dispatch, "_not_early", lambda _, entries: entries), scene=few_jobs),
+    Sabotage("a resume forgets early messages", _patched(tick, "_waits_since", lambda unit: unit.resting), seed=2, scene=paused_shortly),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
     # the lease of a batch
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=14, scene=frozen),

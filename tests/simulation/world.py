@@ -21,7 +21,7 @@ from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.execute import Process, execute
 from scheduler.pipeline.submit import NewJob
 from scheduler.pipeline.tick import tick
-from scheduler.pipeline.worker import work
+from scheduler.pipeline.worker import hidden_s, work
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.ports import MemoryPorts
@@ -273,7 +273,7 @@ class World:
         self.faults.counts["through the overflow"] += done.published if delivery.item.of == slots.OVERFLOW else 0
         self.faults.counts["steps failed"] += done.failed
         if done.next_at is not None:
-            self.work.hide(delivery.receipt, max(done.next_at - ports.clock.now(), 0) // 1000)
+            self.work.hide(delivery.receipt, hidden_s(done.next_at, ports.clock.now()))
         elif not self.faults.strike("delete lost", self.faults.rates.refuse):
             self.work.delete(delivery.receipt)
 

@@ -22,7 +22,7 @@ from scheduler.pipeline.publisher import DispatchResult
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit, submit_all
 from scheduler.pipeline.tick import TickResult, tick
 from scheduler.pipeline.unit_lease import LEASE_MS, UnitLease
-from scheduler.pipeline.worker import WorkResult, work
+from scheduler.pipeline.worker import WorkResult, hidden_s, work
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import ClaimRequest
 from tests.conftest import FixedClock, ScriptedPool, with_spec
@@ -97,7 +97,7 @@ class Stage(MemoryPorts):
                 if result.next_at is None:
                     self.work.delete(delivery.receipt)
                 else:
-                    self.work.hide(delivery.receipt, max(result.next_at - self.clock.now(), 0) // 1000)
+                    self.work.hide(delivery.receipt, hidden_s(result.next_at, self.clock.now()))
             following = min((each.visible_at for each in self.work.queued.values()), default=None)
             if following is None or following > (self.clock.now() if until is None else until):
                 return done
@@ -178,6 +178,8 @@ class Wrapped:
         self._port, self._verbs = port, verbs
 
     def __getattr__(self, name: str) -> Any:
+        if name == "due_in" and "due" in self._verbs:  # it reads each slot as `due` does
+            return lambda slots, **more: [self.due(slot, **more) for slot in slots]
         verb = getattr(self._port, name)
         if name not in self._verbs:
             return verb

@@ -1,5 +1,7 @@
 """A dispatcher publishes jobs together that leave at nearly the same time."""
 
+import pytest
+
 from scheduler.model import slots
 from scheduler.model.job import Job, Message, Unit, UnitKey
 from scheduler.model.rules import Rules
@@ -11,6 +13,7 @@ from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedge
 from tests.conftest import FixedClock
 
 START = slots.start_of("2026-11-20T10:01")
+pytestmark = pytest.mark.usefixtures("dense")
 
 
 class Topic:

@@ -1,5 +1,6 @@
 """Later checks of closed minutes, and the sweep for jobs in slots that no unit covers."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from scheduler.model.job import Cursor, Job, Lane, LaterCheck, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.pipeline import leftover
 from scheduler.pipeline.later_checks import ORPHAN_MS, check, following
+from scheduler.pipeline.worker import VISIBLE_S
 from scheduler.storage.memory.stores import MemoryLedger
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, times
@@ -80,12 +82,16 @@ def test_checks_stop_when_their_time_is_over_and_the_next_minute_goes_on() -> No
     assert (check(stage).checks, check(stage).checks) == (3, 2)
 
 
-def test_the_message_is_hidden_before_each_check() -> None:
-    stage = closed(MINUTE, slots.following(MINUTE))
-    stage.clock.at = NOW + leftover.LOOKS[0]
-    hidden: list[int] = []
-    check(stage, lambda: hidden.append(1))
-    assert len(hidden) >= 2
+@pytest.mark.parametrize(("page_ms", "least", "most"), [(0, 0, 0), (1_000, 1, 3), (4_000, 4, 4)])
+def test_the_message_is_hidden_while_checks_take_long(page_ms: int, least: int, most: int) -> None:
+    minutes = [slots.minute_of(NOW + number * slots.MINUTE) for number in range(10)]
+    stage = closed(*minutes)
+    stage.clock.at = began = NOW + leftover.LOOKS[0]
+    stage.jobs = Wrapped(stage.jobs, due=lambda verb, *args, **more: (stage.clock.advance(page_ms), verb(*args, **more))[1])
+    hidden = [began]  # the worker did
+    check(stage, lambda: hidden.append(stage.clock.now()))
+    assert least <= len(hidden) - 1 <= most
+    assert all(later - earlier <= (VISIBLE_S - 5) * 1_000 for earlier, later in itertools.pairwise(hidden))
 
 
 # The sweep

@@ -197,6 +197,7 @@ def test_no_job_of_a_paused_lane_is_published() -> None:
     assert stage.stored(still) == still
 
 
+@pytest.mark.usefixtures("dense")
 def test_jobs_due_after_a_resume_within_the_minute_are_on_time() -> None:
     stage = Paused(*Lane)
     jobs = [a_job(due_at=NOW + second * 1_000) for second in (5, 1, 3, 40)]
@@ -210,6 +211,7 @@ def test_jobs_due_after_a_resume_within_the_minute_are_on_time() -> None:
     assert left[jobs[3].id] == pytest.approx(NOW + 39_500, abs=50)
 
 
+@pytest.mark.usefixtures("dense")
 def test_a_pause_stops_jobs_that_leave_a_second_later() -> None:
     stage = Paused()
     jobs = [a_job(due_at=NOW + second * 1_000) for second in range(60)]
@@ -221,6 +223,7 @@ def test_a_pause_stops_jobs_that_leave_a_second_later() -> None:
     assert 20 <= result.published <= 22 and result.published + result.held_back == 60
 
 
+@pytest.mark.usefixtures("dense")
 def test_a_short_pause_publishes_each_job_once_and_none_early() -> None:
     stage = Paused()
     jobs = [a_job(due_at=NOW + second * 1_000, lane=lane) for second in range(60) for lane in Lane]
@@ -253,6 +256,7 @@ def test_an_overdue_unit_of_a_paused_lane_is_done_at_once() -> None:
     assert stage.clock.now() == NOW + 3_600_000
 
 
+@pytest.mark.usefixtures("dense")
 def test_a_dispatcher_that_holds_jobs_back_reports_its_progress() -> None:
     stage = Paused(Lane.RETRY)
     stage.put(a_job(due_at=NOW + 5_000, lane=Lane.RETRY), *[a_job(due_at=NOW + second * 1_000) for second in range(60)])
@@ -263,6 +267,7 @@ def test_a_dispatcher_that_holds_jobs_back_reports_its_progress() -> None:
     assert len(kept) > 10 and max(unit.progress for unit in kept) <= NOW + 5_000
 
 
+@pytest.mark.usefixtures("dense")
 def test_a_dispatcher_with_nothing_to_publish_reads_no_states() -> None:
     stage = Paused()
     stage.put(a_job(due_at=NOW + 59_000))

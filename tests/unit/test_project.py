@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from scheduler.insight import counting
-from scheduler.insight.counting import CANARY_OWNER, EVERYBODY, day_of, hour_of, load_at
+from scheduler.insight.counting import EVERYBODY, day_of, hour_of, load_at
 from scheduler.insight.forecast import MINUTE
 from scheduler.insight.project import ProjectResult, project
 from scheduler.model import ids, lifecycle
-from scheduler.model.job import Job, Misfire, Overlap, Result, RunInfo, Status
+from scheduler.model.job import CANARY_OWNER, Job, Misfire, Overlap, Result, RunInfo, Status
 from scheduler.model.spec import Ordering
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.counters import MemoryCounters

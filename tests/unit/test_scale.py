@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.insight.counting import CANARY_OWNER
 from scheduler.insight.forecast import MINUTE
 from scheduler.insight.histogram import bucket, percentile
 from scheduler.insight.project import project
 from scheduler.insight.scale import ScaleResult, scale
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Lane
+from scheduler.model.job import CANARY_OWNER, Lane
 from scheduler.storage.aws.stream import JobChange
 from tests.conftest import NOW
 from tests.contract import make
@@ -40,7 +39,7 @@ def test_required_is_the_busiest_of_the_next_ten_minutes() -> None:
     for minute, count in ((1, 90), (9, 270), (12, 9_000)):
         stage.plan_jobs(NOW + minute * MINUTE, count)
     result = stage.scale()
-    assert (result.required, result.available, result.used_percent, result.pollers) == (30, 200, 15.0, {})  # 270 s of work
+    assert (result.required, result.available, result.pollers) == (30, 200, {})  # 270 s of work
 
 
 def test_the_canary_passes_through_every_stage() -> None:

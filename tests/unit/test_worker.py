@@ -224,6 +224,7 @@ def test_a_job_that_fails_each_call_stops_no_later_minute(error: type[Exception]
     assert failed > 5 and [unit.key for unit in stage.ledger.open_units() if unit.key.minute < slots.minute_of(dues[-1])] == [UNIT]
 
 
+@pytest.mark.usefixtures("dense")
 def test_a_worker_that_loses_its_unit_leaves_it_to_the_other() -> None:
     stage = opened(NOW + 1_000, NOW + 9_000)
 

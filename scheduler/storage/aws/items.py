@@ -218,6 +218,8 @@ def _value_size(value: Mapping[str, Any]) -> int:
     ((kind, content),) = value.items()
     if kind == "S":
         return len(content.encode())
+    if kind == "B":
+        return len(content)
     if kind == "N":
         return len(content.lstrip("-").replace(".", "")) // 2 + 2
     if kind == "M":

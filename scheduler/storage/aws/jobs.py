@@ -89,6 +89,9 @@ class DynamoJobs:
         entries = readable.each(items.due_entry, (item for item in page["Items"] if not keys.is_canary(item["pk"]["S"])))
         return list(entries), json.dumps(page["LastEvaluatedKey"]) if "LastEvaluatedKey" in page else None
 
+    def due_in(self, slots: Sequence[str], *, since: int = 0) -> list[tuple[list[DueEntry], str | None]]:
+        return list(self._table.pool.map(lambda slot: self.due(slot, since=since), slots))
+
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         queries = [keys.in_slot_of_lane(slot, lane, since, until) for slot in slots]
         return sum(self._table.pool.map(self._table.count, queries) if len(queries) > 1 else map(self._table.count, queries))

@@ -131,6 +131,9 @@ class MemoryJobs:
         entries = self._index[slot].entries()
         return entries[bisect.bisect_left(entries, since, key=attrgetter("due_at")) :] if since else entries, None
 
+    def due_in(self, slots: Sequence[str], *, since: int = 0) -> list[tuple[list[DueEntry], str | None]]:
+        return [self.due(slot, since=since) for slot in slots]
+
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         return sum(self._index[slot].count(lane, since, until) for slot in slots)
 
@@ -370,8 +373,9 @@ class MemoryLedger:
         return [self._looks[key] for key in sorted(self._looks) if key[0] <= by]
 
     def replace_look(self, look: LaterCheck, following: LaterCheck | None) -> None:
-        if self._looks.pop((look.at, look.unit.key), None) is not None and following is not None:
+        if following is not None:
             self._looks[(following.at, following.unit.key)] = following
+        self._looks.pop((look.at, look.unit.key), None)
 
     def set_lane_state(self, state: LaneState) -> None:
         self._lane_states[state.lane] = state

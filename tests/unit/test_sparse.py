@@ -1,0 +1,311 @@
+"""A unit with a few jobs: published at once, long ahead; nobody waits for them, and each still leaves once."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler.admission.lane_state import LOOK_MS, pause, resume
+from scheduler.dead_letters.redrive import redrive
+from scheduler.model import slots
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Cursor, Job, Lane, Message, Unit, UnitKey
+from scheduler.model.rules import Rules
+from scheduler.model.work import WorkItem
+from scheduler.pipeline import lead
+from scheduler.pipeline.dispatch import SPARSE
+from scheduler.pipeline.lead import hidden_until
+from scheduler.pipeline.publisher import GATHER_MS
+from scheduler.pipeline.tick import READY_MS, wake_overdue
+from scheduler.pipeline.unit_lease import LEASE_MS
+from scheduler.pipeline.worker import hidden_s, work
+from tests.conftest import NOW, a_job
+from tests.unit.stage import Stage, Wrapped, refuse, times
+
+MINUTE = slots.minute_of(NOW)
+UNIT = UnitKey(MINUTE, 0)
+END = NOW + slots.MINUTE
+FIRST = NOW - READY_MS
+SECOND_MS = 1_000
+
+
+class Sparse(Stage):
+    """A stage with one open unit of one slot, at its first step. `published`: each message, and when it left."""
+
+    def __init__(self, *jobs: Job, **rules: Any) -> None:
+        super().__init__(rules=Rules(shards=1, **rules))
+        self.clock.at = FIRST
+        self.ledger.advance(None, Cursor("2026-11-25T00:00", 1))
+        self.ledger.open_unit(Unit(UNIT, 0, 0, next_at=FIRST))
+        self.jobs.put_canary(UNIT, f"{MINUTE}#00", NOW)
+        self.published: list[tuple[Message, int]] = []
+        self.lanes = Wrapped(self.lanes, publish=self._publish)
+        self.put(*jobs)
+
+    def _publish(self, verb: Any, messages: Sequence[Message]) -> Any:
+        self.published += [(single, self.clock.now()) for message in messages for single in message.singles()]
+        return verb(messages)
+
+    def put(self, *jobs: Job) -> None:
+        for job in jobs:
+            self.jobs.put(job)
+
+    def left(self, job: Job) -> list[int]:
+        """Return when the messages of a job were published."""
+        return [at for message, at in self.published if message.key == job.key]
+
+    def step(self, at: int) -> Unit:
+        """Carry out the unit's step at this instant, and return the unit; None if it is closed."""
+        self.clock.at = max(self.clock.at, at)
+        self.dispatch(UNIT)
+        unit: Unit = self.ledger.unit(UNIT)
+        return unit
+
+    def live(self, until: int) -> None:
+        """Let the unit's message and the executors' messages come, second by second."""
+        while self.clock.at < until:
+            self.work_off()
+            for lane in Lane:
+                if batch := self.receive(lane):
+                    self.execute(batch, lane=lane)
+            self.clock.advance(SECOND_MS)
+
+
+def test_a_few_jobs_leave_at_once_and_the_dispatcher_with_them() -> None:
+    jobs = [a_job(due_at=NOW + at) for at in (0, 20_000, 59_999)]
+    stage = Sparse(*jobs)
+    unit = stage.step(FIRST)
+    assert [stage.left(job) for job in jobs] == [[FIRST]] * 3
+    assert stage.clock.slept == [] and (unit.next_at, unit.handed_out_at, unit.lease_until) == (NOW, None, 0)
+
+
+def test_early_messages_name_the_time_until_which_they_are_hidden() -> None:
+    jobs = [a_job(due_at=NOW + at) for at in (0, 20_000)]
+    stage = Sparse(*jobs)
+    stage.step(FIRST)
+    assert [(each.due_at, each.not_before) for each, _ in stage.published] == [
+        (NOW, NOW - lead.WARM_MS),
+        (NOW + 20_000, NOW + 20_000 - lead.WARM_MS),
+    ]
+
+
+def test_a_job_that_an_executor_may_hold_already_is_not_hidden() -> None:
+    stage = Sparse(a_job(due_at=NOW + 4_000))
+    stage.step(NOW)
+    ((message, _),) = stage.published
+    assert message.not_before == 0
+
+
+def test_the_second_step_publishes_what_is_new_and_hands_out() -> None:
+    seen, new, lost = a_job(due_at=NOW + 30_000), a_job(due_at=NOW + 40_000), a_job(due_at=NOW - 200_000, slot=f"{MINUTE}#00")
+    stage = Sparse(seen, lost)
+    stage.step(FIRST)
+    stage.put(new)  # the index hid it
+    unit = stage.step(NOW)
+    assert (stage.left(seen), stage.left(new), stage.left(lost)) == ([FIRST], [NOW], [NOW])
+    assert unit.handed_out_at == NOW and stage.clock.slept == []
+
+
+@pytest.mark.parametrize("first", [FIRST, NOW - 2_000])
+def test_a_dispatcher_of_an_empty_unit_waits_for_nothing(first: int) -> None:
+    stage = Sparse()
+    assert stage.step(first).next_at == NOW
+    assert stage.step(NOW).handed_out_at == NOW and stage.clock.slept == []
+
+
+def test_a_job_rescheduled_within_its_minute_leaves_again() -> None:
+    job = a_job(due_at=NOW + 30_000)
+    stage = Sparse(job)
+    stage.step(FIRST)
+    stage.jobs.withdraw([job.key])
+    stage.put(replace(job, fence=job.fence + 1))
+    stage.step(NOW)
+    assert [message.fence for message, _ in stage.published] == [job.fence, job.fence + 1]
+
+
+@pytest.mark.parametrize(("jobs", "early"), [(SPARSE, True), (SPARSE + 1, False)])
+def test_more_jobs_than_a_few_leave_just_before_they_are_due(jobs: int, early: bool) -> None:
+    stage = Sparse(*[a_job(due_at=NOW + 30_000 + 100 * number) for number in range(jobs)])
+    stage.step(FIRST)
+    assert bool(stage.published) is early
+    stage.dispatch_all(UNIT)
+    assert len(stage.published) == jobs
+    if not early:
+        assert min(at for _, at in stage.published) >= NOW + 25_000
+
+
+def test_a_crowd_leaves_in_packs_however_few_jobs_a_minute_has() -> None:
+    stage = Sparse(*[a_job(due_at=NOW + 30_000) for _ in range(100)])
+    stage.step(FIRST)
+    assert not stage.published
+    stage.dispatch_all(UNIT)
+    assert len(stage.published) == 100 and len(stage.lanes.queues[Lane.ONE_TIME]) == 10
+
+
+def test_an_early_message_is_hidden_until_its_sender_wanted_it() -> None:
+    job = a_job(due_at=NOW + 30_000)
+    stage = Sparse(job)
+    stage.step(FIRST)
+    (early,) = stage.receive()
+    stage.execute([early])
+    (hidden,) = stage.lanes.queues[Lane.ONE_TIME].values()
+    assert stage.stored(job).claim is None and hidden_until(job.due_at) - 1_000 < hidden.visible_at <= hidden_until(job.due_at)
+
+
+def test_more_jobs_than_a_lane_can_take_leave_in_fair_shares() -> None:
+    jobs = [a_job(owner=owner, due_at=NOW + 30_000) for owner in ("flood",) * 18 + ("ann",) * 2]
+    stage = Sparse(*jobs, windows={Lane.ONE_TIME: 10})
+    stage.step(FIRST)
+    assert not stage.published
+    stage.clock.at = NOW + 25_000
+    stage.dispatch(UNIT)
+    first = [message.key.owner for message, at in stage.published if at < NOW + 30_000]
+    assert len(first) == 10 and first.count("ann") == 2
+
+
+def test_a_part_of_a_unit_takes_its_share_of_the_lane_only() -> None:
+    stage = Sparse(*[a_job(due_at=NOW + 30_000) for _ in range(8)], windows={Lane.ONE_TIME: 10})
+    stage.rules = replace(stage.rules, shards=2)  # another unit has the other slot
+    stage.step(FIRST)
+    assert not stage.published
+
+
+def test_jobs_that_the_topic_refused_leave_again() -> None:
+    job = a_job(due_at=NOW + 30_000)
+    stage = Sparse(job)
+    good = stage.lanes
+    stage.lanes = Wrapped(good, publish=lambda verb, messages: list(messages) if stage.clock.at < FIRST + 8_000 else verb(messages))
+    stage.dispatch_all(UNIT)
+    assert len(stage.left(job)) == 1 and stage.left(job)[0] <= FIRST + 12_000
+
+
+def test_a_dispatcher_that_dies_after_publishing_is_followed() -> None:
+    jobs = [a_job(due_at=NOW + at) for at in (1_000, 30_000)]
+    stage = Sparse(*jobs)
+    good = stage.ledger
+    stage.ledger = Wrapped(good, change_unit=lambda verb, before, after: refuse_to_leave(verb, before, after))
+    with pytest.raises(Unavailable):
+        stage.step(FIRST)
+    stage.ledger = good
+    stage.clock.advance(LEASE_MS)
+    stage.dispatch_all(UNIT)
+    assert [len(stage.left(job)) for job in jobs] == [2, 2], "nobody knows what left; executors drop the second message by its fence"
+
+
+def refuse_to_leave(verb: Any, before: Unit, after: Unit) -> Any:
+    if after.lease_until == 0:
+        raise Unavailable
+    return verb(before, after)
+
+
+def test_steps_of_a_few_jobs_never_wait() -> None:
+    jobs = [a_job(due_at=NOW + at) for at in (0, 777, 30_000)]
+    stage = Sparse(*jobs)
+    stage.work.send([WorkItem.of_unit(UNIT)])
+    steps = 0
+    while stage.ledger.unit(UNIT) is not None:
+        for delivery in stage.work.receive(stage.clock.at):
+            began = stage.clock.at
+            next_at = work(delivery, stage, redrive=redrive).next_at
+            assert stage.clock.at == began
+            steps += 1
+            if next_at is None:
+                stage.work.delete(delivery.receipt)
+            else:
+                stage.work.hide(delivery.receipt, hidden_s(next_at, began))
+        if stage.clock.at == NOW + 31_000:
+            stage.jobs.withdraw([job.key for job in jobs])
+        stage.clock.advance(250)
+    assert steps == 3 and stage.clock.slept == []
+
+
+# pauses
+
+
+def test_jobs_of_a_paused_lane_leave_when_it_is_resumed() -> None:
+    held, goes = a_job(due_at=NOW + 10_000, lane=Lane.RETRY), a_job(due_at=NOW + 20_000)
+    stage = Sparse(held, goes)
+    pause([Lane.RETRY], None, stage)
+    unit = stage.step(FIRST)
+    assert stage.left(goes) == [FIRST] and unit.resting == FIRST
+    assert stage.step(NOW).handed_out_at is None
+    stage.work.send([WorkItem.of_unit(UNIT)])
+    stage.clock.at = NOW + 15_000
+    resume([Lane.RETRY], None, stage)
+    stage.work_off()
+    assert (len(stage.left(held)), len(stage.left(goes))) == (1, 1)
+    assert stage.left(held)[0] <= NOW + 15_000 + LOOK_MS and stage.ledger.unit(UNIT).handed_out_at is not None
+
+
+@pytest.mark.parametrize(("paused", "resumed"), [(-14, -12), (-14, -2), (-10, 20), (-10, 70), (5, 12), (5, 75)])
+def test_jobs_whose_early_messages_were_dropped_start_after_the_resume(paused: int, resumed: int) -> None:
+    """Seconds from the start of the minute: the lane is paused after the first step, or after the hand-out."""
+    jobs = [a_job(due_at=NOW + at, created_at=NOW - 900_000) for at in (10_000, 30_000)]
+    stage = Sparse(*jobs)
+    good = stage.lanes
+    stage.lanes = Wrapped(good, receive=lambda verb, *args: [] if stage.clock.at < NOW - 13_000 else verb(*args))  # a cold executor
+    stage.work.send([WorkItem.of_unit(UNIT)])
+    stage.live(NOW + paused * SECOND_MS)
+    pause(tuple(Lane), None, stage)
+    stage.live(NOW + resumed * SECOND_MS)
+    resume(tuple(Lane), None, stage)
+    stage.live(NOW + 100_000)
+    late = [stage.stored(job).started_at - max(job.due_at, NOW + resumed * SECOND_MS) for job in jobs]
+    assert max(late) <= 10 * SECOND_MS, "as soon as the unit is read again, not by reconciling after two minutes"
+
+
+def test_a_woken_unit_publishes_its_early_jobs_without_lane_states() -> None:
+    job = a_job(due_at=NOW + 30_000)
+    stage = Sparse(job)
+    stage.step(FIRST)
+    stage.step(NOW)
+    pause(tuple(Lane), None, stage)
+    stage.clock.at = NOW + 20_000
+    resume(tuple(Lane), None, stage)
+    wake_overdue(stage, stage.clock.at)
+    stage.ledger = Wrapped(stage.ledger, watched=refuse)
+    stage.step(NOW + 20_000)
+    assert stage.left(job) == [FIRST, NOW + 20_000]
+
+
+def test_a_unit_without_early_jobs_is_not_woken_by_a_resume() -> None:
+    stage = Sparse()
+    stage.step(FIRST)
+    stage.step(NOW)
+    pause(tuple(Lane), None, stage)
+    stage.clock.at = NOW + 20_000
+    resume(tuple(Lane), None, stage)
+    stage.work_off()
+    assert stage.ledger.unit(UNIT).handed_out_at == NOW
+
+
+def test_a_ledger_that_refuses_the_states_does_not_double_early_messages() -> None:
+    job = a_job(due_at=NOW + 30_000)
+    stage = Sparse(job)
+    stage.step(FIRST)
+    stage.ledger = Wrapped(stage.ledger, watched=times(1))
+    stage.step(NOW)
+    assert len(stage.left(job)) == 1
+
+
+# whole seconds
+
+
+def test_several_early_jobs_leave_whole_seconds_before_they_are_seen_again() -> None:
+    jobs = [a_job(due_at=NOW + 20_000 + at) for at in (0, 250, 500, 750)]
+    stage = Sparse(*jobs)
+    assert stage.step(FIRST).next_at == NOW
+    assert stage.clock.now() - FIRST <= SECOND_MS
+    for message, at in stage.published:
+        seen_again = message.due_at - lead.WARM_MS - lead.PASSED_ON_MS
+        assert (seen_again - at) % SECOND_MS <= GATHER_MS
+
+
+def test_two_early_jobs_are_not_worth_a_second_of_the_dispatcher() -> None:
+    assert lead.early_leave_times([NOW + 20_000, NOW + 20_300], NOW) == [NOW, NOW]
+
+
+def test_jobs_due_at_once_or_long_ago_do_not_wait_for_whole_seconds() -> None:
+    due = [NOW - 5_000, NOW + 900, *(NOW + 20_000 + at for at in range(4))]
+    assert lead.early_leave_times(due, NOW)[:2] == [NOW, NOW]
