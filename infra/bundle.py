@@ -1,13 +1,14 @@
 """The one code asset that all functions share: `lambdas/`, `scheduler/` and the locked dependencies, built without docker.
 
 On AWS the asset includes boto3 (10 MB of zip): Lambda provides one, but AWS changes its version, and that version is not the tested one.
-For the local AWS the asset contains no dependencies, and the sources are compiled: the local AWS unpacks and imports the bundle for every
-executor that it starts, and its interpreter has the locked versions already. A hundred executors start in seconds instead of half a minute.
+For the local AWS the asset contains no dependencies: its interpreter has the locked versions already.
+
+Everything is compiled, by the Python that will run it: AWS starts functions from a read-only folder, and the local AWS unpacks and imports
+the bundle for every executor that it starts. A hundred executors start in seconds instead of half a minute.
 """
 
-import compileall
-import py_compile
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ import aws_cdk as cdk
 import jsii
 from aws_cdk import aws_lambda as lambda_
 
+from infra import bytecode
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("lambdas", "scheduler")
 # Anchored patterns in git mode: other patterns for "only these folders" gave an empty asset.
@@ -24,29 +27,36 @@ NOT_SHIPPED = "scheduler/storage/memory"  # for tests and the simulation only
 ALL_BUT_SOURCES = ["/*", *(f"!/{folder}" for folder in SOURCES), f"/{NOT_SHIPPED}", "__pycache__"]
 LOCK = ROOT / "lambdas" / "requirements.txt"
 RUNTIME = lambda_.Runtime.PYTHON_3_13
+VERSION = RUNTIME.name.removeprefix("python")
 
-_AWS_PLATFORM = ("--python-platform", "aarch64-manylinux2014", "--python-version", "3.13")
+_AWS_PLATFORM = ("--python-platform", "aarch64-manylinux2014", "--python-version", VERSION)
 _NEVER_SHIPPED = (".lock", "bin")  # files that uv leaves in a target folder
 
 
 class BundleError(Exception):
-    """The dependencies could not be installed; the message contains the installer's errors."""
+    """The asset could not be built; the message contains the error of the installer or the compiler, and what to do."""
 
 
 @jsii.implements(cdk.ILocalBundling)
 class LocalBundling:
     """Fills the asset's folder. It never falls back to docker: it succeeds or raises."""
 
-    def __init__(self, host_packages: bool) -> None:
+    def __init__(self, *, host_packages: bool, compiler: str | None) -> None:
         self._host_packages = host_packages
+        self._compiler = compiler
 
     def try_bundle(self, output_dir: str, *, image: cdk.DockerImage, **options: Any) -> bool:
-        bundle_into(Path(output_dir), host_packages=self._host_packages)
+        bundle_into(Path(output_dir), host_packages=self._host_packages, compiler=self._compiler)
         return True
 
 
-def code(host_packages: bool) -> lambda_.Code:
-    """The asset. Its hash covers the sources, the lock and the target machine; tests and infra do not change it."""
+def code(stack: cdk.Stack, *, host_packages: bool, bytecode_optional: bool) -> lambda_.Code:
+    """The asset. Its hash covers the sources, the lock, the target machine and whether it is compiled; tests and infra do not change it.
+
+    If no Python can compile for AWS, `bytecode_optional` adds a warning to the stack; otherwise that raises BundleError.
+    """
+    compiler = _compiler(stack, bytecode_optional) if stack.bundling_required and not host_packages else None
+    built = [*_AWS_PLATFORM, "with bytecode" if compiler else "without bytecode"]
     return lambda_.Code.from_asset(
         str(ROOT),
         exclude=ALL_BUT_SOURCES,
@@ -54,21 +64,48 @@ def code(host_packages: bool) -> lambda_.Code:
         asset_hash_type=cdk.AssetHashType.SOURCE,
         bundling=cdk.BundlingOptions(
             image=RUNTIME.bundling_image,  # required by the interface, never pulled
-            command=["host"] if host_packages else list(_AWS_PLATFORM),  # never run, but part of the hash
-            local=LocalBundling(host_packages),
+            command=["host"] if host_packages else built,  # never run, but part of the hash
+            local=LocalBundling(host_packages=host_packages, compiler=compiler),
         ),
     )
 
 
-def bundle_into(folder: Path, *, host_packages: bool) -> None:
-    """Install the locked dependencies, unless the host has them, and copy the sources. Raises BundleError."""
+def bundle_into(folder: Path, *, host_packages: bool, compiler: str | None) -> None:
+    """Install the locked dependencies, unless the host has them, copy the sources, compile all, and make it readable for everybody.
+
+    `compiler`: the Python that compiles for AWS; None leaves the bytecode out. The host compiles for itself. Raises BundleError.
+    """
     if not host_packages:
         _install(folder)
     for source in SOURCES:
         shutil.copytree(ROOT / source, folder / source, ignore=shutil.ignore_patterns("__pycache__", Path(NOT_SHIPPED).name))
-        if host_packages:  # not for AWS, whose interpreter may be another version
-            # Unchecked hashes: unpacking changes the time of every file, so bytecode with timestamps would be stale.
-            compileall.compile_dir(folder / source, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    try:
+        if host_packages:
+            bytecode.compile_all(folder, sys.executable)
+        elif compiler is not None:
+            bytecode.compile_all(folder, compiler)
+            bytecode.check(folder, VERSION)
+    except bytecode.BadBytecode as error:
+        raise BundleError(str(error)) from error
+    _open_to_all(folder)
+
+
+def _compiler(stack: cdk.Stack, optional: bool) -> str | None:
+    """Return the Python that compiles for AWS; None if there is none and the bytecode is `optional`. Raises BundleError."""
+    try:
+        return bytecode.compiler(VERSION)
+    except bytecode.NoCompiler as error:
+        if not optional:
+            raise BundleError(f"{error} To bundle without bytecode, which makes cold starts slower: -c bytecode_optional=true") from error
+        cdk.Annotations.of(stack).add_warning_v2("punctual:bytecode", f"bundled without bytecode, which makes cold starts slower: {error}")
+        return None
+
+
+def _open_to_all(folder: Path) -> None:
+    """Let every user read the files, as `chmod -R a+rX` does: Lambda runs the code as another user, and the zip keeps the modes."""
+    for path in (folder, *folder.rglob("*")):
+        mode = path.stat().st_mode
+        path.chmod(stat.S_IMODE(mode) | (0o555 if path.is_dir() or mode & 0o111 else 0o444))
 
 
 def _install(folder: Path) -> None:

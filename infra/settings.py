@@ -89,6 +89,7 @@ class Settings:
 
     architecture: str = "arm64"  # cheaper per millisecond than x86_64 at the same speed
     host_packages: bool = False  # bundle no dependencies: the interpreter that runs the functions has them
+    bytecode_optional: bool = False  # bundle even if nothing can compile for AWS; from `-c bytecode_optional=true`
     tracing: bool = False  # X-Ray; from `-c tracing=true`
     tls_only: bool = True  # queues and topics refuse plain HTTP
     access_logs: bool = True  # of the HTTP API
@@ -230,12 +231,13 @@ def settings_for(
     customer_key: str | None = None,
     waf: str | None = None,
     tracing: str | None = None,
+    bytecode_optional: str | None = None,
     endpoint_port: str | None = None,
 ) -> Settings:
     """The settings of a stage, with the options of this deployment.
 
     `allowed_targets` and `http_hosts` are separated by blanks or commas, `machine_clients` is `ci=jobs:read+jobs:write ...`, and
-    `self_sign_up`, `raw_http`, `plain_http`, `customer_key`, `waf` and `tracing` are true or false.
+    `self_sign_up`, `raw_http`, `plain_http`, `customer_key`, `waf`, `tracing` and `bytecode_optional` are true or false.
     Raises ValueError with the list of stages, or with the error in an option.
     """
     if stage not in STAGES:
@@ -265,6 +267,7 @@ def settings_for(
         customer_key=_flag("customer_key", customer_key, chosen.customer_key),
         waf=_flag("waf", waf, chosen.waf),
         tracing=_flag("tracing", tracing, chosen.tracing),
+        bytecode_optional=_flag("bytecode_optional", bytecode_optional, chosen.bytecode_optional),
         endpoint_port=chosen.endpoint_port if endpoint_port is None else int(endpoint_port),
     )
 

@@ -47,7 +47,8 @@ class PunctualStack(cdk.Stack):
         self.lanes = Lanes(self, "Lanes", settings, encryption)
         archive = Archive(self, "Archive", settings, encryption) if settings.archive else None
         operators = Operators(self, "Operators", settings)
-        foundation = Foundation(settings, bundle.code(settings.host_packages), self.storage, self.lanes, operators, encryption)
+        code = bundle.code(self, host_packages=settings.host_packages, bytecode_optional=settings.bytecode_optional)
+        foundation = Foundation(settings, code, self.storage, self.lanes, operators, encryption)
 
         self.dispatch = Dispatch(self, "Dispatch", foundation)
         self.api = Api(self, "Api", foundation, self.accounts)
