@@ -10,15 +10,16 @@ from datetime import UTC, datetime, timedelta
 
 from local.aws import LocalAws
 from local.client import ApiError, Client, Json
-from local.demo import FINAL, post
+from local.demo import FINAL
+from local.drill_fair import CALL
 from local.failure import Trouble, exit_code
 from local.home import LOCAL, Home
-from local.samples import log
+from local.samples import rfc3339
 from local.steps import Say, console, step
 from local.verdict import Promise, judge
 
 JOBS = 1_000
-POSTING = 8.0  # milliseconds that a post may take; the instant is this long ahead for each job, and 11 seconds more
+POSTING = 1.5  # milliseconds that posting a job may take; the instant is this long ahead for each job, and 11 seconds more
 PATIENCE = 180.0  # seconds to wait after the instant
 QUIET = 3.0  # seconds after the instant without API calls: they would compete with the executors for the processor
 
@@ -28,7 +29,7 @@ def main() -> int:
     client = running(Home(LOCAL))
     instant = (datetime.now(UTC) + timedelta(seconds=11 + count * POSTING / 1000)).replace(microsecond=0)
     with step(f"Posting {count} jobs for {instant:%H:%M:%S}"):
-        ids = post(client, [log(f"burst {n}", instant) for n in range(count)])
+        ids = post(client, count, instant)
     with step("Waiting for the instant, then until all jobs have ended") as say:
         jobs = wait(client, set(ids), instant, say)
     verdict = judge([Promise(job_id, "burst") for job_id in ids], jobs)
@@ -43,6 +44,13 @@ def _count(arguments: list[str]) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 10_000:
         raise Trouble(f"N is the number of jobs, from 1 to 10000, not {text!r}.")
     return int(text)
+
+
+def post(client: Client, count: int, instant: datetime) -> list[str]:
+    """Post the jobs, a thousand a call. Returns their ids."""
+    jobs = [{"type": "log", "payload": {"message": f"burst {n}"}, "execute_at": rfc3339(instant)} for n in range(count)]
+    answers = [client.post_jobs(jobs[first : first + CALL])["results"] for first in range(0, count, CALL)]
+    return [result["job"]["id"] for answer in answers for result in answer]
 
 
 def running(home: Home) -> Client:

@@ -11,7 +11,6 @@ from scheduler.model.job import Lane, Message, Packed
 
 MOST = 200  # jobs of one message: at most 20 KB, so ten of them fit into one call to SNS or SQS (256 KB)
 SPAN_MS = 1_000  # jobs due within this time may travel together
-HELD_EACH = 2  # messages for each executor that is ready: pollers take what has arrived, which is seldom a full batch of ten
 BATCH = 10  # messages of a full batch; jobs that are due already come in as many, since executors soon take the next batch
 COLD_MS = 2_500  # the lead of a crowd: time for a cold executor to start and to claim ...
 JOB_MS = 1.0  # ... and for each job: Lambda adds five executors a second (300 a minute), each of which takes some 200 jobs
@@ -19,10 +18,13 @@ MARGIN_MS = 500  # between the lead and the time an executor may hold a crowd, f
 
 
 def size(crowd: float, executors: float, *, late: bool = False) -> int:
-    """The number of jobs of one message, for a crowd of `crowd` jobs, if `executors` are ready."""
+    """The number of jobs of one message, for a crowd of `crowd` jobs, if `executors` are ready.
+
+    Ahead of its instant, a crowd has one message for each of them: pollers take what has arrived, which is seldom a full batch.
+    """
     if not is_crowd(crowd, executors):
         return 1
-    return max(1, min(MOST, round(crowd / max(executors * (BATCH if late else HELD_EACH), 1))))
+    return max(1, min(MOST, round(crowd / max(executors * BATCH if late else executors, 1))))
 
 
 def is_crowd(jobs: float, executors: float) -> bool:

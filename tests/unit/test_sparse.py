@@ -140,7 +140,7 @@ def test_a_crowd_leaves_in_packs_however_few_jobs_a_minute_has() -> None:
     stage.step(FIRST)
     assert not stage.published
     stage.dispatch_all(UNIT)
-    assert len(stage.published) == 100 and len(stage.lanes.queues[Lane.ONE_TIME]) == 10
+    assert len(stage.published) == 100 and len(stage.lanes.queues[Lane.ONE_TIME]) == 5
 
 
 def test_an_early_message_is_hidden_until_its_sender_wanted_it() -> None:
