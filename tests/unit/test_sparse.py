@@ -29,6 +29,13 @@ FIRST = NOW - READY_MS
 SECOND_MS = 1_000
 
 
+@pytest.fixture(autouse=True)
+def impatient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no dispatcher wait a fraction of a second for whole seconds, except in the tests of that."""
+    if "whole_seconds" not in request.node.name:
+        monkeypatch.setattr(lead, "DISPATCHER", 10**6)
+
+
 class Sparse(Stage):
     """A stage with one open unit of one slot, at its first step. `published`: each message, and when it left."""
 
@@ -273,20 +280,33 @@ def test_a_ledger_that_refuses_the_states_does_not_double_early_messages() -> No
 # whole seconds
 
 
-def test_several_early_jobs_leave_whole_seconds_before_they_are_seen_again() -> None:
-    jobs = [a_job(due_at=NOW + 20_000 + at) for at in (0, 250, 500, 750)]
+def test_early_jobs_leave_whole_seconds_before_they_are_seen_again() -> None:
+    jobs = [a_job(due_at=NOW + at * SECOND_MS) for at in range(20, 40)]
     stage = Sparse(*jobs)
     assert stage.step(FIRST).next_at == NOW
-    assert stage.clock.now() - FIRST <= SECOND_MS
+    assert 0 < stage.clock.now() - FIRST <= SECOND_MS
     for message, at in stage.published:
         seen_again = message.due_at - lead.WARM_MS - lead.PASSED_ON_MS
         assert (seen_again - at) % SECOND_MS <= GATHER_MS
 
 
-def test_two_early_jobs_are_not_worth_a_second_of_the_dispatcher() -> None:
-    assert lead.early_leave_times([NOW + 20_000, NOW + 20_300], NOW) == [NOW, NOW]
+@pytest.mark.parametrize(
+    ("waits", "left"),
+    [
+        ([300], [0]),  # a second of the dispatcher costs as much as two of an executor
+        ([500, 500], [0, 0]),
+        ([100, 900], [0, 0]),
+        ([300, 300, 300, 900], [300, 300, 300, 0]),
+        ([20, 990, 990], [20, 990, 990]),
+        ([100, 200, 300, 400, 500, 600], [100, 200, 300, 400, 500, 600]),
+    ],
+)
+def test_a_dispatcher_waits_for_whole_seconds_while_executors_save_more(waits: list[int], left: list[int]) -> None:
+    due = [NOW + 20_000 + lead.WARM_MS + lead.PASSED_ON_MS + wait for wait in waits]
+    assert [at - NOW for at in lead.early_leave_times(due, NOW)] == left
 
 
 def test_jobs_due_at_once_or_long_ago_do_not_wait_for_whole_seconds() -> None:
-    due = [NOW - 5_000, NOW + 900, *(NOW + 20_000 + at for at in range(4))]
-    assert lead.early_leave_times(due, NOW)[:2] == [NOW, NOW]
+    due = [NOW - 5_000, NOW + 900, *[NOW + 20_000] * 9]
+    first, second, third, *_ = lead.early_leave_times(due, NOW)
+    assert first == second == NOW < third
