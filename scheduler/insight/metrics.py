@@ -42,7 +42,7 @@ METRICS = (
     Metric(START_DELAY, "project", "Milliseconds", "start minus scheduled time, of jobs that waited for nothing but their time"),
     Metric(LATENCY, "project", "Milliseconds", "finish minus scheduled time, of the same"),
     Metric(OVERHEAD, "project", "Milliseconds", "that without the time the job itself took; only if it took a job more than a second"),
-    Metric(CANARY_DELAY, "project", "Milliseconds", "start minus scheduled time of a job that the scheduler sends itself each minute"),
+    Metric(CANARY_DELAY, "project", "Milliseconds", "delay of a job that the scheduler sends itself every two minutes"),
     Metric(UNREADABLE, "storage", "Count", "reads of items and stream records that this version cannot read; any function emits it"),
     Metric(SENT, "notify", "Count", "notices that reached a receiver"),
     Metric(GIVEN_UP, "notify", "Count", "notices that did not, and are not tried again"),

@@ -359,7 +359,7 @@ class Delivery(NamedTuple):
     receive_count: int
 
 
-CANARY_OWNER = "punctual"  # of the job that the scheduler sends itself each minute, to measure its delay
+CANARY_OWNER = "punctual"  # of the job that the scheduler sends itself every two minutes, to measure its delay
 
 
 class DueEntry(NamedTuple):

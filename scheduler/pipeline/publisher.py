@@ -4,7 +4,7 @@ A dispatcher writes no job. Whatever it does twice, late or not at all is safe: 
 every job that is still in the index.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from operator import attrgetter
@@ -66,6 +66,7 @@ class Publisher:
     ports: Ports = field(init=False)
     watch: LaneStateCache = field(init=False)
     flow: Flow = field(init=False)
+    _leads: Mapping[Lane, int] = field(default_factory=dict)  # of early messages
     _rate: float = RATE
     _again_at: int = 0
     _refusals: int = 0  # in a row
@@ -104,14 +105,13 @@ class Publisher:
         self.held, self.refused = [], []
         merged = {entry.mark: entry for entry in [*known, *entries]}
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
+        since, default = self.ports.clock.now() - FRESH_MS, lead.WARM_MS if self.at_once else rules.lead_ms
+        leads = {lane: lead.lead(self._latency(lane, since), default, rules.hold_ms) for lane in sorted({entry.lane for entry in waiting})}
         if self.at_once:
-            leaves = lead.early_leave_times([entry.due_at for entry in waiting], self.ports.clock.now())
+            self._leads = leads
+            leaves = lead.early_leave_times([entry.due_at - leads[entry.lane] for entry in waiting], self.ports.clock.now())
             self.planned = sorted((Planned(*each) for each in zip(leaves, waiting, strict=True)), key=attrgetter("leave"))
             return
-        since = self.ports.clock.now() - FRESH_MS
-        leads = {
-            lane: lead.lead(self._latency(lane, since), rules.lead_ms, rules.hold_ms) for lane in sorted({entry.lane for entry in waiting})
-        }
         leaves = lead.leave_times(
             [entry.due_at for entry in waiting],
             [leads[entry.lane] for entry in waiting],
@@ -214,7 +214,8 @@ class Publisher:
         self.result.refused += len(refused)
 
     def _message(self, entry: DueEntry, now: int) -> Message:
-        not_before = lead.hidden_until(entry.due_at) if self.at_once and entry.due_at > now + self.ports.rules.hold_ms else 0
+        is_early = self.at_once and entry.due_at > now + self.ports.rules.hold_ms
+        not_before = entry.due_at - self._leads.get(entry.lane, lead.WARM_MS) if is_early else 0
         return Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now, not_before=not_before)
 
     def _keep_refused(self, entries: Sequence[DueEntry], keys: Collection[JobKey]) -> None:
