@@ -111,7 +111,7 @@ class Alarms(Construct):
         operators.alarm(self, "ApiErrors", api.metric_server_error(statistic="Sum"), "The API answered with a 5xx status", above=0)
 
     def _engine(self, operators: Operators, lanes: Lanes, settings: Settings) -> None:
-        """Each minute tick, plan and scale emit one of these metrics: a missing one means that its function does not do its work."""
+        """Each minute tick emits its lag: a missing one means that it does not do its work. It also notices a plan that does not."""
         for id, metric, service, above, description in (
             (
                 "Lag",
@@ -123,7 +123,7 @@ class Alarms(Construct):
             (
                 "PlanLag",
                 metrics.PLAN_LAG,
-                "plan",
+                "tick",
                 PLAN_LAG_SECONDS,
                 f"No plan, or it is over {PLAN_LAG_SECONDS} s behind: runs may be late",
             ),
@@ -132,10 +132,11 @@ class Alarms(Construct):
                 metrics.REQUIRED,
                 "scale",
                 settings.deployed.executors,
-                "No forecast, or the next ten minutes require more executors than there may be",
+                "The next ten minutes require more executors than there may be",
             ),
         ):
-            operators.alarm(self, id, own_metric(metric, service, "Maximum"), description, above=above, minutes=3, missing=BREACHING)
+            missing = BREACHING if metric == metrics.OLDEST_OPEN_MINUTE else NOT_BREACHING
+            operators.alarm(self, id, own_metric(metric, service, "Maximum"), description, above=above, minutes=3, missing=missing)
         # The age of the oldest message says nothing here: a step may hide its message for an hour, and SQS counts hidden messages too.
         waiting = lanes.work.metric_approximate_number_of_messages_visible(statistic="Minimum")
         at_once = settings.rules.units + settings.rules.overdue_units  # these become visible at the same second of every minute
@@ -146,7 +147,7 @@ class Alarms(Construct):
         late = LATE_MS - 1  # "above" includes the limit itself
         for id, metric, description in (
             ("StartDelay", metrics.START_DELAY, "At least one job in a hundred starts 10 s late, though it waits only for its time"),
-            ("JobOverhead", metrics.OVERHEAD, "At least one job in a hundred ends 10 s later than its own run time explains"),
+            ("JobOverhead", metrics.OVERHEAD, "Jobs end 10 s later than their own run time explains: one in a hundred of a batch, or more"),
         ):
             operators.alarm(self, id, own_metric(metric, "project", "p99"), description, above=late)
         if settings.rules.lag_canary:

@@ -1,7 +1,7 @@
 """project: adds the changes in the streams of jobs and tasks to the counters, sends news to notify, and archives expired jobs.
 
 Filters keep everything from it that is neither a job nor a task: the canaries of units, the mark of the tick, run locks, ordering
-queues, limits. Of the scheduler's own job of each minute it gets only the end, which tells its delay.
+queues, limits. Of the scheduler's own jobs it gets only the ends, which tell their delays.
 """
 
 from typing import Any

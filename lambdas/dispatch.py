@@ -4,9 +4,7 @@ from typing import Any
 
 from lambdas import _runtime
 from lambdas._logger import logger
-from lambdas._metrics import emit
 from scheduler.dead_letters.redrive import redrive
-from scheduler.insight import metrics
 from scheduler.pipeline.worker import hidden_s, work
 from scheduler.storage.aws.work_queue import delivery
 
@@ -23,9 +21,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             logger.error("poison", extra={"record": str(record)[:500]})
             continue
         result = work(found, ports, redrive=redrive)
-        logger.info("dispatch", extra={"work": found.item, "published": result.published, "next_at": result.next_at})
-        if result.pulled:
-            emit("dispatch", {metrics.PULLED: result.pulled})
+        counts = {"published": result.published, "jobs_pulled": result.pulled}
+        logger.info("dispatch", extra={"work": found.item, **counts, "next_at": result.next_at})
         if result.next_at is not None:
             ports.work.hide(found.receipt, hidden_s(result.next_at, ports.clock.now()))
             left.append({"itemIdentifier": found.message_id})

@@ -5,8 +5,6 @@ from typing import Any
 
 from lambdas import _runtime
 from lambdas._logger import logger
-from lambdas._metrics import emit
-from scheduler.insight import metrics
 from scheduler.tasks.plan import plan
 
 
@@ -14,5 +12,4 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
     """Run plan once. It does not read the event: the clock decides what is due."""
     result = plan(_runtime.ports())
     logger.info("plan", extra=asdict(result))
-    emit("plan", {metrics.PLAN_LAG: result.lag_ms / 1000})
     return asdict(result)

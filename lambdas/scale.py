@@ -11,10 +11,13 @@ from scheduler.insight import metrics
 from scheduler.insight.scale import scale
 from scheduler.model import ids
 
+NOTED = 10  # AWS has this number of executors ready at once, so fewer are not worth a metric
+
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Run scale once. It does not read the event: the clock decides."""
     result = scale(_runtime.ports(), random=secrets.randbits(ids.RANDOM_BITS))
     logger.info("scale", extra=asdict(result))
-    emit("scale", {metrics.REQUIRED: result.required})
+    if result.required >= NOTED:
+        emit("scale", {metrics.REQUIRED: result.required})
     return asdict(result)

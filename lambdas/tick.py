@@ -15,4 +15,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     result = tick(_runtime.ports())
     logger.info("tick", extra=asdict(result))
     emit("tick", {metrics.OLDEST_OPEN_MINUTE: result.lag_ms / 1000})
+    if result.plan_lag_ms:
+        emit("tick", {metrics.PLAN_LAG: result.plan_lag_ms / 1000})
     return asdict(result)

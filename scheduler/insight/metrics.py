@@ -1,8 +1,9 @@
 """The names of our own metrics, for the functions that emit them and for the alarms and widgets that show them.
 
 Each metric has one dimension, `service`: the function that emits it, or `storage` if any function may. A user, a job or a task is never a
-dimension, because AWS bills every value of a dimension as a metric, for each hour in which it is emitted. So at rest only those are
-emitted whose absence rings an alarm. `docs/operations.md` has this table; a test compares them.
+dimension, because AWS bills every value of a dimension as a metric, for each hour in which it is emitted. So a metric is emitted only
+while it has something to say, unless its absence rings an alarm. Plain counts are fields of log lines, which the dashboard adds up.
+`docs/operations.md` has this table; a test compares them.
 """
 
 from typing import NamedTuple
@@ -11,11 +12,8 @@ NAMESPACE = "Punctual"
 SERVICE = "service"
 
 OLDEST_OPEN_MINUTE = "OldestOpenMinuteSeconds"
-PULLED = "JobsPulled"
 PLAN_LAG = "PlanLagSeconds"
 BURIED = "Buried"
-CREATED = "JobsCreated"
-PROCESSED = "JobsProcessed"
 DEAD = "DeadLetters"
 START_DELAY = "StartDelay"
 LATENCY = "JobLatency"
@@ -38,19 +36,16 @@ class Metric(NamedTuple):
 
 METRICS = (
     Metric(OLDEST_OPEN_MINUTE, "tick", "Seconds", "the scheduler's lag: age of the oldest minute not closed"),
-    Metric(PULLED, "dispatch", "Count", "jobs of users handed to their lanes by dispatch"),
-    Metric(PLAN_LAG, "plan", "Seconds", "age of the oldest minute whose tasks are not all topped up"),
+    Metric(PLAN_LAG, "tick", "Seconds", "for how long plan is late with its oldest minute; only while it is"),
     Metric(BURIED, "bury", "Count", "jobs whose message reached a dead-letter queue"),
-    Metric(CREATED, "project", "Count", "jobs stored, runs of tasks among them"),
-    Metric(PROCESSED, "project", "Count", "jobs that ended, whichever way"),
     Metric(DEAD, "project", "Count", "jobs that failed for good or were killed"),
     Metric(START_DELAY, "project", "Milliseconds", "start minus scheduled time, of jobs that waited for nothing but their time"),
     Metric(LATENCY, "project", "Milliseconds", "finish minus scheduled time, of the same"),
-    Metric(OVERHEAD, "project", "Milliseconds", "that without the time the job itself took"),
-    Metric(CANARY_DELAY, "project", "Milliseconds", "start minus scheduled time of a job that the scheduler sends itself each minute"),
+    Metric(OVERHEAD, "project", "Milliseconds", "that without the time the job itself took; only if it took a job more than a second"),
+    Metric(CANARY_DELAY, "project", "Milliseconds", "delay of a job that the scheduler sends itself every two minutes"),
     Metric(UNREADABLE, "storage", "Count", "reads of items and stream records that this version cannot read; any function emits it"),
     Metric(SENT, "notify", "Count", "notices that reached a receiver"),
     Metric(GIVEN_UP, "notify", "Count", "notices that did not, and are not tried again"),
-    Metric(REQUIRED, "scale", "Count", "executors that the busiest of the next ten minutes requires"),
+    Metric(REQUIRED, "scale", "Count", "executors that the busiest of the next ten minutes requires, if ten or more"),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}

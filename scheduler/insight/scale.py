@@ -18,6 +18,7 @@ from scheduler.storage.ports import Ports
 
 CANARY_AHEAD = HORIZON + 2 * MINUTE  # far enough ahead to pass through every stage: slot, minute, dispatch, topic, lane
 CANARY_OFFSET = 20_000  # ms within its minute, away from the times that users choose
+CANARY_EVERY = 2  # minutes: the alarm rings after five without one
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class ScaleResult:
 def scale(ports: Ports, *, random: int) -> ScaleResult:
     """One round. `random` fills the canary's id. Raises Unavailable if the counters cannot be read."""
     result = ScaleResult(available=ports.rules.executors)
-    if ports.rules.lag_canary:
+    if ports.rules.lag_canary and ports.clock.now() // MINUTE % CANARY_EVERY == 0:
         result.canary = _send_canary(random, ports)
     by_lane = summary.by_lane(EVERYBODY, ports.clock.now(), ports.counters, span=forecast.SCALED_AHEAD)
     result.required = forecast.most(forecast.together(by_lane.values()))
@@ -45,7 +46,7 @@ def scale(ports: Ports, *, random: int) -> ScaleResult:
 
 
 def _send_canary(random: int, ports: Ports) -> bool:
-    """Submit an ordinary job once a minute; its delay is measured like that of any other job.
+    """Submit an ordinary job every other minute; its delay is measured like that of any other job.
 
     If it cannot be stored, the alarm on missing canaries reports that.
     """

@@ -379,7 +379,7 @@ class Delivery(NamedTuple):
         return [self._replace(message=each, jobs=1 + len(self.message.more)) for each in self.message.singles()]
 
 
-CANARY_OWNER = "punctual"  # of the job that the scheduler sends itself each minute, to measure its delay
+CANARY_OWNER = "punctual"  # of the job that the scheduler sends itself every two minutes, to measure its delay
 
 
 class DueEntry(NamedTuple):

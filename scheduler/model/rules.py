@@ -29,7 +29,7 @@ class Rules:
     executors: int = 100  # executors that may run first attempts at once
     most_pollers: Mapping[Lane, int] = field(default_factory=dict)  # of a lane, if an alarm keeps some ready; others scale by AWS alone
     concurrency: Mapping[Lane, int] = field(default_factory=dict)  # executors of such a lane at once while it keeps no pollers ready
-    lag_canary: bool = False  # scale posts a job every minute to measure its delay; this keeps tick and dispatch running
+    lag_canary: bool = False  # scale posts a job every two minutes and measures its delay
     max_jobs: int = 1_000_000  # waiting jobs of a user, unless an administrator sets another number; 0: any number
     creates_per_second: int = 1_000  # jobs of a user per second; 0: any number
     raw_http: bool = True  # jobs may call any URL; False: named targets only

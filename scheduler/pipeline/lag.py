@@ -1,4 +1,4 @@
-"""How far behind the scheduler is."""
+"""How far behind the scheduler is, and plan."""
 
 from dataclasses import dataclass
 
@@ -21,6 +21,21 @@ class Lag:
     ms: int
     paused: tuple[Lane, ...] = ()
     resting: int = 0
+
+
+PLAN_SETTLED_MS = 180_000  # plan is done with an empty minute that ended this long ago: apart from rare lags, the index is complete
+NEVER_MS = 3_600_000  # the lag of a plan that never ran
+
+
+def plan_lag(ledger: Ledger, now: int) -> int:
+    """Return for how long (ms) plan has been late with its oldest minute; 0 while it runs every minute and keeps up.
+
+    The ledger tells it, so that a plan that does not run is noticed as well.
+    """
+    cursor = ledger.plan_cursor()
+    if cursor is None:
+        return NEVER_MS
+    return max(0, now - slots.start_of(cursor) - slots.MINUTE - PLAN_SETTLED_MS - slots.MINUTE)
 
 
 def lag(ledger: Ledger, now: int) -> Lag:

@@ -5,7 +5,7 @@ every job that is still in the index.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from operator import attrgetter
@@ -73,6 +73,7 @@ class Publisher:
     _crowds: Counter[Crowd] = field(default_factory=Counter)  # the number of planned jobs of each crowd
     _ready: dict[Lane, int] = field(default_factory=dict)  # executors by the reports of `scale`, read when a crowd is published
     _each: dict[Lane, float] = field(default_factory=dict)  # jobs in a message, by the last publishing
+    _leads: Mapping[Lane, int] = field(default_factory=dict)  # of early messages
     _rate: float = RATE
     _again_at: int = 0
     _refusals: int = 0  # in a row
@@ -128,7 +129,8 @@ class Publisher:
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
         self._crowds = Counter(_crowd(entry) for entry in waiting if entry.lane is not Lane.RETRY)
         if self.at_once:
-            leaves = lead.early_leave_times([entry.due_at for entry in waiting], self.ports.clock.now())
+            self._leads = leads = self._leads_of(waiting, lead.WARM_MS)
+            leaves = lead.early_leave_times([entry.due_at - leads[entry.lane] for entry in waiting], self.ports.clock.now())
             self.planned = sorted((Planned(*each) for each in zip(leaves, waiting, strict=True)), key=attrgetter("leave"))
             return
         crowds = {crowd for crowd in self._crowds if packs.is_crowd(self._together(crowd), self._usual_executors)}
@@ -153,17 +155,19 @@ class Publisher:
 
     def _plan_singly(self, waiting: Sequence[DueEntry]) -> list[Planned]:
         """Plan jobs that leave by the lead of their lane, in order of their due times."""
-        rules, since = self.ports.rules, self.ports.clock.now() - FRESH_MS
-        leads = {
-            lane: lead.lead(self._latency(lane, since), rules.lead_ms, rules.hold_ms) for lane in sorted({entry.lane for entry in waiting})
-        }
+        leads = self._leads_of(waiting, self.ports.rules.lead_ms)
         leaves = lead.leave_times(
             [entry.due_at for entry in waiting],
             [leads[entry.lane] for entry in waiting],
             rate=self._rate,
-            hold_ms=rules.hold_ms,
+            hold_ms=self.ports.rules.hold_ms,
         )
         return [Planned(leave, entry) for leave, entry in zip(leaves, waiting, strict=True)]
+
+    def _leads_of(self, waiting: Sequence[DueEntry], default_ms: int) -> dict[Lane, int]:
+        """Return the lead of each lane; `default_ms`: if its latency was not measured lately."""
+        since, hold_ms = self.ports.clock.now() - FRESH_MS, self.ports.rules.hold_ms
+        return {lane: lead.lead(self._latency(lane, since), default_ms, hold_ms) for lane in sorted({entry.lane for entry in waiting})}
 
     def _latency(self, lane: Lane, since: int) -> int | None:
         """Return the measured latency (ms) of a lane, None if it is unknown: a ledger that refuses must not stop the publishing."""
@@ -279,7 +283,8 @@ class Publisher:
         return packed
 
     def _message(self, entry: DueEntry, now: int) -> Message:
-        not_before = lead.hidden_until(entry.due_at) if self.at_once and entry.due_at > now + self.ports.rules.hold_ms else 0
+        is_early = self.at_once and entry.due_at > now + self.ports.rules.hold_ms
+        not_before = entry.due_at - self._leads.get(entry.lane, lead.WARM_MS) if is_early else 0
         return Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now, not_before=not_before)
 
     def _keep_refused(self, entries: Sequence[DueEntry], keys: Collection[JobKey]) -> None:

@@ -14,7 +14,7 @@ from scheduler.model import slots
 from scheduler.model.job import Cursor, Lane, LaneState, Unit, UnitKey
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline import leftover
-from scheduler.pipeline.lag import lag
+from scheduler.pipeline.lag import lag, plan_lag
 from scheduler.storage.ports import Ports
 
 FIRST_MINUTES = 15  # a new ledger starts this far back; the sweep finds older jobs
@@ -26,12 +26,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class TickResult:
-    """The counts of one tick, and the scheduler's lag at its end. `resting`: units that wait for paused lanes; the lag leaves them out."""
+    """The counts of one tick, and the lags at its end. `resting`: units that wait for paused lanes; the lag leaves them out."""
 
     opened: int = 0
     sent: int = 0
     failed: int = 0  # parts of the tick that failed; the next tick tries them again
     lag_ms: int = 0
+    plan_lag_ms: int = 0
     paused: tuple[Lane, ...] = ()
     resting: int = 0
 
@@ -49,6 +50,7 @@ class Tick:
         for part in (self._check_restored, self._open, self._drive, self._drive_overflow, self._drive_redrives, self._check):
             self._tolerate(part)
         last = lag(self.ports.ledger, self.ports.clock.now())
+        self.result.plan_lag_ms = plan_lag(self.ports.ledger, self.ports.clock.now())
         self.result.lag_ms, self.result.paused, self.result.resting = last.ms, last.paused, last.resting
         return self.result
 

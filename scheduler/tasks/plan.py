@@ -4,7 +4,7 @@ After a long time without plan, all tasks get their future runs first. The runs 
 task by task in turn, for as long as there is time; the next plan continues.
 
 The clock decides, not the triggering event: plan checks every minute from the ledger's plan cursor on, however old. The
-replenish index lags, so plan checks a minute again until it has been over for SETTLED_MS and is empty. The repair pass, which
+replenish index lags, so plan checks a minute again until it has been over for PLAN_SETTLED_MS and is empty. The repair pass, which
 reads the whole (small) index, finds the tasks that appear later still.
 """
 
@@ -16,6 +16,7 @@ from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import TaskKey
 from scheduler.model.slots import MINUTE
+from scheduler.pipeline.lag import PLAN_SETTLED_MS
 from scheduler.storage.ports import Barred, Ports
 from scheduler.tasks.planning import PLAN_SHARDS
 from scheduler.tasks.task import Task
@@ -24,7 +25,6 @@ from scheduler.tasks.top_up import TopUp
 WORK_MS = 45_000  # a plan works this long at most; the next one continues
 GROUP = 25  # tasks topped up together
 FIRST_MINUTES = 15  # without a cursor a plan starts this far back; the repair pass finds older tasks
-SETTLED_MS = 180_000  # an empty minute that ended this long ago is done: apart from rare lags, the index is complete
 LEAP_MS = 900_000  # a cursor this much before the minutes that plan may give up leaps to them
 GIVEN_UP_MS = 900_000  # the cursor passes a minute that ended this long ago; the repair pass takes its failing tasks
 REPAIR_EVERY = 10  # minutes
@@ -65,7 +65,7 @@ class Plan:
         if known is None or now // MINUTE % REPAIR_EVERY == 0:
             self._repair(cursor, now)
         self._catch_up()
-        self.result.lag_ms = max(0, self.ports.clock.now() - slots.start_of(cursor) - MINUTE - SETTLED_MS)
+        self.result.lag_ms = max(0, self.ports.clock.now() - slots.start_of(cursor) - MINUTE - PLAN_SETTLED_MS)
         return self.result
 
     def _leap(self, cursor: str, now: int) -> str:
@@ -116,7 +116,7 @@ class Plan:
             slot = f"{minute}#{shard:02d}"
             seen += self._found(lambda after, slot=slot: self.ports.tasks.to_replenish(slot, after=after), now)  # type: ignore[misc]
         age = now - slots.start_of(minute) - MINUTE
-        settled = seen == 0 and self.result.failed == failed and age >= SETTLED_MS
+        settled = seen == 0 and self.result.failed == failed and age >= PLAN_SETTLED_MS
         return self._has_time() and (settled or age >= GIVEN_UP_MS)
 
     def _found(self, read: Callable[[str | None], tuple[list[TaskKey], str | None]], now: int) -> int:

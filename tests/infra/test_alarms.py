@@ -23,7 +23,7 @@ def test_alarms_are_few_since_each_costs_ten_cents_a_month(any_stage: Synthesize
     [
         ("AlarmsBuried", metrics.BURIED, "bury", 0),
         ("AlarmsLag", metrics.OLDEST_OPEN_MINUTE, "tick", 180),
-        ("AlarmsPlanLag", metrics.PLAN_LAG, "plan", 180),
+        ("AlarmsPlanLag", metrics.PLAN_LAG, "tick", 180),
     ],
 )
 def test_alarms_use_own_metrics_as_they_are_emitted(any_stage: Synthesized, id: str, metric: str, service: str, threshold: int) -> None:
@@ -44,10 +44,10 @@ def uses_own_metric(any_stage: Synthesized, id: str, metric: str, service: str, 
     assert emitter["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"] == alarm["Namespace"]
 
 
-@pytest.mark.parametrize("name", ["Lag", "PlanLag", "Capacity"])
-def test_three_minutes_without_tick_plan_or_scale_raise_an_alarm(any_stage: Synthesized, name: str) -> None:
+@pytest.mark.parametrize(("name", "missing"), [("Lag", "breaching"), ("PlanLag", "notBreaching"), ("Capacity", "notBreaching")])
+def test_three_minutes_without_the_tick_raise_an_alarm(any_stage: Synthesized, name: str, missing: str) -> None:
     alarm = any_stage.one("CloudWatch::Alarm", f"Alarms{name}")
-    assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 3, "breaching")
+    assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 3, missing)
 
 
 def test_an_answer_with_a_5xx_status_raises_an_alarm(any_stage: Synthesized) -> None:

@@ -151,6 +151,11 @@ def test_the_runbook_has_the_table_of_metrics() -> None:
     assert rows == [tuple(metric) for metric in METRICS]
 
 
+def test_the_flow_of_jobs_is_added_up_from_the_logs(any_stage: Synthesized) -> None:
+    (flow,) = [each for each in board(any_stage)["widgets"] if each["type"] == "log"]
+    assert all(f"sum(jobs_{name})" in flow["properties"]["query"] for name in ("created", "pulled", "processed"))
+
+
 def test_required_executors_are_shown_beside_the_available_ones(any_stage: Synthesized) -> None:
     (graph,) = [each for each in board(any_stage)["widgets"] if "Executors" in each["properties"].get("title", "")]
     (line,) = graph["properties"]["annotations"]["horizontal"]

@@ -216,24 +216,25 @@ def hidden_until(world: World, record: dict[str, Any]) -> int:
     return at
 
 
-def test_dispatch_publishes_the_unit_of_its_message(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dispatch_publishes_the_unit_of_its_message(world: World, logged: pytest.LogCaptureFixture) -> None:
     unit = a_unit(world)
     world.jobs.put(a_job(slot=f"{unit.key.minute}#00"))
     (sent,) = asked(world, WorkItem.of_unit(unit.key))
     answer = dispatch.handler({"Records": [sent]}, CONTEXT)
     stored = world.ledger.unit(unit.key)
     assert len(world.lanes.queues[Lane.ONE_TIME]) == 1 and stored.handed_out_at is not None
-    assert _emitted(capsys, metrics.PULLED) == ("dispatch", 1)
+    assert _published(logged) == (1, 1)
     assert answer == {"batchItemFailures": [{"itemIdentifier": sent["messageId"]}]}, "its message stays for the next step"
     assert 0 <= hidden_until(world, sent) - stored.next_at < 1_000, "hidden for whole seconds, rounded up"
 
 
-def test_the_canary_is_no_pulled_job(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_canary_is_no_pulled_job(world: World, logged: pytest.LogCaptureFixture) -> None:
     unit = a_unit(world)
     world.jobs.put(a_job(slot=f"{unit.key.minute}#00", owner=CANARY_OWNER))
     (sent,) = asked(world, WorkItem.of_unit(unit.key))
     dispatch.handler({"Records": [sent]}, CONTEXT)
-    assert len(world.lanes.queues[Lane.ONE_TIME]) == 1 and metrics.PULLED not in capsys.readouterr().out
+    assert len(world.lanes.queues[Lane.ONE_TIME]) == 1
+    assert _published(logged) == (1, 0)
 
 
 def test_dispatch_leaves_a_message_to_lambda_once_its_work_is_done(world: World) -> None:
@@ -289,7 +290,18 @@ def test_tick_emits_the_lag_and_ignores_its_event(world: World, capsys: pytest.C
     assert (service, value) == ("tick", answer["lag_ms"] / 1000)
 
 
-def test_plan_tops_up_the_tasks_of_the_minute_and_emits_its_lag(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tick_emits_the_lag_of_plan_only_while_it_is_late(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    for minutes_ago, late in ((0, 0), (5, 0), (6, 60), (30, 1_500)):
+        at = slots.start_of(slots.minute_of(world.clock.now()))
+        world.clock.at = at
+        world.ledger.set_plan_cursor(world.ledger.plan_cursor(), slots.minute_of(at - minutes_ago * slots.MINUTE))
+        tick.handler({}, CONTEXT)
+        said = capsys.readouterr().out
+        found = [json.loads(line) for line in said.splitlines() if f'"{metrics.PLAN_LAG}"' in line]
+        assert [line[metrics.PLAN_LAG] for line in found] == ([[late]] if late else [])
+
+
+def test_plan_tops_up_the_tasks_of_the_minute(world: World) -> None:
     now = world.clock.now()
     minute = slots.minute_of(now)
     task = make.task(schedule=Schedule(Rate(60_000, now)), planned_until=now, planned=1, replenish=slots.slot(minute, "any", 1))
@@ -298,7 +310,12 @@ def test_plan_tops_up_the_tasks_of_the_minute_and_emits_its_lag(world: World, ca
     assert answer["tasks"] == 1 and answer["runs"] >= 10
     runs = world.jobs.of_task(task.key, since=None, until=None, after=None, limit=100, newest_first=False).jobs
     assert len(runs) == answer["runs"]
-    assert _emitted(capsys, metrics.PLAN_LAG) == ("plan", answer["lag_ms"] / 1000)
+
+
+def _published(logged: pytest.LogCaptureFixture) -> tuple[int, int]:
+    """The jobs, and the jobs of users, that the only dispatcher in the log has published."""
+    (line,) = [vars(record) for record in logged.records if record.message == "dispatch"]
+    return line["published"], line["jobs_pulled"]
 
 
 def _emitted(capsys: pytest.CaptureFixture[str], name: str) -> tuple[str, float]:

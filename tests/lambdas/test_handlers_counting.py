@@ -61,11 +61,11 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 
 def test_values_beyond_one_line_of_metrics_are_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
-    emit("project", {metrics.START_DELAY: list(range(250)), metrics.CREATED: 7, metrics.CANARY_DELAY: []})
+    emit("project", {metrics.START_DELAY: list(range(250)), metrics.DEAD: 7, metrics.CANARY_DELAY: []})
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     values = [value for line in lines for value in line.get(metrics.START_DELAY, [])]
     assert sorted(values) == list(range(250)) and len(lines) == 3
-    assert sum(sum(line.get(metrics.CREATED, [])) for line in lines) == 7
+    assert sum(sum(line.get(metrics.DEAD, [])) for line in lines) == 7
     assert all(line[metrics.SERVICE] == "project" and metrics.CANARY_DELAY not in line for line in lines)
 
 
@@ -74,13 +74,35 @@ def stats(world: MemoryPorts) -> dict[str, int]:
     return dict(rows[0].amounts) if rows else {}
 
 
-def test_a_batch_is_counted_and_reported(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_batch_is_counted_and_reported(world: MemoryPorts, capsys: pytest.CaptureFixture[str], logged: pytest.LogCaptureFixture) -> None:
     assert project.handler(event(*ended()), None) == {"state": {}}
     assert stats(world)["succeeded"] == 1
     told = emitted(capsys)
-    assert (told[metrics.SERVICE], told[metrics.CREATED], told[metrics.PROCESSED]) == ("project", [1.0], [1.0])
-    assert (told[metrics.START_DELAY], told[metrics.LATENCY], told[metrics.OVERHEAD]) == ([0.0], [250.0], [0.0])
-    assert metrics.DEAD not in told and metrics.CANARY_DELAY not in told
+    (line,) = [vars(record) for record in logged.records if record.message == "project"]
+    assert (line["jobs_created"], line["jobs_processed"], told[metrics.SERVICE]) == (1, 1, "project")
+    assert (told[metrics.START_DELAY], told[metrics.LATENCY]) == ([0.0], [250.0])
+    assert not told.keys() & {metrics.DEAD, metrics.CANARY_DELAY, metrics.OVERHEAD}
+
+
+@pytest.mark.parametrize(("late_ms", "noted"), [(0, False), (999, False), (1_000, True), (15_000, True)])
+def test_overheads_are_emitted_if_one_job_took_long(
+    world: MemoryPorts, late_ms: int, noted: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = make.job(at=make.NOW)
+    claimed = make.claimed(job)
+    done = make.succeeded(claimed, make.NOW + late_ms + 250)
+    late = replace(done, started_at=make.NOW + late_ms)
+    project.handler(event(*ended(), record(9, claimed, late)), None)
+    told = emitted(capsys)
+    assert told.get(metrics.OVERHEAD) == ([0.0, float(late_ms)] if noted else None)
+
+
+def test_a_batch_of_the_canary_alone_logs_no_counts(
+    world: MemoryPorts, capsys: pytest.CaptureFixture[str], logged: pytest.LogCaptureFixture
+) -> None:
+    claimed = make.claimed(make.job(at=make.NOW, owner=CANARY_OWNER))
+    project.handler(event(record(1, claimed, make.succeeded(claimed, make.NOW + 250))), None)
+    assert metrics.CANARY_DELAY in emitted(capsys) and not logged.records
 
 
 def test_a_repeated_batch_adds_nothing(world: MemoryPorts) -> None:
@@ -160,13 +182,16 @@ def test_only_jobs_deleted_by_ttl_go_to_the_archive(world: MemoryPorts) -> None:
     assert stats(world) == {}, "that it left the table counts for nothing"
 
 
-def test_scale_emits_the_required_capacity_and_sends_a_canary(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
-    project.handler(event(*[record(number, None, make.job(at=NOW + 60_000)) for number in range(27)]), None)
+@pytest.mark.parametrize(("jobs", "required"), [(27, 3), (90, 10)])
+def test_scale_emits_the_required_capacity_and_sends_a_canary(
+    world: MemoryPorts, jobs: int, required: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.handler(event(*[record(number, None, make.job(at=NOW + 60_000)) for number in range(jobs)]), None)
     capsys.readouterr()
     world.rules = replace(world.rules, executors=10, lag_canary=True)
     answer = scale.handler({"anything": ["at", "all"]}, None)
-    assert (answer["required"], answer["available"], answer["canary"]) == (3, 10, True)
-    assert emitted(capsys)[metrics.REQUIRED] == [3.0]
+    assert (answer["required"], answer["available"], answer["canary"]) == (required, 10, True)
+    assert emitted(capsys).get(metrics.REQUIRED) == ([float(required)] if required >= 10 else None)
     assert [job.owner for job in world.jobs.rows.values()] == [CANARY_OWNER]
 
 

@@ -361,7 +361,7 @@ SABOTAGES = [
     Sabotage("executors start more jobs than they have room for", _patched(RunningJobs, "has_room", lambda *_: True)),
     Sabotage("a crowd held for as long as its message says", _patched(delivery, "hold_ms", lambda *_: 10**9), scene=early_crowd),
     # the work queue
-    Sabotage("workers ignore the lease of a unit", _lease_of_units_ignored, scene=doubled_work),
+    Sabotage("workers ignore the lease of a unit", _lease_of_units_ignored, seed=2, scene=doubled_work),
     Sabotage("ticks that never send lost work again", _patched(tick, "_is_lost", lambda *_: False), scene=lost_work),
     Sabotage("dispatchers forget what they published early", _patched(Dispatch, "_not_early", lambda _, entries: entries), scene=few_jobs),
     Sabotage("a resume forgets early messages", _patched(tick, "_waits_since", lambda unit: unit.resting), seed=2, scene=paused_shortly),

@@ -13,6 +13,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem, WorkKind
+from scheduler.pipeline.lag import NEVER_MS
 from scheduler.pipeline.tick import FIRST_MINUTES, LOST_MS, READY_MS, units
 from tests.conftest import NOW, FixedClock, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
@@ -309,3 +310,15 @@ def test_the_lag_is_the_age_of_the_oldest_open_minute() -> None:
     stage.clock.at = NOW + 60_000 + 90_000
     assert stage.tick().lag_ms == 90_000
     assert Stage().tick().lag_ms > 0
+
+
+def test_a_plan_that_does_not_run_is_late_by_the_age_of_its_cursor() -> None:
+    stage = fresh()
+    assert stage.tick().plan_lag_ms == NEVER_MS
+    stage.ledger.set_plan_cursor(None, slots.minute_of(NOW))
+    ages = [0, 240_000, 300_000, 300_001, 900_000]  # from the beginning of the minute at the cursor
+    late = []
+    for age in ages:
+        stage.clock.at = slots.start_of(slots.minute_of(NOW)) + age
+        late.append(stage.tick().plan_lag_ms)
+    assert late == [0, 0, 0, 1, 600_000]
