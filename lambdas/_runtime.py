@@ -1,20 +1,20 @@
 """The composition root: reads the settings from the environment and creates the ports on AWS, each when it is first used.
 
-An import only defines names.
+An import only defines names. On Lambda, a handler's import also creates what its first invocation needs (`at_init`).
 """
 
 import logging
 import os
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from lambdas._clock import SystemClock
 from lambdas._logger import logger
-from lambdas._settings import Settings
+from lambdas._settings import Settings, is_lambda
 from scheduler.model.job import Job, Lane
 from scheduler.model.rules import Rules
 from scheduler.storage.aws import clients, readable
@@ -45,6 +45,7 @@ from scheduler.storage.ports import (
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_sqs import SQSClient
 
     from lambdas._pool import ThreadPool
     from scheduler.accounts.quota import QuotaGate
@@ -114,13 +115,13 @@ class AwsPorts:
             from scheduler.storage.aws.topic import SnsTopic
 
             topic = SnsTopic(clients.sns(), arn)
-        return SqsLanes(clients.sqs(), self.settings.queues, topic)
+        return SqsLanes(self._sqs, self.settings.queues, topic)
 
     @cached_property
     def work(self) -> WorkQueue:
         from scheduler.storage.aws.work_queue import SqsWorkQueue
 
-        return SqsWorkQueue(clients.sqs(), self.settings.work_queue_url)
+        return SqsWorkQueue(self._sqs, self.settings.work_queue_url)
 
     @cached_property
     def functions(self) -> Functions:
@@ -188,7 +189,7 @@ class AwsPorts:
         """The queue to which `notices` sends, and whose messages notify defers."""
         from scheduler.storage.aws.notice_queue import SqsNoticeQueue
 
-        return SqsNoticeQueue(clients.sqs(), self.settings.notices_queue_url)
+        return SqsNoticeQueue(self._sqs, self.settings.notices_queue_url)
 
     @cached_property
     def outputs(self) -> Outputs:
@@ -209,6 +210,11 @@ class AwsPorts:
     def _dynamodb(self) -> "DynamoDBClient":
         """One client for all tables: each client lengthens a cold start and has its own connections."""
         return clients.dynamodb()
+
+    @cached_property
+    def _sqs(self) -> "SQSClient":
+        """One client for all queues, likewise."""
+        return clients.sqs()
 
 
 class Api(AwsPorts):
@@ -263,6 +269,14 @@ def api() -> Api:
 @cache
 def execute() -> Executor:
     return Executor(Settings.parse(os.environ))
+
+
+def at_init(create: Callable[[], AwsPorts], *names: str) -> None:
+    """On Lambda, create the ports of these names now: before its first invocation, a function has a whole core, whatever its memory."""
+    if is_lambda(os.environ):
+        created = create()
+        for name in names:
+            getattr(created, name)
 
 
 def pool() -> "ThreadPool":

@@ -10,6 +10,8 @@ from scheduler.insight import metrics
 from scheduler.pipeline.worker import work
 from scheduler.storage.aws.work_queue import delivery
 
+_runtime.at_init(_runtime.ports, "jobs", "lanes", "ledger", "work")
+
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Carry out one step of the work that each message names. A record that is no item of work is logged and dropped.
