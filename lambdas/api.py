@@ -296,6 +296,7 @@ def _key(job_id: str) -> JobKey:
 def _bearer() -> str | None:
     return bearer_of(app.current_event.raw_event)
 
+
 _runtime.at_init(_runtime.api, "jobs", "tasks", "lanes", "ledger", "receipts", "users")
 
 
