@@ -14,7 +14,7 @@ class Rules:
     shards: int = 16  # slots per minute; may grow, never shrink (the ledger keeps the largest)
     units: int = 1  # dispatchers per minute
     hold_ms: int = 5_000  # how long before its instant an executor may claim a job and wait with it
-    lead_ms: int = 500  # how long before its instant a job is published while no latency was measured yet
+    lead_ms: int = 2_500  # how long before its instant a job is published while no latency was measured lately: enough for a cold executor
     overdue_units: int = 4  # dispatchers that work on past minutes at once: a backlog is processed in order, at a bounded rate
     max_backlog: int = 1_000  # a lane with more waiting messages is behind, and a reconcile adds no more to it
     windows: Mapping[Lane, int] = field(  # jobs in a lane when all its executors are busy; a lane not listed is unbounded
