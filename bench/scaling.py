@@ -5,7 +5,7 @@ more a minute. A new executor has a cold start. An executor runs ten jobs at onc
 
 The cold start is computed, not measured on AWS: 0.15 to 0.3 s for the environment with its code, 0.8 s for imports without bytecode, 0.2 to
 0.4 s for clients made in the first invocation, 0.1 s for the first lease and claim: 1.3 to 1.8 s. With bytecode, and clients made before
-the first invocation, it should be nearer to 0.7 s; until somebody measures it on AWS, the models reckon with the longer one.
+the first invocation, about 0.7 s are left by the same reckoning. The models keep the longer one as long as nothing is measured on AWS.
 """
 
 import heapq

@@ -6,7 +6,6 @@ An import only defines names. On Lambda, a handler's import also creates what it
 import logging
 import os
 import secrets
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
@@ -244,6 +243,7 @@ class Executor(AwsPorts):
 
     def __init__(self, settings: Settings) -> None:
         from lambdas._children import Children
+        from lambdas._make_way import Way
         from scheduler.callbacks.reports import Addresses
         from scheduler.pipeline.execute import Process
 
@@ -252,6 +252,7 @@ class Executor(AwsPorts):
         self.process = Process.of(self.lane, secrets.token_hex(4), self, ahead)
         self.threads = ThreadPoolExecutor(WORKERS, "job")
         self.children = Children()
+        self.way = Way(_call_fetcher, self.clock)
         self.callbacks = Addresses(settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")), self.secrets)
 
 
@@ -300,10 +301,7 @@ def pool() -> "ThreadPool":
 
 
 def ahead(job: Job) -> int:
-    """Return how long before its instant (ms) the executor starts a job, so that the call arrives in time.
-
-    The first such job also starts, in the background, the function that calls URLs.
-    """
+    """Return how long before its instant (ms) the executor starts a job that it has just taken, so that the call arrives in time."""
     from scheduler.targets import registry
 
     if not execute().settings.fetch_function:
@@ -313,17 +311,8 @@ def ahead(job: Job) -> int:
     except registry.UnknownType:  # the pool reports it, for this job alone
         return 0
     if found:
-        _make_way(job.spec.timeout_ms / 1000)
+        execute().way.use(job.due_at, (job.spec.timeout_ms + found) / 1000)
     return found
-
-
-_way_made = threading.Lock()  # acquired by the first call and never released
-
-
-def _make_way(seconds: float) -> None:
-    """Create the client and start the function, once per process: the first takes as long as ten calls, the second as a hundred."""
-    if _way_made.acquire(blocking=False):
-        threading.Thread(target=_call_fetcher, args=(seconds,), name="make-way", daemon=True).start()
 
 
 def _call_fetcher(seconds: float) -> None:

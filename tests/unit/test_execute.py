@@ -54,6 +54,18 @@ def test_a_pool_that_keeps_instants_gets_jobs_ahead() -> None:
     assert sorted(at for _, at in pool.starts) == [NOW, NOW + 1_460, NOW + 3_960]
 
 
+def test_the_way_to_a_target_is_made_when_its_job_is_taken() -> None:
+    stage = Stage()
+    pool, taken = ScriptedPool(stage.clock), list[int]()
+
+    def ahead(job: Job) -> int:
+        taken.append(stage.clock.now())
+        return 40
+
+    stage.execute(stage.hand(a_job(due_at=NOW + 4_000)), pool=pool, ahead=ahead)
+    assert (taken, [at for _, at in pool.starts]) == ([NOW], [NOW + 3_960])
+
+
 def test_a_job_to_be_read_again_is_not_sent_ahead_before_that() -> None:
     stage = Stage()
     (item,) = stage.hand(a_job(due_at=NOW + 2_000))
