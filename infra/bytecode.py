@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 INSTALLED = ROOT / ".venv" / "pythons"  # where uv puts a Python that it downloads for the build
 DEPLOYED = "/var/task"  # where Lambda has the code: tracebacks show it
-MAGIC = {"3.13": 3571}  # what Python's bytecode files begin with, by version (`importlib.util.MAGIC_NUMBER`)
+MAGIC = {"3.13": 3571}  # the first two bytes of bytecode files, by version of Python (`importlib.util.MAGIC_NUMBER`)
 
 # Unchecked hashes: unpacking changes the time of every file, so bytecode with timestamps would be stale.
 COMPILE = ("-I", "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash")

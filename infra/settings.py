@@ -165,11 +165,11 @@ LOCAL = replace(
     DEV,
     stage="local",
     rules=Rules(
-        lead_ms=500,  # the executors are warm
         ready_executors=12,  # as many as `make run` starts: each is a process, which takes a third of a second of processor to start
         shards=2,  # one process answers every query: more shards are more calls and no more speed
         direct_burst=50,  # the local AWS runs about 250 jobs a second: one user may put a fraction of that before the jobs of others
         direct_rate=25,
+        lead_ms=500,  # its executors are warm: a longer lead would only keep more of them waiting
         allow_private_http=True,  # the sample receiver listens on loopback
         one_shard=True,
     ),

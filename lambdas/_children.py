@@ -28,6 +28,7 @@ TIMED_OUT = "its time-out passed; process {pid} was killed"
 FORCED = "it did not stop when asked to; process {pid} was killed"
 DIED = "its process ended by {how} before it had answered"
 COMMAND = (sys.executable, "-S", "-P", "-m", "lambdas._child")  # `site` would take a third of the start, and PYTHONPATH is given
+HANDED_ON = ("LD_LIBRARY_PATH",)  # Lambda's Python finds libpython there
 
 
 class Died(Exception):
@@ -42,8 +43,9 @@ class Child:
     """One process, which runs one job at a time."""
 
     def __init__(self) -> None:
-        # The child inherits nothing of this process's environment: no credentials, no settings.
-        environment = {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)), "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
+        # The child inherits nothing else of this process's environment: no credentials, no settings.
+        environment = {name: os.environ[name] for name in HANDED_ON if name in os.environ}
+        environment |= {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)), "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
         self._process = subprocess.Popen(
             COMMAND, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )

@@ -1,20 +1,19 @@
 """The composition root: reads the settings from the environment and creates the ports on AWS, each when it is first used.
 
-An import only defines names.
+An import only defines names. On Lambda, a handler's import also creates what its first invocation needs (`at_init`).
 """
 
 import logging
 import os
 import secrets
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from lambdas._clock import SystemClock
 from lambdas._logger import logger
-from lambdas._settings import Settings
+from lambdas._settings import Settings, is_lambda
 from scheduler.model.job import Job, Lane
 from scheduler.model.rules import Rules
 from scheduler.storage.aws import clients, readable
@@ -45,6 +44,7 @@ from scheduler.storage.ports import (
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_sqs import SQSClient
 
     from lambdas._pool import ThreadPool
     from scheduler.accounts.quota import QuotaGate
@@ -112,13 +112,13 @@ class AwsPorts:
             from scheduler.storage.aws.topic import SnsTopic
 
             topic = SnsTopic(clients.sns(), arn)
-        return SqsLanes(clients.sqs(), self.settings.queues, topic)
+        return SqsLanes(self._sqs, self.settings.queues, topic)
 
     @cached_property
     def work(self) -> WorkQueue:
         from scheduler.storage.aws.work_queue import SqsWorkQueue
 
-        return SqsWorkQueue(clients.sqs(), self.settings.work_queue_url)
+        return SqsWorkQueue(self._sqs, self.settings.work_queue_url)
 
     @cached_property
     def functions(self) -> Functions:
@@ -187,7 +187,7 @@ class AwsPorts:
         """The queue to which `notices` sends, and whose messages notify defers."""
         from scheduler.storage.aws.notice_queue import SqsNoticeQueue
 
-        return SqsNoticeQueue(clients.sqs(), self.settings.notices_queue_url)
+        return SqsNoticeQueue(self._sqs, self.settings.notices_queue_url)
 
     @cached_property
     def outputs(self) -> Outputs:
@@ -208,6 +208,11 @@ class AwsPorts:
     def _dynamodb(self) -> "DynamoDBClient":
         """One client for all tables: each client lengthens a cold start and has its own connections."""
         return clients.dynamodb()
+
+    @cached_property
+    def _sqs(self) -> "SQSClient":
+        """One client for all queues, likewise."""
+        return clients.sqs()
 
 
 class Api(AwsPorts):
@@ -237,6 +242,7 @@ class Executor(AwsPorts):
 
     def __init__(self, settings: Settings) -> None:
         from lambdas._children import Children
+        from lambdas._make_way import Way
         from lambdas._pool import THREADS
         from scheduler.callbacks.reports import Addresses
         from scheduler.pipeline.execute import Process
@@ -247,6 +253,7 @@ class Executor(AwsPorts):
         self.threads = ThreadPoolExecutor(THREADS, "job")
         self.quick = ThreadPoolExecutor(1, "quick")
         self.children = Children()
+        self.way = Way(_call_fetcher, self.clock)
         self.callbacks = Addresses(settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")), self.secrets)
 
 
@@ -264,6 +271,14 @@ def api() -> Api:
 @cache
 def execute() -> Executor:
     return Executor(Settings.parse(os.environ))
+
+
+def at_init(create: Callable[[], AwsPorts], *names: str) -> None:
+    """On Lambda, create the ports of these names now: before its first invocation, a function has a whole core, whatever its memory."""
+    if is_lambda(os.environ):
+        created = create()
+        for name in names:
+            getattr(created, name)
 
 
 def pool() -> "ThreadPool":
@@ -288,10 +303,7 @@ def pool() -> "ThreadPool":
 
 
 def ahead(job: Job) -> int:
-    """Return how long before its instant (ms) the executor starts a job, so that the call arrives in time.
-
-    The first such job also starts, in the background, the function that calls URLs.
-    """
+    """Return how long before its instant (ms) the executor starts a job that it has just taken, so that the call arrives in time."""
     from scheduler.targets import registry
 
     try:
@@ -301,17 +313,8 @@ def ahead(job: Job) -> int:
     if not execute().settings.fetch_function:
         return 0
     if found:
-        _make_way(job.spec.timeout_ms / 1000)
+        execute().way.use(job.due_at, (job.spec.timeout_ms + found) / 1000)
     return found
-
-
-_way_made = threading.Lock()  # acquired by the first call and never released
-
-
-def _make_way(seconds: float) -> None:
-    """Create the client and start the function, once per process: the first takes as long as ten calls, the second as a hundred."""
-    if _way_made.acquire(blocking=False):
-        threading.Thread(target=_call_fetcher, args=(seconds,), name="make-way", daemon=True).start()
 
 
 def _call_fetcher(seconds: float) -> None:

@@ -297,6 +297,9 @@ def _bearer() -> str | None:
     return bearer_of(app.current_event.raw_event)
 
 
+_runtime.at_init(_runtime.api, "jobs", "tasks", "lanes", "ledger", "receipts", "users")
+
+
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one request of API Gateway; one log line each."""
     began = time.perf_counter()

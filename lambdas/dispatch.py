@@ -8,6 +8,8 @@ from scheduler.dead_letters.redrive import redrive
 from scheduler.pipeline.worker import hidden_s, work
 from scheduler.storage.aws.work_queue import delivery
 
+_runtime.at_init(_runtime.ports, "jobs", "lanes", "ledger", "work")
+
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Carry out one step of the work that each message names. A record that is no item of work is logged and dropped.

@@ -7,6 +7,8 @@ from lambdas._logger import logger
 from scheduler.pipeline.execute import execute
 from scheduler.storage.aws.deliveries import deliveries, ids
 
+_runtime.at_init(_runtime.execute, "jobs", "lanes", "ledger", "tasks", "orders", "targets", "users")
+
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Run a batch. A record that is not a valid message is reported as failed, until its queue moves it to the dead-letter queue."""

@@ -9,6 +9,8 @@ from lambdas._metrics import emit
 from scheduler.insight import metrics
 from scheduler.pipeline.tick import tick
 
+_runtime.at_init(_runtime.ports, "jobs", "ledger", "work", "redrives")
+
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Run one tick. It does not read the event: the clock decides which minutes to open."""

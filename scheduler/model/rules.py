@@ -14,7 +14,7 @@ class Rules:
     shards: int = 16  # slots per minute; may grow, never shrink (the ledger keeps the largest)
     units: int = 1  # dispatchers per minute
     hold_ms: int = 5_000  # how long before its instant an executor may claim a job and wait with it
-    lead_ms: int = 500  # how long before its instant a job is published while no latency was measured yet
+    lead_ms: int = 2_500  # how long before its instant a job is published while no latency was measured lately: enough for a cold executor
     crowd_hold_ms: int = 20_000  # the same for the jobs of a pack: one executor that waits long with hundreds of jobs costs less than many
     ready_executors: int = 5  # executors of a lane that was quiet: Lambda reads five batches at once from a queue
     overdue_units: int = 4  # dispatchers that work on past minutes at once: a backlog is processed in order, at a bounded rate

@@ -15,7 +15,7 @@ HORIZON = 300_000  # ms; a new slot never starts sooner than this
 OPEN_AHEAD = 195_000  # ms; ticks open minutes up to here: after two missed ticks in a row a minute is still opened 15 s before its start
 SLOW_PUT = 10_000  # ms; a writer whose put took longer reads the clock again
 OVERFLOW = "intake"  # names the overflow slots, which are always open: for jobs due too soon for a minute, of owners above their share
-DIRECT_LEAD = 1_500  # ms; a job enqueued directly reaches its lane this long, plus at most a second, before its instant
+DIRECT_LEAD = 1_700  # ms; a job enqueued directly reaches its lane this long, plus at most a second, before its instant: a cold start
 
 
 class Placement(NamedTuple):

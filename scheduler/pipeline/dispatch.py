@@ -140,7 +140,8 @@ class Dispatch:
         """End if there is nothing to do until `wake`. If jobs may leave then, the next dispatcher comes a little before."""
         publisher = self.publisher
         more = bool(publisher.planned or publisher.refused or len(publisher.flow) or self._through is not None)
-        if wake - now < (PARK_MS if more else IDLE_MS):
+        forgets = not self._reread and len(publisher.sent) > max(SPARSE, 0)  # the next dispatcher would publish all of these again
+        if forgets or wake - now < (PARK_MS if more else IDLE_MS):
             return False
         next_at = wake - WAKE_MS if more else wake
         self.lease.leave(next_at, resting=now if publisher.held else 0, progress=self._progress(), early=self._early())

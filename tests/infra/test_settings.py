@@ -55,7 +55,7 @@ def test_the_local_stage_differs_only_in_this_list() -> None:
         "renamed_actions",
     }
     rules = {item.name for item in fields(Rules) if getattr(LOCAL.rules, item.name) != getattr(DEV.rules, item.name)}
-    assert rules == {"shards", "ready_executors", "direct_burst", "direct_rate", "one_shard", "allow_private_http"}
+    assert rules == {"shards", "ready_executors", "direct_burst", "direct_rate", "lead_ms", "one_shard", "allow_private_http"}
     assert (LOCAL.reach.plain_http, LOCAL.reach.hosts) == (True, ())
 
 

@@ -1,5 +1,6 @@
 """Children of an executor: real processes, killed if necessary."""
 
+import json
 import logging
 import os
 import signal
@@ -20,7 +21,7 @@ from tests.conftest import a_job
 
 ROOT = Path(__file__).resolve().parents[2]
 STUBBORN = '''"""`stubborn`: ignores all rules of a target."""
-import os, signal, sys, time
+import json, os, signal, sys, time
 from scheduler.model.job import Result
 from scheduler.targets.target_type import TargetType
 def run(payload, context):
@@ -28,6 +29,7 @@ def run(payload, context):
     if "exit" in payload: os._exit(payload["exit"])
     if "signal" in payload: os.kill(os.getpid(), payload["signal"])
     if "raise" in payload: raise ValueError(payload["raise"])
+    if "environment" in payload: return Result(json.dumps(dict(os.environ)))
     if "say" in payload: sys.stderr.write(payload["say"])
     end = time.monotonic() + payload.get("busy", 0)
     while time.monotonic() < end: pass
@@ -191,6 +193,20 @@ def test_a_child_ends_with_its_parent(busy: bool, tmp_path: Path) -> None:
     while process.started(child) and time.monotonic() < end:
         time.sleep(0.02)
     assert process.started(child) is None
+
+
+def test_a_child_gets_the_library_path_and_nothing_of_lambda(monkeypatch: pytest.MonkeyPatch, children: Children, stubborn: None) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/var/lang/lib:/lib64")
+    for name in ("AWS_SESSION_TOKEN", "AWS_LAMBDA_FUNCTION_NAME", "AWS_LAMBDA_RUNTIME_API", "LAMBDA_TASK_ROOT", "PUNCTUAL_RULES"):
+        monkeypatch.setenv(name, "of the executor")
+    environment = json.loads(str(run(children, wild(environment=True)).output))
+    assert environment.pop("LD_LIBRARY_PATH") == "/var/lang/lib:/lib64"
+    assert set(environment) == {"PYTHONPATH", "PYTHONUNBUFFERED", "LC_ALL"}
+
+
+def test_a_child_without_a_library_path_starts_too(monkeypatch: pytest.MonkeyPatch, children: Children, stubborn: None) -> None:
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    assert set(json.loads(str(run(children, wild(environment=True)).output))) == {"PYTHONPATH", "PYTHONUNBUFFERED", "LC_ALL"}
 
 
 def test_a_child_has_no_environment_and_loads_no_aws_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from lambdas import _runtime, bury, dispatch, execute, plan, tick
 from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._logger import logger
+from lambdas._make_way import MOST, RESTED_MS, Way
 from lambdas._settings import Settings
 from scheduler.callbacks.reports import Addresses
 from scheduler.dead_letters import model
@@ -357,28 +358,82 @@ def test_tick_sends_the_work_of_the_minutes_that_it_opens(world: World) -> None:
 
 
 class Executing(SimpleNamespace):
-    """The part of the executor that `_runtime.ahead` calls."""
+    """The part of the executor that `_runtime.ahead` uses."""
 
     def __init__(self, function: str) -> None:
-        super().__init__(settings=Settings(stage="test", fetch_function=function))
+        clock = FixedClock()
+        super().__init__(settings=Settings(stage="test", fetch_function=function), clock=clock, way=Way(_runtime._call_fetcher, clock))
 
 
-WAYS = (("http", 1_000), ("http", 2_000), ("log", 3_000), ("http", 1_000))
-
-
-def test_a_waiting_http_job_warms_its_function_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, asked = FakeCalls(), threading.Event()
-    made.answers["invoke"] = asked.set
+@pytest.fixture
+def way(monkeypatch: pytest.MonkeyPatch) -> tuple[Executing, FakeCalls]:
+    """An executor that has called no URL yet, and the calls that it makes."""
+    made, executor = FakeCalls(), Executing(FUNCTION)
     monkeypatch.setattr(_runtime, "calls", lambda: made)
-    monkeypatch.setattr(_runtime, "execute", lambda: Executing(FUNCTION))
-    monkeypatch.setattr(_runtime, "_way_made", threading.Lock())
-    ms = [_runtime.ahead(a_job(type=name, timeout_ms=timeout)) for name, timeout in WAYS]
-    assert ms == [AHEAD_MS, AHEAD_MS, 0, AHEAD_MS]
+    monkeypatch.setattr(_runtime, "execute", lambda: executor)
+    return executor, made
+
+
+def started(made: FakeCalls) -> int:
+    """Return how often the function was started, once all threads are done."""
     for thread in [thread for thread in threading.enumerate() if thread.name == "make-way"]:
         thread.join(5)
-    assert asked.is_set()
+    return len(made.asked)
+
+
+def a_call(executor: Executing, *, wait_ms: int = 2_000, **fields: Any) -> int:
+    """Let the executor take an `http` job that is due later; return how long before its instant it starts."""
+    return _runtime.ahead(a_job(due_at=executor.clock.now() + wait_ms, **({"type": "http"} | fields)))
+
+
+def test_a_waiting_http_job_starts_its_function(way: tuple[Executing, FakeCalls]) -> None:
+    executor, made = way
+    assert (a_call(executor, type="log"), started(made)) == (0, 0)
+    assert (a_call(executor), started(made)) == (AHEAD_MS, 1)
     (request,) = made.asked
     assert (request.parameters["FunctionName"], request.parameters["Payload"], request.waits) == (FUNCTION, b"{}", True)
+
+
+def test_a_function_that_was_used_lately_is_not_started_again(way: tuple[Executing, FakeCalls]) -> None:
+    executor, made = way
+    a_call(executor)
+    for _ in range(20):
+        executor.clock.at += RESTED_MS
+        a_call(executor)
+    assert started(made) == 1
+
+
+def test_a_function_that_was_not_used_lately_is_started_again(way: tuple[Executing, FakeCalls]) -> None:
+    executor, made = way
+    for _ in range(3):
+        a_call(executor)
+        executor.clock.at += RESTED_MS + 1
+    assert started(made) == 3
+    assert RESTED_MS < 240_000  # Lambda keeps an unused environment at least that long, as a rule
+
+
+def test_each_of_several_waiting_jobs_starts_an_environment(way: tuple[Executing, FakeCalls]) -> None:
+    executor, made = way
+    for _ in range(4):
+        a_call(executor)
+    assert started(made) == 4
+    for _ in range(2 * MOST):
+        a_call(executor)
+    assert started(made) == MOST
+
+
+def test_a_job_that_is_due_starts_no_second_environment(way: tuple[Executing, FakeCalls]) -> None:
+    executor, made = way
+    assert (a_call(executor, wait_ms=0), started(made)) == (AHEAD_MS, 0)
+
+
+@pytest.mark.parametrize("timeout_ms", [1_000, 30_000, 47_000])
+def test_the_function_is_started_by_the_client_that_its_job_uses(way: tuple[Executing, FakeCalls], timeout_ms: int) -> None:
+    """A client has the time-out of its calls: a job that starts ahead of its instant has so much longer."""
+    executor, made = way
+    a_call(executor, timeout_ms=timeout_ms)
+    assert started(made) == 1
+    assert made.left == [(timeout_ms + AHEAD_MS) / 1_000]
 
 
 def test_a_job_of_an_unknown_type_does_not_stop_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:

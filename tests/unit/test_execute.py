@@ -54,6 +54,18 @@ def test_a_pool_that_keeps_instants_gets_jobs_ahead() -> None:
     assert sorted(at for _, at in pool.starts) == [NOW, NOW + 1_460, NOW + 3_960]
 
 
+def test_the_way_to_a_target_is_made_when_its_job_is_taken() -> None:
+    stage = Stage()
+    pool, taken = ScriptedPool(stage.clock), list[int]()
+
+    def ahead(job: Job) -> int:
+        taken.append(stage.clock.now())
+        return 40
+
+    stage.execute(stage.hand(a_job(due_at=NOW + 4_000)), pool=pool, ahead=ahead)
+    assert (taken, [at for _, at in pool.starts]) == ([NOW], [NOW + 3_960])
+
+
 def test_a_job_to_be_read_again_is_not_sent_ahead_before_that() -> None:
     stage = Stage()
     (item,) = stage.hand(a_job(due_at=NOW + 2_000))
@@ -81,7 +93,7 @@ def test_a_message_before_the_claim_window_is_deferred_a7() -> None:
     (item,) = stage.hand(a_job(due_at=NOW + stage.rules.hold_ms + 1_500))
     assert stage.execute([item]) == [item.message_id]
     assert stage.stored(item.message.key).claim is None
-    stage.clock.advance(4_999)
+    stage.clock.advance((item.message.not_before - NOW) // 1_000 * 1_000 - 1)
     assert stage.receive() == []
     stage.clock.advance(1)
     assert len(stage.receive()) == 1  # as if it had been enqueued: a little ahead of its instant

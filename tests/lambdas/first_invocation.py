@@ -1,0 +1,89 @@
+"""`python -m tests.lambdas.first_invocation VERB`: imports a handler and invokes it once. Prints what each of the two made:
+clients, and the certificates for calls of URLs.
+
+It is a process of its own, since imports and clients stay in a process. AWS is answered in process; the environment says whether this
+is Lambda.
+"""
+
+import importlib
+import io
+import json
+import os
+import ssl
+import sys
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from typing import Any
+from unittest.mock import patch
+
+from botocore.session import Session
+
+from bench import inprocess
+from bench.answered import Answered
+from scheduler.model.job import UnitKey
+from scheduler.model.work import WorkItem
+from scheduler.storage.aws import clients, work_queue
+
+Invocation = tuple[dict[str, Any], inprocess.Context]
+
+
+def execute(aws: Answered) -> Invocation:
+    return inprocess._batch(aws, "request", time.time_ns() // 1_000_000)
+
+
+def dispatch(aws: Answered) -> Invocation:
+    """A minute with jobs, which is over: the dispatcher publishes them at once."""
+    aws.slots = inprocess._due_index([inprocess.START + number * 1_000 for number in range(20)])
+    aws.items.append(
+        b'{"Item":{"pk":{"S":"open"},"sk":{"S":"%s#00"},%s}}' % (inprocess.MINUTE.encode(), inprocess._numbers_of(inprocess._UNIT))
+    )
+    body = work_queue.encode(WorkItem.of_unit(UnitKey(inprocess.MINUTE, 0)))
+    record = {"messageId": "message", "receiptHandle": "receipt", "body": body, "attributes": {"ApproximateReceiveCount": "1"}}
+    return {"Records": [record]}, inprocess.Context("request")
+
+
+def tick(aws: Answered) -> Invocation:
+    return {}, inprocess.Context("request")
+
+
+def api(aws: Answered) -> Invocation:
+    return inprocess._post({"message": "first"}), inprocess.Context("request")
+
+
+def fetch(aws: Answered) -> Invocation:
+    return {}, inprocess.Context("request")
+
+
+PREPARE: dict[str, Callable[[Answered], Invocation]] = {
+    "execute": execute,
+    "dispatch": dispatch,
+    "tick": tick,
+    "api": api,
+    "fetch": fetch,
+}
+
+
+def main(verb: str) -> dict[str, Any]:
+    os.environ |= inprocess.ENVIRONMENT
+    if verb != "dispatch":
+        del os.environ["PUNCTUAL_TOPIC_ARN"]  # no other function publishes
+    aws, made = Answered(), list[str]()
+    aws.listen(clients._session().events)
+    original = Session.create_client
+
+    def counted(session: Session, service: str, *given: Any, **options: Any) -> Any:
+        made.append(service)
+        return original(session, service, *given, **options)
+
+    trust = ssl.create_default_context
+    new_trust = patch.object(ssl, "create_default_context", lambda: made.append("certificates") or trust())
+    with patch.object(Session, "create_client", counted), new_trust, redirect_stdout(io.StringIO()):
+        handler = importlib.import_module(f"lambdas.{verb}").handler
+        at_import = list(made)
+        handler(*PREPARE[verb](aws))
+    return {"at_import": at_import, "at_call": made[len(at_import) :], "calls": dict(aws.calls)}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(main(sys.argv[1])))
