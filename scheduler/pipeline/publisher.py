@@ -140,7 +140,7 @@ class Publisher:
         self.planned = sorted(planned, key=attrgetter("leave")) if crowded else planned
 
     def has_crowd(self, entries: Sequence[DueEntry]) -> bool:
-        """Return whether so many of these jobs are due together that they leave in packs."""
+        """Return whether a crowd is among these jobs, which leaves in packs."""
         crowds = Counter(_crowd(entry) for entry in entries if entry.lane is not Lane.RETRY)
         return any(packs.is_crowd(jobs, self._usual_executors) for jobs in crowds.values())
 
