@@ -13,14 +13,15 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+from botocore.exceptions import ClientError
 from rich import box
 from rich.table import Table
 
 from local import drill_fair, drill_order, drills, executors, faults, previous, process, target_drills
-from local.client import Client
+from local.client import ApiError, Client
 from local.drills import Outcome
 from local.failure import Trouble, exit_code
 from local.faulty import Faulty
@@ -82,8 +83,18 @@ def main() -> int:
             if chosen:
                 with step(" and ".join(ABOUT[name] for name in chosen)), ThreadPoolExecutor(len(chosen)) as pool:
                     work = {name: pool.submit(_drills(stack, receiver)[name]) for name in chosen}
-                    outcomes |= {name: future.result() for name, future in work.items()}
+                    outcomes |= {name: ended(future) for name, future in work.items()}
     return report(outcomes)
+
+
+def ended(work: Future[Outcome]) -> Outcome:
+    """Return the outcome of a drill. An error that ended it is a complaint, so that the other drills are reported."""
+    try:
+        return work.result()
+    except (ApiError, Trouble, ClientError) as error:
+        seen = Outcome()
+        seen.expect(False, f"ended by an error: {error}")
+        return seen
 
 
 def _warm(stack: Stack) -> None:
