@@ -1,178 +1,158 @@
-"""The cost of a month without jobs, computed from the operations really sent, and with it the cost of months and hours full of jobs.
+"""The cost of months: at rest, with a job a minute, and by volume; and where a few jobs of a minute become many.
 
-Tick, dispatch, plan and scale run for some minutes over empty tables (moto), in virtual time: waiting is computed, not measured.
-The fixed costs (alarms, metrics, polls) are taken from AWS's price list and listed here.
+`bench.metered` counts what a stage really does. Here it is priced, with what AWS bills by the month (alarms, metrics, a secret, polls).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
-
-from moto import mock_aws
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+from unittest.mock import patch
 
 from bench import prices, units
 from bench.figures import Figure
-from bench.inprocess import VirtualClock
-from bench.operations import Recorder
-from infra.settings import STAGES, Settings
+from bench.metered import DAY, Load, Meter, metered
+from infra.settings import PROD, STAGES, Settings
 from local.steps import step
-from scheduler.dead_letters.redrive import redrive
-from scheduler.insight.metrics import METRICS
-from scheduler.insight.scale import scale
-from scheduler.model import slots
-from scheduler.model.rules import Rules
-from scheduler.model.work import WorkDelivery
-from scheduler.pipeline.dispatch import WAKE_MS
-from scheduler.pipeline.tick import tick
-from scheduler.pipeline.worker import work
-from scheduler.storage.aws import clients
-from scheduler.storage.aws.counters import DynamoCounters
-from scheduler.storage.aws.jobs import DynamoJobs
-from scheduler.storage.aws.ledger import DynamoLedger
-from scheduler.storage.aws.ordering_queues import DynamoOrderingQueues
-from scheduler.storage.aws.tasks import DynamoTasks
-from scheduler.storage.memory.ports import MemoryPorts
-from scheduler.storage.memory.stores import MemoryWork
-from scheduler.storage.ports import Ports
-from scheduler.tasks.plan import plan
-from tests.contract import tables
 
-MINUTES, SHORT_MINUTES = 20, 3  # counted; as many run before without being counted, since a new ledger causes more operations
+MINUTES, BUSY_MINUTES, SHORT_MINUTES = 20, 5, 2  # counted at rest, with jobs, in the short form
+SHORT_DAY = 80  # minutes instead of a day: the last later check of a unit comes an hour after its closing
 MONTH = 43_800  # minutes
-CPU_MS = 20.0  # assumed for a warm invocation without work
-LOG_BYTES = 1_000  # assumed for an invocation: one line with its result, one with its metrics
+INVOCATION_CPU_MS = 2.0  # of a whole core, for an invocation without any call ...
+CALL_CPU_MS = 0.4  # ... and for each call: both are about twice what this machine needs
 QUEUES = 6  # the work queue, three lanes, their dead-letter queue and notices, each polled by Lambda
 POLLS = 15  # per minute and queue: five pollers that wait 20 s each, according to Lambda's documentation
 ALARMS, SECRETS = {"dev": 17, "prod": 19}, 1  # of a stage; a test counts them in the template
-READS = ("GetItem", "Query", "BatchGetItem", "Scan")
-DUTIES = ("tick", "dispatch", "plan", "scale")
-VOLUMES = (  # name, millions of jobs, and the months in which they run
-    ("a month with 1 million jobs", 1.0, 1.0),
-    ("a month with 100 million jobs", 100.0, 1.0),
-    ("an hour with 5 million jobs", 5.0, 1 / 730),
-)
+REQUESTS = {
+    "SQS": prices.SQS_PLAIN,
+    "SQS with a group": prices.SQS_REQUEST,
+    "SNS": prices.SNS_PUBLISH,
+    "HTTP API": prices.HTTP_API,
+    "schedules": prices.SCHEDULE,
+}
+SPARSE = 24  # jobs a minute: 0.4 a second, a million a month
+TEN_THOUSAND = 7  # jobs a minute: 10,000 a day
+CAPACITY_USED = 0.7  # of provisioned write units, if jobs come evenly
+WRITES_OF_JOB = 5  # of the table and its due index
+BUDGETS = {"rest": 8.0, "minutely": 8.5, "sparse": 10.0}
 
 
-@dataclass(slots=True)
-class Spent:
-    """The operations of the counted minutes."""
+class Bill(NamedTuple):
+    """Dollars a month by kind of cost, and the jobs of the month."""
 
-    minutes: int = MINUTES
-    calls: Counter[str] = field(default_factory=Counter)  # to DynamoDB, by duty
-    waited_ms: Counter[str] = field(default_factory=Counter)
-    invocations: Counter[str] = field(default_factory=Counter)
-    reads: int = 0  # units: one each, since an empty read costs a unit and these return a few hundred bytes at most
-    writes: int = 0  # units
+    parts: Mapping[str, float]
+    jobs: float
+
+    @property
+    def total(self) -> float:
+        return sum(self.parts.values())
 
 
 def measure(short: bool = False) -> Iterator[Figure]:
-    size = units.SHORT if short else units.Size()
-    with step("Counting idle minutes"):
-        spent = count(Rules(), SHORT_MINUTES if short else MINUTES)
+    rest: dict[str, Bill] = {}
+    for stage in ("dev", "prod"):
+        with step(f"{stage} at rest"):
+            day = SHORT_DAY if short or stage == "dev" else DAY
+            rest[stage] = bill(metered(STAGES[stage], Load(), SHORT_MINUTES if short else MINUTES, day=day), STAGES[stage])
+    with step("A task that runs every minute"):
+        minutely = metered(PROD, Load(tasks=1), SHORT_MINUTES if short else MINUTES, day=SHORT_DAY)
+    minutes, busy = SHORT_MINUTES if short else BUSY_MINUTES, {"minutely": bill(minutely, PROD)}
+    for name, load in {"ten_thousand": Load(jobs=TEN_THOUSAND), "sparse": Load(jobs=SPARSE)}.items():
+        with step(f"{load.jobs} jobs a minute"):
+            busy[name] = bill(metered(PROD, load, minutes, day=SHORT_DAY), PROD)
+    with step("The same jobs by a dispatcher that stays"), patch("scheduler.pipeline.dispatch.SPARSE", -1):
+        dense = bill(metered(PROD, Load(jobs=SPARSE), minutes, day=SHORT_DAY), PROD)
     with step("Counting the operations of a million jobs"):
-        singly, by_batch = (sum(dollars for _, dollars in units.parts_of(way, size)) * prices.MILLION for way in units.WAYS)
-    job = singly / prices.MILLION
-    for name, settings in STAGES.items():
-        if name == "local":
-            continue
-        parts = dict(monthly(spent, settings, job))
-        yield Figure(f"idle.{name}", f"a month without a job, stage {name}", round(sum(parts.values()), 2), "$")
-        for what, dollars in parts.items():
-            yield Figure(f"idle.{name}.{what.replace(' ', '_')}", f"  {what}", round(dollars, 2), "$")
-    yield Figure("idle.busy", "more, if every minute has a job, stage prod", round(busy(STAGES["prod"]), 2), "$")
-    idle = sum(dict(monthly(spent, STAGES["prod"], job)).values())
-    for what, millions, months in VOLUMES:
-        for how, each in (("one by one", singly), ("1,000 a call", by_batch)):
-            volume = f"{what}, created {how}"
-            yield Figure(f"idle.{volume}".replace(" ", "_"), f"{volume}, stage prod", round(months * idle + millions * each, 2), "$")
+        size = units.SHORT if short else units.Size()
+        many = {way.key: sum(dollars for _, dollars in units.parts_of(way, size)) for way in units.WAYS}
+    for stage, each in rest.items():
+        yield from _of(f"idle.{stage}", f"a month without a job, stage {stage}", each, BUDGETS["rest"] if stage == "prod" else None)
+    yield from _of("idle.minutely", "a month with a task that runs every minute", busy["minutely"], BUDGETS["minutely"])
+    yield from _more(rest["prod"], busy["sparse"])
+    yield from _months(rest["prod"], busy, many)
+    yield from _crossing(busy["sparse"], dense)
 
 
-def monthly(spent: Spent, settings: Settings, job: float) -> Iterator[tuple[str, float]]:
-    """Yield dollars a month by kind of cost. `job`: dollars for one job."""
-    months = MONTH / spent.minutes
-    for duty in DUTIES:
-        # A small function has a slower CPU. Calls wait for the network, and dispatch waits for its minute.
-        share = min(settings.memory_mb[duty] / units.WHOLE_CORE_MB, 1) if duty in settings.memory_mb else 1
-        worked = spent.invocations[duty] * CPU_MS / share + spent.calls[duty] * units.NETWORK_MS + spent.waited_ms[duty]
-        time = worked / 1000 * settings.memory_mb[duty] / 1_024 * prices.GB_SECOND
-        yield f"{duty} function", months * (time + spent.invocations[duty] * prices.INVOCATION)
-    started = months * spent.invocations.total()
-    yield "DynamoDB reads and writes", months * (spent.reads * prices.READ_UNIT + spent.writes * prices.WRITE_UNIT)
-    yield "polls of queues", MONTH * POLLS * QUEUES * prices.SQS_POLL
-    yield "alarms", ALARMS[settings.stage] * prices.ALARM_MONTH
-    yield "metrics", len(METRICS) * prices.METRIC_MONTH
-    yield "logs", started * LOG_BYTES / 1e9 * prices.LOG_GB
-    yield "secrets", SECRETS * prices.SECRET_MONTH
-    if settings.rules.lag_canary:
-        yield "canary: its job", MONTH * job
-        yield "canary: dispatch at work", busy(settings)
+def bill(meter: Meter, settings: Settings) -> Bill:
+    """Return the bill of a month of such minutes."""
+    months = MONTH / meter.minutes
+    parts = {f"{name} function": months * _function(name, meter, settings) for name in sorted(meter.invocations)}
+    parts |= {
+        "DynamoDB reads": months * meter.reads * prices.READ_UNIT,
+        "DynamoDB writes": months * meter.writes * prices.WRITE_UNIT,
+        **{f"requests: {name}": months * count * REQUESTS[name] for name, count in sorted(meter.requests.items())},
+        "polls of queues": MONTH * POLLS * QUEUES * prices.SQS_PLAIN,
+        "alarms": ALARMS[settings.stage] * prices.ALARM_MONTH,
+        "metrics": len(meter.metrics) * prices.METRIC_MONTH,
+        "logs": months * meter.log_bytes.total() / 1e9 * prices.LOG_GB,
+        "secret": SECRETS * prices.SECRET_MONTH,
+    }
+    if settings.tracing:
+        parts["traces"] = months * meter.invocations.total() * prices.TRACE
+    return Bill(parts, months * meter.jobs)
 
 
-def busy(settings: Settings) -> float:
-    """Return the additional dollars a month if every minute has a job: a dispatcher comes twice, before the minute and before the job,
-    each time `WAKE_MS` too early."""
-    seconds = 2 * WAKE_MS / 1_000
-    return MONTH * (seconds * settings.memory_mb["dispatch"] / 1_024 * prices.GB_SECOND + 2 * prices.INVOCATION)
+def _function(name: str, meter: Meter, settings: Settings) -> float:
+    """Return the dollars for the counted invocations of a function. Less memory gets a smaller share of a core."""
+    memory = settings.memory_mb[name]
+    cpu_ms = meter.invocations[name] * INVOCATION_CPU_MS + meter.calls[name] * CALL_CPU_MS
+    ms = cpu_ms / min(memory / units.WHOLE_CORE_MB, 1) + meter.calls[name] * units.NETWORK_MS + meter.waited_ms[name]
+    return ms / 1_000 * memory / 1_024 * prices.GB_SECOND + meter.invocations[name] * prices.INVOCATION
 
 
-def count(rules: Rules, minutes: int) -> Spent:
-    """Run empty minutes, one after the other, and return their operations."""
-    with mock_aws():
-        client, reader = (clients.dynamodb(region_name="us-east-1") for _ in range(2))
-        for name, table in {**tables.ALL, "counters": tables.COUNTERS}.items():
-            reader.create_table(TableName=name, **table)
-        return _Idle(client, reader, rules).run(minutes)
+def _of(key: str, what: str, of: Bill, budget: float | None = None) -> Iterator[Figure]:
+    yield Figure(key, what, round(of.total, 2), "$", budget)
+    for name, dollars in of.parts.items():
+        yield Figure(f"{key}.{name.replace(' ', '_')}", f"  {name}", round(dollars, 3), "$")
 
 
-class _Idle:
-    def __init__(self, client: Any, reader: Any, rules: Rules) -> None:
-        self.spent, self.duty, self._now = Spent(), "", 0
-        self._recorder = Recorder(client, reader)
-        client.meta.events.register("before-call.dynamodb", self._called)
-        jobs, ledger = DynamoJobs(client, "jobs"), DynamoLedger(client, "ledger")
-        tasks, orders = DynamoTasks(client, "tasks", jobs="jobs", ledger="ledger"), DynamoOrderingQueues(client, "tasks")
-        counters = DynamoCounters(client, "counters")
-        self._clock = VirtualClock(0)
-        self._ports = MemoryPorts(self._clock, rules, jobs, tasks, orders, ledger, counters=counters)
-        self._work: MemoryWork = self._ports.work
+def _more(rest: Bill, sparse: Bill) -> Iterator[Figure]:
+    """Yield what a million sparse jobs cost more than the month at rest."""
+    millions = sparse.jobs / prices.MILLION
+    more = Counter(sparse.parts)
+    more.subtract(rest.parts)
+    total = sum(more.values()) / millions
+    yield Figure("idle.sparse", "a million sparse jobs (0.4/s), created one by one", round(total, 2), "$", BUDGETS["sparse"])
+    for name, dollars in more.items():
+        if abs(dollars) >= 0.005:
+            yield Figure(f"idle.sparse.{name.replace(' ', '_')}", f"  {name}", round(dollars / millions, 3), "$")
 
-    def run(self, minutes: int) -> Spent:
-        now = slots.start_of(slots.minute_of(1_795_000_000_000))
-        for _ in range(minutes):
-            self._minute(now)
-            now += slots.MINUTE
-        self.spent, self._recorder.writes = Spent(minutes), []
-        for _ in range(minutes):
-            self._minute(now)
-            now += slots.MINUTE
-        self.spent.writes = self._recorder.total()
-        return self.spent
 
-    def _minute(self, now: int) -> None:
-        self._do("tick", now, tick)
-        self._do("plan", now, plan)
-        self._do("scale", now, lambda ports: scale(ports, random=0))
-        for at in range(now, now + slots.MINUTE, 1_000):
-            for delivery in self._work.receive(at):
-                self._do("dispatch", at, partial(self._step, delivery))
+def _months(rest: Bill, busy: Mapping[str, Bill], many: Mapping[str, float]) -> Iterator[Figure]:
+    """Yield the months that a buyer asks for."""
+    metrics = busy["sparse"].parts["metrics"] - rest.parts["metrics"]
+    months = {
+        "at rest": rest.total,
+        "a task that runs every minute": busy["minutely"].total,
+        "10,000 jobs a day": busy["ten_thousand"].total,
+        "1 million jobs, sparse": busy["sparse"].total,
+    }
+    for millions in (1, 100):
+        for how, each in (("one by one", many["one_by_one"]), ("1,000 a call", many["by_batch"])):
+            dollars = rest.total + metrics + millions * prices.MILLION * each
+            months[f"{millions} million jobs, dense, created {how}"] = dollars
+            if millions == 100:
+                writes = millions * prices.MILLION * WRITES_OF_JOB
+                months[f"  with provisioned capacity, {how}"] = dollars - writes * prices.WRITE_UNIT + _provisioned(writes)
+    for name, dollars in months.items():
+        yield Figure(f"idle.month.{name.strip().replace(' ', '_')}", f"a month: {name}", round(dollars, 2), "$")
+    hour = 5 * prices.MILLION * many["by_batch"]
+    yield Figure("idle.hour", "an hour with 5 million jobs, created 1,000 a call", round(hour, 2), "$")
 
-    def _step(self, delivery: WorkDelivery, ports: Ports) -> None:
-        """Carry out one step, as the event source mapping does."""
-        next_at = work(delivery, ports, redrive=redrive).next_at
-        if next_at is None:
-            self._work.delete(delivery.receipt)
-        else:
-            self._work.queued[delivery.message_id].visible_at = next_at
 
-    def _do(self, duty: str, now: int, service: Callable[[Ports], object]) -> None:
-        self.duty, clock = duty, self._clock
-        clock.at = now
-        service(self._ports)
-        self.spent.invocations[duty] += 1
-        self.spent.waited_ms[duty] += clock.at - now
+def _provisioned(writes: float) -> float:
+    """Return the dollars a month for this number of writes if they come evenly."""
+    return writes / (MONTH * 60) / CAPACITY_USED * prices.WRITE_CAPACITY_HOUR * MONTH / 60
 
-    def _called(self, model: Any, **_: Any) -> None:
-        self.spent.calls[self.duty] += 1
-        self.spent.reads += model.name in READS
+
+def _crossing(sparse: Bill, dense: Bill) -> Iterator[Figure]:
+    """Yield the number of jobs a minute from which on a dispatcher that stays for the minute costs less than early messages.
+
+    Such a dispatcher costs the same whatever the number of jobs. For each job it saves the early receive.
+    """
+    dispatcher = "dispatch function"
+    stays = (dense.parts[dispatcher] - sparse.parts[dispatcher]) / MONTH  # dollars a minute
+    early = (sparse.total - sparse.parts[dispatcher] - dense.total + dense.parts[dispatcher]) / sparse.jobs  # dollars a job
+    yield Figure("idle.dense_minute", "a minute of a dispatcher that stays", round(stays * prices.MILLION), "$/million")
+    yield Figure("idle.early", "the early receive of a job", round(early * prices.MILLION, 2), "$/million")
+    if early > 0:
+        yield Figure("idle.crossing", "jobs a minute from which on the dispatcher costs less", round(stays / early, -1))

@@ -45,14 +45,13 @@ from tests.contract import tables
 FIRST = slots.start_of(slots.minute_of(1_795_000_000_000))
 DAY = 24 * 60 + 30  # minutes in memory: the last later checks of the first units come a day after these were closed ...
 REST = 20  # ... and then this number of minutes is compared with those over tables
-SETTLING = 14  # minutes over tables before the counted ones: jobs are created up to ten minutes ahead
+SETTLING = 12  # minutes over tables before the counted ones: jobs are created ten minutes ahead
 TOPIC_MS, DELIVERY_MS = 60, 20
 TOGETHER = 3
 SHARDS = 4  # of the stream of a new table on demand
 PARALLEL = ("due_in", "add", "put_many")  # verbs whose calls run side by side, `CONNECTIONS` at once
 LINE_BYTES = 26  # that CloudWatch Logs adds to each line
-EVERY_MINUTE = {"tick": 7_000, "plan": 23_000, "scale": 41_000}  # ms within the minute; it wanders, since queues count in seconds
-WANDERS_MS = 50  # in 20 minutes through a whole second
+EVERY_MINUTE = {"tick": 7_000, "plan": 23_000, "scale": 41_000}  # ms within the minute; they wander, since queues count in seconds
 SETTLED = Result(output="done")
 PAGED = ("ledger.set_sweep_cursor",)  # in memory each slot is a page
 
@@ -105,7 +104,7 @@ def matches(pattern: Mapping[str, Any], record: Any) -> bool:
 def metered(settings: Settings, load: Load, minutes: int, *, day: int = DAY) -> Meter:
     """Let a day pass without jobs, then count some minutes with `load`."""
     with _handlers() as said, mock_aws():
-        stage = Stage(settings, load, said)
+        stage = Stage(settings, load, said, wanders_ms=1_000 // minutes)
         stage.pass_by(day)
         stage.meter.verbs.clear()
         stage.pass_by(REST)
@@ -138,8 +137,9 @@ class Ports(MemoryPorts):
 class Stage:
     """One stage. `pass_by` lets its functions run when their time comes, one after the other."""
 
-    def __init__(self, settings: Settings, load: Load, said: io.StringIO) -> None:
-        self.settings, self.load, self._said = settings, load, said
+    def __init__(self, settings: Settings, load: Load, said: io.StringIO, *, wanders_ms: int) -> None:
+        """Create it. Scheduled functions run `wanders_ms` later in each minute, through a whole second while all is counted."""
+        self.settings, self.load, self._said, self._wanders_ms = settings, load, said, wanders_ms
         self.meter, self._duty, self._now, self._random = Meter(), "", FIRST, Random(7)
         self.clock = VirtualClock(FIRST)
         self._lanes, self._work = _Lanes(self.clock), MemoryWork(self.clock)
@@ -232,7 +232,7 @@ class Stage:
             self._now += slots.MINUTE
 
     def _plan_minute(self) -> None:
-        wander = self._now // slots.MINUTE * WANDERS_MS % 1_000
+        wander = self._now // slots.MINUTE * self._wanders_ms % 1_000
         self._due += [(self._now + at + wander, name) for name, at in EVERY_MINUTE.items()]
         if self._recorder is None:
             return

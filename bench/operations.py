@@ -8,7 +8,7 @@ Run it with `python -m bench.operations`.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -320,14 +320,19 @@ class Statements:
 
     def __call__(self, params: Mapping[str, Any], **_: Any) -> Any:
         statements = json.loads(params["body"])["Statements"]
-        for statement in statements:
-            text, values, table = statement["Statement"], statement["Parameters"], statement["Statement"].split('"')[1]
-            if text.startswith("INSERT "):
-                item = dict(zip(INSERTED.findall(text), values, strict=True))
+        return SimpleNamespace(status_code=200), {"Responses": [self._run(**each) for each in statements]}
+
+    def _run(self, Statement: str, Parameters: Sequence[Any], **_: Any) -> dict[str, Any]:
+        table = Statement.split('"')[1]
+        try:
+            if Statement.startswith("INSERT "):
+                item = dict(zip(INSERTED.findall(Statement), Parameters, strict=True))
                 self.writer.put_item(TableName=table, Item=item, ConditionExpression="attribute_not_exists(pk)")
             else:
-                self.writer.update_item(**as_call(_read(text, list(values)), table))
-        return SimpleNamespace(status_code=200), {"Responses": [{}] * len(statements)}
+                self.writer.update_item(**as_call(_read(Statement, list(Parameters)), table))
+        except self.writer.exceptions.ConditionalCheckFailedException as error:
+            return {"Error": {"Code": "ConditionalCheckFailed", "Item": error.response.get("Item")}}
+        return {}
 
 
 def _read(text: str, values: list[Any]) -> Update:

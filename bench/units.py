@@ -19,6 +19,7 @@ from scheduler.model import ids, slots
 from scheduler.model.job import Lane, Result
 from scheduler.model.rules import Rules
 from scheduler.pipeline import lead
+from scheduler.pipeline.dispatch import WAKE_MS
 from scheduler.pipeline.execute import FRESH_CLAIM_MS
 from scheduler.storage.aws.table import CONNECTIONS
 
@@ -59,8 +60,8 @@ class Way(NamedTuple):
 
 
 WAYS = (
-    Way("one_by_one", "jobs, created one by one", "api", 1, "PutItem", 1, 5.2),
-    Way("by_batch", f"jobs, created {AT_ONCE:,} a call", "batch", AT_ONCE, "BatchExecuteStatement", ids.PARTITIONS, 3.9),
+    Way("one_by_one", "jobs, created one by one", "api", 1, "PutItem", 1, 5.0),
+    Way("by_batch", f"jobs, created {AT_ONCE:,} a call", "batch", AT_ONCE, "BatchExecuteStatement", ids.PARTITIONS, 3.5),
 )
 Part = tuple[str, float]  # kind of cost, and dollars a job
 
@@ -145,7 +146,7 @@ def _run(size: Size, write_units: float, measurement: str, task_reads: int = 0) 
     yield "DynamoDB reads", read * prices.READ_UNIT
     yield "SNS", dispatch["calls"]["PublishBatch"] / size.dispatched * prices.SNS_PUBLISH
     yield "SQS", (calls["ChangeMessageVisibilityBatch"] + 2 / BATCH) * prices.SQS_REQUEST  # and the mapping's receive and delete
-    stays = (slots.OPEN_AHEAD + slots.MINUTE) / 1000  # seconds from the opening of its minute to the last job
+    stays = (WAKE_MS + slots.MINUTE) / 1000  # seconds from shortly before the first job leaves to the last one
     yield "dispatch function", prices.GB_SECOND * stays * MEMORY_MB["dispatch"] / 1_024 / size.dispatched
     each, waits = execute["cpu_ms"] / size.jobs * BATCH, sum(calls.values()) * BATCH
     yield "execute function", (prices.INVOCATION + _seconds("execute", each, waits, waited_ms=_hold())) / BATCH

@@ -18,6 +18,7 @@ from scheduler.targets import arns, registry
 from scheduler.targets.base import Reach
 
 MOST_ALLOWED = 2_000  # characters of all allowed ARNs together: a function's environment is limited to 4 KB
+LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
 SAMPLE = "punctual-sample"  # the name of the resources in `infra/samples.py`
 
 
@@ -81,6 +82,7 @@ class Settings:
     api_at_endpoint: bool = False  # the API is reached at the address of the local AWS
     endpoint_port: int | None = None  # the port of the local AWS; from `-c endpoint_port=...`
 
+    provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand; from `-c provisioned_writes=...`
     customer_key: bool = False  # tables, queues, topics, outputs and secret under a KMS key of this stage; from `-c customer_key=true`
     waf: bool = False  # a web ACL in front of the console and the API; from `-c waf=true`
     log_level: str = "INFO"
@@ -232,12 +234,14 @@ def settings_for(
     waf: str | None = None,
     tracing: str | None = None,
     bytecode_optional: str | None = None,
+    provisioned_writes: str | None = None,
     endpoint_port: str | None = None,
 ) -> Settings:
     """The settings of a stage, with the options of this deployment.
 
     `allowed_targets` and `http_hosts` are separated by blanks or commas, `machine_clients` is `ci=jobs:read+jobs:write ...`, and
-    `self_sign_up`, `raw_http`, `plain_http`, `customer_key`, `waf`, `tracing` and `bytecode_optional` are true or false.
+    `self_sign_up`, `raw_http`, `plain_http`, `customer_key`, `waf`, `tracing` and `bytecode_optional` are true or false,
+    `provisioned_writes` is a number.
     Raises ValueError with the list of stages, or with the error in an option.
     """
     if stage not in STAGES:
@@ -268,6 +272,7 @@ def settings_for(
         waf=_flag("waf", waf, chosen.waf),
         tracing=_flag("tracing", tracing, chosen.tracing),
         bytecode_optional=_flag("bytecode_optional", bytecode_optional, chosen.bytecode_optional),
+        provisioned_writes=chosen.provisioned_writes if provisioned_writes is None else _units(provisioned_writes),
         endpoint_port=chosen.endpoint_port if endpoint_port is None else int(endpoint_port),
     )
 
@@ -296,6 +301,12 @@ def _hosts(text: str) -> tuple[str, ...]:
     if len(" ".join(hosts)) > MOST_ALLOWED // 2:
         raise ValueError(f"http_hosts are longer than {MOST_ALLOWED // 2} characters: name several at once with `*`")
     return hosts
+
+
+def _units(text: str) -> int:
+    if not text.isdecimal() or (int(text) and not LEAST_UNITS <= int(text) <= MOST_UNITS):
+        raise ValueError(f"provisioned_writes must be 0 (on demand) or from {LEAST_UNITS} to {MOST_UNITS}, not {text!r}")
+    return int(text)
 
 
 def _flag(name: str, text: str | None, default: bool) -> bool:

@@ -18,6 +18,8 @@ MOVED_INDEX = "moved"
 BY_TASK_INDEX = "by_task"
 REPLENISH_INDEX = "replenish"
 BY_MONTH_INDEX = "by_month"
+LEAST_CAPACITY = 5  # units a second of a table with provisioned capacity, and of each of its indexes
+UTILIZATION = 70  # percent
 
 
 def _text(name: str) -> dynamodb.Attribute:
@@ -28,8 +30,23 @@ def _number(name: str) -> dynamodb.Attribute:
     return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.NUMBER)
 
 
+def _billing(most: int) -> dynamodb.Billing:
+    """On demand if `most` is 0. Indexes inherit the capacity of their table."""
+    if not most:
+        return dynamodb.Billing.on_demand()
+    read, write = (
+        dynamodb.Capacity.autoscaled(min_capacity=LEAST_CAPACITY, max_capacity=most, target_utilization_percent=UTILIZATION)
+        for _ in range(2)
+    )
+    return dynamodb.Billing.provisioned(read_capacity=read, write_capacity=write)
+
+
 class Storage(Construct):
-    """Tables on demand, with point-in-time recovery; TTL deletes items by `expires` (epoch seconds)."""
+    """Tables on demand, with point-in-time recovery; TTL deletes items by `expires` (epoch seconds).
+
+    The jobs table and its indexes may have provisioned capacity instead, which AWS raises and lowers within minutes. It costs less than
+    half if jobs come evenly, and refuses writes of sudden crowds.
+    """
 
     def __init__(self, scope: Construct, id: str, settings: Settings, encryption: Encryption) -> None:
         super().__init__(scope, id)
@@ -37,6 +54,7 @@ class Storage(Construct):
         self.jobs = self._table(
             "Jobs",
             settings,
+            billing=_billing(settings.provisioned_writes),
             stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
             indexes=[
                 dynamodb.GlobalSecondaryIndexPropsV2(  # exactly the unfinished jobs, by the minute in which they are checked next
@@ -152,6 +170,7 @@ class Storage(Construct):
         id: str,
         settings: Settings,
         *,
+        billing: dynamodb.Billing | None = None,
         stream: dynamodb.StreamViewType | None = None,
         indexes: list[dynamodb.GlobalSecondaryIndexPropsV2] | None = None,
     ) -> dynamodb.TableV2:
@@ -161,7 +180,7 @@ class Storage(Construct):
             id,
             partition_key=_text("pk"),
             sort_key=_text("sk"),
-            billing=dynamodb.Billing.on_demand(),
+            billing=billing or dynamodb.Billing.on_demand(),
             dynamo_stream=stream,
             global_secondary_indexes=indexes,
             time_to_live_attribute="expires",

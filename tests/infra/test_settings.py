@@ -100,6 +100,14 @@ def test_tracing_is_an_option() -> None:
     assert [settings_for("prod", tracing=choice).tracing for choice in (None, "true", "false")] == [False, True, False]
 
 
+def test_provisioned_capacity_is_an_option() -> None:
+    chosen = [settings_for("prod", provisioned_writes=choice).provisioned_writes for choice in (None, "0", "25", "40000")]
+    assert chosen == [0, 0, 25, 40_000]
+    for bad in ("24", "40001", "-1", "many", ""):
+        with pytest.raises(ValueError, match=r"must be 0 \(on demand\) or from 25 to 40000"):
+            settings_for("prod", provisioned_writes=bad)
+
+
 def test_plain_http_and_a_customer_key_are_options() -> None:
     assert (settings_for("prod").reach.plain_http, settings_for("prod").customer_key) == (False, False)
     chosen = settings_for("prod", plain_http="true", customer_key="true")

@@ -1,9 +1,12 @@
 from typing import Any
 
 import pytest
+from aws_cdk.assertions import Template
 
+from infra.settings import settings_for
+from infra.stack import PunctualStack
 from tests.contract import tables
-from tests.infra.conftest import Synthesized
+from tests.infra.conftest import Synthesized, app
 
 
 def test_jobs_is_keyed_by_owner_and_id_and_streams_both_images(any_stage: Synthesized) -> None:
@@ -47,6 +50,19 @@ def test_tables_are_on_demand_with_ttl_and_point_in_time_recovery(any_stage: Syn
         assert table["BillingMode"] == "PAY_PER_REQUEST"
         assert table["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
         assert [replica["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] for replica in table["Replicas"]] == [True]
+
+
+@pytest.mark.long
+def test_the_jobs_table_and_its_indexes_may_have_provisioned_capacity() -> None:
+    template = Template.from_stack(PunctualStack(app(), settings_for("prod", provisioned_writes="500"))).to_json()
+    made = {id: each["Properties"] for id, each in template["Resources"].items() if each["Type"] == "AWS::DynamoDB::GlobalTable"}
+    assert sorted(each["BillingMode"] for each in made.values()) == ["PAY_PER_REQUEST"] * 6 + ["PROVISIONED"]
+    (jobs,) = [each for each in made.values() if each["BillingMode"] == "PROVISIONED"]
+    writes = [jobs, *jobs["GlobalSecondaryIndexes"]]
+    reads = [*jobs["Replicas"], *jobs["Replicas"][0]["GlobalSecondaryIndexes"]]
+    scaled = [each["WriteProvisionedThroughputSettings"]["WriteCapacityAutoScalingSettings"] for each in writes]
+    scaled += [each["ReadProvisionedThroughputSettings"]["ReadCapacityAutoScalingSettings"] for each in reads]
+    assert len(scaled) == 10 and all((each["MinCapacity"], each["MaxCapacity"]) == (5, 500) for each in scaled)
 
 
 def test_only_prod_retains_its_data(any_stage: Synthesized) -> None:
