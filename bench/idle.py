@@ -63,7 +63,11 @@ def measure(short: bool = False) -> Iterator[Figure]:
         dense = bill(metered(PROD, Load(jobs=SPARSE), minutes, day=SHORT_DAY), PROD)
     with step("Counting the operations of a million jobs"):
         size = units.SHORT if short else units.Size()
-        many = {way.key: sum(dollars for _, dollars in units.parts_of(way, size)) for way in units.WAYS}
+        many = {
+            (way.key, shape.key): sum(dollars for _, dollars in units.parts_of(way, size, shape))
+            for way in units.WAYS
+            for shape in (units.CROWDS, units.EVENLY)
+        }
     for stage, each in rest.items():
         yield from _of(f"idle.{stage}", f"a month without a job, stage {stage}", each, BUDGETS["rest"] if stage == "prod" else None)
     yield from _of("idle.minutely", "a month with a task that runs every minute", busy["minutely"], BUDGETS["minutely"])
@@ -117,7 +121,7 @@ def _more(rest: Bill, sparse: Bill) -> Iterator[Figure]:
             yield Figure(f"idle.sparse.{name.replace(' ', '_')}", f"  {name}", round(dollars / millions, 3), "$")
 
 
-def _months(rest: Bill, busy: Mapping[str, Bill], many: Mapping[str, float]) -> Iterator[Figure]:
+def _months(rest: Bill, busy: Mapping[str, Bill], many: Mapping[tuple[str, str], float]) -> Iterator[Figure]:
     """Yield the months that a buyer asks for."""
     metrics = busy["sparse"].parts["metrics"] - rest.parts["metrics"]
     months = {
@@ -126,16 +130,16 @@ def _months(rest: Bill, busy: Mapping[str, Bill], many: Mapping[str, float]) -> 
         "10,000 jobs a day": busy["ten_thousand"].total,
         "1 million jobs, sparse": busy["sparse"].total,
     }
-    for millions in (1, 100):
-        for how, each in (("one by one", many["one_by_one"]), ("1,000 a call", many["by_batch"])):
-            dollars = rest.total + metrics + millions * prices.MILLION * each
-            months[f"{millions} million jobs, dense, created {how}"] = dollars
-            if millions == 100:
+    for millions, shape in ((1, "crowds"), (100, "crowds"), (100, "evenly")):
+        for how, key in (("one by one", "one_by_one"), ("1,000 a call", "by_batch")):
+            dollars = rest.total + metrics + millions * prices.MILLION * many[key, shape]
+            months[f"{millions} million jobs, {shape}, created {how}"] = dollars
+            if shape == "evenly":
                 writes = millions * prices.MILLION * WRITES_OF_JOB
                 months[f"  with provisioned capacity, {how}"] = dollars - writes * prices.WRITE_UNIT + _provisioned(writes)
     for name, dollars in months.items():
         yield Figure(f"idle.month.{name.strip().replace(' ', '_')}", f"a month: {name}", round(dollars, 2), "$")
-    hour = 5 * prices.MILLION * many["by_batch"]
+    hour = 5 * prices.MILLION * many["by_batch", "crowds"]
     yield Figure("idle.hour", "an hour with 5 million jobs, created 1,000 a call", round(hour, 2), "$")
 
 

@@ -45,11 +45,14 @@ from tests.contract import tables
 FIRST = slots.start_of(slots.minute_of(1_795_000_000_000))
 DAY = 24 * 60 + 30  # minutes in memory: the last later checks of the first units come a day after these were closed ...
 REST = 20  # ... and then this number of minutes is compared with those over tables
+AHEAD = 10  # minutes, from the post of a job to its minute
 SETTLING = 12  # minutes over tables before the counted ones: jobs are created ten minutes ahead
 TOPIC_MS, DELIVERY_MS = 60, 20
 TOGETHER = 3
 SHARDS = 4  # of the stream of a new table on demand
 PARALLEL = ("due_in", "add", "put_many")  # verbs whose calls run side by side, `CONNECTIONS` at once
+AT_ONCE = {"": 200, "get_many": 100, "due_in": 8, "add": 8}  # items of a verb that take one wait: eight calls of 25, of 100 or of one
+READS = {"watched": 1, "latency": 1, "barred": 1, "cursor": 1, "unit": 1, "open_units": 1, "mark": 1, "get": 1}  # units of small reads
 LINE_BYTES = 26  # that CloudWatch Logs adds to each line
 EVERY_MINUTE = {"tick": 7_000, "plan": 23_000, "scale": 41_000}  # ms within the minute; they wander, since queues count in seconds
 SETTLED = Result(output="done")
@@ -117,6 +120,21 @@ def metered(settings: Settings, load: Load, minutes: int, *, day: int = DAY) -> 
     if load == Load():
         _compare(rested, {verb: count / minutes for verb, count in meter.verbs.items()})
     return meter
+
+
+def crowded(settings: Settings, dues: Sequence[int], minutes: int) -> Meter:
+    """Count some minutes in each of which jobs are due at `dues` (ms within the minute), with the ports in memory.
+
+    Calls to tables and read units are estimated from the verbs of ports, of write units only those of counters. Two minutes pass before.
+    """
+    with _handlers() as said:
+        stage = Stage(settings, Load(), said, wanders_ms=1_000 // minutes)
+        stage.post(dues, 2 + minutes)
+        stage.pass_by(AHEAD + 2)
+        stage.meter = Meter()
+        stage.pass_by(minutes)
+        stage.meter.minutes = minutes
+        return stage.meter
 
 
 def _compare(rested: Mapping[str, float], counted: Mapping[str, float]) -> None:
@@ -190,13 +208,22 @@ class Stage:
     def used(self, port: str, verb: str, arguments: Sequence[Any]) -> None:
         """Count the use of a verb, and the requests that it sends to a queue or a topic."""
         self.meter.verbs[f"{port}.{verb}"] += 1
-        if port not in ("lanes", "work"):
-            return
         many = next((each for each in arguments if isinstance(each, Sequence) and not isinstance(each, str)), ())
+        if port not in ("lanes", "work"):
+            if self._recorder is None:
+                self._estimate(port, verb, many)
+            return
         calls = math.ceil(len(many) / 10) if verb in ("send", "publish", "extend") else 1
         service = "SNS" if verb == "publish" else "SQS" if port == "work" else "SQS with a group"
         self.meter.requests[service] += calls
         self.meter.calls[self._duty] += calls
+
+    def _estimate(self, port: str, verb: str, many: Sequence[Any]) -> None:
+        """Count the calls, read units and write units of a verb whose port is in memory."""
+        self.meter.calls[self._duty] += max(math.ceil(len(many) / AT_ONCE.get(verb, AT_ONCE[""])), 1)
+        self.meter.reads += len(many) if verb in ("get_many", "outlines") else READS.get(verb, 0)
+        if (port, verb) == ("counters", "add"):
+            self.meter.writes += len({entry.row[:2] for entry in many})
 
     @contextmanager
     def parallel(self, verb: str) -> Iterator[None]:
@@ -204,7 +231,7 @@ class Stage:
         before = self.meter.calls[self._duty]
         yield
         calls = self.meter.calls[self._duty] - before
-        if verb in PARALLEL:
+        if verb in PARALLEL and self._recorder is not None:
             self.meter.calls[self._duty] -= calls - math.ceil(calls / CONNECTIONS)
 
     def _asked(self, params: Mapping[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
@@ -293,9 +320,17 @@ class Stage:
             self._handle(name, at, {})
 
     def _post(self) -> None:
-        due_at = (self.clock.at // slots.MINUTE + 10) * slots.MINUTE + self._random.randrange(slots.MINUTE)
+        due_at = (self.clock.at // slots.MINUTE + AHEAD) * slots.MINUTE + self._random.randrange(slots.MINUTE)
         spec = JobSpec("log", {"message": "one of a typical length"})
         submit(NewJob(REQUEST.owner, spec, due_at), self.ports, random=self._random.getrandbits(70))
+
+    def post(self, dues: Sequence[int], minutes: int) -> None:
+        """Store jobs for each of some minutes, the first of which is `AHEAD` minutes away."""
+        spec, now = JobSpec("log", {"message": "one of a typical length"}), self.clock.at
+        for minute in range(minutes):
+            start = now + (AHEAD + minute) * slots.MINUTE
+            for due_at in dues:
+                submit(NewJob(REQUEST.owner, spec, start + due_at), self.ports, random=self._random.getrandbits(70))
 
     def _create(self) -> None:
         spec = JobSpec("log", {"message": "one of a typical length"}, tags=("billing",))

@@ -1,7 +1,8 @@
 """Write units per job, counted from the operations really sent, and from them the cost of a million jobs.
 
-The operations are those of a single create, a full batch or a top-up by plan, of dispatch, and of execution in full batches that wait
-for their instant. Two values are assumed and listed here, since no emulator shows them: AWS's latency, and the CPU share by memory.
+Write units and processor time are those of a single create, a full batch or a top-up by plan, of dispatch, and of execution in full
+batches. Requests, invocations and holds are metered (`bench.metered`), for jobs that come in crowds or evenly. Two values are assumed
+and listed here, since no emulator shows them: AWS's latency, and the CPU share by memory.
 """
 
 from collections.abc import Iterator
@@ -12,26 +13,21 @@ from bench import operations, prices
 from bench.cpu import spent
 from bench.figures import Figure
 from bench.inprocess import AT_ONCE
+from bench.metered import Meter, crowded
 from bench.operations import Bench, Scenario
-from infra.settings import DEV
+from infra.settings import PROD
 from local.steps import step
 from scheduler.model import ids, slots
 from scheduler.model.job import Lane, Result
-from scheduler.model.rules import Rules
-from scheduler.pipeline import lead
-from scheduler.pipeline.dispatch import WAKE_MS
-from scheduler.pipeline.execute import FRESH_CLAIM_MS
 from scheduler.storage.aws.table import CONNECTIONS
 
 NETWORK_MS = 5.0  # assumed for a call to DynamoDB, SQS or SNS within the region
 WHOLE_CORE_MB = 1_769  # Lambda memory with a whole core; less memory gets that share of it
-MEMORY_MB = DEV.memory_mb
-# Assumed p99 from publish to claim, which sets the lead. Others measured 22-37 ms (p95) from SQS to a warm handler alone
-# (sqs-fair-queues-lab, 2026); the hop through SNS, the lease and the claim add to that.
-PIPELINE_P99_MS = 200
+MEMORY_MB = PROD.memory_mb
+PROJECT_CPU_MS = 0.2  # assumed for the three changes of a job
+METERED = 2  # minutes
 INDEX_ENTRY_BYTES = 230  # of the due index, including the overhead of 100 bytes an entry
 BATCH = 10
-LANE_READS = 1 / BATCH  # reads of lane states by executors, per job: one a batch, as if no executor got two batches within a second
 HEAD, HOLDER, BEFORE = 1, 1, 1  # items read before a run starts, consistently: its task, the run lock, the run before
 
 
@@ -45,6 +41,24 @@ class Size(NamedTuple):
 
 
 SHORT = Size(dispatched=500, jobs=20, calls=1, planned=60)
+
+
+class Shape(NamedTuple):
+    """How the jobs of a minute are due: in crowds of `together`, or one by one if that is 1, at equal distances."""
+
+    key: str
+    what: str
+    jobs: int
+    together: int
+
+    def dues(self) -> Iterator[tuple[int, int]]:
+        """Yield instants (ms within the minute), and the jobs that are due then."""
+        crowds = self.jobs // self.together
+        return ((slots.MINUTE * number // crowds, self.together) for number in range(crowds))
+
+
+CROWDS = Shape("crowds", "in crowds of 1,000", 5_000, 1_000)
+EVENLY = Shape("evenly", "evenly, 38 a second", 2_280, 1)
 
 
 class Way(NamedTuple):
@@ -73,18 +87,19 @@ def measure(short: bool = False) -> Iterator[Figure]:
     for name, each in units.items():
         yield Figure(f"units.{name.replace(' ', '_')}", f"write units: {name}", each, budget=SCENARIOS[name].budget)
     with step("Counting the operations of a million jobs"):
-        parts = {way: parts_of(way, size) for way in WAYS}
-        recurring = [*_planned(size), *_run(size, units["recurring run"], "execute-runs", HEAD + HOLDER + BEFORE)]
-    for way in WAYS:
-        yield from _costs(way.key, way.what, parts[way], way.budget)
-    yield from _costs("recurring", "runs of recurring tasks", recurring)
+        parts = {(way, shape): parts_of(way, size, shape) for shape in (CROWDS, EVENLY) for way in WAYS}
+        run = _run(units["recurring run"], "execute-runs", size, CROWDS, HEAD + HOLDER + BEFORE)
+        recurring = [*_planned(size), *run]
+    for (way, shape), found in parts.items():
+        key = way.key if shape is CROWDS else f"{way.key}_{shape.key}"
+        yield from _costs(key, f"{way.what}, due {shape.what}", found, way.budget if shape is CROWDS else None)
+    yield from _costs("recurring", f"runs of recurring tasks, due {CROWDS.what}", recurring)
 
 
 @cache
-def parts_of(way: Way, size: Size) -> list[Part]:
+def parts_of(way: Way, size: Size, shape: Shape) -> list[Part]:
     """Return dollars a job for creating it in this way and running it."""
-    run = _run(size, operations.per_job(SCENARIOS["one-time job"]), "execute-held" if _is_read_again() else "execute")
-    return [*_created(way, size), *run]
+    return [*_created(way, size), *_run(operations.per_job(SCENARIOS["one-time job"]), "execute", size, shape)]
 
 
 def _costs(key: str, what: str, parts: list[Part], budget: float | None = None) -> Iterator[Figure]:
@@ -136,35 +151,36 @@ def _planned(size: Size) -> Iterator[Part]:
     yield "plan function", _seconds("plan", plan["cpu_ms"] / size.planned, waits)
 
 
-def _run(size: Size, write_units: float, measurement: str, task_reads: int = 0) -> Iterator[Part]:
+def _run(write_units: float, measurement: str, size: Size, shape: Shape, task_reads: int = 0) -> Iterator[Part]:
     """Yield dollars a job for everything after its creation. `task_reads`: read units for its task before it starts."""
-    dispatch, execute = spent("dispatch", size.dispatched), spent(measurement, size.jobs)
-    calls = {name: count / size.jobs for name, count in execute["calls"].items() if name != "Query"} | {"Query": LANE_READS}
-    # The due index twice, the states of the lanes, and the last read of jobs that wait for their instant.
-    read = INDEX_ENTRY_BYTES / 4_096 / 2 * 2 + LANE_READS + _is_read_again() + task_reads
-    yield "DynamoDB writes", write_units * prices.WRITE_UNIT
+    dispatch, execute, meter = spent("dispatch", size.dispatched), spent(measurement, size.jobs), _metered(shape, size)
+    cpu_ms = {"dispatch": dispatch["cpu_ms"] / size.dispatched, "execute": execute["cpu_ms"] / size.jobs}
+    read = INDEX_ENTRY_BYTES / 4_096 / 2 * 2 + meter.reads / meter.jobs + task_reads  # the due index is read twice
+    yield "DynamoDB writes", (write_units + meter.writes / meter.jobs) * prices.WRITE_UNIT  # and the counters
     yield "DynamoDB reads", read * prices.READ_UNIT
-    yield "SNS", dispatch["calls"]["PublishBatch"] / size.dispatched * prices.SNS_PUBLISH
-    yield "SQS", (calls["ChangeMessageVisibilityBatch"] + 2 / BATCH) * prices.SQS_REQUEST  # and the mapping's receive and delete
-    stays = (WAKE_MS + slots.MINUTE) / 1000  # seconds from shortly before the first job leaves to the last one
-    yield "dispatch function", prices.GB_SECOND * stays * MEMORY_MB["dispatch"] / 1_024 / size.dispatched
-    each, waits = execute["cpu_ms"] / size.jobs * BATCH, sum(calls.values()) * BATCH
-    yield "execute function", (prices.INVOCATION + _seconds("execute", each, waits, waited_ms=_hold())) / BATCH
+    yield "SNS", meter.requests["SNS"] / meter.jobs * prices.SNS_PUBLISH
+    yield "SQS", meter.requests["SQS with a group"] / meter.jobs * prices.SQS_REQUEST
+    for verb in ("dispatch", "execute", "project"):
+        calls, waited_ms = meter.calls[verb] / meter.jobs, meter.waited_ms[verb] / meter.jobs
+        dollars = _seconds(verb, cpu_ms.get(verb, PROJECT_CPU_MS), calls, waited_ms)
+        yield f"{verb} function", meter.invocations[verb] / meter.jobs * prices.INVOCATION + dollars
     yield "logs", execute["log_bytes"] / size.jobs / 1e9 * prices.LOG_GB  # Lambda's own lines are switched off in `infra/function.py`
 
 
-def _is_read_again() -> bool:
-    """True if an executor reads a waiting job again before it starts; a job claimed shortly before its instant is not read again."""
-    return _hold() > FRESH_CLAIM_MS
-
-
-def _hold() -> int:
-    """Return the milliseconds for which an executor waits with a job."""
-    rules = Rules()
-    return lead.lead(PIPELINE_P99_MS, rules.lead_ms, rules.hold_ms)
+@cache
+def _metered(shape: Shape, size: Size) -> Meter:
+    """Return the requests, invocations and holds of such minutes, without those of minutes that are empty."""
+    short = size is SHORT
+    dues = [at for at, jobs in shape.dues() for _ in range(jobs // (10 if short else 1))]
+    minutes = 1 if short else METERED
+    meter, empty = crowded(PROD, dues, minutes), crowded(PROD, [], minutes)
+    for name in ("calls", "waited_ms", "invocations", "requests"):
+        getattr(meter, name).subtract(getattr(empty, name))
+    meter.reads -= empty.reads
+    return meter
 
 
 def _seconds(verb: str, cpu_ms: float, calls: float, waited_ms: float = 0) -> float:
-    """Return the dollars for the duration of one invocation."""
+    """Return the dollars for this much time of a function."""
     share = min(MEMORY_MB[verb] / WHOLE_CORE_MB, 1)
     return (cpu_ms / share + calls * NETWORK_MS + waited_ms) / 1000 * MEMORY_MB[verb] / 1_024 * prices.GB_SECOND
