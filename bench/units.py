@@ -171,7 +171,7 @@ def _run(write_units: float, measurement: str, size: Size, shape: Shape, task_re
 def _metered(shape: Shape, size: Size) -> Meter:
     """Return the requests, invocations and holds of such minutes, without those of minutes that are empty."""
     short = size is SHORT
-    dues = [at for at, jobs in shape.dues() for _ in range(jobs // (10 if short else 1))]
+    dues = [at for at, jobs in shape.dues() for _ in range(jobs)][:: 10 if short else 1]
     minutes = 1 if short else METERED
     meter, empty = crowded(PROD, dues, minutes), crowded(PROD, [], minutes)
     for name in ("calls", "waited_ms", "invocations", "requests"):
