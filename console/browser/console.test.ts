@@ -361,16 +361,16 @@ describe('capacity and metrics', () => {
     expect(await page.getByText('Scaling is needed').count()).toBe(0);
     const first = Math.ceil(Date.now() / MINUTE) * MINUTE;
     const made: Named[] = [];
-    // A type of which nothing has run counts a second each: 60 in a minute of each of these tasks. 28 of them require 187 executors.
+    // A type of which nothing has run counts a second each: 60 in a minute of each of these tasks. 14 of them require 94 executors, six require 40.
     const plan = async (tasks: number, from: number, minutes: number): Promise<void> => {
       const schedule = { rate: '1 second', start: new Date(first + from * MINUTE).toISOString(), end: new Date(first + (from + minutes) * MINUTE).toISOString() };
       const payload = { topic: SAMPLE_TOPIC, message: 'burst' };
       for (let n = 0; n < tasks; n += 1) made.push(await call<Named>('POST', '/tasks', { name: `burst ${n}`, type: 'sns', payload, schedule }));
     };
-    await plan(10, 30, 90);
-    await plan(18, 60, 5);
+    await plan(6, 30, 90);
+    await plan(8, 60, 5);
     await page.getByText('Scaling is needed').waitFor({ timeout: 60_000 });
-    await until('all of it is counted', 60, async () => (await page.getByText(/18\d executors required, 150 available/).count()) > 0);
+    await until('all of it is counted', 60, async () => (await page.getByText(/9\d executors required, 60 available/).count()) > 0);
     await picture(page, 'capacity-burst');
     const minutes = page.getByRole('table', { name: 'Minutes' });
     await page.getByTestId('short').click();

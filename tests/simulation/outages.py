@@ -40,7 +40,8 @@ SERVICES: dict[str, frozenset[str]] = {  # by the name of the outage: the servic
 LASTS_MS = (30_000, 100_000, 600_000, 3_600_000)
 RETRIES_MS = (1_000, 7_000)  # what the SDK tries before it gives up
 THROTTLED = 0.5  # share of refused calls of a service that throttles
-BEGINS_MS = 6 * slots.MINUTE
+AHEAD_MS = 20_000  # the outage begins this long before a minute, whose few jobs are published 15 s before it
+BEGINS_MS = 6 * slots.MINUTE - AHEAD_MS
 IN_HAND_MS = 40_000  # a part of the jobs is posted this long before the outage ...
 LONG_MS = (1, 5_000, 30_000, 60_000)  # ... and takes this long
 AFTER_MINUTES = 4  # jobs are posted for this long after the outage
@@ -166,7 +167,7 @@ def suffer(service: str, lasts_ms: int, *, share: float = 1.0, jobs: int = 200, 
         at = outage.begin - world.chance.randint(0, IN_HAND_MS)
         world.post_one(at, None, world.chance.choice(LONG_MS))
     for _ in range(jobs // 4):  # and some are published when it begins
-        world.post_one(START + 1_000, outage.begin + world.chance.randint(0, IN_HAND_MS))
+        world.post_one(START + 1_000, outage.begin + AHEAD_MS + world.chance.randint(0, IN_HAND_MS))
     minutes = (BEGINS_MS + lasts_ms) // slots.MINUTE + AFTER_MINUTES
     report = world.run(jobs, minutes, wind_down=WIND_DOWN)
     bad = report.violations
