@@ -2,7 +2,7 @@
 
 Small worlds run without crashes first. Each pair of consecutive effects of an invocation, at its first occurrence, is a point.
 Then the same world runs once per point: the invocation dies just after the first effect of the pair, and everything must recover
-by itself. The oracles are those of the simulation.
+by itself. The oracles are those of the simulation. Each world runs as it is, and with dispatchers for which no job is one of few.
 """
 
 import argparse
@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import greenlet
 
+from scheduler.pipeline import dispatch
 from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Killed
 from tests.simulation.world import Report, World
@@ -150,24 +152,38 @@ class Scene(World):
         return self._seen.setdefault((id(port), 0), Watched(port, self.faults, self._watcher))
 
 
-def points(seeds: Sequence[int] = SEEDS) -> dict[Point, tuple[int, int]]:
-    """Return every point of these worlds, with the seed and the number of the effect at which to try it."""
-    found: dict[Point, tuple[int, int]] = {}
-    for seed in seeds:
-        watcher = Watcher()
-        report = Scene(seed, watcher).run(**SCENE)
-        if report.violations:
-            raise AssertionError(f"the scene fails without a crash: {report.examples}")
-        for point, number in watcher.ended().items():
-            found.setdefault(point, (seed, number))
+class Where(NamedTuple):
+    """An effect of a world, by its number. `dense`: dispatchers publish each job at its time, however few there are."""
+
+    seed: int
+    dense: bool
+    number: int
+
+
+def points(seeds: Sequence[int] = SEEDS) -> dict[Point, Where]:
+    """Return every point of these worlds, with the effect after which to try it."""
+    found: dict[Point, Where] = {}
+    for dense in (False, True):
+        for seed in seeds:
+            watcher = Watcher()
+            report = _run(seed, dense, watcher)
+            if report.violations:
+                raise AssertionError(f"the scene fails without a crash: {report.examples}")
+            for point, number in watcher.ended().items():
+                found.setdefault(point, Where(seed, dense, number))
     return found
 
 
-def crash(seed: int, number: int) -> tuple[Report, str | None]:
-    """Run the scene with a crash after its effect `number`. Returns the report and the killed service."""
-    watcher = Watcher(fatal=number)
-    report = Scene(seed, watcher).run(**SCENE)
+def crash(where: Where) -> tuple[Report, str | None]:
+    """Run the scene with a crash after this effect. Returns the report and the killed service."""
+    watcher = Watcher(fatal=where.number)
+    report = _run(where.seed, where.dense, watcher)
     return report, watcher.died
+
+
+def _run(seed: int, dense: bool, watcher: Watcher) -> Report:
+    with patch("scheduler.pipeline.dispatch.SPARSE", -1 if dense else dispatch.SPARSE):
+        return Scene(seed, watcher).run(**SCENE)
 
 
 def main() -> int:
@@ -178,12 +194,12 @@ def main() -> int:
     found = {point: where for point, where in points().items() if args.only in point.service}
     tried: Counter[str] = Counter()
     recovered: Counter[str] = Counter()
-    for point, (seed, number) in sorted(found.items()):
-        report, _ = crash(seed, number)
+    for point, where in sorted(found.items()):
+        report, _ = crash(where)
         tried[point.service] += 1
         recovered[point.service] += not report.violations
         for example in report.examples:
-            print(f"{point.service}: after {point.after}, before {point.before} (seed {seed}, effect {number}): {example}", flush=True)
+            print(f"{point.service}: after {point.after}, before {point.before} ({where}): {example}", flush=True)
     print(f"{'service':28} {'points':>6} {'recovered':>9}")
     for service, count in sorted(tried.items()):
         print(f"{service:28} {count:6} {recovered[service]:9}")

@@ -15,7 +15,7 @@ FEW = [
 def test_every_job_ends_after_a_crash_in_the_main_services() -> None:
     known = points((2,))
     for point in FEW:
-        report, died = crash(*known[point])
+        report, died = crash(known[point])
         assert died == point.service
         assert report.violations == {}, (point, report.examples)
 
@@ -25,6 +25,6 @@ def test_every_job_ends_after_a_crash_at_any_point_of_any_service() -> None:
     known = points()
     assert len(known) > 100 and len({point.service for point in known}) > 15
     for point, where in known.items():
-        report, died = crash(*where)
+        report, died = crash(where)
         assert died == point.service
         assert report.violations == {}, (point, where, report.examples)
