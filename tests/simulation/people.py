@@ -218,16 +218,16 @@ class People:
             if run.nominal > high or (task.schedule.max_runs is not None and run.nominal > task.planned_until):
                 return
             if run.nominal > low and jobs.get(JobKey(task.owner, ids.run(run.at, task.id, task.generation))) is None:
-                if any(first <= run.nominal <= last for first, last in self._gaps[task.id, task.generation]):
+                if any(first <= run.at <= last for first, last in self._gaps[task.id, task.generation]):
                     continue  # an entry of the history stands for it
                 self.violation("run_missing", f"{task.id} of {task.name}, generation {task.generation}, {instants.render(run.nominal)}")
 
 
 def _gaps(jobs: MemoryJobs) -> dict[tuple[str, int], list[tuple[int, int]]]:
-    """Return by task and generation the spans of missed runs for which an entry of the history stands."""
+    """Return by task and generation the spans of missed runs for which an entry of the history stands: their instants, jitter included."""
     found: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     for job in jobs.rows.values():
         stands = re.search(r"stands for [\d,]+ missed runs, the first of (\S+):", job.reason or "")
-        if stands and job.origin is not None and job.origin.nominal_at is not None:
-            found[job.origin.task, job.origin.generation].append((instants.parse(stands[1]), job.origin.nominal_at))
+        if stands and job.origin is not None:
+            found[job.origin.task, job.origin.generation].append((instants.parse(stands[1]), job.scheduled_at))
     return found

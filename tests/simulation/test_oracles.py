@@ -5,12 +5,18 @@ from random import Random
 import pytest
 
 from scheduler.model.job import Lane
+from scheduler.model.rules import Rules
+from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.storage.memory.stores import MemoryJobs
+from scheduler.tasks import planning
+from scheduler.tasks.schedule import Rate, Schedule
 from tests.contract import make
 from tests.simulation.aws import Lenience, SimLanes
 from tests.simulation.faults import CALM, Faults
 from tests.simulation.hub import Hub
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.oracles import WatchedWorld
+from tests.simulation.people import People, Version
 from tests.simulation.world import START
 
 
@@ -64,3 +70,18 @@ def test_lenient_queues_take_an_old_receipt_with_or_without_effect(lenience: Len
     assert lanes.extend(Lane.ONE_TIME, [old.receipt], 30) == ({old.receipt} if says else set())
     assert (message.visible_at != before) is moves
     assert lanes.extend(Lane.ONE_TIME, [new.receipt], 60) == {new.receipt}
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_an_entry_stands_for_missed_runs_that_jitter_moved(missing: bool) -> None:
+    schedule = Schedule(Rate(60_000, START), end=START + 60 * 60_000, jitter_ms=30_000)
+    task = make.task(schedule=schedule, planned_until=START, created_at=START, updated_at=START)
+    now, found, jobs = START + 3 * 60 * 60_000, list[str](), MemoryJobs()
+    hub = Hub(now)
+    people = People(hub, Faults(CALM, Random(1), hub), Random(1), MemoryPorts, lambda name, detail: found.append(name))
+    ahead = planning.further(task, now, Rules())
+    behind = planning.catch_up(ahead.task, now, Rules())
+    jobs.put_many([*ahead.runs, *behind.runs[missing:]])
+    people.versions[task.key] = [Version(behind.task, START)]
+    people.judge(jobs)
+    assert ("run_missing" in found) is missing
