@@ -217,6 +217,7 @@ def _away(*services: str) -> Callable[[Table, Row], None]:
 def rows() -> dict[str, Row]:
     """Return all faults by name, in the order in which they are caused. Jobs of a fault with a minute are due from its fifth second on."""
     spread = [5 + n / 2 for n in range(50)]
+    dense = [5 + n / 6 for n in range(300)]  # too many to leave ahead of their minute, as those of `spread` do (Dispatch, at most 200)
     return {
         "throttle": Row("DynamoDB throttles 30 % of its calls, 20 s", _dynamodb_throttles),
         "database": Row("DynamoDB answers 500 only, 10 s", _dynamodb_fails),
@@ -225,9 +226,9 @@ def rows() -> dict[str, Row]:
         "late": Row("A third of all answers 0.5 to 8 s late, 15 s", _answers_are_late),
         "messages": Row("Messages are deleted", _messages_vanish),
         "executors": Row("All executors killed, three times", _executors_are_killed),
-        "topic": Row("SNS throttles all, 20 s", _sns_refuses, 0, spread),
-        "dispatchers": Row("All dispatchers killed every 4 s, 35 s", _dispatchers_are_killed, 1, spread),
-        "doubled": Row("Ticks and steps of dispatch three at a time", _all_is_doubled, 2, spread),
+        "topic": Row("SNS throttles all, 20 s", _sns_refuses, 0, dense),
+        "dispatchers": Row("All dispatchers killed every 4 s, 35 s", _dispatchers_are_killed, 1, dense),
+        "doubled": Row("Ticks and steps of dispatch three at a time", _all_is_doubled, 2, dense),
         "tick": Row("No tick for four minutes", _no_tick, 6, spread),
         "restart": Row("The whole local AWS restarted", _aws_restarts, 8, spread),
         "no-dynamodb": Row("DynamoDB away for 100 s", _away("dynamodb"), 0, spread),
