@@ -1,4 +1,7 @@
-"""`make simulate`: runs many seeds, prints a line for each, and one JSON object on the last line."""
+"""`make simulate`: runs many seeds, prints a line for each, and one JSON object on the last line.
+
+The runs of the usual world are followed by a few of the world `unexpected`, which takes three times as long for a job: its jobs are items.
+"""
 
 import argparse
 import gc
@@ -14,6 +17,7 @@ from typing import NamedTuple
 from tests.simulation.faults import CALM, ROUGH
 from tests.simulation.item_faults import CodedWorld
 from tests.simulation.lenient import LenientWorld
+from tests.simulation.unexpected import UnexpectedWorld
 from tests.simulation.world import USUAL, Report, World
 
 KINDS: tuple[str, ...] = ("lost", "early", "double_settled", "double_started", "stuck", "started_after_cancel", "ledger_open")
@@ -37,13 +41,14 @@ KINDS += (
     "doubled_by_key",
     "conflict_with_itself",
 )
-WORLDS: dict[str, type[World]] = {"usual": World, "coded": CodedWorld, "lenient": LenientWorld}
-LONG = {"seeds": 1_000, "jobs": 10_000, "minutes": 60}  # `--long`: ten million jobs, an hour and a half of one core
+WORLDS: dict[str, type[World]] = {"usual": World, "coded": CodedWorld, "lenient": LenientWorld, "unexpected": UnexpectedWorld}
+LONG = {"seeds": 1_000, "jobs": 10_000, "minutes": 60, "unexpected": 40}  # `--long`: ten million jobs, an hour and a half of one core
 
 
 class Run(NamedTuple):
     """The report of one seed, and the processor time that it took."""
 
+    world: str
     report: Report
     seconds: float
 
@@ -51,20 +56,22 @@ class Run(NamedTuple):
 def main() -> int:
     args = _arguments()
     violations, faults, ordered = Counter[str](), Counter[str](), Counter[str]()
-    jobs, runs, starts, seconds = 0, 0, 0, 0.0
-    seeds = range(args.first, args.first + args.seeds)
+    jobs, runs, starts, done, seconds = 0, 0, 0, 0, 0.0
+    worlds = [(args.world, args.first + number) for number in range(args.seeds)]
+    worlds += [("unexpected", args.first + number) for number in range(args.unexpected)] if args.world == "usual" and not args.calm else []
     with ProcessPoolExecutor(args.processes, initializer=_prepare) as pool:
-        for report, took in pool.map(partial(_run, args), seeds):
-            _show(report, args)
+        for world, report, took in pool.map(partial(_run, args), worlds):
+            _show(world, report, args)
             violations += report.violations
             faults += report.faults
             jobs += report.jobs + args.ordered
             runs += report.runs
             starts += report.starts
             ordered.update(started=report.ordered, waited=report.waited, parked=report.parked)
-            seconds += took
+            if world == args.world:  # the speed is that of the chosen world
+                done, seconds = done + report.jobs + args.ordered + report.runs, seconds + took
     summary = {
-        "seeds": args.seeds,
+        "seeds": len(worlds),
         "jobs": jobs,
         "runs_started": runs,
         "starts": starts,
@@ -72,7 +79,7 @@ def main() -> int:
         "faults": dict(faults),
     } | {kind: violations[kind] for kind in KINDS}
     summary |= {kind: count for kind, count in violations.items() if kind not in KINDS}
-    print(json.dumps(summary | {"jobs_per_second": round((jobs + runs) / seconds)}))
+    print(json.dumps(summary | {"jobs_per_second": round(done / max(seconds, 0.001))}))
     return 1 if violations else 0
 
 
@@ -89,7 +96,15 @@ def _arguments() -> argparse.Namespace:
         "--minutes", type=int, default=USUAL["minutes"], help=f"virtual minutes in which jobs are posted (default {USUAL['minutes']})"
     )
     parser.add_argument("--calm", action="store_true", help="no faults")
-    parser.add_argument("--world", choices=WORLDS, default="usual", help="coded: jobs are items; lenient: queues take old receipts")
+    parser.add_argument(
+        "--world",
+        choices=WORLDS,
+        default="usual",
+        help="coded: jobs are items; lenient: queues take old receipts; unexpected: see --unexpected",
+    )
+    parser.add_argument(
+        "--unexpected", type=int, default=4, help="further runs in which calls raise any error and batches are answered in part (default 4)"
+    )
     parser.add_argument("--long", action="store_true", help="{seeds} runs of {jobs} jobs in {minutes} minutes".format(**LONG))
     parser.add_argument("--processes", type=int, default=1, help="seeds that run at the same time (default 1)")
     args = parser.parse_args()
@@ -105,25 +120,27 @@ def _prepare() -> None:
     gc.freeze()  # the collection after a world skips the imported modules
 
 
-def _run(args: argparse.Namespace, seed: int) -> Run:
+def _run(args: argparse.Namespace, which: tuple[str, int]) -> Run:
+    name, seed = which
     began = time.process_time()
-    world = WORLDS[args.world](seed, CALM if args.calm else ROUGH)
+    world = WORLDS[name](seed, CALM if args.calm else ROUGH)
     report = world.run(args.jobs, args.minutes, tasks=args.tasks, ordered=args.ordered)
     world.take_apart()
     gc.collect()  # frees the rest of the world
-    return Run(report, time.process_time() - began)
+    return Run(name, report, time.process_time() - began)
 
 
-def _show(report: Report, args: argparse.Namespace) -> None:
+def _show(world: str, report: Report, args: argparse.Namespace) -> None:
     delays = sorted(report.delays)
     late = delays[len(delays) * 99 // 100] if delays else 0
     bad = sum(report.violations.values())
     counts = f"jobs {report.jobs:6d}  runs {report.runs:5d}  starts {report.starts:6d}"
-    print(f"seed {report.seed:6d}  {counts}  p99 {late:8d} ms  violations {bad}", flush=True)
+    name = "" if world == args.world else f"  {world}"
+    print(f"seed {report.seed:6d}  {counts}  p99 {late:8d} ms  violations {bad}{name}", flush=True)
     for example in report.examples:
         print("   ", example)
     if bad:
-        options = "" if args.world == "usual" else f"--world {args.world} "
+        options = "--unexpected 0 " if world == "usual" else f"--world {world} "
         options += f"--jobs {args.jobs} --tasks {args.tasks} --ordered {args.ordered} --minutes {args.minutes}" + " --calm" * args.calm
         print(f"    repeat exactly: .venv/bin/python -m tests.simulation --first {report.seed} --seeds 1 {options}", flush=True)
 
