@@ -51,8 +51,9 @@ TOPIC_MS, DELIVERY_MS = 60, 20
 TOGETHER = 3
 SHARDS = 4  # of the stream of a new table on demand
 PARALLEL = ("due_in", "add", "put_many")  # verbs whose calls run side by side, `CONNECTIONS` at once
-AT_ONCE = {"": 200, "get_many": 100, "due_in": 8, "add": 8}  # items of a verb that take one wait: eight calls of 25, of 100 or of one
+AT_ONCE = {"": 200, "get_many": 100, "glance": 100, "due_in": 8, "add": 8}  # items that take one wait: eight calls of 25, 100 or one
 READS = {"watched": 1, "latency": 1, "barred": 1, "cursor": 1, "unit": 1, "open_units": 1, "mark": 1, "get": 1}  # units of small reads
+EACH = {"get_many": 1, "outlines": 1, "glance": 0.5}  # read units of each key
 LINE_BYTES = 26  # that CloudWatch Logs adds to each line
 EVERY_MINUTE = {"tick": 7_000, "plan": 23_000, "scale": 41_000}  # ms within the minute; they wander, since queues count in seconds
 SETTLED = Result(output="done")
@@ -221,7 +222,7 @@ class Stage:
     def _estimate(self, port: str, verb: str, many: Sequence[Any]) -> None:
         """Count the calls, read units and write units of a verb whose port is in memory."""
         self.meter.calls[self._duty] += max(math.ceil(len(many) / AT_ONCE.get(verb, AT_ONCE[""])), 1)
-        self.meter.reads += len(many) if verb in ("get_many", "outlines") else READS.get(verb, 0)
+        self.meter.reads += len(many) * EACH[verb] if verb in EACH else READS.get(verb, 0)
         if (port, verb) == ("counters", "add"):
             self.meter.writes += len({entry.row[:2] for entry in many})
 
@@ -235,8 +236,9 @@ class Stage:
             self.meter.calls[self._duty] -= calls - math.ceil(calls / CONNECTIONS)
 
     def _asked(self, params: Mapping[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
-        context["consistent"] = bool(params.get("ConsistentRead")) or model.name == "BatchGetItem"
-        context["keys"] = sum(len(each["Keys"]) for each in params.get("RequestItems", {}).values())
+        many = params.get("RequestItems", {}).values() if model.name == "BatchGetItem" else ()
+        context["consistent"] = bool(params.get("ConsistentRead")) or any(each["ConsistentRead"] for each in many)
+        context["keys"] = sum(len(each["Keys"]) for each in many)
 
     def _answered(self, model: Any, parsed: Mapping[str, Any], context: dict[str, Any], **_: Any) -> None:
         self.meter.calls[self._duty] += 1

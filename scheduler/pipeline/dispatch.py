@@ -26,7 +26,7 @@ from scheduler.pipeline.unit_lease import LeaseLost, UnitLease
 
 SPARSE = 200  # a dispatcher with at most this number of jobs publishes them at once: docs/cost.md shows what is cheaper
 PARK_MS = 10_000  # a dispatcher without anything to do for longer than this ends ...
-WAKE_MS = 3_000  # ... and the next one comes this long before the next job leaves
+WAKE_MS = 2_000  # ... and the next one comes this long before the next job leaves
 IDLE_MS = 1_000  # a dispatcher without any job to publish ends even if it has something to do this soon
 SPLIT = 20_000  # a unit with more jobs than this is split: one dispatcher on a whole core takes about four seconds for them
 CLOSE_AFTER_MS = 2_000  # a unit is closed this long after its minute at the earliest

@@ -360,7 +360,7 @@ class Execution:
             return
         near = [held for held in self._held if held.read_at is not None and (held.read_at <= now or held.next_at <= now + READ_WINDOW_MS)]
         try:
-            stored: Mapping[JobKey, Job] = self.ports.jobs.get_many([held.job.key for held in near])
+            stored: Mapping[JobKey, Job] = self._stored([held.job for held in near])
         except Unavailable:
             stored = {held.job.key: held.job for held in near}  # start them: a cancel that was not read counts as too late
         ours = {held.job.key: held for held in near if self._still_ours(held.job, stored.get(held.job.key))}
@@ -383,8 +383,17 @@ class Execution:
     def _give_back(self, paused: Sequence[_Held], now: int) -> None:
         self._act(dict.fromkeys((held.job.key for held in paused), gate.PAUSED), now)
 
+    def _stored(self, jobs: Sequence[Job]) -> Mapping[JobKey, Job]:
+        """Read claimed jobs at half the price. A cancel of the last moments may be missed, and counts as too late.
+
+        A read may also miss the claim itself: a job that does not seem to be this executor's any more is read once more.
+        """
+        seen = self.ports.jobs.glance([job.key for job in jobs])
+        lost = [job.key for job in jobs if not _is_same(job, seen.get(job.key))]
+        return {**seen, **self.ports.jobs.get_many(lost)} if lost else seen
+
     def _still_ours(self, ours: Job, stored: Job | None) -> bool:
-        if stored is not None and is_open(stored) and stored.fence == ours.fence and stored.claim == ours.claim:
+        if _is_same(ours, stored):
             return True
         self._in_hand.pop(ours.key, None)
         return False
@@ -599,6 +608,11 @@ class Execution:
 
 
 T = TypeVar("T")
+
+
+def _is_same(ours: Job, stored: Job | None) -> bool:
+    """Whether the stored job is open, under the claim of this executor."""
+    return stored is not None and is_open(stored) and stored.fence == ours.fence and stored.claim == ours.claim
 
 
 def _parts(values: Sequence[T]) -> list[Sequence[T]]:

@@ -259,6 +259,14 @@ def test_a_successful_claim_without_its_item_reads_it(jobs: tuple[DynamoJobs, Wi
     assert wire.sent("BatchGetItem")[0]["RequestItems"]["jobs"]["ConsistentRead"]
 
 
+def test_a_glance_is_an_eventually_consistent_read(jobs: tuple[DynamoJobs, Wire]) -> None:
+    port, wire = jobs
+    made = make.job()
+    wire.answer("BatchGetItem", {"Responses": {"jobs": [encode(made)]}})
+    assert port.glance([made.key]) == {made.key: made}
+    assert wire.sent("BatchGetItem")[0]["RequestItems"]["jobs"]["ConsistentRead"] is False
+
+
 @pytest.mark.long
 def test_unprocessed_keys_are_read_again_while_answers_have_items(jobs: tuple[DynamoJobs, Wire]) -> None:
     port, wire = jobs

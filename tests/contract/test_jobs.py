@@ -127,8 +127,9 @@ def test_an_unknown_key_and_another_owners_key_find_no_job(jobs: Jobs) -> None:
 
 def test_get_many_reads_each_job_once(jobs: Jobs) -> None:
     made = stored(jobs, *(make.job() for _ in range(120)))
-    assert jobs.get_many([job.key for job in [*made, *made]]) == {job.key: job for job in made}
-    assert jobs.get_many([]) == {}
+    for read in (jobs.get_many, jobs.glance):
+        assert read([job.key for job in [*made, *made]]) == {job.key: job for job in made}
+        assert read([]) == {}
 
 
 def test_a_successful_claim_returns_the_claimed_job(jobs: Jobs, claim: Claim) -> None:

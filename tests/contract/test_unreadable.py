@@ -67,7 +67,7 @@ def stored(jobs: Jobs, count: int, **fields: Any) -> list[Job]:
 def test_an_unreadable_job_is_named_and_the_others_are_read(jobs: Jobs, spoil: Spoil) -> None:
     (first, broken, last), none = stored(jobs, 3), make.job().key
     spoil(broken)
-    for read in (jobs.get_many, jobs.outlines):
+    for read in (jobs.get_many, jobs.glance, jobs.outlines):
         found = read([first.key, broken.key, last.key, none])
         assert found.keys() == {first.key, last.key} and found.unreadable.keys() == {broken.key}
         assert found.unreadable[broken.key]

@@ -25,12 +25,13 @@ from scheduler.model.job import (
 )
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryWork, Queued, QueuedWork
-from scheduler.storage.ports import Change, Guard, Written
+from scheduler.storage.ports import Change, Found, Guard, Written
 from tests.simulation.faults import Faults
 from tests.simulation.hub import NEVER, Hub
 
 SLACK_MS = 30_000  # a put may take twenty seconds
 BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}
+STALE_MS = 1_000  # for this long after a write, an eventually consistent read may miss it
 AT_ONCE = 40  # jobs that an executor can run in parallel
 
 
@@ -67,9 +68,24 @@ class LaggingJobs(MemoryJobs):
         self._unseen: dict[str, deque[tuple[int, JobKey, DueEntry | None]]] = defaultdict(deque)  # by slot: when, job, new entry
         self._visible: dict[UnitKey, int] = {}
         self._storm_until = 0
+        self._before: dict[JobKey, tuple[int, Job | None]] = {}  # each job before its last write, and the time of that
+        self._stale = Random(0)
+
+    def glance(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
+        """Return some of the jobs that were written within the last second as they were before."""
+        found, now = self.get_many(keys), self._hub.time
+        for key in keys:
+            at, before = self._before.get(key, (0, None))
+            if self._faults.on and now - at < STALE_MS and self._stale.random() < 0.2:
+                self._faults.counts["stale read"] += 1
+                found.pop(key, None)
+                if before is not None:
+                    found[key] = before
+        return found
 
     def _store(self, before: Job | None, after: Job) -> None:
         self._watch(before, after)
+        self._before[after.key] = self._hub.time, before
         if before is None or before.slot != after.slot:
             key = after.key
             self._placed[key] = self._hub.time

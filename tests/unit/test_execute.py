@@ -20,7 +20,7 @@ from scheduler.pipeline.execute import FRESH_CLAIM_MS, LONGEST_MS, STOP_MS, Proc
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.running_jobs import GRACE_MS, LOOK_MS
 from scheduler.storage.memory.stores import MAX_RECEIVES
-from scheduler.storage.ports import Change, Guard, Written
+from scheduler.storage.ports import Change, Found, Guard, Written
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -75,7 +75,7 @@ def test_a_job_to_be_read_again_is_not_sent_ahead_before_that() -> None:
         reads.append(stage.clock.now())
         return verb(keys)
 
-    stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, get_many=read), ahead=lambda job: 1_900)
+    stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, glance=read), ahead=lambda job: 1_900)
     ((_, at),) = pool.starts
     assert at == reads[0] <= NOW + 2_000 - READ_AHEAD_MS
 
@@ -308,7 +308,7 @@ def test_no_job_starts_if_the_last_read_outlasts_the_lease() -> None:
         return verb(*args) if len(calls) == 1 else set()  # another executor has the message by now
 
     pool = ScriptedPool(stage.clock)
-    left = stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, get_many=slow), lanes=Wrapped(stage.lanes, extend=extend))
+    left = stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, glance=slow), lanes=Wrapped(stage.lanes, extend=extend))
     assert pool.starts == [] and left == [item.message_id]
 
 
@@ -330,7 +330,7 @@ def test_a_lost_lease_is_not_renewed_even_if_the_queue_accepts_it() -> None:
 
     calls: list[int] = []
     pool, lenient = ScriptedPool(stage.clock), Wrapped(stage.lanes, extend=extend)
-    left = stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, get_many=slow), lanes=lenient)
+    left = stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, glance=slow), lanes=lenient)
     assert (pool.starts, left, calls) == ([], [item.message_id], [NOW])
     assert stage.stored(item.message.key).fence == 2
 
@@ -452,13 +452,13 @@ def test_a_message_of_an_unknown_job_is_deleted() -> None:
 def cancel_while_held(stage: Stage, job: Job, at: int) -> Any:
     """A port on which the job is flagged at `at`, as a person would."""
 
-    def get_many(verb: Any, keys: Any) -> Any:
+    def glance(verb: Any, keys: Any) -> Any:
         stored = stage.stored(job)
         if stage.clock.now() >= at and stored.cancel_requested_at is None:
             assert stage.jobs.change([Change(stored, lifecycle.flag(stored, at))]) == [Written.YES]
         return verb(keys)
 
-    return Wrapped(stage.jobs, get_many=get_many)
+    return Wrapped(stage.jobs, glance=glance)
 
 
 def test_a_cancelled_waiting_job_is_dropped_before_its_instant_a9() -> None:
@@ -475,39 +475,52 @@ def test_the_last_read_covers_all_jobs_due_soon_a9() -> None:
     reads: list[tuple[int, int]] = []
     jobs = [a_job(due_at=NOW + 3_000) for _ in range(9)]
 
-    def get_many(verb: Any, keys: Any) -> Any:
+    def glance(verb: Any, keys: Any) -> Any:
         reads.append((NOW + 3_000 - stage.clock.now(), len(keys)))
         return verb(keys)
 
-    stage.execute(stage.hand(*jobs), jobs=Wrapped(stage.jobs, get_many=get_many))
+    stage.execute(stage.hand(*jobs), jobs=Wrapped(stage.jobs, glance=glance))
     ((ahead, count),) = reads
     assert READ_AHEAD_MS <= ahead <= READ_AHEAD_MS + READ_SPREAD_MS and count == 9
 
 
 def test_a_job_claimed_at_its_instant_is_not_read_again() -> None:
     stage = Stage()
-    stage.execute(stage.hand(a_job(), a_job(due_at=NOW + FRESH_CLAIM_MS)), jobs=Wrapped(stage.jobs, get_many=refuse, get=refuse))
+    stage.execute(stage.hand(a_job(), a_job(due_at=NOW + FRESH_CLAIM_MS)), jobs=Wrapped(stage.jobs, glance=refuse, get=refuse))
 
 
 def test_a_waiting_job_taken_back_meanwhile_is_not_started_a9() -> None:
     stage = Stage()
     job = a_job(due_at=NOW + 3_000)
 
-    def get_many(verb: Any, keys: Any) -> Any:
+    def glance(verb: Any, keys: Any) -> Any:
         stored = stage.stored(job)
         back = lifecycle.take_back(stored, NOW, slot="2026-11-20T10:05#00")
         assert stage.jobs.change([Change(stored, back)]) == [Written.YES]
         return verb(keys)
 
     pool = ScriptedPool(stage.clock)
-    assert stage.execute(stage.hand(job), pool=pool, jobs=Wrapped(stage.jobs, get_many=get_many)) == []
+    assert stage.execute(stage.hand(job), pool=pool, jobs=Wrapped(stage.jobs, glance=glance)) == []
     assert pool.starts == []
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_waiting_job_starts_although_the_last_read_is_outdated(is_there: bool) -> None:
+    """An eventually consistent read may return the job as it was before its claim, or not at all."""
+    stage = Stage()
+    item = stage.hand(a_job(due_at=NOW + 3_000))[0]
+    before = stage.jobs.rows[item.message.key]
+    pool = ScriptedPool(stage.clock)
+    old = Found({before.key: before} if is_there else {})
+    assert stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, glance=lambda verb, keys: old)) == []
+    assert [at for _, at in pool.starts] == [NOW + 3_000]
+    assert stage.jobs.rows[before.key].completed_at is not None
 
 
 def test_a_waiting_job_starts_even_if_the_last_read_is_refused() -> None:
     stage = Stage()
     pool = ScriptedPool(stage.clock)
-    stage.execute(stage.hand(a_job(due_at=NOW + 3_000)), pool=pool, jobs=Wrapped(stage.jobs, get_many=refuse))
+    stage.execute(stage.hand(a_job(due_at=NOW + 3_000)), pool=pool, jobs=Wrapped(stage.jobs, glance=refuse))
     assert [at for _, at in pool.starts] == [NOW + 3_000]
 
 
@@ -1017,5 +1030,5 @@ def test_a_job_that_became_unreadable_is_not_started() -> None:
         return verb(keys)
 
     pool = ScriptedPool(stage.clock)
-    stage.execute(items, pool=pool, jobs=Wrapped(stage.jobs, get_many=spoil))
+    stage.execute(items, pool=pool, jobs=Wrapped(stage.jobs, glance=spoil))
     assert [job.key for job, _ in pool.starts] == [items[1].message.key]

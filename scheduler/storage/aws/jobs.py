@@ -42,6 +42,10 @@ class DynamoJobs:
     def get_many(self, wanted: Sequence[JobKey]) -> Found[JobKey, Job]:
         return readable.found(items.decode, keys.job_key, self._table.get_many([keys.job(key) for key in dict.fromkeys(wanted)]))
 
+    def glance(self, wanted: Sequence[JobKey]) -> Found[JobKey, Job]:
+        stored = self._table.get_many([keys.job(key) for key in dict.fromkeys(wanted)], consistent=False)
+        return readable.found(items.decode, keys.job_key, stored)
+
     def outlines(self, wanted: Sequence[JobKey]) -> Found[JobKey, Job]:
         stored = self._table.get_many([keys.job(key) for key in dict.fromkeys(wanted)], items.OUTLINE)
         return readable.found(items.outline, keys.job_key, stored)

@@ -72,13 +72,13 @@ class Table:
         with errors.translated():
             return self._client.get_item(TableName=self.name, Key=key, ConsistentRead=True).get("Item")
 
-    def get_many(self, wanted: Sequence[keys.Value], names: Sequence[str] = ()) -> Iterator[Item]:
+    def get_many(self, wanted: Sequence[keys.Value], names: Sequence[str] = (), *, consistent: bool = True) -> Iterator[Item]:
         """The items that exist, in no order, with only the attributes `names` if any are given. No key may be given twice."""
         calls = chunks(wanted, KEYS)
         if len(calls) == 1:
-            yield from self._read(calls[0], names)
+            yield from self._read(calls[0], names, consistent)
         elif calls:
-            yield from itertools.chain.from_iterable(self.pool.map(lambda chunk: self._read(chunk, names), calls))
+            yield from itertools.chain.from_iterable(self.pool.map(lambda chunk: self._read(chunk, names, consistent), calls))
 
     def put(self, item: Item, condition: Mapping[str, Any]) -> bool:
         """Store the item. False if the condition (arguments of PutItem) is false."""
@@ -178,12 +178,12 @@ class Table:
         except Unavailable:
             return REFUSED
 
-    def _read(self, wanted: Sequence[keys.Value], names: Sequence[str]) -> list[Item]:
-        """One consistent BatchGetItem. Unprocessed keys are requested again, after a pause if an answer has no items.
+    def _read(self, wanted: Sequence[keys.Value], names: Sequence[str], consistent: bool) -> list[Item]:
+        """One BatchGetItem. Unprocessed keys are requested again, after a pause if an answer has no items.
 
         Raises Unavailable after `PAUSES_S` in a row without an item.
         """
-        request: dict[str, Any] = {"Keys": wanted, "ConsistentRead": True}
+        request: dict[str, Any] = {"Keys": wanted, "ConsistentRead": consistent}
         if names:
             aliases = {f"#{number}": name for number, name in enumerate(names)}  # some are reserved words
             request |= {"ProjectionExpression": ", ".join(aliases), "ExpressionAttributeNames": aliases}

@@ -111,6 +111,9 @@ class MemoryJobs:
         readable = {key: self.rows[key] for key in keys if key in self.rows and key not in unread}
         return Found(readable, {key: unread[key] for key in keys if key in unread})
 
+    def glance(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
+        return self.get_many(keys)
+
     def outlines(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
         whole = self.get_many(keys)
         return Found({key: _outline(job) for key, job in whole.items()}, whole.unreadable)
