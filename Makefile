@@ -54,11 +54,14 @@ types:
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-unit contract:
-	$(PY) -m pytest -m "not system and not long" tests/$@
+unit:
+	$(PY) -m pytest -m "not system and not long" tests/unit
+
+contract: # with the simulation: each of the three takes about as long
+	$(PY) -m pytest -m "not system and not long" tests/contract tests/simulation
 
 rest:
-	$(PY) -m pytest -m "not system and not long" --ignore tests/unit --ignore tests/contract
+	$(PY) -m pytest -m "not system and not long" --ignore tests/unit --ignore tests/contract --ignore tests/simulation
 
 long: # these two only compute, so the stacks beside them come first
 	nice $(PY) -m pytest -m "long and not system" --ignore tests/simulation

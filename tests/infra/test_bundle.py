@@ -107,6 +107,7 @@ def test_a_build_that_nothing_can_compile_fails_and_says_what_to_do(tmp_path: Pa
         bundle.code(stack, host_packages=False, bytecode_optional=False)
 
 
+@pytest.mark.long  # it bundles all packages
 def test_optional_bytecode_that_nothing_can_compile_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing_compiles(monkeypatch)
     stack = cdk.Stack(cdk.App(outdir=str(tmp_path)), "not-compiled")
