@@ -136,9 +136,9 @@ def test_runs_due_together_share_their_reads() -> None:
     others = [replace(TASK, id=f"t{number}") for number in range(2, 8)]
     assert all(stage.tasks.store(None, task, []) for task in others)
     tasks, calls = counted(stage.tasks, "heads", "holders", "hold")
-    jobs, reads = counted(stage.jobs, "get_many")
+    jobs, reads = counted(stage.jobs, "glance")
     pool = run(stage, *(a_run(NOW + 3_000, task=task.id) for task in [TASK, *others]), tasks=tasks, jobs=jobs)
-    assert len(pool.starts) == 7 and calls == ["holders", "heads", "hold"] and reads == ["get_many"]
+    assert len(pool.starts) == 7 and calls == ["holders", "heads", "hold"] and reads == ["glance"]
 
 
 def test_job_without_a_task_reads_no_task() -> None:
