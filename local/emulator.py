@@ -1,8 +1,11 @@
-"""The local AWS (MiniStack) as `local/server.py` starts it: with two features of PartiQL statements added, and a log of grants in use.
+"""The local AWS (MiniStack) as `local/server.py` starts it: with two features of PartiQL statements added, a slower growth of
+executors, and a log of grants in use.
 
 - MiniStack writes puts, updates and deletes to a table's stream, but no writes of statements. On AWS the stream has these as well;
   without them, jobs posted in a batch would never reach the functions that read the streams.
 - MiniStack checks the grant for the call that carries the statements. AWS checks the grant for each statement.
+- MiniStack starts a process for each batch that meets no idle one. Lambda starts five at once from a queue, then five a second. Here each
+  process takes a third of a second of processor, which the waiting jobs need: five at once, then two a second (`Growth`).
 - If its environment names a file as `GRANTS_LOG`, it writes there each grant that a role used, once: time, role, action, resource.
 """
 
@@ -16,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from ministack.core import iam_actions, iam_evaluator
+from ministack.core import iam_actions, iam_evaluator, lambda_runtime
 from ministack.core.responses import error_response_json, get_account_id
-from ministack.services import dynamodb
+from ministack.services import dynamodb, lambda_svc
 
 from local.aws import GRANTS_LOG
 
@@ -27,6 +30,8 @@ STATEMENTS = {
     "_partiql_update": "dynamodb:PartiQLUpdate",
     "_partiql_delete": "dynamodb:PartiQLDelete",
 }
+
+FIRST, EVERY_S = 5, 0.5  # executors of a function that start at once; then one more after this time (s)
 
 Item = dict[str, Any]
 
@@ -107,6 +112,36 @@ def _logging(check: Callable[..., Any], log: TextIO) -> Callable[..., Any]:
     return wrapped
 
 
+@dataclass
+class Growth:
+    """The number of batches that a mapping may have in hand at once: one for each process that its function has, and from time to time one
+    more. `count` returns the number of those processes, `clock` the seconds."""
+
+    count: Callable[[Item], int]
+    clock: Callable[[], float] = time.monotonic
+    _grown_at: dict[str, float] = field(default_factory=dict)  # by mapping
+
+    def wrap(self, limit: Callable[..., int], in_hand: Callable[[str], int]) -> Callable[..., int]:
+        """Wrap MiniStack's limit of a mapping."""
+
+        def wrapped(mapping: Item, function: Item, config: Item, *rest: Any) -> int:
+            most, running, now, mapping_id = limit(mapping, function, config, *rest), self.count(config), self.clock(), mapping["UUID"]
+            if running < FIRST:
+                return min(most, FIRST)
+            if in_hand(mapping_id) >= running and now - self._grown_at.get(mapping_id, now - EVERY_S) >= EVERY_S:
+                self._grown_at[mapping_id] = now
+                running += 1
+            return min(most, running)
+
+        return wrapped
+
+
+def _processes(config: Item) -> int:
+    """Return the number of processes of a function, busy or idle."""
+    name = config["FunctionName"]
+    return sum(len(entries) for key, entries in list(lambda_runtime._workers.items()) if name in key.split(":"))
+
+
 def _role(key: str) -> str:
     """Return the name of the role whose session the key belongs to; empty if the key belongs to no role."""
     principal = iam_evaluator.resolve_principal(key, get_account_id())
@@ -123,4 +158,7 @@ def main() -> None:
         setattr(dynamodb, name, _as_statement(getattr(dynamodb, name), action, check))
     for name in ("_set_item", "_remove_item"):
         setattr(dynamodb, name, _streaming(getattr(dynamodb, name)))
+    lambda_svc._sqs_esm_concurrency = Growth(_processes).wrap(
+        lambda_svc._sqs_esm_concurrency, lambda mapping_id: lambda_svc._esm_inflight.get(mapping_id, 0)
+    )
     runpy.run_module("ministack.app", run_name="__main__", alter_sys=True)
