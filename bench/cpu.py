@@ -36,17 +36,17 @@ sys.stderr.write(str((time.process_time() - begin) * 1000))
 COLD_VERBS = {"execute": 300, "dispatch": 300, "tick": 300, "fetch": 300, "api": None}  # with their budgets in ms
 
 PARTS: list[tuple[str, int, str, float | None]] = [  # measurement, jobs, what, budget in ms
-    ("dispatch", 5_000, "dispatch, a minute of 5,000 jobs at 1,000/s", 0.15),
+    ("dispatch", 5_000, "dispatch, a minute of 5,000 jobs at 1,000/s", 0.10),
     ("dispatch-sparse", 3_000, "  at 50/s (two jobs a call)", None),
     ("dispatch-floor", 5_000, "  boto3 alone: full batches, prepared arguments", None),
-    ("execute", 2_000, "execute, full batches of `log`", 1.0),
+    ("execute", 2_000, "execute, full batches of `log`", 0.35),
     ("execute-held", 100, "  the same, waiting for their instant and read again", None),
     ("execute-runs", 2_000, "  runs of recurring tasks, which read their tasks before they start", None),
     ("execute-batch-floor", 2_000, "  boto3 alone: three calls a batch", None),
     ("execute-floor", 2_000, "  boto3 alone: two UpdateItem calls a job", None),
     ("plan", 6_000, "plan, top-ups of hourly tasks, six runs each", None),
     ("api", 500, "api, POST /me/jobs", None),
-    ("batch", 5_000, "api, POST /me/jobs/batch, 1,000 jobs a call", 0.2),
+    ("batch", 5_000, "api, POST /me/jobs/batch, 1,000 jobs a call", 0.12),
 ]
 
 
