@@ -386,11 +386,18 @@ class Execution:
     def _stored(self, jobs: Sequence[Job]) -> Mapping[JobKey, Job]:
         """Read claimed jobs at half the price. A cancel of the last moments may be missed, and counts as too late.
 
-        A read may also miss the claim itself: a job that does not seem to be this executor's any more is read once more.
+        A read may also miss the claim itself: a job that does not seem to be this executor's any more is read once more. If that read is
+        refused, it is this executor's, as if the first one had been. Raises Unavailable if the first one is.
         """
         seen = self.ports.jobs.glance([job.key for job in jobs])
-        lost = [job.key for job in jobs if not _is_same(job, seen.get(job.key))]
-        return {**seen, **self.ports.jobs.get_many(lost)} if lost else seen
+        lost = {job.key: job for job in jobs if not _is_same(job, seen.get(job.key))}
+        if not lost:
+            return seen
+        self._beat()
+        try:
+            return {**seen, **self.ports.jobs.get_many(list(lost))}
+        except Unavailable:
+            return {**seen, **lost}
 
     def _still_ours(self, ours: Job, stored: Job | None) -> bool:
         if _is_same(ours, stored):

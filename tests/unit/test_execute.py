@@ -517,6 +517,22 @@ def test_a_waiting_job_starts_although_the_last_read_is_outdated(is_there: bool)
     assert stage.jobs.rows[before.key].completed_at is not None
 
 
+def test_a_refused_second_read_starts_no_cancelled_job() -> None:
+    """Of two jobs one was cancelled, and the read of the other one is outdated."""
+    stage = Stage()
+    cancelled, outdated = stage.hand(a_job(due_at=NOW + 3_000), a_job(due_at=NOW + 3_000))
+    before = stage.jobs.rows[outdated.message.key]
+
+    def glance(verb: Any, keys: Any) -> Any:
+        stored = stage.stored(cancelled.message.key)
+        assert stage.jobs.change([Change(stored, lifecycle.flag(stored, NOW))]) == [Written.YES]
+        return Found({**verb(keys), before.key: before})
+
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute([cancelled, outdated], pool=pool, jobs=Wrapped(stage.jobs, glance=glance, get_many=refuse)) == []
+    assert [job.key for job, _ in pool.starts] == [outdated.message.key]
+
+
 def test_a_waiting_job_starts_even_if_the_last_read_is_refused() -> None:
     stage = Stage()
     pool = ScriptedPool(stage.clock)
