@@ -76,7 +76,7 @@ class LaggingJobs(MemoryJobs):
         found, now = self.get_many(keys), self._hub.time
         for key in keys:
             at, before = self._before.get(key, (0, None))
-            if self._faults.on and now - at < STALE_MS and self._stale.random() < 0.2:
+            if self._faults.on and now - at < STALE_MS and self._stale.random() < self._faults.rates.stale:
                 self._faults.counts["stale read"] += 1
                 found.pop(key, None)
                 if before is not None:
@@ -85,7 +85,8 @@ class LaggingJobs(MemoryJobs):
 
     def _store(self, before: Job | None, after: Job) -> None:
         self._watch(before, after)
-        self._before[after.key] = self._hub.time, before
+        if self._faults.rates.stale:
+            self._before[after.key] = self._hub.time, before
         if before is None or before.slot != after.slot:
             key = after.key
             self._placed[key] = self._hub.time

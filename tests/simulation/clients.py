@@ -14,7 +14,7 @@ from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from scheduler.storage.ports import Ports
 from tests.simulation.faults import Faults
-from tests.simulation.hub import Hub
+from tests.simulation.hub import Hub, Killed
 
 KEYED = 0.25  # share of posts with a key; each of their jobs has that key with its number
 TRIES = 4  # of a post with a key; a client never repeats a post without a key
@@ -90,7 +90,7 @@ class Clients:
         except Unavailable:
             self._retry(post)
             return
-        except BaseException:  # the invocation died, or answered 500
+        except (Exception, Killed):  # the invocation died, or answered 500
             self._retry(post)
             raise
         for each, answer in zip(asked, answers, strict=True):

@@ -28,6 +28,7 @@ class Rates:
     late_tick_ms: int = 0  # ticks are late by up to this much
     lag_ms: int = 0  # the due index normally lags by up to this much ...
     storm: float = 0.0  # ... and per minute with this probability by up to a minute, every fourth time by up to seven
+    stale: float = 0.0  # per job of a glance that was written within the last second: it is returned as it was before
     skew_ms: int = 0  # clocks of invocations are wrong by up to this much, in either direction
     outage: float = 0.0  # per run: the tick is missing for 10 to 60 minutes
     cancel: float = 0.0  # per job: a user cancels it
@@ -53,6 +54,7 @@ ROUGH = Rates(
     late_tick_ms=15_000,
     lag_ms=2_000,
     storm=0.05,
+    stale=0.2,
     skew_ms=250,
     outage=0.15,
     cancel=0.03,

@@ -59,7 +59,13 @@ class Coded(Layer):
         return None if job is None else _coded(job)
 
     def get_many(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
-        found = self._port.get_many(keys)
+        return self._decoded(self._port.get_many(keys))
+
+    def glance(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
+        return self._decoded(self._port.glance(keys))
+
+    @staticmethod
+    def _decoded(found: Found[JobKey, Job]) -> Found[JobKey, Job]:
         return Found({key: _coded(job) for key, job in found.items()}, found.unreadable)
 
     def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:

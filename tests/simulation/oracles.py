@@ -26,7 +26,7 @@ CLAIMS_A_MINUTE = 30  # ... and for each minute that the job was due: a job that
 class Counted:
     """A port that counts the jobs, messages and entries of its calls. `claimed` receives the keys of each claim."""
 
-    SIZES = ("get_many", "claim", "change", "put_many", "publish", "send")
+    SIZES = ("get_many", "glance", "claim", "change", "put_many", "publish", "send")
 
     def __init__(self, name: str, port: Any, counts: Counter[str], claimed: Callable[[Sequence[JobKey]], None]) -> None:
         self._name, self._port, self._counts, self._claimed = name, port, counts, claimed
@@ -93,7 +93,7 @@ class WatchedWorld(SteppedWorld):
         counts = self.counts
         return {
             "claims": round(counts["jobs.claim"] / ended, 3),
-            "reads": round((counts["jobs.get"] + counts["jobs.get_many"]) / ended, 3),
+            "reads": round((counts["jobs.get"] + counts["jobs.get_many"] + counts["jobs.glance"]) / ended, 3),
             "entries": round(counts["entries"] / ended, 3),
             "changes": round(counts["jobs.change"] / ended, 3),
             "messages": round((counts["lanes.publish"] + counts["lanes.send"]) / ended, 3),

@@ -18,6 +18,7 @@ from scheduler.storage.ports import Written
 from tests.simulation.faults import ROUGH, Rates
 from tests.simulation.hub import Killed
 from tests.simulation.item_faults import CodedWorld, Layer
+from tests.simulation.world import PORTS
 
 RAISED = 0.002  # share of calls
 PARTLY = 0.03  # share of batch calls of two entries or more
@@ -65,7 +66,8 @@ class Surprising(Layer):
         done = entries if self._world.chance.random() < 0.5 else _those(entries, refused, False)
         answers = effect(done) if done else []
         if name in RETURNING:
-            return [*_those(entries, refused, True), *(entry for entry in answers if entry not in _those(entries, refused, True))]
+            returned = _those(entries, refused, True)
+            return [*returned, *(entry for entry in answers if entry not in returned)]
         left = iter(_those(answers, refused, False) if len(done) == len(entries) else answers)
         return [REFUSALS[name] if no else next(left) for no in refused]
 
@@ -92,7 +94,7 @@ class UnexpectedWorld(CodedWorld):
     def _surprised(self, ports: Any) -> Any:
         """Return the ports with errors. Wrappers are shared by all invocations, as the faulty ports are."""
         found = {}
-        for name in ("jobs", "tasks", "orders", "ledger", "lanes", "work", "receipts", "users", "targets"):
+        for name in (*PORTS, "targets"):
             port = getattr(ports, name)
             found[name] = self._surprising.setdefault(id(port), Surprising(port, self))
         return ports.but(**found)
