@@ -128,10 +128,12 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
 
 def deal_faults(stack: Stack, receiver: Receiver, names: Sequence[str]) -> Outcome:
     """Cause these faults of `local/faults.py`. Then the functions reach the local AWS without the proxy again, which ends here."""
-    with Faulty() as proxy:
-        seen, lines = faults.deal(stack, proxy, receiver, names)
-    stack.functions_endpoint = None
-    stack.restart(enforce_iam=True)
+    try:
+        with Faulty() as proxy:
+            seen, lines = faults.deal(stack, proxy, receiver, names)
+    finally:
+        stack.functions_endpoint = None
+        stack.restart(enforce_iam=True)
     seen.figures |= {line["fault"]: " ".join(f"{line[name]} {name}," for name in faults.COLUMNS[1:]).rstrip(",") for line in lines}
     return seen
 

@@ -128,7 +128,7 @@ class Growth:
             most, running, now, mapping_id = limit(mapping, function, config, *rest), self.count(config), self.clock(), mapping["UUID"]
             if running < FIRST:
                 return min(most, FIRST)
-            if in_hand(mapping_id) >= running and now - self._grown_at.get(mapping_id, now - EVERY_S) >= EVERY_S:
+            if in_hand(mapping_id) >= running and now - self._grown_at.get(mapping_id, 0.0) >= EVERY_S:
                 self._grown_at[mapping_id] = now
                 running += 1
             return min(most, running)
