@@ -38,11 +38,12 @@ WRITTEN_US = 25
 PAGE_BYTES, ENTRY_BYTES = 1_000_000, 200
 PAGE = PAGE_BYTES // ENTRY_BYTES
 COUNTED_MS = 5  # for each page that a count reads
-CALLS = {"get_many": (100, 1), "put_many": (25, 16), "change": (25, 1), "claim": (25, 1), "withdraw": (25, 16)}
+READS = frozenset({"get_many", "glance"})
+CALLS = {**dict.fromkeys(READS, (100, 1)), "put_many": (25, 16), "change": (25, 1), "claim": (25, 1), "withdraw": (25, 16)}
 CALLS |= {"publish": (10, 16), "send": (10, 16), "extend": (10, 16)}  # items of a call, and parallel calls
 ROUND_MS = {"publish": 15, "send": 15}
 OTHER_ROUND_MS = 5
-WRITES = frozenset(CALLS) - {"get_many"}
+WRITES = frozenset(CALLS) - READS
 UNPROCESSED = 0.05  # share of batch reads with unprocessed keys
 UNPROCESSED_MS = (50, 400)
 HELD_ENTRY, HELD_JOB, HELD_PROJECTED = 600, 2_048, 600
@@ -191,7 +192,7 @@ class Costly:
         size, parallel = CALLS[name]
         rounds = -(-count // (size * parallel))
         ms = max(rounds - 1, 0) * ROUND_MS.get(name, OTHER_ROUND_MS)
-        if name == "get_many" and count and self._costs.random.random() < UNPROCESSED:
+        if name in READS and count and self._costs.random.random() < UNPROCESSED:
             ms += self._costs.random.randint(*UNPROCESSED_MS)
         return ms + (self._step.work(count * WRITTEN_US) if name in WRITES else 0)
 
