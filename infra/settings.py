@@ -149,7 +149,7 @@ PROD = Settings(
     # The executors that `concurrency` allows, but at once. Retries are spread over time: their lane keeps no pollers ready.
     rules=Rules(lag_canary=True, most_pollers={Lane.ONE_TIME: 100, Lane.RECURRING: 50}),
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
-    memory_mb={**DEV.memory_mb, "dispatch": 1_769, "execute": 1_024, "project": 1_024},
+    memory_mb={**DEV.memory_mb, "dispatch": 1_769, "execute": 768, "project": 1_024},
     api_rate=2_000,
     api_burst=4_000,
     write_rate=1_000,

@@ -15,6 +15,7 @@ LEASE_MS = 30_000  # the visibility time-out that an executor sets for its batch
 BEAT_MS = 10_000  # how often an executor renews the visibility of its batch
 BEAT_AGAIN_MS = 2_000  # ... and the pause before it tries again after a failed renewal
 LOST_MS = 20_000  # an executor stops after this time without a renewal (by its monotonic clock)
+SECOND_MS = 1_000  # a message that comes less than this early is not hidden: SQS counts whole seconds
 HIDE_S = 900  # a message that came early is hidden for at most this long
 PUT_BACK_S = 5  # how long a message is deferred that can be neither run nor deleted
 REFUSED_S = (5, 15, 30, 60, 120, 300, 1_800, 3_600)  # the same while a table refuses, by the number of receives: nine last two hours
@@ -66,12 +67,13 @@ def hold_ms(delivery: Delivery, rules: Rules) -> int:
 def early(delivery: Delivery, first_due: int, now: int, rules: Rules) -> PutBack | None:
     """Defer a message that came before any of its jobs may be claimed, the first of which is due at `first_due`; None: claim them.
 
-    A single job comes again when its sender wanted it, or as if it had been enqueued then, a crowd as soon as an executor may hold it.
+    It comes again when its sender wanted it. Else a single job comes as if it had been enqueued then, a crowd as soon as an executor may
+    hold it. Jobs that travel together may be held for long, so they are also deferred if their sender wanted that.
     """
-    hold = hold_ms(delivery, rules)
-    if first_due - hold <= now:
+    hold, wanted, many = hold_ms(delivery, rules), delivery.message.not_before, delivery.jobs > 1
+    if first_due - hold <= now and not (many and wanted - now >= SECOND_MS):
         return None
-    at = first_due - hold if delivery.jobs > 1 else delivery.message.not_before or slots.not_before(first_due)
+    at = wanted or (first_due - hold if many else slots.not_before(first_due))
     return PutBack(max(1, min((at - now) // 1000, HIDE_S)))  # whole seconds, rounded down: early rather than late
 
 

@@ -1,7 +1,8 @@
 """Run a batch of deliveries: lease the messages, claim the jobs, wait for each job's instant, start it, settle it.
 
-A message brings one job or a pack of them. All jobs of a pack have its lease; apart from that each has a life of its own: a job that has
-to wait goes back in a message of its own.
+A message brings one job or several. All jobs of a message have its lease; apart from that each has a life of its own: a job that has to
+wait goes back in a message of its own. A bundle brings the jobs of a whole minute, if they are few: the executor sends them on, each
+delayed until shortly before its instant.
 
 The visibility of the messages is the lease: the executor sets it before the claim and renews it while work goes on. When it cannot be
 renewed, the executor starts nothing more. Messages whose ids are returned stay in their queue; the caller deletes all others.
@@ -43,7 +44,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Failure, FailureKind, Finished, Job, JobKey, Lane, RequeueCause, Result
 from scheduler.model.lifecycle import is_open, waits
 from scheduler.model.rules import Rules
-from scheduler.pipeline import delivery
+from scheduler.pipeline import bundles, delivery
 from scheduler.pipeline.follow_up import FollowUps
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.lease import Lease
@@ -117,7 +118,7 @@ class _Write:
 class Process:
     """The state that an executor's process keeps from one batch to the next."""
 
-    meter: LatencyMeter
+    meters: tuple[LatencyMeter, LatencyMeter]  # of messages that were delivered at once, and of delayed ones
     pauses: LaneStateCache
     named: TargetCache
     circuits: BreakerRegistry
@@ -128,7 +129,8 @@ class Process:
     def of(cls, lane: Lane, reporter: str, ports: Ports, ahead: Callable[[Job], int] = lambda job: 0) -> "Process":
         """Return the state of a new process of the lane, which reports its latencies as `reporter`."""
         pauses = LaneStateCache(ports)
-        return cls(LatencyMeter(lane, reporter), pauses, TargetCache(ports), BreakerRegistry(ports, pauses), BarredOwners(ports), ahead)
+        meters = LatencyMeter(lane, reporter), LatencyMeter(lane, reporter, delayed=True)
+        return cls(meters, pauses, TargetCache(ports), BreakerRegistry(ports, pauses), BarredOwners(ports), ahead)
 
 
 @dataclass(slots=True)
@@ -169,6 +171,7 @@ class Execution:
             for item in _messages(self.deliveries):
                 self._put_back(item, delivery.refused(item).seconds)
             return sorted(self.returned)
+        self._send_on()
         if ready := self._hide_early():
             leased = self.lease.take(sorted({item.receipt for item in ready}))
             self.returned |= {item.message_id for item in ready if item.receipt not in leased}
@@ -234,6 +237,23 @@ class Execution:
         return (item.receipt for item in self._in_hand.values())
 
     # claim
+
+    def _send_on(self) -> None:
+        """Send on the jobs of bundles whose time is yet to come; the others stay here."""
+        far = bundles.far_jobs(self.deliveries, self.ports.clock.now(), self.ports.rules.hold_ms)
+        if not far:
+            return
+        gone = {item.message.key for item in far}
+        self.deliveries = [item for item in self.deliveries if item.message.key not in gone]
+        leased = self.lease.take(sorted({item.receipt for item in far}))  # a bundle whose executor dies now comes again soon
+        self.returned |= {item.message_id for item in far if item.receipt not in leased}
+        onward = [item for item in far if item.receipt in leased]
+        refused = bundles.send_on(onward, self.ports, may_wait=not self.deliveries)
+        busy = {item.message_id for item in self.deliveries}
+        self.returned |= refused & busy  # it comes again after the batch
+        for item in _messages(onward):
+            if item.message_id in refused - busy:
+                self._put_back(item, delivery.PUT_BACK_S)
 
     def _hide_early(self) -> list[Delivery]:
         """Hide the messages that came before their jobs may be claimed; return the deliveries of the others, by due time."""
@@ -323,8 +343,7 @@ class Execution:
 
     def _take(self, item: Delivery, job: Job, now: int) -> None:
         self._in_hand[job.key] = item
-        if item.message.sent_at and not item.message.not_before and item.receive_count == 1 and item.jobs == 1:
-            self.process.meter.add(now - item.message.sent_at)
+        self._measure(item, now)
         wait = job.due_at - now
         gated = self.admission.concerns(job)
         is_asked = gated and wait > 0  # even if little time is left: a check at the instant would make the job late
@@ -333,6 +352,13 @@ class Execution:
         read_at = read_at if job.cancel_requested_at is None else now
         ahead = self.process.ahead(job)
         self._held.append(_Held(job, read_at, waited=wait > FRESH_CLAIM_MS, start_at=job.due_at, gated=gated, ahead=ahead))
+
+    def _measure(self, item: Delivery, now: int) -> None:
+        """Measure how long the message of this job took, unless it waited for another reason."""
+        sent_at, delay = item.message.sent_at, max(item.message.not_before - item.message.sent_at, 0) // 1_000 * 1_000
+        if sent_at and item.receive_count == 1 and item.jobs == 1 and bool(delay) == bool(item.message.not_before):
+            at_once, delayed = self.process.meters
+            (delayed if delay else at_once).add(now - sent_at - delay)
 
     def _spread(self) -> int:
         return zlib.crc32(self.request_id.encode()) % READ_SPREAD_MS
@@ -661,5 +687,6 @@ def execute(
     )
     left = batch.run()
     process.owners.look()
-    process.meter.report(ports.ledger, ports.clock.now())
+    for meter in process.meters:
+        meter.report(ports.ledger, ports.clock.now())
     return left

@@ -8,7 +8,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Lane
 from scheduler.storage.ports import Ledger
 
-REPORT_MS = 15_000
+REPORT_MS, DELAYED_REPORT_MS = 15_000, 60_000  # with few jobs, the second is a tenth of a write unit for each
 SAMPLES = 200
 
 log = logging.getLogger(__name__)
@@ -16,10 +16,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class LatencyMeter:
-    """An executor's recent times (ms) from publish to claim; reported to the ledger after a batch, never before a job starts."""
+    """An executor's recent times (ms) from publish to claim; reported to the ledger after a batch, never before a job starts.
+
+    `delayed`: from the end of their delay instead, of messages that SQS has delayed.
+    """
 
     lane: Lane
     reporter: str
+    delayed: bool = False
     samples: deque[int] = field(default_factory=lambda: deque(maxlen=SAMPLES))
     _reported_at: int = 0
 
@@ -27,13 +31,13 @@ class LatencyMeter:
         self.samples.append(max(ms, 0))
 
     def report(self, ledger: Ledger, now: int) -> None:
-        """Report the 99th percentile, at most every `REPORT_MS`. Never raises: a refusal is no reason to fail a batch."""
-        if not self.samples or now - self._reported_at < REPORT_MS:
+        """Report the 99th percentile, now and then. Never raises: a refusal is no reason to fail a batch."""
+        if not self.samples or now - self._reported_at < (DELAYED_REPORT_MS if self.delayed else REPORT_MS):
             return
         self._reported_at = now
         ordered = sorted(self.samples)
         try:
-            ledger.report_latency(self.lane, self.reporter, ordered[len(ordered) * 99 // 100], now)
+            ledger.report_latency(self.lane, self.reporter, ordered[len(ordered) * 99 // 100], now, delayed=self.delayed)
         except Unavailable:
             log.info("could not report the latency: the ledger refuses for now")
         self.samples.clear()

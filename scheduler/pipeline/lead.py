@@ -1,15 +1,14 @@
 """The lead: how long before its instant dispatch publishes a job, so that the job waits in an executor by then. Pure arithmetic.
 
-A message that is published earlier still comes to an executor, which hides it until shortly before the lead of its job.
+Jobs that are published earlier still travel together to an executor, which sends each on, delayed until its lead begins.
 """
 
 from collections.abc import Sequence
 
 MARGIN_MS = 500  # between the longest lead and the time an executor may wait with a job, for clocks that differ
 LEAST_LEAD_MS = 150
-WARM_MS = 250  # the lead of an early message while no latency was measured: the executor that has hidden it is warm
-PASSED_ON_MS = 150  # from the publishing of an early message until an executor hides it
-DISPATCHER = 2.0  # the price of a dispatcher's second in seconds of an executor: it has 1.7 times the memory
+WARM_MS = 250  # the lead of a delayed message while no latency was measured: the executor that has sent it is warm
+SENT_MS = 5  # by which a wait for an instant may end late: the delay that is left must not be rounded down to a second less
 
 
 def lead(measured_ms: int | None, default_ms: int, hold_ms: int) -> int:
@@ -28,19 +27,19 @@ def longest(hold_ms: int) -> int:
     return max(hold_ms - MARGIN_MS, hold_ms // 2)
 
 
-def early_leave_times(hidden_until: Sequence[int], now: int) -> list[int]:
-    """The instants (ms) at which to publish jobs long ahead: now, or within the next second.
+def send_times(wanted: Sequence[int], now: int) -> list[int]:
+    """The instants (ms) at which to send delayed messages: now, or within the next second.
 
-    `hidden_until`: when an executor should see each message again. SQS hides it for whole seconds, so an executor holds the job for the
-    fraction of a second that is left. There is none if the job leaves a whole number of seconds ahead. The dispatcher waits for that
-    as long as executors save more than it costs.
+    `wanted`: when an executor should receive each. SQS delays it by whole seconds, so an executor would hold it for the fraction of a
+    second that is left. There is none if the message is sent a whole number of seconds ahead. The sender, an executor itself, waits for
+    that as long as the others save more time than it loses.
     """
-    waits = [(at - PASSED_ON_MS - now) % 1_000 if at > now + 1_000 else 0 for at in hidden_until]
-    saved, best, longest = 0, 0.0, 0
+    waits = [(at - SENT_MS - now) % 1_000 if at > now + 1_000 else 0 for at in wanted]
+    saved, best, longest = 0, 0, 0
     for wait in sorted(waits):
         saved += wait  # the fraction for which its executor does not hold it
-        if saved - wait * DISPATCHER > best:
-            best, longest = saved - wait * DISPATCHER, wait
+        if saved - wait > best:
+            best, longest = saved - wait, wait
     return [now + wait if wait <= longest else now for wait in waits]
 
 

@@ -13,7 +13,7 @@ from operator import attrgetter
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import CANARY_OWNER, DueEntry, JobKey, Lane, Message, Unit
-from scheduler.pipeline import lead, packs
+from scheduler.pipeline import bundles, lead, packs
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.sharing.window import Flow
 from scheduler.storage.ports import Ports
@@ -66,7 +66,7 @@ class Publisher:
     sent: set[str] = field(default_factory=set)  # marks of the entries that were published, or wait in the flow
     held: list[Planned] = field(default_factory=list)  # entries that should leave now, but their lane is paused
     refused: list[Planned] = field(default_factory=list)  # entries that the topic refused; all leave again at `_again_at`
-    at_once: bool = False  # entries leave now, however long ahead: executors hide their messages until shortly before each instant
+    at_once: bool = False  # entries leave now, however long ahead: an executor sends each on, delayed until shortly before its instant
     ports: Ports = field(init=False)
     watch: LaneStateCache = field(init=False)
     flow: Flow = field(init=False)
@@ -129,9 +129,8 @@ class Publisher:
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
         self._crowds = Counter(_crowd(entry) for entry in waiting if entry.lane is not Lane.RETRY)
         if self.at_once:
-            self._leads = leads = self._leads_of(waiting, lead.WARM_MS)
-            leaves = lead.early_leave_times([entry.due_at - leads[entry.lane] for entry in waiting], self.ports.clock.now())
-            self.planned = sorted((Planned(*each) for each in zip(leaves, waiting, strict=True)), key=attrgetter("leave"))
+            self._leads = self._leads_of(waiting, lead.WARM_MS, delayed=True)
+            self.planned = [Planned(self.ports.clock.now(), entry) for entry in waiting]
             return
         crowds = {crowd for crowd in self._crowds if packs.is_crowd(self._together(crowd), self._usual_executors)}
         crowded = [entry for entry in waiting if _crowd(entry) in crowds] if crowds else []
@@ -164,15 +163,16 @@ class Publisher:
         )
         return [Planned(leave, entry) for leave, entry in zip(leaves, waiting, strict=True)]
 
-    def _leads_of(self, waiting: Sequence[DueEntry], default_ms: int) -> dict[Lane, int]:
+    def _leads_of(self, waiting: Sequence[DueEntry], default_ms: int, *, delayed: bool = False) -> dict[Lane, int]:
         """Return the lead of each lane; `default_ms`: if its latency was not measured lately."""
         since, hold_ms = self.ports.clock.now() - FRESH_MS, self.ports.rules.hold_ms
-        return {lane: lead.lead(self._latency(lane, since), default_ms, hold_ms) for lane in sorted({entry.lane for entry in waiting})}
+        lanes = sorted({entry.lane for entry in waiting})
+        return {lane: lead.lead(self._latency(lane, since, delayed), default_ms, hold_ms) for lane in lanes}
 
-    def _latency(self, lane: Lane, since: int) -> int | None:
+    def _latency(self, lane: Lane, since: int, delayed: bool) -> int | None:
         """Return the measured latency (ms) of a lane, None if it is unknown: a ledger that refuses must not stop the publishing."""
         try:
-            return self.ports.ledger.latency(lane, since)
+            return self.ports.ledger.latency(lane, since, delayed=delayed)
         except Unavailable:
             return None
 
@@ -277,8 +277,9 @@ class Publisher:
             crowd = self._together((first.lane, packs.second(first.due_at)))
             return packs.size(crowd, self._executors(first.lane)) if packs.is_crowd(crowd, self._usual_executors) else 1
 
-        messages = (self._message(entry, now) for entry in entries)
-        packed = packs.pack(messages, most) if len(entries) > 1 else list(messages)
+        messages = [self._message(entry, now) for entry in entries]
+        early, rest = [each for each in messages if each.not_before], [each for each in messages if not each.not_before]
+        packed = bundles.bundle(early) + packs.pack(rest, most)
         self._each |= {lane: jobs / sum(message.lane is lane for message in packed) for lane, jobs in together.items()}
         return packed
 

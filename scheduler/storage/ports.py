@@ -354,11 +354,14 @@ class Ledger(Protocol):
     def set_plan_cursor(self, before: str | None, after: str) -> bool:
         """Replace plan's cursor if the stored one is `before`. False if it is not."""
 
-    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int) -> None:
-        """Store an executor's recent p99 from publishing to claim, in milliseconds, over the earlier value of this lane and reporter."""
+    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int, *, delayed: bool = False) -> None:
+        """Store an executor's recent p99 from publishing to claim, in milliseconds, over the earlier value of this lane and reporter.
 
-    def latency(self, lane: Lane, since: int) -> int | None:
-        """Return the largest p99 (ms) reported for the lane at `since` or later; None if there is none."""
+        `delayed`: from the end of the delay to the claim, of messages that SQS has delayed; stored apart.
+        """
+
+    def latency(self, lane: Lane, since: int, *, delayed: bool = False) -> int | None:
+        """Return the largest p99 (ms) reported for the lane, or its delayed messages, at `since` or later; None if there is none."""
 
     def report_ready(self, lane: Lane, executors: int, at: int) -> None:
         """Store how many executors the lane's pollers can call at once since `at`. Raises Unavailable."""

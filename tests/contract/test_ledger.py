@@ -195,6 +195,13 @@ def test_the_latency_of_a_lane_is_the_largest_recent_report(ledger: Ledger) -> N
     assert ledger.latency(Lane.ONE_TIME, AT + 11) is None
 
 
+def test_the_latency_of_delayed_messages_is_stored_apart(ledger: Ledger) -> None:
+    ledger.report_latency(Lane.ONE_TIME, "a", 900, AT)
+    ledger.report_latency(Lane.ONE_TIME, "a", 40, AT, delayed=True)
+    assert (ledger.latency(Lane.ONE_TIME, AT), ledger.latency(Lane.ONE_TIME, AT, delayed=True)) == (900, 40)
+    assert ledger.latency(Lane.RETRY, AT, delayed=True) is None
+
+
 def test_a_new_latency_replaces_the_reporters_old_one(ledger: Ledger) -> None:
     ledger.report_latency(Lane.ONE_TIME, "a", 500, AT)
     ledger.report_latency(Lane.ONE_TIME, "a", 50, AT + 1)

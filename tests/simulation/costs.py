@@ -30,7 +30,7 @@ from tests.simulation.stepped import OWN, SteppedWorld
 
 WHOLE_CORE_MB = 1_769
 DEV = {"api": 512, "tick": 512, "dispatch": 512, "execute": 512}
-PROD = {"api": 512, "tick": 512, "dispatch": 1_769, "execute": 1_024}
+PROD = {"api": 512, "tick": 512, "dispatch": 1_769, "execute": 768}
 LIMIT_MS = {"tick": 300_000, "dispatch": 600_000}  # an invocation ends after this time
 ENTRY_US = (17, 23)
 JOB_US, PROJECTED_US = 29, 12

@@ -19,9 +19,10 @@ from operator import attrgetter
 from typing import Any
 
 from scheduler.model import ids, slots
-from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Lane, Unit
+from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Lane, Message, Unit
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
+from scheduler.pipeline import bundles
 from scheduler.storage.memory.stores import MemoryJobs
 from tests.simulation.costs import PROD, CostlyWorld
 from tests.simulation.faults import Rates
@@ -153,11 +154,20 @@ class CrowdWorld(CostlyWorld):
         """Start the jobs of one message, or hide the message; return the jobs that started."""
         found = [(single, self.jobs.rows.get(single.key)) for single in item.message.singles()]
         last = max((job.due_at for _, job in found if job is not None), default=0)
+        if not is_paused and (far := bundles.far_jobs(item.singles(), now, self.rules.hold_ms)):
+            self.lanes.send([each.message for each in far], now)
+            self.lanes.delete(lane, item.receipt)
+            gone = {each.message.key for each in far}
+            found = [(single, job) for single, job in found if single.key not in gone]
+            return self._start(found, lane, now, is_paused)
         if last > now and not is_paused:  # an executor holds them, or hides the message
             self.lanes._show(self.lanes.queues[lane][item.message_id], last)
             self.lanes.queues[lane][item.message_id].receive_count -= 1
             return []
         self.lanes.delete(lane, item.receipt)
+        return self._start(found, lane, now, is_paused)
+
+    def _start(self, found: Sequence[tuple[Message, Job | None]], lane: Lane, now: int, is_paused: bool) -> list[JobKey]:
         began: list[JobKey] = []
         for single, job in found:
             if job is None or job.fence != single.fence or single.key in self._working or is_paused:

@@ -17,11 +17,11 @@ from scheduler.admission import ordering, overlap, run_gate
 from scheduler.admission.lane_state import LaneStateCache, pause, resume
 from scheduler.admission.run_gate import RunGate
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
-from scheduler.model.job import DueEntry, Job, Lane, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
+from scheduler.model.job import Delivery, DueEntry, Job, Lane, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkItem
-from scheduler.pipeline import delivery, leftover, packs, submit, tick
+from scheduler.pipeline import bundles, delivery, leftover, packs, submit, tick
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
 from scheduler.pipeline.lease import Lease
@@ -30,7 +30,7 @@ from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Change, ClaimResult, Guard
+from scheduler.storage.ports import Change, ClaimResult, Guard, Ports
 from tests.simulation import deployments
 from tests.simulation.aws import LaggingJobs, Lenience, WatchedLedger
 from tests.simulation.faults import CALM, ROUGH, Rates
@@ -38,6 +38,7 @@ from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.world import START, USUAL, World
 
 SEEDS = 40  # of the default run of `make simulate`
+REFUSED_MS = 60_000  # a job of a bundle that the queue refused in part starts this much after its time, at the latest
 PAUSED_MS = 60_000  # a job that was due in a pause of ten seconds starts this much after its time, at the latest
 
 
@@ -192,6 +193,11 @@ def _keep_over_standing(self: MemoryReceipts, receipt: Receipt, now: int) -> Rec
     return receipt
 
 
+def _send_on_unseen(jobs: Sequence[Delivery], ports: Ports, **how: Any) -> set[str]:
+    _send_on(jobs, ports, **how)
+    return set()
+
+
 @contextmanager
 def _lease_of_units_ignored() -> Iterator[None]:
     """Let a worker take a unit whose lease has not run out: it looks at the lease, and the ledger compares it."""
@@ -278,6 +284,24 @@ def few_jobs(seed: int) -> World:
     return world
 
 
+def refused_bundles(seed: int) -> World:
+    """The lanes refuse every third message that is sent delayed. No job may wait until it is reconciled."""
+    world = World(seed, CALM)
+    send = world.lanes.send
+
+    def some(messages: Sequence[Message], now: int) -> list[Message]:
+        refused = [message for message in messages if message.not_before - now >= 1_000 and world.random.random() < 1 / 3]
+        return refused + send([message for message in messages if message not in refused], now)
+
+    world.lanes.send = some  # type: ignore[method-assign]
+    world.run(200, 12, tasks=0, ordered=0, wind_down=40)
+    for job in world.jobs.rows.values():
+        in_its_minute = job.fence == 1 and job.scheduled_at - job.created_at > slots.HORIZON + slots.MINUTE
+        if in_its_minute and job.started_at is not None and job.started_at - job.scheduled_at > REFUSED_MS:
+            world._violation("late_after_refusal", job.id)
+    return world
+
+
 def paused_shortly(seed: int) -> World:
     """All lanes are paused for some seconds, several times, after the few jobs of a minute were published. None may wait for long."""
     world = World(seed, CALM, rules=Rules(shards=2))
@@ -332,6 +356,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
+_send_on = bundles.send_on
 _take, _recheck, _lagging_change = Execution._take, leftover.decide, LaggingJobs._change
 _answer = submit._answer
 
@@ -365,6 +390,7 @@ SABOTAGES = [
     Sabotage("ticks that never send lost work again", _patched(tick, "_is_lost", lambda *_: False), scene=lost_work),
     Sabotage("dispatchers forget what they published early", _patched(Dispatch, "_not_early", lambda _, entries: entries), scene=few_jobs),
     Sabotage("a resume forgets early messages", _patched(tick, "_waits_since", lambda unit: unit.resting), seed=2, scene=paused_shortly),
+    Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
     # the lease of a batch
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=14, scene=frozen),

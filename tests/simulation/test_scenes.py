@@ -12,6 +12,7 @@ from scheduler.admission.lane_state import pause
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, JobKey, Lane, Message
 from scheduler.model.rules import Rules
+from scheduler.pipeline import dispatch
 from scheduler.storage.memory.stores import _Shown
 from tests.simulation.crowds import CrowdWorld, Shown
 from tests.simulation.scenes import broken, crowd, flood, resumed
@@ -46,8 +47,9 @@ def test_a_crowd_that_its_lane_can_take_starts_on_time() -> None:
     assert world.waits("ada")["max_s"] < 0.2
 
 
-def test_a_lane_starts_no_more_than_its_rate() -> None:
-    world = CrowdWorld({Lane.ONE_TIME: 10}, rules=Rules(shards=4, ready_executors=100))  # no packs, which start together
+def test_a_lane_starts_no_more_than_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "SPARSE", -1)  # no bundles, and no packs: the jobs of a message start together
+    world = CrowdWorld({Lane.ONE_TIME: 10}, rules=Rules(shards=4, ready_executors=100))
     at = START + 8 * slots.MINUTE
     world.store("ada", Lane.ONE_TIME, [at] * 100, created_at=START)
     world.keep_ticking(START + 7_000, at + 4 * slots.MINUTE)

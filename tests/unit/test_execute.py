@@ -990,20 +990,36 @@ def test_a_batch_whose_jobs_are_all_dropped_ends_at_once() -> None:
 # latency
 
 
-def test_latency_leaves_out_delayed_and_repeated_messages() -> None:
-    stage = Stage()
-    meter = LatencyMeter(Lane.ONE_TIME, "me")
+def meters() -> tuple[LatencyMeter, LatencyMeter]:
+    return LatencyMeter(Lane.ONE_TIME, "me"), LatencyMeter(Lane.ONE_TIME, "me", delayed=True)
+
+
+def test_the_latency_leaves_out_repeated_messages() -> None:
+    stage, both = Stage(), meters()
     (item,) = stage.hand(a_job())
     stage.clock.advance(700)
-    stage.execute([item], meter=meter)
-    assert stage.ledger.latency(Lane.ONE_TIME, NOW) == 700
-    for unfit in (a_job(due_at=stage.clock.now() + 4_000), a_job()):
-        (item,) = stage.hand(unfit)
-        if unfit.due_at <= stage.clock.now():
-            stage.lanes.extend(Lane.ONE_TIME, [item.receipt], 0)
-            (item,) = stage.receive()
-        stage.execute([item], meter=meter)
-    assert not meter.samples
+    stage.execute([item], meters=both)
+    assert (stage.ledger.latency(Lane.ONE_TIME, NOW), stage.ledger.latency(Lane.ONE_TIME, NOW, delayed=True)) == (700, None)
+    (item,) = stage.hand(a_job())
+    stage.lanes.extend(Lane.ONE_TIME, [item.receipt], 0)
+    stage.execute(stage.receive(), meters=both)
+    assert not both[0].samples and not both[1].samples
+
+
+@pytest.mark.parametrize("fraction", [0, 999])
+def test_the_latency_of_a_delayed_message_is_counted_from_the_end_of_its_delay(fraction: int) -> None:
+    stage, both = Stage(), meters()
+    (item,) = stage.hand(a_job(due_at=NOW + slots.DIRECT_LEAD + 4_000 + fraction))
+    stage.clock.advance(4_080)
+    stage.execute([item], meters=both)
+    assert (stage.ledger.latency(Lane.ONE_TIME, NOW), stage.ledger.latency(Lane.ONE_TIME, NOW, delayed=True)) == (None, 80)
+
+
+def test_a_message_that_was_not_delayed_after_all_is_not_measured() -> None:
+    stage, both = Stage(), meters()
+    (item,) = stage.hand(a_job(due_at=NOW + 2_000))  # wanted half a second ahead: SQS delays by whole seconds
+    stage.execute([item], meters=both)
+    assert stage.ledger.latency(Lane.ONE_TIME, NOW) is stage.ledger.latency(Lane.ONE_TIME, NOW, delayed=True) is None
 
 
 def test_latency_reports_are_rare_and_a_refusal_fails_no_batch() -> None:

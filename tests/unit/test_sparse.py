@@ -13,9 +13,8 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Job, Lane, Message, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem
-from scheduler.pipeline import lead
+from scheduler.pipeline import bundles, lead
 from scheduler.pipeline.dispatch import SPARSE
-from scheduler.pipeline.publisher import GATHER_MS
 from scheduler.pipeline.tick import READY_MS, wake_overdue
 from scheduler.pipeline.unit_lease import LEASE_MS
 from scheduler.pipeline.worker import hidden_s, work
@@ -29,15 +28,8 @@ FIRST = NOW - READY_MS
 SECOND_MS = 1_000
 
 
-@pytest.fixture(autouse=True)
-def impatient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no dispatcher wait a fraction of a second for whole seconds, except in the tests of that."""
-    if "whole_seconds" not in request.node.name:
-        monkeypatch.setattr(lead, "DISPATCHER", 10**6)
-
-
 class Sparse(Stage):
-    """A stage with one open unit of one slot, at its first step. `published`: each message, and when it left."""
+    """A stage with one open unit of one slot, at its first step. `published`: the message of each job, and when it left."""
 
     def __init__(self, *jobs: Job, **rules: Any) -> None:
         super().__init__(rules=Rules(shards=1, **rules))
@@ -86,22 +78,29 @@ def test_a_few_jobs_leave_at_once_and_the_dispatcher_with_them() -> None:
     assert stage.clock.slept == [] and (unit.next_at, unit.handed_out_at, unit.lease_until) == (NOW, None, 0)
 
 
-def test_early_messages_name_the_time_until_which_they_are_hidden() -> None:
-    jobs = [a_job(due_at=NOW + at) for at in (0, 20_000)]
+def test_few_jobs_of_a_lane_leave_in_one_message_that_names_their_lead() -> None:
+    jobs = [a_job(due_at=NOW + at, lane=lane) for at in (0, 20_000) for lane in (Lane.ONE_TIME, Lane.RECURRING)]
     stage = Sparse(*jobs)
     stage.step(FIRST)
-    assert [(each.due_at, each.not_before) for each, _ in stage.published] == [
-        (NOW, NOW - lead.WARM_MS),
-        (NOW + 20_000, NOW + 20_000 - lead.WARM_MS),
-    ]
+    for lane in (Lane.ONE_TIME, Lane.RECURRING):
+        (item,) = stage.receive(lane)
+        assert [each.due_at for each in item.message.singles()] == [NOW, NOW + 20_000]
+        assert item.message.not_before == NOW - lead.WARM_MS
 
 
-def test_the_lead_of_an_early_job_follows_the_measured_latency() -> None:
-    jobs = [a_job(due_at=NOW + 20_000, lane=lane) for lane in (Lane.ONE_TIME, Lane.RETRY)]
-    stage = Sparse(*jobs)
-    stage.ledger.report_latency(Lane.RETRY, "me", 800, FIRST - 5_000)
+def test_retries_leave_alone() -> None:
+    stage = Sparse(*[a_job(due_at=NOW + at, lane=Lane.RETRY) for at in (0, 20_000)])
     stage.step(FIRST)
-    assert [job.due_at - message.not_before for job, (message, _) in zip(jobs, stage.published, strict=True)] == [lead.WARM_MS, 1_000]
+    assert [len(item.message.singles()) for item in stage.receive(Lane.RETRY)] == [1, 1]
+
+
+def test_the_lead_of_a_bundle_follows_the_measured_latency_of_delayed_messages() -> None:
+    stage = Sparse(*[a_job(due_at=NOW + 20_000, lane=lane) for lane in (Lane.ONE_TIME, Lane.RETRY)])
+    stage.ledger.report_latency(Lane.RETRY, "me", 800, FIRST - 5_000, delayed=True)
+    stage.ledger.report_latency(Lane.ONE_TIME, "me", 800, FIRST - 5_000)
+    stage.step(FIRST)
+    leads = {message.lane: message.due_at - message.not_before for message, _ in stage.published}
+    assert leads == {Lane.ONE_TIME: lead.WARM_MS, Lane.RETRY: 1_000}
 
 
 def test_a_job_that_an_executor_may_hold_already_is_not_hidden() -> None:
@@ -157,7 +156,7 @@ def test_a_crowd_leaves_in_packs_however_few_jobs_a_minute_has() -> None:
     assert len(stage.published) == 100 and len(stage.lanes.queues[Lane.ONE_TIME]) == 5
 
 
-def test_an_early_message_is_hidden_until_its_sender_wanted_it() -> None:
+def test_the_message_of_one_job_is_hidden_until_its_sender_wanted_it() -> None:
     job = a_job(due_at=NOW + 30_000)
     stage = Sparse(job)
     stage.step(FIRST)
@@ -303,35 +302,123 @@ def test_a_ledger_that_refuses_the_states_does_not_double_early_messages() -> No
     assert len(stage.left(job)) == 1
 
 
-# whole seconds
+# bundles
 
 
-def test_early_jobs_leave_whole_seconds_before_they_are_seen_again() -> None:
-    jobs = [a_job(due_at=NOW + at * SECOND_MS) for at in range(20, 40)]
+def bundled(*ahead: int, **fields: Any) -> tuple[Sparse, list[Job]]:
+    """Return a stage whose unit has jobs due so many ms after `NOW`, in a bundle that has left, and the jobs."""
+    jobs = [a_job(due_at=NOW + at, **fields) for at in ahead]
     stage = Sparse(*jobs)
-    assert stage.step(FIRST).next_at == NOW
-    assert 0 < stage.clock.now() - FIRST <= SECOND_MS
-    for message, at in stage.published:
-        assert (message.not_before - lead.PASSED_ON_MS - at) % SECOND_MS <= GATHER_MS
+    stage.step(FIRST)
+    return stage, jobs
+
+
+def waiting(stage: Stage) -> dict[tuple[int, ...], int]:
+    """Return when each message of the one-time lane is delivered, by the due times of its jobs; both in ms after `NOW`."""
+    queued = stage.lanes.queues[Lane.ONE_TIME].values()
+    found = {tuple(single.due_at - NOW for single in each.message.singles()): each.visible_at - NOW for each in queued}
+    return dict(sorted(found.items()))
+
+
+def test_an_executor_sends_the_jobs_of_a_bundle_on_each_delayed() -> None:
+    stage, jobs = bundled(10_000, 20_000, 30_500)
+    stage.execute(stage.receive())
+    found = waiting(stage)
+    assert list(found) == [(10_000,), (20_000,), (30_500,)]
+    for (due,), visible in found.items():
+        assert 0 <= due - lead.WARM_MS - visible < SECOND_MS
+    assert all(stage.stored(job).claim is None for job in jobs)
+
+
+def test_a_bundle_arrives_whole_seconds_before_its_jobs_are_wanted() -> None:
+    stage, _ = bundled(*range(10_000, 30_000, 1_300))
+    stage.execute(stage.receive())
+    assert len(stage.clock.slept) > 1 and stage.clock.now() - FIRST < SECOND_MS
+    for (due,), visible in waiting(stage).items():
+        assert 0 <= due - lead.WARM_MS - visible <= bundles.GATHER_MS + lead.SENT_MS
+
+
+def test_nobody_waits_for_whole_seconds_beside_a_job_that_is_due() -> None:
+    stage, _ = bundled(*range(10_000, 30_000, 1_300))
+    (bundle,) = stage.receive()
+    (due,) = stage.hand(a_job(due_at=FIRST))
+    stage.execute([bundle, due])
+    assert stage.stored(due.message.key).started_at == FIRST
+
+
+def test_jobs_that_follow_each_other_within_their_lead_stay_together() -> None:
+    stage, jobs = bundled(10_000, 10_200, 10_450, 10_800, 30_000)
+    stage.execute(stage.receive())
+    assert list(waiting(stage)) == [(10_000, 10_200, 10_450), (10_800,), (30_000,)]
+    stage.live(NOW + 40_000)
+    assert [stage.stored(job).started_at - job.due_at for job in jobs[:3]] == [0] * 3
+
+
+def test_jobs_stay_together_only_for_a_while() -> None:
+    stage, _ = bundled(*range(10_000, 20_000, 200))
+    stage.execute(stage.receive())
+    assert max(dues[-1] - dues[0] for dues in waiting(stage)) <= bundles.LONGEST_MS
+
+
+def test_jobs_due_close_together_are_no_bundle_and_are_hidden() -> None:
+    stage, _ = bundled(10_000, 10_900)
+    (item,) = stage.receive()
+    assert stage.execute([item]) == [item.message_id]
+    assert 0 <= 10_000 - lead.WARM_MS - waiting(stage)[10_000, 10_900] < SECOND_MS
+
+
+def test_a_bundle_that_comes_late_runs_what_is_due_and_sends_the_rest_on() -> None:
+    stage, (past, due, far) = bundled(1_000, 8_000, 30_000)
+    stage.clock.at = NOW + 5_000
+    assert stage.execute(stage.receive()) == []
+    assert [stage.stored(job).started_at for job in (past, due, far)] == [NOW + 5_000, due.due_at, None]
+    assert list(waiting(stage)) == [(30_000,)]
+
+
+@pytest.mark.parametrize("how", ["refuses", "is away"])
+def test_a_bundle_stays_until_all_its_jobs_were_sent_on(how: str) -> None:
+    stage, jobs = bundled(10_000, 20_000, 30_000)
+    (item,) = stage.receive()
+
+    def send(verb: Any, messages: Sequence[Message], now: int) -> Any:
+        if how == "is away":
+            raise Unavailable
+        return [*messages[:1], *verb(messages[1:], now)]
+
+    assert stage.execute([item], lanes=Wrapped(stage.lanes, send=send)) == [item.message_id]
+    stage.live(NOW + 60_000)
+    assert max(stage.stored(job).started_at - job.due_at for job in jobs) < SECOND_MS, "the stage looks for messages once a second"
+    assert [len(stage.stored(job).attempts) for job in jobs] == [1] * 3
+
+
+def test_a_bundle_without_a_lease_is_not_sent_on() -> None:
+    stage, _ = bundled(10_000, 20_000)
+    (item,) = stage.receive()
+    assert stage.execute([item], lanes=Wrapped(stage.lanes, extend=lambda verb, *_: set())) == [item.message_id]
+    assert list(waiting(stage)) == [(10_000, 20_000)]
+
+
+def test_bundles_of_a_paused_lane_are_dropped() -> None:
+    stage, _ = bundled(10_000, 20_000)
+    pause(tuple(Lane), None, stage)
+    assert stage.execute(stage.receive()) == [] and waiting(stage) == {}
 
 
 @pytest.mark.parametrize(
-    ("waits", "left"),
+    ("waits", "sent"),
     [
-        ([300], [0]),  # a second of the dispatcher costs as much as two of an executor
-        ([500, 500], [0, 0]),
-        ([100, 900], [0, 0]),
-        ([300, 300, 300, 900], [300, 300, 300, 0]),
+        ([300], [0]),  # waiting costs as much as it saves
+        ([500, 500], [500, 500]),
+        ([300, 300, 300, 900], [300, 300, 300, 900]),
         ([20, 990, 990], [20, 990, 990]),
-        ([100, 200, 300, 400, 500, 600], [100, 200, 300, 400, 500, 600]),
     ],
 )
-def test_a_dispatcher_waits_for_whole_seconds_while_executors_save_more(waits: list[int], left: list[int]) -> None:
-    hidden_until = [NOW + 20_000 + lead.PASSED_ON_MS + wait for wait in waits]
-    assert [at - NOW for at in lead.early_leave_times(hidden_until, NOW)] == left
+def test_a_sender_waits_for_whole_seconds_while_others_save_more(waits: list[int], sent: list[int]) -> None:
+    wanted = [NOW + 20_000 + lead.SENT_MS + wait for wait in waits]
+    assert [at - NOW for at in lead.send_times(wanted, NOW)] == sent
 
 
-def test_jobs_due_at_once_or_long_ago_do_not_wait_for_whole_seconds() -> None:
-    due = [NOW - 5_000, NOW + 900, *[NOW + 20_000] * 9]
-    first, second, third, *_ = lead.early_leave_times(due, NOW)
+def test_messages_wanted_at_once_do_not_wait_for_whole_seconds() -> None:
+    wanted = [NOW - 5_000, NOW + 900, *[NOW + 20_000] * 9]
+    first, second, third, *_ = lead.send_times(wanted, NOW)
     assert first == second == NOW < third

@@ -1,5 +1,6 @@
 """A worker carries out the step that a message names: leases, hidden messages, doubled ones, deaths and failures."""
 
+import itertools
 import logging
 from dataclasses import replace
 from typing import Any
@@ -317,9 +318,9 @@ def test_a_tick_whose_clock_is_far_ahead_loses_no_job(ahead_ms: int) -> None:
     jobs, sent, real = dict[JobKey, int](), dict[JobKey, int](), stage.jobs
 
     def publish(verb: Any, messages: Any, *at: int) -> Any:
-        for message in messages:
-            sent.setdefault(message.key, stage.clock.now())
-            real.withdraw([message.key])  # it has run
+        for single in itertools.chain.from_iterable(message.singles() for message in messages):
+            sent.setdefault(single.key, stage.clock.now())
+            real.withdraw([single.key])  # it has run
         return []
 
     stage.lanes = Wrapped(stage.lanes, publish=publish, send=publish)

@@ -367,8 +367,8 @@ def look_bound(at: int) -> str:
     return f"{at:020d}"
 
 
-def latencies(lane: Lane) -> str:
-    return f"lane#{lane}"
+def latencies(lane: Lane, delayed: bool) -> str:
+    return f"delayed#{lane}" if delayed else f"lane#{lane}"
 
 
 def ready(lane: Lane) -> Value:

@@ -114,13 +114,13 @@ class DynamoLedger:
     def set_plan_cursor(self, before: str | None, after: str) -> bool:
         return self._table.put(keys.PLAN | {"from_minute": {"S": after}}, keys.IF_NEW if before is None else keys.if_from(before))
 
-    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int) -> None:
+    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int, *, delayed: bool = False) -> None:
         bucket = zlib.crc32(reporter.encode()) % keys.LATENCY_BUCKETS
-        item: Item = {"pk": {"S": keys.latencies(lane)}, "sk": {"S": str(bucket)}, "p99": {"N": str(p99_ms)}, "at": {"N": str(at)}}
+        item: Item = {"pk": {"S": keys.latencies(lane, delayed)}, "sk": {"S": str(bucket)}, "p99": {"N": str(p99_ms)}, "at": {"N": str(at)}}
         self._table.put(item | {"expires": {"N": str(at // 1000 + LATENCY_KEPT_S)}}, {})
 
-    def latency(self, lane: Lane, since: int) -> int | None:
-        reports = readable.each(_read_latency, self._all(keys.all_of(keys.latencies(lane))))
+    def latency(self, lane: Lane, since: int, *, delayed: bool = False) -> int | None:
+        reports = readable.each(_read_latency, self._all(keys.all_of(keys.latencies(lane, delayed))))
         return max((p99 for p99, at in reports if at >= since), default=None)
 
     def report_ready(self, lane: Lane, executors: int, at: int) -> None:

@@ -324,7 +324,7 @@ class MemoryLedger:
         self._cursor: Cursor | None = None
         self._open: dict[UnitKey, Unit] = {}
         self._looks: dict[tuple[int, UnitKey], LaterCheck] = {}
-        self._latency: dict[tuple[Lane, str], tuple[int, int]] = {}
+        self._latency: dict[tuple[Lane, bool, str], tuple[int, int]] = {}
         self._ready: dict[Lane, tuple[int, int]] = {}
         self._lane_states: dict[Lane, LaneState] = {}
         self._breakers: dict[Circuit, Breaker] = {}
@@ -425,11 +425,12 @@ class MemoryLedger:
         self._plan_cursor = after
         return True
 
-    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int) -> None:
-        self._latency[(lane, reporter)] = (p99_ms, at)
+    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int, *, delayed: bool = False) -> None:
+        self._latency[(lane, delayed, reporter)] = (p99_ms, at)
 
-    def latency(self, lane: Lane, since: int) -> int | None:
-        return max((p99 for (of, _), (p99, at) in self._latency.items() if of is lane and at >= since), default=None)
+    def latency(self, lane: Lane, since: int, *, delayed: bool = False) -> int | None:
+        of = (lane, delayed)
+        return max((p99 for (*which, _), (p99, at) in self._latency.items() if tuple(which) == of and at >= since), default=None)
 
     def report_ready(self, lane: Lane, executors: int, at: int) -> None:
         self._ready[lane] = (executors, at)
