@@ -13,7 +13,7 @@ from scheduler.model.job import Delivery, JobKey, Lane, Message, Packed
 from scheduler.pipeline import lead, packs
 from scheduler.storage.ports import Ports
 
-LONGEST_MS = 4_000  # between the first and the last job that go on together: for so long an executor waits with them
+LONGEST_MS = 4_000  # between the first and the last job that go on in one message; its executor waits for that time
 GATHER_MS = 50  # messages to be sent within this time are sent together: ten cost as much as one
 
 
@@ -54,7 +54,8 @@ def send_on(jobs: Sequence[Delivery], ports: Ports, *, may_wait: bool) -> set[st
     `may_wait`: wait for the instants, all within a second, that are whole seconds ahead; SQS counts no others.
     """
     now, refused = ports.clock.now(), set[JobKey]()
-    messages = _grouped([item.message for item in jobs])
+    once = {(item.message.key, item.message.fence): item.message for item in jobs}  # a bundle may have come twice
+    messages = _grouped(list(once.values()))
     times = lead.send_times([each.not_before for each in messages], now) if may_wait else [now] * len(messages)
     timed = sorted(zip(times, messages, strict=True))
     for _, together in groupby(timed, key=lambda each: (each[0] - now) // GATHER_MS):

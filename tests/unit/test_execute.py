@@ -1007,7 +1007,7 @@ def test_the_latency_leaves_out_repeated_messages() -> None:
 
 
 @pytest.mark.parametrize("fraction", [0, 999])
-def test_the_latency_of_a_delayed_message_is_counted_from_the_end_of_its_delay(fraction: int) -> None:
+def test_a_delayed_message_is_measured_from_the_end_of_its_delay(fraction: int) -> None:
     stage, both = Stage(), meters()
     (item,) = stage.hand(a_job(due_at=NOW + slots.DIRECT_LEAD + 4_000 + fraction))
     stage.clock.advance(4_080)

@@ -18,7 +18,7 @@ from scheduler.pipeline.dispatch import SPARSE
 from scheduler.pipeline.tick import READY_MS, wake_overdue
 from scheduler.pipeline.unit_lease import LEASE_MS
 from scheduler.pipeline.worker import hidden_s, work
-from tests.conftest import NOW, a_job
+from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
 MINUTE = slots.minute_of(NOW)
@@ -94,7 +94,7 @@ def test_retries_leave_alone() -> None:
     assert [len(item.message.singles()) for item in stage.receive(Lane.RETRY)] == [1, 1]
 
 
-def test_the_lead_of_a_bundle_follows_the_measured_latency_of_delayed_messages() -> None:
+def test_the_lead_of_a_bundle_follows_the_latency_of_delayed_messages() -> None:
     stage = Sparse(*[a_job(due_at=NOW + 20_000, lane=lane) for lane in (Lane.ONE_TIME, Lane.RETRY)])
     stage.ledger.report_latency(Lane.RETRY, "me", 800, FIRST - 5_000, delayed=True)
     stage.ledger.report_latency(Lane.ONE_TIME, "me", 800, FIRST - 5_000)
@@ -389,6 +389,18 @@ def test_a_bundle_stays_until_all_its_jobs_were_sent_on(how: str) -> None:
     stage.live(NOW + 60_000)
     assert max(stage.stored(job).started_at - job.due_at for job in jobs) < SECOND_MS, "the stage looks for messages once a second"
     assert [len(stage.stored(job).attempts) for job in jobs] == [1] * 3
+
+
+def test_two_copies_of_a_bundle_in_one_batch_start_no_job_twice() -> None:
+    stage, jobs = bundled(10_000, 20_000)
+    (bundle,) = stage.receive()
+    stage.lanes.publish([bundle.message])
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute([bundle, *stage.receive()]) == []
+    assert list(waiting(stage)) == [(10_000,), (20_000,)]
+    stage.clock.at = NOW + 20_000
+    stage.execute(stage.receive(), pool=pool)
+    assert sorted(job.id for job, _ in pool.starts) == sorted(job.id for job in jobs)
 
 
 def test_a_bundle_without_a_lease_is_not_sent_on() -> None:
