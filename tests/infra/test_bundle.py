@@ -142,7 +142,7 @@ def test_synth_bundles_once_for_all_functions(tmp_path: Path, monkeypatch: pytes
         (folder / "marker").touch()
 
     monkeypatch.setattr(bundle, "bundle_into", record)
-    PunctualStack(made := app(context=FLAGS, outdir=str(tmp_path)), settings_for("prod", bytecode_optional="true"))
+    PunctualStack(made := app(context=FLAGS, outdir=str(tmp_path)), settings_for("prod", bytecode_optional=True))
     made.synth()
     assert len(calls) == 1
     (asset,) = tmp_path.glob("asset.*")
@@ -155,7 +155,7 @@ def test_the_bundle_for_another_machine_is_another_asset(tmp_path: Path, monkeyp
     monkeypatch.setattr(bundle, "bundle_into", lambda folder, *, host_packages, compiler: (folder / "marker").touch())
 
     def asset(stage: str, place: str) -> str:
-        PunctualStack(made := app(context=FLAGS, outdir=str(tmp_path / place)), settings_for(stage, bytecode_optional="true"))
+        PunctualStack(made := app(context=FLAGS, outdir=str(tmp_path / place)), settings_for(stage, bytecode_optional=True))
         made.synth()
         return next((tmp_path / place).glob("asset.*")).name
 

@@ -1,0 +1,22 @@
+"""Parameters of Systems Manager."""
+
+import pytest
+
+from scheduler.model.errors import Unavailable
+from scheduler.storage.aws import clients, parameters
+from tests.unit.stage import Wrapped, refuse
+
+NAME = "/punctual/test/console-url"
+
+
+def test_a_parameter_is_its_value_or_none(moto: None) -> None:
+    assert parameters.read(clients.parameters(), NAME) is None
+    clients.parameters().put_parameter(Name=NAME, Value="https://console.example.com", Type="String")
+    assert parameters.read(clients.parameters(), NAME) == "https://console.example.com"
+
+
+def test_a_refused_read_is_no_missing_parameter(moto: None) -> None:
+    refusing = Wrapped(clients.parameters())
+    refusing._verbs["get_parameter"] = refuse
+    with pytest.raises(Unavailable):
+        parameters.read(refusing, NAME)
