@@ -53,7 +53,7 @@ class ConsoleStack(cdk.Stack):
     """The console of one stage, and the parameter with its URL, from which notify makes links."""
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
-        super().__init__(scope, f"{settings.stack}-console", termination_protection=settings.protected)
+        super().__init__(scope, settings.console_stack, termination_protection=settings.protected)
         self.console = Console(self, "Console", settings, Fn.get_stack_output(settings.stack, "ApiUrl"))
         ssm.StringParameter(self, "Address", parameter_name=settings.console_address, string_value=self.console.url)
         cdk.CfnOutput(self, "ConsoleUrl", value=self.console.url)

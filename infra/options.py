@@ -130,7 +130,7 @@ def of_deployment(stage: str, context: Callable[[str], Any]) -> Options:
     path = Path(context("options") or file_of(stage))
     for name in Options.model_fields:
         if context(name) is not None:
-            raise OptionsError(f"-c {name}=...: options are set in {_shown(path)}, for the next deployment too; see {_shown(EXAMPLE)}")
+            raise OptionsError(f"-c {name}=...: options are set in {shown(path)}, for the next deployment too; see {shown(EXAMPLE)}")
     return read(path)
 
 
@@ -142,7 +142,7 @@ def read(path: Path) -> Options:
     try:
         return Options.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise OptionsError(f"{_shown(path)}: this is no TOML: {error}") from error
+        raise OptionsError(f"{shown(path)}: this is no TOML: {error}") from error
     except ValidationError as error:
         raise OptionsError("\n".join(_sentence(path, text, each) for each in error.errors())) from error
 
@@ -150,14 +150,14 @@ def read(path: Path) -> Options:
 def _sentence(path: Path, text: str, error: Mapping[str, Any]) -> str:
     place, rule = error["loc"], _RULES.get(error["type"], "")
     if not place:
-        return f"{_shown(path)}: {error['msg'].removeprefix('Value error, ')}"
+        return f"{shown(path)}: {error['msg'].removeprefix('Value error, ')}"
     if error["type"] == "extra_forbidden":
         message = f"there is no option {place[0]}; the options are {', '.join(Options.model_fields)}"
     elif rule:
         message = f"{place[0]} {rule}, not {_written(error['input'])}"
     else:
         message = f"{place[0]}: {error['msg'].removeprefix('Value error, ')}"
-    return f"{_shown(path)}, line {_line(text, place, error['input'])}: {message}"
+    return f"{shown(path)}, line {_line(text, place, error['input'])}: {message}"
 
 
 def _written(value: Any) -> str:
@@ -173,6 +173,7 @@ def _line(text: str, place: Iterable[Any], value: Any) -> int:
     return found + 1
 
 
-def _shown(path: Path) -> str:
+def shown(path: Path) -> str:
+    """The path for people: from the root of the repository, if it is in there."""
     root = FOLDER.parent
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)

@@ -109,6 +109,10 @@ class Settings:
         return f"punctual-{self.stage}"
 
     @property
+    def console_stack(self) -> str:
+        return f"{self.stack}-console"
+
+    @property
     def origin_secret(self) -> str:
         """The name of the parameter with the secret by which the API recognizes CloudFront; the tools that deploy create it."""
         return parameter(self.stage, "origin-secret")

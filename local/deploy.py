@@ -11,20 +11,22 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from infra.settings import LOCAL
+from local import origin_secret
 from local.aftercare import aftercare
 from local.aws import ACCOUNT, REGION, LocalAws
 from local.failure import Trouble
 from local.home import REPOSITORY, Home
 from local.steps import Say, step
 
-SOURCES = ("app.py", "cdk.json", "package-lock.json", "requirements.txt", "infra", "lambdas", "scheduler")
+SOURCES = ("app.py", "cdk.json", "package-lock.json", "requirements.txt", "infra", "lambdas", "scheduler", "stages")
 MARK = "/punctual/deployed"  # stored in the local AWS itself: if its state is lost, the mark is lost with it
 OLDEST_NODE = 20
 EVENT = re.compile(r"\|\s*(\d+)/(\d+)\s*\|.*\|\s*(\w+)\s*\|\s*(AWS::\S+)")
 
 
 def deploy(home: Home, aws: LocalAws) -> dict[str, str]:
-    """Return the outputs of the deployed stack. Deploys first if the sources changed since the last deploy to this local AWS."""
+    """Return the outputs of the deployed stacks. Deploys first if the sources changed since the last deploy to this local AWS."""
     current = f"{fingerprint(REPOSITORY)} {aws.port}"  # the port is part of the API's address in the console
     outputs = aws.outputs()
     if outputs and _deployed(aws.client("ssm")) == current:
@@ -36,6 +38,7 @@ def deploy(home: Home, aws: LocalAws) -> dict[str, str]:
     if not aws.outputs("CDKToolkit"):
         with step("Bootstrapping the local AWS for the CDK") as say:
             cdk.bootstrap(say)
+    origin_secret.ensure(aws.client("ssm"), LOCAL.origin_secret)
     with step("Deploying the stack") as say:
         cdk.deploy(say)
     outputs = aws.outputs()
