@@ -148,5 +148,6 @@ _NOT_ASKED: tuple[tuple[type[Exception], Callable[[Exception], str]], ...] = (
     (exceptions.TokenRetrievalError, lambda error: f"The token cannot be renewed ({error}). {_SIGN_IN}"),
     (exceptions.CredentialRetrievalError, lambda error: f"The credentials cannot be read: {error}"),
     (exceptions.EndpointConnectionError, lambda error: f"{error}. Check the network, and the name of the region."),
+    (exceptions.ConnectionError, lambda error: f"AWS does not answer: {error}. Check the network, then repeat."),
     (exceptions.HTTPClientError, lambda error: f"AWS does not answer: {error}. Check the network, then repeat."),
 )
