@@ -54,7 +54,7 @@ class ConsoleStack(cdk.Stack):
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, settings.console_stack, termination_protection=settings.protected)
-        self.console = Console(self, "Console", settings, Fn.get_stack_output(settings.stack, "ApiUrl"))
+        self.console = Console(self, "Console", settings, Fn.get_stack_output(settings.stack, "ApiId"))
         ssm.StringParameter(self, "Address", parameter_name=settings.console_address, string_value=self.console.url)
         cdk.CfnOutput(self, "ConsoleUrl", value=self.console.url)
         cdk.CfnOutput(self, "ConsoleBucket", value=self.console.bucket.bucket_name)
@@ -63,7 +63,7 @@ class ConsoleStack(cdk.Stack):
 class Console(Construct):
     """The bucket and the distribution in front of it."""
 
-    def __init__(self, scope: Construct, id: str, settings: Settings, api_url: str) -> None:
+    def __init__(self, scope: Construct, id: str, settings: Settings, api_id: str) -> None:
         super().__init__(scope, id)
         self.bucket = s3.Bucket(
             self,
@@ -95,7 +95,7 @@ class Console(Construct):
             additional_behaviors={
                 "/assets/*": cloudfront.BehaviorOptions(origin=files, viewer_protocol_policy=protocol, response_headers_policy=headers),
                 "/api/*": cloudfront.BehaviorOptions(
-                    origin=self._api(settings, api_url),
+                    origin=self._api(settings, api_id),
                     function_associations=self._on_request("TellViewer", TELL_VIEWER, "the viewer's address, for the API"),
                     viewer_protocol_policy=protocol,
                     allowed_methods=cloudfront.AllowedMethods.ALLOW_ALL,
@@ -122,17 +122,17 @@ class Console(Construct):
         )
         return [cloudfront.FunctionAssociation(function=function, event_type=cloudfront.FunctionEventType.VIEWER_REQUEST)]
 
-    def _api(self, settings: Settings, api_url: str) -> cloudfront.IOrigin:
-        host = Fn.select(2, Fn.split("/", api_url))
+    def _api(self, settings: Settings, api_id: str) -> cloudfront.IOrigin:
         known_by = {ORIGIN_HEADER: ssm.StringParameter.value_for_string_parameter(self, settings.origin_secret)}
         if settings.api_at_endpoint:
             return origins.HttpOrigin(
                 "localhost",
-                origin_path=Fn.join("", ["/_aws/execute-api/", Fn.select(0, Fn.split(".", host)), "/$default"]),
+                origin_path=f"/_aws/execute-api/{api_id}/$default",
                 http_port=settings.endpoint_port,
                 protocol_policy=cloudfront.OriginProtocolPolicy.HTTP_ONLY,
                 custom_headers=known_by,
             )
+        host = f"{api_id}.execute-api.{Aws.REGION}.{Aws.URL_SUFFIX}"
         return origins.HttpOrigin(host, protocol_policy=cloudfront.OriginProtocolPolicy.HTTPS_ONLY, custom_headers=known_by)
 
     def _headers(self) -> cloudfront.ResponseHeadersPolicy:

@@ -36,7 +36,7 @@ class Settings:
     """One stage. The defaults are those of `dev`."""
 
     stage: str
-    options: Mapping[str, Any] = field(default_factory=dict)  # those that `stages/<stage>.toml` sets, by name
+    options: Mapping[str, Any] = field(default_factory=dict)  # the options that `stages/<stage>.toml` sets, by name
     operator_email: str | None = None  # gets every alarm
 
     rules: Rules = field(default_factory=Rules)  # of the functions; `deployed` adds the rules that follow from other settings

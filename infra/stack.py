@@ -96,6 +96,7 @@ class PunctualStack(cdk.Stack):
 
     def _outputs(self) -> dict[str, str]:
         outputs = {
+            "ApiId": self.api.http.api_id,
             "ApiUrl": self.api.http.api_endpoint,
             "UserPoolId": self.accounts.pool.user_pool_id,
             "UserPoolClientId": self.accounts.client.user_pool_client_id,

@@ -60,7 +60,7 @@ class Settings:
     lane: str  # the lane of an executor
     api_url: str = ""  # the API's URL for workers that report; `{endpoint}` stands for the address of the local AWS
     console_address: str = ""  # the parameter with the console's URL; it is missing if the stage has no console
-    origin_secret: str = ""  # what CloudFront sends as ORIGIN_HEADER; empty: the API is called directly only
+    origin_secret: str = ""  # the value that CloudFront sends as ORIGIN_HEADER; empty: the stage has no console
     rules: Rules
     reach: Reach
 

@@ -70,7 +70,7 @@ class Stage:
 
 
 def remedy(found: Deployed, stage: str) -> str:
-    """What to do about a stack that cannot be used, or whose last update was taken back."""
+    """Return the next step for a stack that cannot be used, or whose last update was rolled back."""
     if found.status.endswith("_IN_PROGRESS"):
         return "Wait until it has ended, then repeat."
     if found.status == "UPDATE_ROLLBACK_FAILED":

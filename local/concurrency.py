@@ -1,4 +1,4 @@
-"""What the Lambda concurrency of an account means for a stage, in words."""
+"""The Lambda concurrency of an account, and its meaning for a stage in words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

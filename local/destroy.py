@@ -59,7 +59,7 @@ def _protected(stacks: list[str], stage: Stage) -> str:
     ]
     return "\n".join(
         (
-            f"Nothing was deleted: {stage.name} is protected against deletion by accident. To delete it all the same:",
+            f"Nothing was deleted: {stage.name} is protected against deletion by accident. To delete it nevertheless:",
             *commands,
             f"  make destroy STAGE={stage.name}",
             "Its tables, buckets, keys and users stay even then: they hold your jobs. Delete them by hand when you are sure.",

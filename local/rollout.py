@@ -85,7 +85,9 @@ def cdk_deploy(stage: Stage, chosen: Options, path: Path) -> None:
     context = ["-c", f"stage={stage.name}", "-c", f"options={path}", *_local_context(stage)]
     command = [*find_cdk(), "deploy", *stacks, *context, "--require-approval", approval(), "--no-notices"]
     if subprocess.run(command, cwd=REPOSITORY, env=environment(stage)).returncode:
-        raise Trouble(f"`cdk deploy` failed; its output is above. What was there before is still there: make doctor STAGE={stage.name}")
+        raise Trouble(
+            f"`cdk deploy` failed; its output is above. The version before it is still deployed, if there was one: make doctor STAGE={stage.name}"
+        )
 
 
 def approval() -> str:
@@ -104,7 +106,7 @@ def _local_context(stage: Stage) -> Sequence[str]:
 
 
 def told(stage: Stage, chosen: Options, before: Deployed | None) -> Iterator[str]:
-    """What there is now, what it costs at rest, and what to do next. Uploads the console first."""
+    """Yield the lines of the report: the stacks, their cost at rest, the next commands. Uploads the console first."""
     outputs = stage.outputs()
     if chosen.console:
         count = publish(stage.client("s3"), outputs["ConsoleBucket"])

@@ -20,7 +20,7 @@ def recorded(ssm: Any, stage: str) -> dict[str, Any]:
 def taken_back(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each option that `after` leaves out, and for each element of a list or a table that it lacks.
 
-    An option with another value is a change that somebody wrote down, and so is an option that is set to its default.
+    An option that the file sets to another value, or to its default, is a decision: it is not reported.
     """
     return list(_sentences(before, after))
 

@@ -84,8 +84,9 @@ def test_on_aws_everything_is_https(on_aws: Synthesized) -> None:
     assert {each["ViewerProtocolPolicy"] for each in behaviours} == {"redirect-to-https"}
     api = origin(on_aws, behaviour(on_aws, "/api/*")["TargetOriginId"])
     assert api["CustomOriginConfig"]["OriginProtocolPolicy"] == "https-only"
-    url = {"Fn::GetStackOutput": {"StackName": on_aws.settings.stack, "OutputName": "ApiUrl"}}
-    assert api["DomainName"] == {"Fn::Select": [2, {"Fn::Split": ["/", url]}]}
+    id = {"Fn::GetStackOutput": {"StackName": on_aws.settings.stack, "OutputName": "ApiId"}}
+    suffix = {"Ref": "AWS::URLSuffix"}
+    assert api["DomainName"] == {"Fn::Join": ["", [id, ".execute-api.", {"Ref": "AWS::Region"}, ".", suffix]]}
 
 
 def test_locally_the_api_is_reached_at_the_port_of_the_local_aws(local: Synthesized) -> None:

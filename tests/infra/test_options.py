@@ -46,7 +46,7 @@ def test_every_option_of_a_file_reaches_the_settings(written: Path) -> None:
     assert settings.machine_clients == {"ci": ("jobs:read", "jobs:write")}
 
 
-def test_every_option_is_a_setting_of_the_stage_of_its_rules_or_of_its_reach() -> None:
+def test_every_option_is_a_setting_of_the_stage_its_rules_or_its_reach() -> None:
     for name in Options.model_fields:
         place, field = (Reach, OF_REACH[name]) if name in OF_REACH else (Rules, name) if name in OF_RULES else (Settings, name)
         assert field in place.__dataclass_fields__

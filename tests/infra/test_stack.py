@@ -46,6 +46,7 @@ REFUSED_LOCALLY = (
 )
 
 OUTPUTS = {
+    "ApiId",
     "ApiUrl",
     "FetchFunction",
     "UserPoolId",

@@ -50,7 +50,7 @@ def test_a_stage_without_a_console_believes_nobody(sent: str) -> None:
     assert client_address(event({ORIGIN_HEADER: sent, VIEWER_HEADER: VIEWER}), "") == EDGE
 
 
-def test_one_viewer_who_guesses_passwords_does_not_lock_out_the_others_of_an_edge(world: World) -> None:
+def test_a_viewer_who_guesses_passwords_locks_out_no_other_of_the_edge(world: World) -> None:
     def status(name: str, password: str, viewer: str) -> int:
         body = {"username": name, "password": password}
         return send("POST", "/auth/login", json_body=body, user=None, headers={**THROUGH_CLOUDFRONT, VIEWER_HEADER: viewer}).status

@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +56,12 @@ class Account:
         known = self.aws.client("lambda").get_function_configuration(FunctionName=name)["Environment"]["Variables"]
         return json.loads(known["PUNCTUAL_REACH"]).get("hosts")
 
+    def through_the_console(self, path: str) -> Any:
+        """The API's answer to a request that comes through CloudFront."""
+        host = self.aws.console_address(self.aws.outputs()).removeprefix("http://")
+        with urllib.request.urlopen(urllib.request.Request(self.aws.endpoint + path, headers={"Host": host})) as answered:
+            return json.load(answered)
+
     def stacks(self) -> list[str]:
         return [name for name in (STACK, CONSOLE) if deployed(self.aws.client("cloudformation"), name)]
 
@@ -96,6 +104,7 @@ def test_options_survive_deployments_and_only_a_yes_takes_them_back(account: Acc
     agreed = account.deploy('console = true\nhttp_hosts = ["127.0.0.1"]\n', YES="1")
     assert agreed.returncode == 0, agreed.stdout + agreed.stderr
     assert (account.hosts(), account.stacks()) == (["127.0.0.1"], [STACK, CONSOLE])
+    assert account.through_the_console("/api/v1/health")["data"]["status"] == "ok"
 
     doctor = account.run("doctor")
     assert (

@@ -26,7 +26,7 @@ from tests.conftest import NOW
 COSTS = Path(__file__).resolve().parents[2] / "docs/cost.md"
 
 
-# What the account's concurrency means.
+# The meaning of the account's concurrency.
 
 
 @pytest.mark.parametrize("stage", [DEV, PROD])
@@ -36,7 +36,7 @@ def test_a_new_account_is_told_that_it_is_not_enough(stage: Any) -> None:
     assert "The engine alone takes up to 10" in found.sentences[0] and "Service Quotas" in found.sentences[-1]
 
 
-def test_the_usual_limit_is_enough_for_dev_and_not_for_all_executors_of_prod() -> None:
+def test_the_usual_limit_is_enough_for_dev_but_not_for_prod() -> None:
     assert concurrency.judge(1_000, 1_000, DEV).enough
     found = concurrency.judge(1_000, 1_000, PROD)
     assert not found.enough and "The executors of prod may take 1,700, the engine 10" in found.sentences[0]
@@ -57,7 +57,7 @@ def test_the_answer_of_lambda_is_read() -> None:
 # Options that would be taken back.
 
 
-def test_an_option_that_is_left_out_is_taken_back_unless_it_had_its_default() -> None:
+def test_a_left_out_option_is_taken_back_unless_it_had_its_default() -> None:
     before = {"operator_email": "ops@example.org", "waf": True, "raw_http": False, "tracing": False, "console": True}
     assert taken_back.taken_back(before, {"waf": True}) == [
         'operator_email is "ops@example.org" in the deployed stage, and not set any more',
