@@ -99,7 +99,7 @@ templates: setup ## cfn-lint of the templates of dev and prod, for three regions
 		-- cdk.out/dev/*.template.json cdk.out/prod/*.template.json
 
 deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev|prod); docs/aws.md has the steps
-	@$(PY) -m local.rollout --stage $(STAGE)
+	@$(PY) -m local.rollout --stage $(STAGE) $(if $(BYTECODE_OPTIONAL),--bytecode-optional)
 
 doctor: setup need-stage ## Check a deployed stage from here: credentials, limits, clock, stacks, lag (STAGE=dev|prod|local)
 	@$(PY) -m local.doctor --stage $(STAGE)

@@ -29,6 +29,7 @@ AT_REST = {"dev": "5.76", "prod": "6.80"}  # USD a month, from docs/cost.md
 def main() -> int:
     parser = argparse.ArgumentParser(prog="local.rollout", description="Deploy a stage with the options in stages/<stage>.toml.")
     parser.add_argument("--stage", required=True)
+    parser.add_argument("--bytecode-optional", action="store_true", help="deploy even if nothing can compile for AWS")
     parser.add_argument("--options", type=Path, help="another file of options")
     given = parser.parse_args()
     path = (given.options or options.file_of(given.stage)).resolve()
@@ -36,7 +37,7 @@ def main() -> int:
     stage = stage_of(given.stage)
     with reported():
         before = prepare(stage, chosen, path)
-        cdk_deploy(stage, chosen, path)
+        cdk_deploy(stage, chosen, path, bytecode_optional=given.bytecode_optional)
         for line in told(stage, chosen, before):
             print(line)
     return 0
@@ -79,15 +80,14 @@ def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
     return before
 
 
-def cdk_deploy(stage: Stage, chosen: Options, path: Path) -> None:
+def cdk_deploy(stage: Stage, chosen: Options, path: Path, *, bytecode_optional: bool) -> None:
     """Deploy the stacks with the CDK, in this region. Raises Trouble if it fails; its output says why."""
     stacks = [stage.stack, *([stage.console] if chosen.console else [])]
     context = ["-c", f"stage={stage.name}", "-c", f"options={path}", *_local_context(stage)]
+    context += ["-c", "bytecode_optional=true"] if bytecode_optional else []
     command = [*find_cdk(), "deploy", *stacks, *context, "--require-approval", approval(), "--no-notices"]
     if subprocess.run(command, cwd=REPOSITORY, env=environment(stage)).returncode:
-        raise Trouble(
-            f"`cdk deploy` failed; its output is above. The version before it is still deployed, if there was one: make doctor STAGE={stage.name}"
-        )
+        raise Trouble(f"`cdk deploy` failed; its output is above. Look at what is deployed now: make doctor STAGE={stage.name}")
 
 
 def approval() -> str:
