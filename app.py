@@ -20,7 +20,7 @@ except ValueError as error:
     sys.exit(str(error))
 stack = PunctualStack(app, settings)
 if settings.console:
-    ConsoleStack(app, settings).add_dependency(stack)
+    ConsoleStack(app, settings).add_stack_dependency(stack)
 if settings.sample_targets:
     SamplesStack(app, settings)
 if settings.nag:

@@ -9,12 +9,12 @@ from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
 from infra.options import Options
+from infra.parameters import CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
 from scheduler.targets.base import Reach
 
-OPTIONS = "options"  # the stage's parameter with the options of the last deployment, as JSON
 SAMPLE = "punctual-sample"  # the name of the resources in `infra/samples.py`
 
 
@@ -114,13 +114,13 @@ class Settings:
 
     @property
     def origin_secret(self) -> str:
-        """The name of the parameter with the secret by which the API recognizes CloudFront; the tools that deploy create it."""
-        return parameter(self.stage, "origin-secret")
+        """The name of the parameter with the secret by which the API recognizes CloudFront."""
+        return parameter(self.stage, ORIGIN_SECRET)
 
     @property
     def console_address(self) -> str:
-        """The name of the parameter with the console's URL, which its stack creates: it comes after the functions."""
-        return parameter(self.stage, "console-url")
+        """The name of the parameter with the console's URL."""
+        return parameter(self.stage, CONSOLE_URL)
 
     @property
     def secret_prefix(self) -> str:
@@ -238,11 +238,6 @@ STAGES = {settings.stage: settings for settings in (LOCAL, DEV, PROD)}
 # The options that are no settings of the stage itself.
 OF_REACH = {"allowed_targets": "arns", "email_sender": "sender", "plain_http": "plain_http", "http_hosts": "hosts"}
 OF_RULES = ("raw_http",)
-
-
-def parameter(stage: str, name: str) -> str:
-    """The name of a stage's parameter in Systems Manager."""
-    return f"/punctual/{stage}/{name}"
 
 
 def settings_for(

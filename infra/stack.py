@@ -27,12 +27,13 @@ from infra.fetch import Fetch
 from infra.function import Foundation
 from infra.lanes import Lanes, camel
 from infra.notify import Notify
+from infra.parameters import OPTIONS, parameter
 from infra.plan import Plan
 from infra.project import Project
 from infra.provision import Provision
 from infra.queries import Queries
 from infra.scale import Scale
-from infra.settings import OPTIONS, Settings, parameter
+from infra.settings import Settings
 from infra.storage import Storage
 from infra.tick import Tick
 from scheduler.model.job import Lane

@@ -34,7 +34,7 @@ class Stage:
 
     settings: Settings
     session: boto3.Session
-    endpoint: str | None = None  # of a local AWS
+    local: LocalAws | None = None  # the local AWS that it is deployed to
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class Stage:
         return str(self.session.region_name)
 
     def client(self, service: Any) -> Any:
-        return self.session.client(service, endpoint_url=self.endpoint)
+        return self.session.client(service, endpoint_url=self.local.endpoint if self.local else None)
 
     def state(self, stack: str) -> Deployed | None:
         return deployed(self.client("cloudformation"), stack)
@@ -86,7 +86,7 @@ def stage_of(name: str, environ: Mapping[str, str] = os.environ) -> Stage:
         raise Trouble(f"There is no stage {name!r}. The stages are {', '.join(STAGES)}.")
     if name == "local":
         aws = running(Home(LOCAL), environ)
-        return Stage(STAGES[name], aws.session, aws.endpoint)
+        return Stage(STAGES[name], aws.session, aws)
     try:
         session = boto3.Session(region_name=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION"))
     except BotoCoreError as error:

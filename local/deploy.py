@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from infra.settings import LOCAL
+from infra.parameters import ORIGIN_SECRET, parameter
 from local import origin_secret
 from local.aftercare import aftercare
 from local.aws import ACCOUNT, REGION, LocalAws
@@ -38,7 +38,7 @@ def deploy(home: Home, aws: LocalAws) -> dict[str, str]:
     if not aws.outputs("CDKToolkit"):
         with step("Bootstrapping the local AWS for the CDK") as say:
             cdk.bootstrap(say)
-    origin_secret.ensure(aws.client("ssm"), LOCAL.origin_secret)
+    origin_secret.ensure(aws.client("ssm"), parameter("local", ORIGIN_SECRET))
     with step("Deploying the stack") as say:
         cdk.deploy(say)
     outputs = aws.outputs()

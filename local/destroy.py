@@ -37,7 +37,8 @@ def destroy(stage: Stage, stacks: list[str]) -> None:
         raise Trouble(f"There is no stack {' or '.join(stacks)} in {stage.region}.")
     if protected := [each.name for each in found if each.protected]:
         raise Trouble(_protected(protected, stage))
-    print(f"Deletes {' and '.join(each.name for each in found)} in {stage.region}, with all jobs, users and files that they do not keep.")
+    data = "Its data stays." if stage.settings.protected else "All jobs, users and files in them are lost."
+    print(f"This deletes {' and '.join(each.name for each in found)} in {stage.region}. {data}")
     confirm("Delete?")
     kept = [line for each in found for line in leftover(stage.client("cloudformation"), each.name)]
     for each in found:

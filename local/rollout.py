@@ -15,7 +15,7 @@ from infra.options import Options, OptionsError
 from infra.settings import STAGES
 from infra.waf import REGION as WAF_REGION
 from local import concurrency, origin_secret, taken_back
-from local.aws import Deployed, LocalAws
+from local.aws import Deployed
 from local.cloud import Stage, remedy, reported, stage_of
 from local.confirm import confirm
 from local.deploy import find_cdk
@@ -32,6 +32,7 @@ def main() -> int:
     parser.add_argument("--bytecode-optional", action="store_true", help="deploy even if nothing can compile for AWS")
     parser.add_argument("--options", type=Path, help="another file of options")
     given = parser.parse_args()
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # the CDK prints in between
     path = (given.options or options.file_of(given.stage)).resolve()
     chosen = read_options(given.stage, path)
     stage = stage_of(given.stage)
@@ -97,22 +98,23 @@ def approval() -> str:
 
 def environment(stage: Stage) -> dict[str, str]:
     """The environment of the CDK, which knows the region by another variable than boto."""
-    own = LocalAws(int(stage.endpoint.rpartition(":")[2])).environment() if stage.endpoint else dict(os.environ)
+    own = stage.local.environment() if stage.local else dict(os.environ)
     return own | {"AWS_REGION": stage.region, "AWS_DEFAULT_REGION": stage.region}
 
 
 def _local_context(stage: Stage) -> Sequence[str]:
-    return ("-c", f"endpoint_port={stage.endpoint.rpartition(':')[2]}") if stage.endpoint else ()
+    return ("-c", f"endpoint_port={stage.local.port}") if stage.local else ()
 
 
 def told(stage: Stage, chosen: Options, before: Deployed | None) -> Iterator[str]:
     """Yield the lines of the report: the stacks, their cost at rest, the next commands. Uploads the console first."""
     outputs = stage.outputs()
+    address = stage.local.api_address(outputs) if stage.local else outputs["ApiUrl"]
     if chosen.console:
         count = publish(stage.client("s3"), outputs["ConsoleBucket"])
         yield f"\nUploaded {count} files of the console."
     yield f"\n{'Updated' if before else 'Created'} {stage.stack}{f' and {stage.console}' if chosen.console else ''} in {stage.region}."
-    yield f"  API      {outputs['ApiUrl']}/api/v1"
+    yield f"  API      {address}/api/v1"
     yield f"  console  {outputs['ConsoleUrl'] if chosen.console else 'none (console = false)'}"
     if stage.name in AT_REST:
         yield f"  costs    {AT_REST[stage.name]} USD a month at rest, before free tiers; docs/cost.md has the rest"

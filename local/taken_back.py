@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from infra.options import Options
-from infra.settings import OPTIONS, parameter
+from infra.parameters import OPTIONS, parameter
 
 
 def recorded(ssm: Any, stage: str) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from infra.settings import LOCAL, OPTIONS, parameter
+from infra.parameters import OPTIONS, parameter
+from infra.settings import LOCAL
 from local import server
 from local.aws import CONSOLE, STACK, LocalAws, deployed
 from local.deploy import Cdk, find_cdk

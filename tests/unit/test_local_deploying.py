@@ -14,7 +14,7 @@ import pytest
 from infra.options import Options
 from infra.settings import DEV, PROD, STAGES
 from local import concurrency, destroy, doctor, origin_secret, rollout, taken_back
-from local.aws import Deployed
+from local.aws import Deployed, LocalAws
 from local.cloud import Stage
 from local.confirm import confirm
 from local.failure import Trouble
@@ -168,7 +168,7 @@ def test_a_line_says_what_to_do_only_if_there_is_something() -> None:
 
 
 def test_after_refused_credentials_nothing_else_is_asked() -> None:
-    (check,) = doctor.checks(Stage(DEV, boto3.Session(region_name="eu-central-1"), "http://127.0.0.1:9"), lambda: 0.0)
+    (check,) = doctor.checks(Stage(DEV, boto3.Session(region_name="eu-central-1"), LocalAws(9)), lambda: 0.0)
     assert not check.ok and "Check the network" in check.text
 
 
