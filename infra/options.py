@@ -93,7 +93,7 @@ class Options(BaseModel):
                 raise ValueError(f"the name of a machine client has at most 31 small letters, digits and -; {name!r} is not valid")
             if not scopes or set(scopes) - set(Scope):
                 raise ValueError(f"a machine client has scopes, of {', '.join(Scope)}; {name} has {list(scopes)}")
-        return clients
+        return {name: tuple(dict.fromkeys(scopes)) for name, scopes in clients.items()}
 
     @field_validator("provisioned_writes")
     @classmethod
@@ -128,6 +128,8 @@ def file_of(stage: str) -> Path:
 def of_deployment(stage: str, context: Callable[[str], Any]) -> Options:
     """Return the options of the stage's file, or of the file that `-c options=...` names. Raises OptionsError, also for `-c <option>`."""
     path = Path(context("options") or file_of(stage))
+    if context("options") and not path.exists():
+        raise OptionsError(f"{path}: there is no such file")
     for name in Options.model_fields:
         if context(name) is not None:
             raise OptionsError(f"-c {name}=...: options are set in {shown(path)}, for the next deployment too; see {shown(EXAMPLE)}")
@@ -138,10 +140,10 @@ def read(path: Path) -> Options:
     """Return the options in a file; none are set if there is no such file. Raises OptionsError with every error in it."""
     if not path.exists():
         return Options()
-    text = path.read_text()
     try:
+        text = path.read_text("utf-8")
         return Options.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise OptionsError(f"{shown(path)}: this is no TOML: {error}") from error
     except ValidationError as error:
         raise OptionsError("\n".join(_sentence(path, text, each) for each in error.errors())) from error
@@ -151,12 +153,13 @@ def _sentence(path: Path, text: str, error: Mapping[str, Any]) -> str:
     place, rule = error["loc"], _RULES.get(error["type"], "")
     if not place:
         return f"{shown(path)}: {error['msg'].removeprefix('Value error, ')}"
+    name = ("an element of " if isinstance(place[-1], int) else "") + ".".join(part for part in place if isinstance(part, str))
     if error["type"] == "extra_forbidden":
-        message = f"there is no option {place[0]}; the options are {', '.join(Options.model_fields)}"
+        message = f"there is no option {name}; the options are {', '.join(Options.model_fields)}"
     elif rule:
-        message = f"{place[0]} {rule}, not {_written(error['input'])}"
+        message = f"{name} {rule}, not {_written(error['input'])}"
     else:
-        message = f"{place[0]}: {error['msg'].removeprefix('Value error, ')}"
+        message = f"{name}: {error['msg'].removeprefix('Value error, ')}"
     return f"{shown(path)}, line {_line(text, place, error['input'])}: {message}"
 
 

@@ -34,6 +34,8 @@ def main() -> int:
     given = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # the CDK prints in between
     path = (given.options or options.file_of(given.stage)).resolve()
+    if given.options and not path.exists():
+        raise Trouble(f"There is no file {given.options}.")
     chosen = read_options(given.stage, path)
     stage = stage_of(given.stage)
     with reported():
@@ -84,7 +86,8 @@ def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
 def cdk_deploy(stage: Stage, chosen: Options, path: Path, *, bytecode_optional: bool) -> None:
     """Deploy the stacks with the CDK, in this region. Raises Trouble if it fails; its output says why."""
     stacks = [stage.stack, *([stage.console] if chosen.console else [])]
-    context = ["-c", f"stage={stage.name}", "-c", f"options={path}", *_local_context(stage)]
+    context = ["-c", f"stage={stage.name}", *_local_context(stage)]
+    context += ["-c", f"options={path}"] if path.exists() else []
     context += ["-c", "bytecode_optional=true"] if bytecode_optional else []
     command = [*find_cdk(), "deploy", *stacks, *context, "--require-approval", approval(), "--no-notices"]
     if subprocess.run(command, cwd=REPOSITORY, env=environment(stage)).returncode:

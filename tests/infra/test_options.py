@@ -75,7 +75,11 @@ def test_an_unknown_option_is_refused_with_the_list(written: Path) -> None:
         ('http_hosts = "a.example.com"', ', line 1: http_hosts must be a list of texts, such as ["a", "b"], not \'a.example.com\''),
         ("operator_email = 5", ", line 1: operator_email must be a text in quotes, not 5"),
         ('machine_clients = ["ci"]', ", line 1: machine_clients must be a table, such as [machine_clients], not ['ci']"),
-        (f'allowed_targets = [\n  "{ARN}",\n  7,\n]', ", line 3: allowed_targets must be a text in quotes, not 7"),
+        (f'allowed_targets = [\n  "{ARN}",\n  7,\n]', ", line 3: an element of allowed_targets must be a text in quotes, not 7"),
+        (
+            'waf = false\n[machine_clients]\nci = "admin"',
+            ', line 3: machine_clients.ci must be a list of texts, such as ["a", "b"], not \'admin\'',
+        ),
     ],
 )
 def test_a_wrong_type_is_refused_with_its_line(written: Path, text: str, told: str) -> None:
@@ -85,12 +89,12 @@ def test_a_wrong_type_is_refused_with_its_line(written: Path, text: str, told: s
 @pytest.mark.parametrize("bad", ["*", "orders", "arn:aws:s3:::bucket", "arn:aws:*:*:*:*"])
 def test_a_target_that_is_no_arn_of_a_known_service_is_refused(written: Path, bad: str) -> None:
     told = refusal(written, f'allowed_targets = [\n  "{ARN}",\n  "{bad}",\n]')
-    assert told == f", line 3: allowed_targets: '{bad}' is no ARN of events, lambda, sns, sqs, states; such as {ARN}"
+    assert told == f", line 3: an element of allowed_targets: '{bad}' is no ARN of events, lambda, sns, sqs, states; such as {ARN}"
 
 
 @pytest.mark.parametrize("bad", ["*", "https://example.com", "example.com/path", "example.com:80"])
 def test_a_host_that_is_no_host_name_is_refused(written: Path, bad: str) -> None:
-    assert f", line 1: http_hosts: '{bad}' is no host name" in refusal(written, f'http_hosts = ["{bad}"]')
+    assert f", line 1: an element of http_hosts: '{bad}' is no host name" in refusal(written, f'http_hosts = ["{bad}"]')
 
 
 def test_lists_that_no_environment_of_a_function_holds_are_refused(written: Path) -> None:
@@ -116,8 +120,8 @@ def test_a_machine_client_without_a_valid_name_or_scope_is_refused(written: Path
     assert "machine client has" in refusal(written, f"[machine_clients]\n{bad}")
 
 
-def test_every_scope_may_be_given(written: Path) -> None:
-    written.write_text(f"[machine_clients]\nci = {[str(scope) for scope in Scope]}\n")
+def test_every_scope_may_be_given_and_counts_once(written: Path) -> None:
+    written.write_text(f"[machine_clients]\nci = {[str(scope) for scope in (*Scope, *Scope)]}\n")
     assert read(written).machine_clients == {"ci": tuple(Scope)}
 
 
@@ -140,6 +144,12 @@ def test_a_file_that_is_no_toml_is_refused_with_its_line(written: Path) -> None:
     assert re.fullmatch(r": this is no TOML: .*line 2.*", refusal(written, "waf = true\nconsole = maybe\n"))
 
 
+def test_a_file_in_another_encoding_is_refused(written: Path) -> None:
+    written.write_bytes(b"# Gr\xfc\xdfe")
+    with pytest.raises(OptionsError, match="this is no TOML"):
+        read(written)
+
+
 def test_an_option_on_the_command_line_is_refused() -> None:
     with pytest.raises(OptionsError, match=r"-c waf=...: options are set in stages/dev.toml"):
         of_deployment("dev", {"waf": "true"}.get)
@@ -148,6 +158,8 @@ def test_an_option_on_the_command_line_is_refused() -> None:
 def test_a_tool_may_name_another_file(written: Path) -> None:
     written.write_text("console = false")
     assert not of_deployment("dev", {"options": str(written)}.get).console
+    with pytest.raises(OptionsError, match="there is no such file"):
+        of_deployment("dev", {"options": f"{written}x"}.get)
 
 
 def test_files_of_stages_are_beside_the_example() -> None:
