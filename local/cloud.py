@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 from botocore import exceptions
@@ -99,7 +100,9 @@ def stage_of(name: str, environ: Mapping[str, str] = os.environ) -> Stage:
 def running(home: Home, environ: Mapping[str, str] = os.environ) -> LocalAws:
     """Return the local AWS of a run: that of `AWS_ENDPOINT_URL` if it is set, else that of `home`. Raises Trouble if none runs."""
     if address := environ.get("AWS_ENDPOINT_URL"):
-        return LocalAws(int(address.rpartition(":")[2]))
+        if (port := urlsplit(address).port) is None:
+            raise Trouble(f"AWS_ENDPOINT_URL is the address of a local AWS with its port, such as http://127.0.0.1:4566, not {address}")
+        return LocalAws(port)
     note = home.running.read()
     if not note:
         raise Trouble("No stack is running here. Start one in another terminal: make run")

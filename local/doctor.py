@@ -21,6 +21,7 @@ from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.ports import Ledger
 
 SKEW_S = 5  # AWS's Date header has whole seconds
+HINT = "docs/operations.md says under the alarm `Lag` what to look at first."
 TICK_MS = 120_000  # a tick comes every minute, up to a minute late
 
 
@@ -61,7 +62,7 @@ def checks(stage: Stage, clock: Callable[[], float]) -> Iterator[Check]:
     yield Check("credentials", True, f"account {caller['Account']}, {caller['Arn']}")
     yield Check("region", True, stage.region)
     yield clock_check(clock(), str(caller["ResponseMetadata"]["HTTPHeaders"].get("date", "")))
-    yield from _each(stage, clock, account_check, options_check, console_check)
+    yield from _each(stage, clock, concurrency_check, options_check, console_check)
     usable = stack_check(stage)
     yield usable
     if usable.ok:
@@ -88,7 +89,7 @@ def clock_check(here: float, date: str) -> Check:
     return Check("clock", False, text, "Set it by NTP: instants that you compute here come as much too late or too early.")
 
 
-def account_check(stage: Stage, _now: float) -> Check:
+def concurrency_check(stage: Stage, _now: float) -> Check:
     verdict = concurrency.read(stage.client("lambda"), stage.settings)
     return Check("concurrency", verdict.enough, verdict.sentences[0], " ".join(verdict.sentences[1:]))
 
@@ -140,33 +141,29 @@ def _ledger(stage: Stage) -> Ledger:
 
 
 def tick_check(stage: Stage, now: float) -> Check:
-    return judge_tick(_ledger(stage), round(now * 1_000), stage)
+    return judge_tick(_ledger(stage), round(now * 1_000))
 
 
-def judge_tick(ledger: Ledger, now: int, stage: Stage) -> Check:
+def judge_tick(ledger: Ledger, now: int) -> Check:
     """The ledger shows when the tick came last, to the minute: it opens every minute up to `OPEN_AHEAD`."""
     cursor = ledger.cursor()
     if cursor is None:
-        return Check("tick", False, "the tick never came", _hint(stage))
+        return Check("tick", False, "the tick never came", HINT)
     since = now + slots.OPEN_AHEAD - slots.start_of(cursor.minute)  # it came no earlier than a minute before
     if since > TICK_MS:
-        return Check("tick", False, f"the tick did not come in the last {since // 1_000} s", _hint(stage))
+        return Check("tick", False, f"the tick did not come in the last {since // 1_000} s", HINT)
     return Check("tick", True, f"minutes up to {cursor.minute} are open")
 
 
 def lag_check(stage: Stage, now: float) -> Check:
-    return judge_lag(_ledger(stage), round(now * 1_000), stage)
+    return judge_lag(_ledger(stage), round(now * 1_000))
 
 
-def judge_lag(ledger: Ledger, now: int, stage: Stage) -> Check:
+def judge_lag(ledger: Ledger, now: int) -> Check:
     found = lag(ledger, now)
     paused = f"; paused: {', '.join(found.paused)}" if found.paused else ""
     text = f"{found.ms // 1_000} s since the end of the oldest minute that is not proved to be done{paused}"
-    return Check("lag", found.ms <= LAG_SECONDS * 1_000, text, "" if found.ms <= LAG_SECONDS * 1_000 else _hint(stage))
-
-
-def _hint(stage: Stage) -> str:
-    return f"docs/operations.md, alarm `Lag`. Log of the tick: aws logs tail --follow <the log group of {stage.stack}'s tick>"
+    return Check("lag", found.ms <= LAG_SECONDS * 1_000, text, "" if found.ms <= LAG_SECONDS * 1_000 else HINT)
 
 
 if __name__ == "__main__":

@@ -180,3 +180,21 @@ def test_global_names_fit_in_the_longest_region() -> None:
     for name in names_in(synthesized("prod"), "ap-southeast-1"):
         parts = json.loads(name.partition(": ")[2])
         assert len("".join(parts["Fn::Join"][1])) <= 64
+
+
+@pytest.mark.long
+def test_without_a_console_the_api_knows_no_origin_secret() -> None:
+    variable = "PUNCTUAL_ORIGIN_SECRET"
+    without, with_one = conftest.synthesized("dev", console=False), conftest.synthesized("dev")
+    assert variable not in without.functions()["Api"]["Environment"]["Variables"]
+    assert without.settings.origin_secret not in json.dumps(without.template), "no deployment needs the parameter"
+    known = with_one.functions()["Api"]["Environment"]["Variables"][variable]
+    assert with_one.template["Parameters"][known["Ref"]]["Default"] == with_one.settings.origin_secret
+    assert [name for name, each in with_one.functions().items() if variable in each["Environment"]["Variables"]] == ["Api"]
+
+
+def test_the_stack_keeps_the_options_that_it_was_deployed_with(prod: Synthesized) -> None:
+    (kept,) = prod.all("SSM::Parameter").values()
+    assert (kept["Name"], kept["Value"]) == ("/punctual/prod/options", "{}")
+    (kept,) = conftest.synthesized("prod", waf=True).all("SSM::Parameter").values()
+    assert json.loads(kept["Value"]) == {"waf": True}

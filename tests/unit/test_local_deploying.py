@@ -10,6 +10,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from infra.options import Options
 from infra.settings import DEV, PROD, STAGES
@@ -147,18 +148,18 @@ def test_a_clock_that_differs_from_aws_is_not_ok(ahead: int, ok: bool) -> None:
 @pytest.mark.parametrize(("late_s", "ok"), [(0, True), (60, True), (121, False)])
 def test_a_tick_that_does_not_come_is_not_ok(late_s: int, ok: bool) -> None:
     ledger = MemoryLedger()
-    assert not doctor.judge_tick(ledger, NOW, a_stage()).ok
+    assert not doctor.judge_tick(ledger, NOW).ok
     opened = slots.minute_of(NOW + slots.OPEN_AHEAD + slots.MINUTE)
     assert ledger.advance(None, Cursor(opened, 1))
-    check = doctor.judge_tick(ledger, slots.start_of(opened) - slots.OPEN_AHEAD + late_s * 1_000, a_stage())
-    assert check.ok is ok and ("alarm `Lag`" in str(check)) is not ok
+    check = doctor.judge_tick(ledger, slots.start_of(opened) - slots.OPEN_AHEAD + late_s * 1_000)
+    assert check.ok is ok and ("`Lag`" in str(check)) is not ok
 
 
 @pytest.mark.parametrize(("lag_s", "ok"), [(0, True), (180, True), (181, False)])
 def test_the_lag_is_judged_like_its_alarm(lag_s: int, ok: bool) -> None:
     ledger, minute = MemoryLedger(), slots.minute_of(NOW)
     assert ledger.advance(None, Cursor(minute, 1))
-    check = doctor.judge_lag(ledger, slots.start_of(minute) + slots.MINUTE + lag_s * 1_000, a_stage())
+    check = doctor.judge_lag(ledger, slots.start_of(minute) + slots.MINUTE + lag_s * 1_000)
     assert (check.ok, f"{lag_s} s since" in check.text) == (ok, True)
 
 
@@ -323,3 +324,56 @@ def test_a_deployment_says_where_it_goes_and_what_the_account_allows(
     assert account.deleted == ["put /punctual/dev/origin-secret"]
     prepared(monkeypatch, account, Options(console=False))
     assert len(account.deleted) == 1, "without a console no secret is needed"
+
+
+# Checks of an account.
+
+
+def checked(monkeypatch: pytest.MonkeyPatch, account: Account, check: Any) -> doctor.Check:
+    monkeypatch.setattr(Stage, "client", lambda self, service: account)
+    made: doctor.Check = check(a_stage())
+    return made
+
+
+@pytest.mark.parametrize(
+    ("status", "ok", "told"),
+    [
+        ("UPDATE_COMPLETE", True, "punctual-dev is UPDATE_COMPLETE"),
+        ("UPDATE_ROLLBACK_COMPLETE", True, "the last deployment failed, and the version before it runs"),
+        ("ROLLBACK_COMPLETE", False, "make deploy STAGE=dev"),
+        ("UPDATE_IN_PROGRESS", False, "Wait until it has ended"),
+    ],
+)
+def test_a_stack_is_judged_by_its_status(monkeypatch: pytest.MonkeyPatch, status: str, ok: bool, told: str) -> None:
+    check = checked(monkeypatch, Account(StackStatus=status), doctor.stack_check)
+    assert check.ok is ok and told in str(check)
+
+
+def test_the_concurrency_of_a_new_account_is_not_ok(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = checked(monkeypatch, Account(), lambda stage: doctor.concurrency_check(stage, 0))
+    assert not check.ok and "may run 10 functions" in check.text and "Service Quotas" in check.remedy
+
+
+def test_options_that_are_not_deployed_are_not_ok(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(doctor.options, "file_of", lambda _: tmp_path / "dev.toml")
+    account = Account()
+    assert checked(monkeypatch, account, lambda stage: doctor.options_check(stage, 0)).ok
+    (tmp_path / "dev.toml").write_text("tracing = true\n")
+    check = checked(monkeypatch, account, lambda stage: doctor.options_check(stage, 0))
+    assert not check.ok and check.text.startswith("tracing differ")
+    (tmp_path / "dev.toml").write_text("tracing = 1\n")
+    assert "must be true or false" in checked(monkeypatch, account, lambda stage: doctor.options_check(stage, 0)).text
+
+
+def test_a_refused_check_is_one_line_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> Any:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetAccountSettings")
+
+    account = Account()
+    account.get_account_settings = refuse
+    account.get_caller_identity = lambda: {"Account": "1", "Arn": "a", "ResponseMetadata": {"HTTPHeaders": {}}}
+    account.stack["StackStatus"] = "ROLLBACK_COMPLETE"
+    monkeypatch.setattr(Stage, "client", lambda self, service: account)
+    found = {check.name: check for check in doctor.checks(a_stage(), lambda: 0.0)}
+    assert list(found) == ["credentials", "region", "clock", "concurrency", "options", "console", "stack"]
+    assert "do not allow GetAccountSettings" in found["concurrency"].text and found["options"].ok
