@@ -1,10 +1,13 @@
 """Parameters of Systems Manager."""
 
-import pytest
+from typing import Any
 
-from scheduler.model.errors import Unavailable
+import pytest
+from botocore.exceptions import ClientError
+
+from scheduler.model.errors import SchedulerError
 from scheduler.storage.aws import clients, parameters
-from tests.unit.stage import Wrapped, refuse
+from tests.unit.stage import Wrapped
 
 NAME = "/punctual/test/console-url"
 
@@ -16,7 +19,10 @@ def test_a_parameter_is_its_value_or_none(moto: None) -> None:
 
 
 def test_a_refused_read_is_no_missing_parameter(moto: None) -> None:
+    def denied(verb: Any, **_: str) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetParameter")
+
     refusing = Wrapped(clients.parameters())
-    refusing._verbs["get_parameter"] = refuse
-    with pytest.raises(Unavailable):
+    refusing._verbs["get_parameter"] = denied
+    with pytest.raises(SchedulerError, match="AccessDeniedException"):
         parameters.read(refusing, NAME)
