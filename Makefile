@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console run demo burst drill load stop test audit check fuzz bench simulate synth deploy destroy admin recount lock clean types \
+.PHONY: help setup console run demo burst drill load stop test audit check fuzz bench simulate synth templates deploy doctor destroy admin recount lock clean types \
 	unit contract rest long simulated faults killed apart need-stage
 
 help: ## This list
@@ -92,12 +92,20 @@ simulate: setup ## The long simulation: the real services in virtual time, with 
 synth: setup ## The CloudFormation templates of a stage into cdk.out, without credentials (STAGE=dev|prod)
 	$(CDK) synth --quiet -c stage=$(or $(STAGE),dev) -c bytecode_optional=true
 
-deploy: setup console need-stage ## Deploy a stage to AWS (STAGE=dev|prod); once per account and region: node_modules/.bin/cdk bootstrap
-	$(CDK) deploy punctual-$(STAGE) -c stage=$(STAGE)
-	@$(PY) -m local.publish --stage $(STAGE)
+# W3005: the CDK lets a function depend on its role, which its property says already.
+templates: setup ## cfn-lint of the templates of dev and prod, for three regions (needs the network)
+	@for stage in dev prod; do $(CDK) synth --quiet -c stage=$$stage -c bytecode_optional=true -o cdk.out/$$stage || exit 1; done
+	$(PY) -m uv tool run --from cfn-lint==1.58.0 cfn-lint --regions us-east-1 eu-central-1 ap-southeast-1 --ignore-checks W3005 \
+		-- cdk.out/dev/*.template.json cdk.out/prod/*.template.json
 
-destroy: setup need-stage ## Delete a stage from AWS (STAGE=dev|prod)
-	$(CDK) destroy punctual-$(STAGE) -c stage=$(STAGE)
+deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev|prod); docs/aws.md has the steps
+	@$(PY) -m local.rollout --stage $(STAGE) $(if $(BYTECODE_OPTIONAL),--bytecode-optional)
+
+doctor: setup need-stage ## Check a deployed stage from here: credentials, limits, clock, stacks, lag (STAGE=dev|prod|local)
+	@$(PY) -m local.doctor --stage $(STAGE)
+
+destroy: setup need-stage ## Delete a stage with what is in its buckets; prod keeps its data (STAGE=dev|prod ONLY=console YES=1)
+	@$(PY) -m local.destroy --stage $(STAGE) $(if $(ONLY),--only $(ONLY))
 
 admin: setup need-stage ## Make the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)
 	@$(PY) -m local.user --stage $(STAGE) --username $(or $(USERNAME),admin)

@@ -2,9 +2,10 @@
 
 import json
 
-from aws_cdk import Acknowledgment, ArnFormat, Duration, Stack, Validations
+from aws_cdk import Acknowledgment, ArnFormat, Aws, Duration, Fn, Stack, Validations
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_ssm as ssm
 from aws_cdk.aws_apigatewayv2_authorizers import HttpUserPoolAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
@@ -78,6 +79,7 @@ class Api(Construct):
                 user_pool_client_id=accounts.client.user_pool_client_id,
                 machine_clients=" ".join(f"{name}={client.user_pool_client_id}" for name, client in accounts.machines.items()),
                 archive_database=foundation.settings.archive_database,
+                **self._origin_secret(foundation.settings),
             ),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:GetItem"),
@@ -120,6 +122,17 @@ class Api(Construct):
         self._throttle(foundation.settings)
         if foundation.settings.access_logs:
             self._log_access(foundation.settings)
+
+    def _origin_secret(self, settings: Settings) -> dict[str, str]:
+        """The secret that CloudFront sends with each request of the console: only then the API believes the viewer's address.
+
+        The console's stack reads it from the parameter.
+        """
+        if not settings.console:
+            return {}
+        secret = Fn.select(2, Fn.split("/", Aws.STACK_ID))  # the UUID of the stack; a template can draw no other random value for nothing
+        ssm.StringParameter(self, "OriginSecret", parameter_name=settings.origin_secret, string_value=secret)
+        return {"origin_secret": secret}
 
     def _default_stage(self, settings: Settings) -> apigateway.HttpStage:
         return apigateway.HttpStage(

@@ -96,7 +96,9 @@ def _compiler(stack: cdk.Stack, optional: bool) -> str | None:
         return bytecode.compiler(VERSION)
     except bytecode.NoCompiler as error:
         if not optional:
-            raise BundleError(f"{error} To bundle without bytecode, which makes cold starts slower: -c bytecode_optional=true") from error
+            raise BundleError(
+                f"{error} To bundle without bytecode, which makes cold starts slower: make deploy BYTECODE_OPTIONAL=1"
+            ) from error
         cdk.Annotations.of(stack).add_warning_v2("punctual:bytecode", f"bundled without bytecode, which makes cold starts slower: {error}")
         return None
 

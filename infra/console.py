@@ -1,17 +1,20 @@
 """console: the web console in a private bucket behind CloudFront, with the API under the same host name: no CORS, one CSP.
 
-`local/publish.py` uploads the files with their cache headers, to AWS and to the local AWS.
+It is a stack of its own: an account that may not use CloudFront yet can deploy the scheduler alone. CloudFront's names belong to the
+whole account, so they contain the region. `local/publish.py` uploads the files with their cache headers, to AWS and to the local AWS.
 """
 
-from aws_cdk import Acknowledgment, Duration, Fn, Stack, Validations
-from aws_cdk import aws_apigatewayv2 as apigateway
+import aws_cdk as cdk
+from aws_cdk import Acknowledgment, Aws, Duration, Fn, Stack, Validations
 from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from infra.settings import Settings
 from infra.waf import Waf
+from lambdas._settings import ORIGIN_HEADER, VIEWER_HEADER
 
 CSP = "; ".join(
     (
@@ -36,11 +39,31 @@ function handler(event) {
 }
 """
 
+# The API sees an edge of CloudFront as its client. A header of that name that the viewer sent is replaced.
+# https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/example-function-add-true-client-ip-header.html
+TELL_VIEWER = f"""\
+function handler(event) {{
+    event.request.headers['{VIEWER_HEADER}'] = {{ value: event.viewer.ip }};
+    return event.request;
+}}
+"""
+
+
+class ConsoleStack(cdk.Stack):
+    """The console of one stage, and the parameter with its URL, from which notify makes links."""
+
+    def __init__(self, scope: Construct, settings: Settings) -> None:
+        super().__init__(scope, settings.console_stack, termination_protection=settings.protected)
+        self.console = Console(self, "Console", settings, Fn.get_stack_output(settings.stack, "ApiId"))
+        ssm.StringParameter(self, "Address", parameter_name=settings.console_address, string_value=self.console.url)
+        cdk.CfnOutput(self, "ConsoleUrl", value=self.console.url)
+        cdk.CfnOutput(self, "ConsoleBucket", value=self.console.bucket.bucket_name)
+
 
 class Console(Construct):
     """The bucket and the distribution in front of it."""
 
-    def __init__(self, scope: Construct, id: str, settings: Settings, http: apigateway.HttpApi) -> None:
+    def __init__(self, scope: Construct, id: str, settings: Settings, api_id: str) -> None:
         super().__init__(scope, id)
         self.bucket = s3.Bucket(
             self,
@@ -51,7 +74,8 @@ class Console(Construct):
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             removal_policy=settings.removal_policy,
         )
-        files = origins.S3BucketOrigin.with_origin_access_control(self.bucket)
+        access = cloudfront.S3OriginAccessControl(self, "Access", origin_access_control_name=_global(self))
+        files = origins.S3BucketOrigin.with_origin_access_control(self.bucket, origin_access_control=access)
         protocol = cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS if settings.tls_only else cloudfront.ViewerProtocolPolicy.ALLOW_ALL
         headers = self._headers()
         self.distribution = cloudfront.Distribution(
@@ -66,23 +90,13 @@ class Console(Construct):
                 origin=files,
                 viewer_protocol_policy=protocol,
                 response_headers_policy=headers,
-                function_associations=[
-                    cloudfront.FunctionAssociation(
-                        function=cloudfront.Function(
-                            self,
-                            "ToIndex",
-                            code=cloudfront.FunctionCode.from_inline(TO_INDEX),
-                            runtime=cloudfront.FunctionRuntime.JS_2_0,
-                            comment="every page is index.html",
-                        ),
-                        event_type=cloudfront.FunctionEventType.VIEWER_REQUEST,
-                    )
-                ],
+                function_associations=self._on_request("ToIndex", TO_INDEX, "every page is index.html"),
             ),
             additional_behaviors={
                 "/assets/*": cloudfront.BehaviorOptions(origin=files, viewer_protocol_policy=protocol, response_headers_policy=headers),
                 "/api/*": cloudfront.BehaviorOptions(
-                    origin=self._api(settings, http),
+                    origin=self._api(settings, api_id),
+                    function_associations=self._on_request("TellViewer", TELL_VIEWER, "the viewer's address, for the API"),
                     viewer_protocol_policy=protocol,
                     allowed_methods=cloudfront.AllowedMethods.ALLOW_ALL,
                     cache_policy=cloudfront.CachePolicy.CACHING_DISABLED,
@@ -97,22 +111,35 @@ class Console(Construct):
     def url(self) -> str:
         return f"https://{self.distribution.distribution_domain_name}"
 
-    def _api(self, settings: Settings, http: apigateway.HttpApi) -> cloudfront.IOrigin:
+    def _on_request(self, id: str, code: str, comment: str) -> list[cloudfront.FunctionAssociation]:
+        function = cloudfront.Function(
+            self,
+            id,
+            function_name=_global(self, id),
+            code=cloudfront.FunctionCode.from_inline(code),
+            runtime=cloudfront.FunctionRuntime.JS_2_0,
+            comment=comment,
+        )
+        return [cloudfront.FunctionAssociation(function=function, event_type=cloudfront.FunctionEventType.VIEWER_REQUEST)]
+
+    def _api(self, settings: Settings, api_id: str) -> cloudfront.IOrigin:
+        known_by = {ORIGIN_HEADER: ssm.StringParameter.value_for_string_parameter(self, settings.origin_secret)}
         if settings.api_at_endpoint:
             return origins.HttpOrigin(
                 "localhost",
-                origin_path=f"/_aws/execute-api/{http.api_id}/$default",
+                origin_path=f"/_aws/execute-api/{api_id}/$default",
                 http_port=settings.endpoint_port,
                 protocol_policy=cloudfront.OriginProtocolPolicy.HTTP_ONLY,
+                custom_headers=known_by,
             )
-        host = Fn.select(2, Fn.split("/", http.api_endpoint))
-        return origins.HttpOrigin(host, protocol_policy=cloudfront.OriginProtocolPolicy.HTTPS_ONLY)
+        host = f"{api_id}.execute-api.{Aws.REGION}.{Aws.URL_SUFFIX}"
+        return origins.HttpOrigin(host, protocol_policy=cloudfront.OriginProtocolPolicy.HTTPS_ONLY, custom_headers=known_by)
 
     def _headers(self) -> cloudfront.ResponseHeadersPolicy:
         return cloudfront.ResponseHeadersPolicy(
             self,
             "Headers",
-            response_headers_policy_name=f"{Stack.of(self).stack_name}-console",  # a generated name would be too long for MiniStack and AWS
+            response_headers_policy_name=_global(self),
             security_headers_behavior=cloudfront.ResponseSecurityHeadersBehavior(
                 content_security_policy=cloudfront.ResponseHeadersContentSecurityPolicy(content_security_policy=CSP, override=True),
                 content_type_options=cloudfront.ResponseHeadersContentTypeOptions(override=True),
@@ -136,3 +163,8 @@ class Console(Construct):
             Acknowledgment(id="AwsSolutions-CFR3", reason="the API logs its requests; requests for static files are not of interest"),
             Acknowledgment(id="AwsSolutions-CFR4", reason="CloudFront's default domain allows no newer one; a custom domain would"),
         )
+
+
+def _global(scope: Construct, purpose: str = "") -> str:
+    """A name that no other region of the account has: CloudFront's names belong to the account. At most 64 characters."""
+    return "-".join(filter(None, [Stack.of(scope).stack_name, purpose, Aws.REGION]))

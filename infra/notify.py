@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -19,9 +19,7 @@ MAX_RECEIVES = 40  # each try to reach a receiver is a receive, and so is each e
 class Notify(Construct):
     """The queue, its dead-letter queue, and the function behind them."""
 
-    def __init__(
-        self, scope: Construct, id: str, foundation: Foundation, fetch: lambda_.Function, *, api_url: str, console_url: str
-    ) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, fetch: lambda_.Function, *, api_url: str) -> None:
         super().__init__(scope, id)
         settings, storage = foundation.settings, foundation.storage
         kind = settings, foundation.encryption, foundation.encryption.key
@@ -38,7 +36,7 @@ class Notify(Construct):
                 notices_table=storage.notices.table_name,
                 notices_queue_url=self.queue.queue_url,
                 api_url=api_url,
-                console_url=console_url,
+                console_address=settings.console_address,
                 fetch_function=fetch.function_arn if settings.http_apart else "",
                 secret_prefix=settings.secret_prefix,
             ),
@@ -56,6 +54,7 @@ class Notify(Construct):
                 *targets.mail(self, settings),
                 allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # the signing secrets of webhooks
                 allow(fetch.function_arn, "lambda:InvokeFunction"),
+                allow(self._parameter(settings.console_address), "ssm:GetParameter"),
             ],
             timeout=TIMEOUT,
             loops=True,  # one sending for each receiver, and the ends of windows: ends, since tries and windows are counted
@@ -72,3 +71,6 @@ class Notify(Construct):
         )
         dead = self.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
         foundation.operators.alarm(self, "Undecided", dead, "notify could not process a message: it is in the dead-letter queue", above=0)
+
+    def _parameter(self, name: str) -> str:
+        return Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))

@@ -1,24 +1,20 @@
 """The settings of the stages. Every difference between stages is a setting; no other module of `infra` checks a stage's name."""
 
 import platform
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
-from lambdas._settings import HOST
-from scheduler.accounts.access import Scope
+from infra.options import Options
+from infra.parameters import CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
-from scheduler.targets import arns, registry
 from scheduler.targets.base import Reach
 
-MOST_ALLOWED = 2_000  # characters of all allowed ARNs together: a function's environment is limited to 4 KB
-LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
 SAMPLE = "punctual-sample"  # the name of the resources in `infra/samples.py`
 
 
@@ -40,10 +36,11 @@ class Settings:
     """One stage. The defaults are those of `dev`."""
 
     stage: str
-    operator_email: str | None = None  # gets every alarm; from `-c operator_email=...`
+    options: Mapping[str, Any] = field(default_factory=dict)  # the options that `stages/<stage>.toml` sets, by name
+    operator_email: str | None = None  # gets every alarm
 
     rules: Rules = field(default_factory=Rules)  # of the functions; `deployed` adds the rules that follow from other settings
-    reach: Reach = field(default_factory=Reach)  # the AWS resources and web hosts of jobs; from `-c allowed_targets=...` and others
+    reach: Reach = field(default_factory=Reach)  # the AWS resources and web hosts of jobs
     concurrency: Mapping[Lane, int] = field(  # executors of a lane at once (MaximumConcurrency)
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
@@ -68,8 +65,8 @@ class Settings:
     http_apart: bool = True  # `fetch`, whose role has no grants, calls URLs instead of the executors
     sample_targets: bool = False  # deploy a second stack with one resource of each kind that jobs can reach
 
-    self_sign_up: bool = False  # anyone may sign up as a user; from `-c self_sign_up=true`
-    machine_clients: Mapping[str, Sequence[str]] = field(default_factory=dict)  # scopes by name; from `-c machine_clients=...`
+    self_sign_up: bool = False  # anyone may sign up as a user
+    machine_clients: Mapping[str, Sequence[str]] = field(default_factory=dict)  # scopes by name
 
     api_rate: int = 200  # requests per second, all routes together
     api_burst: int = 400
@@ -82,9 +79,10 @@ class Settings:
     api_at_endpoint: bool = False  # the API is reached at the address of the local AWS
     endpoint_port: int | None = None  # the port of the local AWS; from `-c endpoint_port=...`
 
-    provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand; from `-c provisioned_writes=...`
-    customer_key: bool = False  # tables, queues, topics, outputs and secret under a KMS key of this stage; from `-c customer_key=true`
-    waf: bool = False  # a web ACL in front of the console and the API; from `-c waf=true`
+    provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
+    customer_key: bool = False  # tables, queues, topics, outputs and secret under a KMS key of this stage
+    console: bool = True  # the web console behind CloudFront, in a stack of its own
+    waf: bool = False  # a web ACL in front of the console and the API
     log_level: str = "INFO"
     log_retention: RetentionDays = RetentionDays.ONE_WEEK
     protected: bool = False  # tables, users and the stack itself cannot be deleted by accident
@@ -92,7 +90,7 @@ class Settings:
     architecture: str = "arm64"  # cheaper per millisecond than x86_64 at the same speed
     host_packages: bool = False  # bundle no dependencies: the interpreter that runs the functions has them
     bytecode_optional: bool = False  # bundle even if nothing can compile for AWS; from `-c bytecode_optional=true`
-    tracing: bool = False  # X-Ray; from `-c tracing=true`
+    tracing: bool = False  # X-Ray
     tls_only: bool = True  # queues and topics refuse plain HTTP
     access_logs: bool = True  # of the HTTP API
     saved_queries: bool = True  # of CloudWatch Logs Insights
@@ -104,6 +102,25 @@ class Settings:
         for lane, most in self.rules.most_pollers.items():
             if lane is Lane.RETRY or not LEAST <= most <= MOST:
                 raise ValueError(f"most_pollers: the one-time and the recurring lane take {LEAST} to {MOST}, not {lane} {most}")
+
+    @property
+    def stack(self) -> str:
+        """The name of the stage's stack; those of its further stacks begin with it."""
+        return f"punctual-{self.stage}"
+
+    @property
+    def console_stack(self) -> str:
+        return f"{self.stack}-console"
+
+    @property
+    def origin_secret(self) -> str:
+        """The name of the parameter with the secret by which the API recognizes CloudFront."""
+        return parameter(self.stage, ORIGIN_SECRET)
+
+    @property
+    def console_address(self) -> str:
+        """The name of the parameter with the console's URL."""
+        return parameter(self.stage, CONSOLE_URL)
 
     @property
     def secret_prefix(self) -> str:
@@ -218,98 +235,29 @@ LOCAL = replace(
 
 STAGES = {settings.stage: settings for settings in (LOCAL, DEV, PROD)}
 
+# The options that are no settings of the stage itself.
+OF_REACH = {"allowed_targets": "arns", "email_sender": "sender", "plain_http": "plain_http", "http_hosts": "hosts"}
+OF_RULES = ("raw_http",)
+
 
 def settings_for(
-    stage: str,
-    *,
-    operator_email: str | None = None,
-    allowed_targets: str | None = None,
-    email_sender: str | None = None,
-    machine_clients: str | None = None,
-    self_sign_up: str | None = None,
-    raw_http: str | None = None,
-    http_hosts: str | None = None,
-    plain_http: str | None = None,
-    customer_key: str | None = None,
-    waf: str | None = None,
-    tracing: str | None = None,
-    bytecode_optional: str | None = None,
-    provisioned_writes: str | None = None,
-    endpoint_port: str | None = None,
+    stage: str, options: Options | None = None, *, endpoint_port: int | None = None, bytecode_optional: bool = False
 ) -> Settings:
-    """The settings of a stage, with the options of this deployment.
+    """The settings of a stage, with the options of this deployment. Raises ValueError with the list of stages.
 
-    `allowed_targets` and `http_hosts` are separated by blanks or commas, `machine_clients` is `ci=jobs:read+jobs:write ...`, and
-    `self_sign_up`, `raw_http`, `plain_http`, `customer_key`, `waf`, `tracing` and `bytecode_optional` are true or false,
-    `provisioned_writes` is a number.
-    Raises ValueError with the list of stages, or with the error in an option.
+    `endpoint_port` and `bytecode_optional` come from the tools that deploy: no operator chooses them.
     """
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; choose one of {', '.join(STAGES)}, as in `cdk synth -c stage=dev`")
-    chosen = STAGES[stage]
-    reach = chosen.reach
-    services = [resource.service for resource in registry.resources()]
-    allowed = (
-        reach.arns
-        if allowed_targets is None
-        else [arns.check_pattern(arn, services) for arn in re.split(r"[\s,]+", allowed_targets) if arn]
-    )
-    if len(" ".join(allowed)) > MOST_ALLOWED:
-        raise ValueError(f"allowed_targets are longer than {MOST_ALLOWED} characters: name several at once with `*`")
+    chosen, given = STAGES[stage], options.model_dump(exclude_unset=True) if options else {}
+    reach = {field: given.pop(name) for name, field in OF_REACH.items() if name in given}
+    rules = {name: given.pop(name) for name in OF_RULES if name in given}
     return replace(
         chosen,
-        operator_email=operator_email,
-        rules=replace(chosen.rules, raw_http=_flag("raw_http", raw_http, chosen.rules.raw_http)),
-        reach=Reach(
-            tuple(allowed),
-            reach.sender if email_sender is None else email_sender,
-            _flag("plain_http", plain_http, reach.plain_http),
-            reach.hosts if http_hosts is None else _hosts(http_hosts),
-        ),
-        machine_clients=chosen.machine_clients if machine_clients is None else _machine_clients(machine_clients),
-        self_sign_up=_flag("self_sign_up", self_sign_up, chosen.self_sign_up),
-        customer_key=_flag("customer_key", customer_key, chosen.customer_key),
-        waf=_flag("waf", waf, chosen.waf),
-        tracing=_flag("tracing", tracing, chosen.tracing),
-        bytecode_optional=_flag("bytecode_optional", bytecode_optional, chosen.bytecode_optional),
-        provisioned_writes=chosen.provisioned_writes if provisioned_writes is None else _units(provisioned_writes),
-        endpoint_port=chosen.endpoint_port if endpoint_port is None else int(endpoint_port),
+        **given,
+        options=options.chosen if options else {},
+        rules=replace(chosen.rules, **rules),
+        reach=replace(chosen.reach, **reach),
+        endpoint_port=chosen.endpoint_port if endpoint_port is None else endpoint_port,
+        bytecode_optional=bytecode_optional,
     )
-
-
-OPTIONS = tuple(settings_for.__kwdefaults__ or ())  # the names of the options `-c name=value`
-
-
-def _machine_clients(text: str) -> dict[str, tuple[str, ...]]:
-    """Return the scopes of each machine client, by name. Raises ValueError for an invalid name or scope."""
-    clients: dict[str, tuple[str, ...]] = {}
-    for each in re.split(r"[\s,]+", text.strip()):
-        name, _, scopes = each.partition("=")
-        if re.fullmatch(r"[a-z][a-z0-9-]{0,30}", name) is None or name in clients:
-            raise ValueError(f"a machine client has a name of its own, of at most 31 small letters, digits and -; {name!r} is not valid")
-        if not scopes or set(scopes.split("+")) - set(Scope):
-            raise ValueError(f"a machine client has scopes, {' or '.join(Scope)}, with + between them; {name} has {scopes!r}")
-        clients[name] = tuple(dict.fromkeys(scopes.split("+")))
-    return clients
-
-
-def _hosts(text: str) -> tuple[str, ...]:
-    hosts = tuple(host for host in re.split(r"[\s,]+", text) if host)
-    for host in hosts:
-        if re.fullmatch(HOST, host) is None:
-            raise ValueError(f"{host!r} is no host name; such as hooks.example.com or *.example.com")
-    if len(" ".join(hosts)) > MOST_ALLOWED // 2:
-        raise ValueError(f"http_hosts are longer than {MOST_ALLOWED // 2} characters: name several at once with `*`")
-    return hosts
-
-
-def _units(text: str) -> int:
-    if not text.isdecimal() or (int(text) and not LEAST_UNITS <= int(text) <= MOST_UNITS):
-        raise ValueError(f"provisioned_writes must be 0 (on demand) or from {LEAST_UNITS} to {MOST_UNITS}, not {text!r}")
-    return int(text)
-
-
-def _flag(name: str, text: str | None, default: bool) -> bool:
-    if text not in (None, "true", "false"):
-        raise ValueError(f"{name} must be true or false, not {text!r}")
-    return default if text is None else text == "true"

@@ -1,4 +1,4 @@
-"""All resources of Punctual on AWS, in the order of the picture in docs/architecture.md.
+"""All resources of Punctual on AWS but the console (`console.py`), in the order of the picture in docs/architecture.md.
 
 client ─► api ─► jobs ◄─ dispatch ─► topic ─► lanes ─► execute ─► fetch
             │      ▲         ▲                  └─► dead letters ─► bury
@@ -7,7 +7,10 @@ client ─► api ─► jobs ◄─ dispatch ─► topic ─► lanes ─► e
                                          counters ─► scale ─► CloudWatch ─► provision ─► lanes
 """
 
+import json
+
 import aws_cdk as cdk
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from infra import bundle
@@ -16,7 +19,6 @@ from infra.alarms import Alarms, Operators
 from infra.api import Api
 from infra.archive import Archive
 from infra.bury import Bury
-from infra.console import Console
 from infra.dashboard import Dashboard
 from infra.dispatch import Dispatch
 from infra.encryption import Encryption
@@ -25,6 +27,7 @@ from infra.fetch import Fetch
 from infra.function import Foundation
 from infra.lanes import Lanes, camel
 from infra.notify import Notify
+from infra.parameters import OPTIONS, parameter
 from infra.plan import Plan
 from infra.project import Project
 from infra.provision import Provision
@@ -40,7 +43,7 @@ class PunctualStack(cdk.Stack):
     """The stack of one stage."""
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
-        super().__init__(scope, f"punctual-{settings.stage}", termination_protection=settings.protected)
+        super().__init__(scope, settings.stack, termination_protection=settings.protected)
         self.accounts = Accounts(self, "Accounts", settings)
         encryption = Encryption(self, "Encryption", settings)
         self.storage = Storage(self, "Storage", settings, encryption)
@@ -59,8 +62,7 @@ class PunctualStack(cdk.Stack):
             lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings), self.fetch.function) for lane in Lane
         }
         self.bury = Bury(self, "Bury", foundation)
-        self.console = Console(self, "Console", settings, self.api.http)
-        self.notify = Notify(self, "Notify", foundation, self.fetch.function, api_url=self.api.url(settings), console_url=self.console.url)
+        self.notify = Notify(self, "Notify", foundation, self.fetch.function, api_url=self.api.url(settings))
         self.project = Project(self, "Project", foundation, self.notify.queue, archive)
         scaled = {lane: self.execute[lane].mapping for lane in settings.rules.most_pollers}
         self.scale = Scale(self, "Scale", foundation, scaled)
@@ -88,14 +90,15 @@ class PunctualStack(cdk.Stack):
         Dashboard(self, "Dashboard", operators, self.lanes, self.storage, self.api.http, functions, executors)
         if settings.saved_queries:
             Queries(self, "Queries", settings, functions)
+        chosen = json.dumps(settings.options)
+        ssm.StringParameter(self, "Options", parameter_name=parameter(settings.stage, OPTIONS), string_value=chosen)
         for name, value in self._outputs().items():
             cdk.CfnOutput(self, name, value=value)
 
     def _outputs(self) -> dict[str, str]:
         outputs = {
+            "ApiId": self.api.http.api_id,
             "ApiUrl": self.api.http.api_endpoint,
-            "ConsoleUrl": self.console.url,
-            "ConsoleBucket": self.console.bucket.bucket_name,
             "UserPoolId": self.accounts.pool.user_pool_id,
             "UserPoolClientId": self.accounts.client.user_pool_client_id,
             "JobsTable": self.storage.jobs.table_name,

@@ -1,4 +1,4 @@
-"""waf: a web ACL in front of the console and the API under its host name, for stages that enable it (`-c waf=true`)."""
+"""waf: a web ACL in front of the console and the API under its host name, for stages with the option `waf`."""
 
 from aws_cdk import Stack, Token
 from aws_cdk import aws_wafv2 as wafv2

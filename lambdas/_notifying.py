@@ -12,6 +12,7 @@ from lambdas._settings import Settings
 from scheduler.model.job import Result
 from scheduler.notify.notify import CALL_S, Post
 from scheduler.notify.text import Links
+from scheduler.storage.aws import clients, parameters
 from scheduler.storage.aws.calls import AwsCalls
 from scheduler.targets.base import Context, no_secrets
 from scheduler.targets.types import email, http
@@ -26,7 +27,8 @@ class Notifier(_runtime.AwsPorts):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         sender = Sender(self)
-        links = Links(settings.console_url, settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")))
+        console = parameters.read(clients.parameters(), settings.console_address)
+        links = Links(console or "", settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")))
         self.post = Post(sender.mail, sender.call, links)
         self.threads = ThreadPoolExecutor(AT_ONCE, "notice")
 

@@ -15,6 +15,8 @@ PREFIX = "PUNCTUAL_"
 HOST = r"[A-Za-z0-9*_-]+(\.[A-Za-z0-9*_-]+)+"
 ADMINISTRATORS = "administrators"  # the user group whose members may use the administrators' routes
 OPERATORS = "operators"  # the user group whose members may read the objects of all users
+ORIGIN_HEADER = "x-punctual-origin"  # CloudFront sends the origin secret in it
+VIEWER_HEADER = "x-punctual-viewer"  # and in this one the address of the viewer
 RESOURCE_SERVER = "punctual"  # the prefix of the scopes of machine clients
 
 Record = TypeVar("Record", Rules, Reach)
@@ -57,7 +59,8 @@ class Settings:
     recurring_mapping: str = ""
     lane: str  # the lane of an executor
     api_url: str = ""  # the API's URL for workers that report; `{endpoint}` stands for the address of the local AWS
-    console_url: str = ""
+    console_address: str = ""  # the parameter with the console's URL; it is missing if the stage has no console
+    origin_secret: str = ""  # the value that CloudFront sends as ORIGIN_HEADER; empty: the stage has no console
     rules: Rules
     reach: Reach
 

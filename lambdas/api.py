@@ -27,6 +27,7 @@ from lambdas.rest import (
     user_routes,
 )
 from lambdas.rest.access import RULES, Rule, needs
+from lambdas.rest.client_address import client_address
 from lambdas.rest.envelope import answer
 from lambdas.rest.job_answers import JobShape, PageShape, TextShape
 from lambdas.rest.models import BatchRequest, BatchShape, HealthShape, JobChange, JobRequest, Login, Refresh, RefreshedShape, SessionShape
@@ -108,7 +109,8 @@ def health() -> Response[str]:
 )
 @needs(Need.OPEN)
 def login(body: Annotated[Login, Body()]) -> Response[str]:
-    world, address = _runtime.api(), app.current_event.raw_event["requestContext"]["http"].get("sourceIp", "")
+    world = _runtime.api()
+    address = client_address(app.current_event.raw_event, world.settings.given("origin_secret"))
     session = sign_in(body.username, body.password, address, world)
     return answer(SessionShape.of(session))
 

@@ -15,6 +15,7 @@ HOST = "127.0.0.1"
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 STACK = "punctual-local"
+CONSOLE = f"{STACK}-console"
 GRANTS_LOG = "GRANTS_LOG"  # environment variable: a file to which the local AWS writes each call that a role was allowed
 ADMIN = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}  # the emulator's root user
 
@@ -65,12 +66,15 @@ class LocalAws:
             "no_proxy": bypass,
         }
 
-    def outputs(self, stack: str = STACK) -> dict[str, str]:
-        """Return the stack's outputs; empty if the stack is missing or incomplete."""
-        return stack_outputs(self.client("cloudformation"), stack)
+    def outputs(self, *stacks: str) -> dict[str, str]:
+        """Return the outputs of the stacks, by default those of the stage; of a missing or incomplete stack there are none."""
+        found = [deployed(self.client("cloudformation"), stack) for stack in stacks or (STACK, CONSOLE)]
+        return {name: value for each in found if each and each.usable for name, value in each.outputs.items()}
 
     def console_address(self, outputs: Mapping[str, str]) -> str:
-        """Return the console's URL. Browsers resolve its host name to this machine, even where the system's resolver does not."""
+        """Return the console's URL; empty if there is none. Browsers find its host name on this machine, even if the system does not."""
+        if "ConsoleUrl" not in outputs:
+            return ""
         distribution = outputs["ConsoleUrl"].split("://", 1)[-1].split(".", 1)[0]
         return f"http://{distribution}.cloudfront.localhost:{self.port}"
 
@@ -80,11 +84,35 @@ class LocalAws:
         return f"{self.endpoint}/_aws/execute-api/{api_id}/$default"
 
 
-def stack_outputs(cloudformation: Any, stack: str) -> dict[str, str]:
+@dataclass(frozen=True)
+class Deployed:
+    """A stack that CloudFormation knows."""
+
+    name: str
+    status: str
+    reason: str = ""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    protected: bool = False  # against deletion
+
+    @property
+    def usable(self) -> bool:
+        """Whether its resources are complete. After an update that was rolled back, they are those of the version before."""
+        return self.status in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE")
+
+    @property
+    def because(self) -> str:
+        return f" ({self.reason})" if self.reason else ""
+
+
+def deployed(cloudformation: Any, stack: str) -> Deployed | None:
+    """Return the stack; None if there is none. Raises ClientError if AWS refuses the question."""
     try:
-        description = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
-    except ClientError:
-        return {}
-    if not description["StackStatus"].endswith("_COMPLETE") or "ROLLBACK" in description["StackStatus"]:
-        return {}
-    return {output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", [])}
+        found = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
+    except ClientError as error:
+        if error.response["Error"].get("Code") == "ValidationError" and "does not exist" in error.response["Error"].get("Message", ""):
+            return None
+        raise
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
+    return Deployed(
+        stack, found["StackStatus"], found.get("StackStatusReason", ""), outputs, bool(found.get("EnableTerminationProtection"))
+    )

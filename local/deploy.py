@@ -17,14 +17,14 @@ from local.failure import Trouble
 from local.home import REPOSITORY, Home
 from local.steps import Say, step
 
-SOURCES = ("app.py", "cdk.json", "package-lock.json", "requirements.txt", "infra", "lambdas", "scheduler")
+SOURCES = ("app.py", "cdk.json", "package-lock.json", "requirements.txt", "infra", "lambdas", "scheduler", "stages")
 MARK = "/punctual/deployed"  # stored in the local AWS itself: if its state is lost, the mark is lost with it
 OLDEST_NODE = 20
 EVENT = re.compile(r"\|\s*(\d+)/(\d+)\s*\|.*\|\s*(\w+)\s*\|\s*(AWS::\S+)")
 
 
 def deploy(home: Home, aws: LocalAws) -> dict[str, str]:
-    """Return the outputs of the deployed stack. Deploys first if the sources changed since the last deploy to this local AWS."""
+    """Return the outputs of the deployed stacks. Deploys first if the sources changed since the last deploy to this local AWS."""
     current = f"{fingerprint(REPOSITORY)} {aws.port}"  # the port is part of the API's address in the console
     outputs = aws.outputs()
     if outputs and _deployed(aws.client("ssm")) == current:

@@ -1,20 +1,14 @@
-"""Uploads the built console to its bucket: on the local AWS after a deploy, and on AWS with `make deploy`.
+"""The upload of the built console to its bucket: on the local AWS after a deploy, and on AWS with `make deploy`.
 
 Files with a hash in their name never change: browsers may cache them without limit. Browsers check the page that names them each time.
 """
 
-import argparse
 import mimetypes
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
-from botocore.exceptions import BotoCoreError, ClientError
-
-from local.aws import stack_outputs
-from local.failure import Trouble, exit_code
+from local.failure import Trouble
 from local.home import REPOSITORY
 
 BUILT = REPOSITORY / "console" / "dist"
@@ -43,25 +37,3 @@ def publish(s3: Any, bucket: str, folder: Path = BUILT) -> int:
 def _page_last(folder: Path) -> Iterator[Path]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     yield from sorted(files, key=lambda path: path.name == PAGE)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="local.publish", description="Upload the built console to the bucket of a stage on AWS.")
-    parser.add_argument("--stage", required=True)
-    options = parser.parse_args()
-    try:
-        session = boto3.Session()
-        outputs = stack_outputs(session.client("cloudformation"), f"punctual-{options.stage}")
-        if not outputs:
-            raise Trouble(
-                f"The stack punctual-{options.stage} is not deployed in this account. Deploy it: make deploy STAGE={options.stage}"
-            )
-        count = publish(session.client("s3"), outputs["ConsoleBucket"])
-    except (BotoCoreError, ClientError) as error:
-        raise Trouble(f"AWS refused: {error}") from error
-    print(f"Uploaded {count} files of the console: {outputs['ConsoleUrl']}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(exit_code(main))

@@ -48,7 +48,7 @@ def main() -> int:
 def introduce(stack: Stack, seconds: float) -> None:
     """Print addresses, credentials and first commands, ready to copy."""
     console.print(f"\nPunctual is up after {seconds:.0f} s.\n")
-    console.print(f"  console    {stack.console_address}", markup=False)
+    console.print(f"  console    {stack.console_address or 'none: stages/local.toml says console = false'}", markup=False)
     console.print(f"  API        {stack.address}/api/v1", markup=False)
     console.print(f"  user       {stack.username}", markup=False)
     console.print(f"  password   {stack.password}", markup=False)

@@ -24,7 +24,7 @@ USERNAME = "admin"
 
 @dataclass
 class Stack:
-    """A running local AWS with Punctual deployed. `outputs` are those of the deployed stack."""
+    """A running local AWS with Punctual deployed. `outputs` are those of the deployed stacks."""
 
     home: Home
     server: server.Server
@@ -118,8 +118,9 @@ def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Ite
             if enforce_iam:
                 with step("Restarting the local AWS with IAM enforced"):
                     stack.restart(enforce_iam=True)
-            with step("Uploading the web console"):
-                publish(stack.aws.client("s3"), stack.outputs["ConsoleBucket"])
+            if "ConsoleBucket" in stack.outputs:
+                with step("Uploading the web console"):
+                    publish(stack.aws.client("s3"), stack.outputs["ConsoleBucket"])
             with step("Creating the first user, or keeping it"):
                 _first_user(stack)
             yield stack

@@ -7,11 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import boto3
-from botocore.exceptions import BotoCoreError, ClientError
-
-from local.aws import stack_outputs
-from local.failure import Trouble, exit_code
+from local.cloud import reported, stage_of
+from local.failure import exit_code
 from scheduler.storage.aws.users import DynamoUsers
 
 WEIGHT = "custom:job_weight"  # shown at sign-in only; the scheduler reads the weight from the users table
@@ -35,7 +32,7 @@ def ensure(cognito: Any, pool: str, username: str, secret: str, *, administrator
 def weigh(cognito: Any, dynamodb: Any, outputs: Mapping[str, str], username: str, weight: float = 1.0) -> str:
     """Set the user's fair-share weight; returns the user's id. Idempotent."""
     pool = outputs["UserPoolId"]
-    cognito.admin_update_user_attributes(UserPoolId=pool, Username=username, UserAttributes=[{"Name": WEIGHT, "Value": str(weight)}])
+    cognito.admin_update_user_attributes(UserPoolId=pool, Username=username, UserAttributes=[{"Name": WEIGHT, "Value": f"{weight:g}"}])
     attributes = cognito.admin_get_user(UserPoolId=pool, Username=username)["UserAttributes"]
     user_id = next(str(attribute["Value"]) for attribute in attributes if attribute["Name"] == "sub")
     DynamoUsers(dynamodb, outputs["UsersTable"]).set_weight(user_id, weight)
@@ -56,20 +53,14 @@ def main() -> int:
     parser.add_argument("--username", default="admin")
     options = parser.parse_args()
     secret, chosen = _ask()
-    try:
-        session = boto3.Session()
-        outputs = stack_outputs(session.client("cloudformation"), f"punctual-{options.stage}")
-        if not outputs:
-            raise Trouble(
-                f"The stack punctual-{options.stage} is not deployed in this account. Deploy it: make deploy STAGE={options.stage}"
-            )
-        cognito = session.client("cognito-idp")
+    stage = stage_of(options.stage)
+    with reported():
+        outputs = stage.outputs()
+        cognito = stage.client("cognito-idp")
         new = ensure(cognito, outputs["UserPoolId"], options.username, secret)
         if new:
-            weigh(cognito, session.client("dynamodb"), outputs, options.username)
-    except (BotoCoreError, ClientError) as error:
-        raise Trouble(f"AWS refused: {error}") from error
-    print(f"{'Created' if new else 'Updated'} the administrator {options.username} of punctual-{options.stage}.")
+            weigh(cognito, stage.client("dynamodb"), outputs, options.username)
+    print(f"{'Created' if new else 'Updated'} the administrator {options.username} of {stage.stack}.")
     print(f"API       {outputs['ApiUrl']}")
     print(f"password  {'(the password that you typed)' if chosen else secret}")
     return 0

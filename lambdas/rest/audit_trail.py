@@ -9,6 +9,7 @@ from typing import Any
 from lambdas import _runtime
 from lambdas._logger import logger
 from lambdas.rest import envelope
+from lambdas.rest.client_address import client_address
 from scheduler.accounts.access import Caller
 from scheduler.accounts.audit import Entry, redacted
 from scheduler.model import ids
@@ -34,7 +35,7 @@ def recorded(
         action=action,
         object=None if named is None else named[:128],
         request_id=str(request["requestId"]),
-        address=str(request["http"].get("sourceIp", "")),
+        address=client_address(event, world.settings.given("origin_secret")),
         changes=redacted(body),
     )
     world.trail.write(entry)

@@ -13,6 +13,8 @@ os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")  # 
 import aws_cdk as cdk
 import pytest
 
+from infra.console import ConsoleStack
+from infra.options import Options
 from infra.settings import STAGES, Settings, settings_for
 from infra.stack import PunctualStack
 
@@ -24,11 +26,12 @@ Resource = dict[str, Any]
 
 @dataclass(frozen=True)
 class Synthesized:
-    """The template of one stage."""
+    """The template of one stage, or of its console."""
 
     settings: Settings
-    stack: PunctualStack
+    stack: cdk.Stack
     template: dict[str, Any]
+    console: "Synthesized | None" = None
 
     def all(self, kind: str) -> dict[str, Resource]:
         """The properties of every resource of a type, such as `SQS::Queue`, by logical id."""
@@ -92,10 +95,13 @@ def app(**options: Any) -> cdk.App:
 
 
 @cache
-def synthesized(stage: str, **context: str) -> Synthesized:
-    settings = settings_for(stage, **context)
+def synthesized(stage: str, **options: Any) -> Synthesized:
+    settings = settings_for(stage, Options(**options))
     stack = PunctualStack(made := app(), settings)
-    return Synthesized(settings, stack, made.synth().get_stack_by_name(stack.stack_name).template)
+    console = ConsoleStack(made, settings)
+    templates = made.synth()
+    beside = Synthesized(settings, console, templates.get_stack_by_name(console.stack_name).template)
+    return Synthesized(settings, stack, templates.get_stack_by_name(stack.stack_name).template, beside)
 
 
 @pytest.fixture(scope="session")

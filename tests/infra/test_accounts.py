@@ -66,7 +66,7 @@ def test_a_machine_client_gets_tokens_only_for_its_secret(local: Synthesized) ->
 
 @pytest.mark.long
 def test_self_sign_up_is_a_setting(synth: Callable[..., Synthesized]) -> None:
-    made = synth("dev", self_sign_up="true")
+    made = synth("dev", self_sign_up=True)
     assert made.one("Cognito::UserPool", "AccountsUsers")["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] is False
 
 

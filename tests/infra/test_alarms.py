@@ -4,6 +4,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from bench import idle
+from infra.options import Options
 from infra.settings import settings_for
 from infra.stack import PunctualStack
 from scheduler.insight import metrics
@@ -76,7 +77,7 @@ def test_alarms_of_this_account_may_publish_to_the_operators(any_stage: Synthesi
 def test_operators_get_e_mail_if_the_context_names_an_address(synth: Callable[[str], Synthesized]) -> None:
     mails = [item for item in synth("dev").all("SNS::Subscription").values() if item["Protocol"] == "email"]
     assert mails == []
-    template = Template.from_stack(PunctualStack(app(), settings_for("dev", operator_email="ops@example.org")))
+    template = Template.from_stack(PunctualStack(app(), settings_for("dev", Options(operator_email="ops@example.org"))))
     template.has_resource_properties("AWS::SNS::Subscription", {"Protocol": "email", "Endpoint": "ops@example.org"})
 
 

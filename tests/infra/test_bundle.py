@@ -103,7 +103,7 @@ def nothing_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_build_that_nothing_can_compile_fails_and_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing_compiles(monkeypatch)
     stack = cdk.Stack(cdk.App(outdir=str(tmp_path)), "compiled")
-    with pytest.raises(bundle.BundleError, match=r"no route to host.*Install Python 3\.99.*-c bytecode_optional=true"):
+    with pytest.raises(bundle.BundleError, match=r"no route to host.*Install Python 3\.99.*make deploy BYTECODE_OPTIONAL=1"):
         bundle.code(stack, host_packages=False, bytecode_optional=False)
 
 
@@ -142,7 +142,7 @@ def test_synth_bundles_once_for_all_functions(tmp_path: Path, monkeypatch: pytes
         (folder / "marker").touch()
 
     monkeypatch.setattr(bundle, "bundle_into", record)
-    PunctualStack(made := app(context=FLAGS, outdir=str(tmp_path)), settings_for("prod", bytecode_optional="true"))
+    PunctualStack(made := app(context=FLAGS, outdir=str(tmp_path)), settings_for("prod", bytecode_optional=True))
     made.synth()
     assert len(calls) == 1
     (asset,) = tmp_path.glob("asset.*")
@@ -155,7 +155,7 @@ def test_the_bundle_for_another_machine_is_another_asset(tmp_path: Path, monkeyp
     monkeypatch.setattr(bundle, "bundle_into", lambda folder, *, host_packages, compiler: (folder / "marker").touch())
 
     def asset(stage: str, place: str) -> str:
-        PunctualStack(made := app(context=FLAGS, outdir=str(tmp_path / place)), settings_for(stage, bytecode_optional="true"))
+        PunctualStack(made := app(context=FLAGS, outdir=str(tmp_path / place)), settings_for(stage, bytecode_optional=True))
         made.synth()
         return next((tmp_path / place).glob("asset.*")).name
 

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -6,7 +7,31 @@ from aws_cdk import App, Environment, Stack
 
 from infra.console import CSP
 from infra.waf import MANAGED, REGION, Waf
-from tests.infra.conftest import Synthesized, allowed, name_of, synthesized
+from lambdas._settings import ORIGIN_HEADER, VIEWER_HEADER
+from tests.infra import conftest
+from tests.infra.conftest import Synthesized, allowed, name_of
+
+
+def synthesized(stage: str, **options: Any) -> Synthesized:
+    """The stack of the stage's console."""
+    made = conftest.synthesized(stage, **options).console
+    assert made is not None
+    return made
+
+
+@pytest.fixture
+def any_stage(any_stage: Synthesized) -> Synthesized:
+    return synthesized(any_stage.settings.stage)
+
+
+@pytest.fixture
+def on_aws(on_aws: Synthesized) -> Synthesized:
+    return synthesized(on_aws.settings.stage)
+
+
+@pytest.fixture
+def local() -> Synthesized:
+    return synthesized("local")
 
 
 def distribution(stage: Synthesized) -> Any:
@@ -50,7 +75,8 @@ def test_the_distribution_forwards_api_requests_uncached_and_complete(any_stage:
     assert sorted(api["AllowedMethods"]) == ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]
     assert api["CachePolicyId"] == "4135ea2d-6df8-44a3-9df3-4b5a84be39ad", "CachingDisabled, by its id on AWS"
     assert api["OriginRequestPolicyId"] == "b689b0a8-53d0-40ab-baf2-68738e2966ac", "AllViewerExceptHostHeader"
-    assert "FunctionAssociations" not in api, "otherwise an unknown path of the API would return a page"
+    (associated,) = api["FunctionAssociations"]
+    assert "ConsoleTellViewer" in json.dumps(associated), "the function of pages would answer an unknown path of the API with a page"
 
 
 def test_on_aws_everything_is_https(on_aws: Synthesized) -> None:
@@ -58,7 +84,9 @@ def test_on_aws_everything_is_https(on_aws: Synthesized) -> None:
     assert {each["ViewerProtocolPolicy"] for each in behaviours} == {"redirect-to-https"}
     api = origin(on_aws, behaviour(on_aws, "/api/*")["TargetOriginId"])
     assert api["CustomOriginConfig"]["OriginProtocolPolicy"] == "https-only"
-    assert "ApiHttp" in json.dumps(api["DomainName"])
+    id = {"Fn::GetStackOutput": {"StackName": on_aws.settings.stack, "OutputName": "ApiId"}}
+    suffix = {"Ref": "AWS::URLSuffix"}
+    assert api["DomainName"] == {"Fn::Join": ["", [id, ".execute-api.", {"Ref": "AWS::Region"}, ".", suffix]]}
 
 
 def test_locally_the_api_is_reached_at_the_port_of_the_local_aws(local: Synthesized) -> None:
@@ -81,7 +109,7 @@ def test_there_is_no_web_acl_by_default(any_stage: Synthesized) -> None:
 
 @pytest.mark.long
 def test_an_enabled_web_acl_protects_console_and_api_and_allows_batches() -> None:
-    stage = synthesized("prod", waf="true")
+    stage = synthesized("prod", waf=True)
     (acl,) = stage.all("WAFv2::WebACL").values()
     assert acl["Scope"] == "CLOUDFRONT" and acl["DefaultAction"] == {"Allow": {}}
     assert name_of(distribution(stage)["WebACLId"]) == "ConsoleWafAcl"
@@ -96,3 +124,78 @@ def test_a_web_acl_in_a_region_without_cloudfront_acls_is_refused() -> None:
     stack = Stack(App(), "elsewhere", env=Environment(region="eu-central-1"))
     with pytest.raises(ValueError, match=f"needs the stack in {REGION}"):
         Waf(stack, "Waf", "dev")
+
+
+def test_only_the_api_gets_the_origin_secret_and_the_viewers_address(any_stage: Synthesized) -> None:
+    target = behaviour(any_stage, "/api/*")["TargetOriginId"]
+    (sent,) = origin(any_stage, target)["OriginCustomHeaders"]
+    assert sent["HeaderName"] == ORIGIN_HEADER
+    secret = any_stage.template["Parameters"][sent["HeaderValue"]["Ref"]]
+    assert secret == {"Type": "AWS::SSM::Parameter::Value<String>", "Default": any_stage.settings.origin_secret}
+    others = [each for each in distribution(any_stage)["Origins"] if each["Id"] != target]
+    assert others and not [each for each in others if "OriginCustomHeaders" in each]
+    code = any_stage.one("CloudFront::Function", "ConsoleTellViewer")["FunctionCode"]
+    assert f"event.request.headers['{VIEWER_HEADER}'] = {{ value: event.viewer.ip }};" in code
+
+
+def test_the_stack_tells_its_url_to_the_functions_that_come_before_it(any_stage: Synthesized) -> None:
+    (parameter,) = any_stage.all("SSM::Parameter").values()
+    assert parameter["Name"] == any_stage.settings.console_address
+    assert "ConsoleDistribution" in json.dumps(parameter["Value"])
+    assert set(any_stage.template["Outputs"]) == {"ConsoleUrl", "ConsoleBucket"}
+
+
+# The services whose names belong to an account, not to a region of it.
+GLOBAL = ("AWS::CloudFront::", "AWS::IAM::", "AWS::S3::Bucket", "AWS::WAFv2::", "AWS::Route53::")
+
+
+def names_in(stage: Synthesized, region: str) -> set[str]:
+    """The names that the templates of a stage give to resources of global services, as CloudFormation fills them in."""
+    found = set()
+    for id, resource in stage.template["Resources"].items():
+        if resource["Type"].startswith(GLOBAL):
+            text = json.dumps(resource["Properties"]).replace('{"Ref": "AWS::Region"}', json.dumps(region))
+            named = [value for key, value in _pairs(json.loads(text)) if key in ("Name", f"{resource['Type'].rpartition('::')[2]}Name")]
+            found |= {f"{id}: {json.dumps(name)}" for name in named}
+    return found
+
+
+def _pairs(value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """The properties of a resource and those in its one configuration: rules and statements further down have names of their own."""
+    if isinstance(value, dict) and depth < 2:
+        for key, each in value.items():
+            yield key, each
+            yield from _pairs(each, depth + 1)
+
+
+@pytest.mark.parametrize("stage", [conftest.DEV, "prod"])
+def test_two_regions_of_an_account_share_no_global_name(stage: str) -> None:
+    for stack in (conftest.synthesized(stage), synthesized(stage)):
+        here, there = names_in(stack, "us-east-1"), names_in(stack, "eu-central-1")
+        assert here & there == set()
+    assert len(here) == 4, "headers, access control, two functions"
+
+
+def test_global_names_fit_in_the_longest_region() -> None:
+    for name in names_in(synthesized("prod"), "ap-southeast-1"):
+        parts = json.loads(name.partition(": ")[2])
+        assert len("".join(parts["Fn::Join"][1])) <= 64
+
+
+@pytest.mark.long
+def test_without_a_console_the_api_knows_no_origin_secret() -> None:
+    variable = "PUNCTUAL_ORIGIN_SECRET"
+    without, with_one = conftest.synthesized("dev", console=False), conftest.synthesized("dev")
+    assert variable not in without.functions()["Api"]["Environment"]["Variables"]
+    assert without.settings.origin_secret not in json.dumps(without.template), "no parameter"
+    known = with_one.functions()["Api"]["Environment"]["Variables"][variable]
+    assert known == {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}
+    (told,) = [each for each in with_one.all("SSM::Parameter").values() if each["Name"] == with_one.settings.origin_secret]
+    assert told["Value"] == known
+    assert [name for name, each in with_one.functions().items() if variable in each["Environment"]["Variables"]] == ["Api"]
+
+
+def test_the_stack_keeps_the_options_that_it_was_deployed_with(prod: Synthesized) -> None:
+    for stack, chosen in ((prod, {}), (conftest.synthesized("prod", waf=True), {"waf": True})):
+        (kept,) = [each for each in stack.all("SSM::Parameter").values() if each["Name"] == "/punctual/prod/options"]
+        assert json.loads(kept["Value"]) == chosen

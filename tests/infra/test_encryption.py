@@ -6,7 +6,7 @@ from tests.infra.conftest import Synthesized, name_of, synthesized
 
 
 def keyed() -> Synthesized:
-    return synthesized("prod", customer_key="true")
+    return synthesized("prod", customer_key=True)
 
 
 def test_there_is_no_customer_key_by_default(prod: Synthesized) -> None:

@@ -56,9 +56,9 @@ USES: dict[str, tuple[str, ...]] = {
     "provision": ("lanes", "counters", "functions"),
 }
 READS = {
-    "api": ("archive_database",),
+    "api": ("archive_database", "origin_secret"),
     "execute": ("lane", "api_url", "fetch_function"),
-    "notify": ("api_url", "console_url", "fetch_function"),
+    "notify": ("api_url", "console_address", "fetch_function"),
 }
 
 

@@ -170,6 +170,13 @@ def test_fetch_may_only_write_its_log_and_knows_no_table(any_stage: Synthesized)
     assert all(isinstance(value, str) for value in environment.values()), "variables would reveal the names of resources"
 
 
+def test_only_notify_reads_a_parameter_and_only_the_consoles_url(prod: Synthesized) -> None:
+    found = [(name, *grant) for name in prod.functions() for grant in prod.grants(name) if grant[0].startswith("ssm:")]
+    assert [(name, action, where.partition("parameter")[2]) for name, action, where in found] == [
+        ("Notify", "ssm:GetParameter", prod.settings.console_address)
+    ]
+
+
 def test_only_executors_and_notify_read_secrets_of_jobs(any_stage: Synthesized) -> None:
     granted = {
         name: {what for action, what in any_stage.grants(name) if action.startswith("secretsmanager:")} for name in any_stage.functions()
@@ -256,7 +263,7 @@ def test_each_function_writes_only_its_own_log(prod: Synthesized) -> None:
 
 @pytest.mark.long
 def test_with_tracing_each_function_but_fetch_writes_traces() -> None:
-    stack = synthesized("prod", tracing="true")
+    stack = synthesized("prod", tracing=True)
     for name, function in stack.functions().items():
         granted = {grant for grant in stack.grants(name) if grant[0].startswith("xray:")}
         traces = {(f"xray:{action}", "*") for action in ("PutTraceSegments", "PutTelemetryRecords")}

@@ -1,10 +1,13 @@
 import json
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_sqs as sqs
 from cdk_nag import AwsSolutionsChecks
 
+from infra.console import ConsoleStack
+from infra.options import Options
 from infra.settings import settings_for
 from infra.stack import PunctualStack
 from tests.infra.conftest import Synthesized, app
@@ -43,10 +46,9 @@ REFUSED_LOCALLY = (
 )
 
 OUTPUTS = {
+    "ApiId",
     "ApiUrl",
     "FetchFunction",
-    "ConsoleUrl",
-    "ConsoleBucket",
     "UserPoolId",
     "UserPoolClientId",
     "JobsTable",
@@ -92,13 +94,17 @@ def test_the_template_names_no_account_and_no_region(any_stage: Synthesized) -> 
 
 
 def test_the_local_stage_has_no_resource_that_the_local_aws_refuses(local: Synthesized) -> None:
-    kinds = {resource["Type"] for resource in local.template["Resources"].values()}
+    assert local.console is not None
+    resources = [*local.template["Resources"].values(), *local.console.template["Resources"].values()]
+    kinds = {resource["Type"] for resource in resources}
     assert not [kind for kind in kinds if kind.startswith(REFUSED_LOCALLY)]
 
 
 def test_cdk_nag_finds_nothing_that_is_not_acknowledged(on_aws: Synthesized) -> None:
-    report = AwsSolutionsChecks(on_aws.stack).validate_scope(on_aws.stack)
-    assert [(finding.rule_name, finding.violating_resources) for finding in report.violations] == []
+    for stack in (on_aws, on_aws.console):
+        assert stack is not None
+        report = AwsSolutionsChecks(stack.stack).validate_scope(stack.stack)
+        assert [(finding.rule_name, finding.violating_resources) for finding in report.violations] == []
     assert on_aws.settings.nag
 
 
@@ -117,13 +123,16 @@ def test_cdk_nag_would_find_a_queue_without_tls_and_dead_letters() -> None:
         ("local", {}),
         ("dev", {}),
         ("prod", {}),
-        ("dev", {"operator_email": "ops@example.org", "self_sign_up": "true"}),
-        ("prod", {"customer_key": "true", "waf": "true", "allowed_targets": "arn:aws:sqs:eu-west-1:123456789012:orders"}),
+        ("dev", {"operator_email": "ops@example.org", "self_sign_up": True, "console": False}),
+        ("prod", {"customer_key": True, "waf": True, "allowed_targets": ("arn:aws:sqs:eu-west-1:123456789012:orders",)}),
     ],
 )
-def test_a_stage_passes_the_rules_of_cloudformation(stage: str, options: dict[str, str]) -> None:
+def test_a_stage_passes_the_rules_of_cloudformation(stage: str, options: dict[str, Any]) -> None:
     """`cdk synth` applies the same rules and fails as this does."""
-    PunctualStack(made := app(builtin_cloud_formation_validation=True), settings_for(stage, **options))
+    settings = settings_for(stage, Options(**options))
+    PunctualStack(made := app(builtin_cloud_formation_validation=True), settings)
+    if settings.console:
+        ConsoleStack(made, settings)
     made.synth()
 
 

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
+from infra.options import Options
 from infra.settings import settings_for
 from infra.stack import PunctualStack
 from tests.contract import tables
@@ -54,7 +55,7 @@ def test_tables_are_on_demand_with_ttl_and_point_in_time_recovery(any_stage: Syn
 
 @pytest.mark.long
 def test_the_jobs_table_and_its_indexes_may_have_provisioned_capacity() -> None:
-    template = Template.from_stack(PunctualStack(app(), settings_for("prod", provisioned_writes="500"))).to_json()
+    template = Template.from_stack(PunctualStack(app(), settings_for("prod", Options(provisioned_writes=500)))).to_json()
     made = {id: each["Properties"] for id, each in template["Resources"].items() if each["Type"] == "AWS::DynamoDB::GlobalTable"}
     assert sorted(each["BillingMode"] for each in made.values()) == ["PAY_PER_REQUEST"] * 6 + ["PROVISIONED"]
     (jobs,) = [each for each in made.values() if each["BillingMode"] == "PROVISIONED"]

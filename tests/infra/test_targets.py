@@ -30,7 +30,7 @@ GRANTED = {
 
 @pytest.fixture
 def allowing() -> Synthesized:
-    return synthesized("prod", allowed_targets=" ".join(ALL), email_sender="ops@example.com")
+    return synthesized("prod", allowed_targets=tuple(ALL), email_sender="ops@example.com")
 
 
 @pytest.mark.long
@@ -69,7 +69,7 @@ def test_every_wildcard_of_an_allowed_target_is_acknowledged(allowing: Synthesiz
 
 @pytest.mark.long
 def test_a_wildcard_over_all_machines_covers_their_executions() -> None:
-    grants = synthesized("dev", allowed_targets=f"arn:aws:states:{PLACE}:*").grants("ExecuteRetry")
+    grants = synthesized("dev", allowed_targets=(f"arn:aws:states:{PLACE}:*",)).grants("ExecuteRetry")
     assert ("states:DescribeExecution", f"arn:aws:states:{PLACE}:*") in grants
 
 

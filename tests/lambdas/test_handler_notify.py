@@ -3,9 +3,11 @@
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
+from moto import mock_aws
 
 from lambdas import _notifying, _runtime, notify
 from lambdas._settings import Settings
@@ -18,6 +20,7 @@ from scheduler.notify.messages import Message, encode
 from scheduler.notify.notify import Post
 from scheduler.notify.policy import News, WindowEnd
 from scheduler.notify.text import Links
+from scheduler.storage.aws import clients
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemorySecrets
 from scheduler.targets.base import Reach
@@ -31,7 +34,7 @@ RULES = Rules(allow_private_http=True)
 SETTINGS = Settings(
     stage="test",
     api_url="{endpoint}/api",
-    console_url="https://console.example.com",
+    console_address="/punctual/test/console-url",
     rules=RULES,
     reach=Reach(plain_http=True),
 )
@@ -135,11 +138,16 @@ def test_no_mail_is_sent_without_a_sender() -> None:
     assert failure is not None and failure.kind is FailureKind.PERMANENT
 
 
-def test_notify_is_configured_by_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("console", ["https://console.example.com", None])
+def test_notify_is_configured_by_its_environment(monkeypatch: pytest.MonkeyPatch, console: str | None) -> None:
     for name, value in SETTINGS.render().items():
         monkeypatch.setitem(os.environ, name, value)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    _notifying.notify.cache_clear()
-    made = _notifying.notify()
-    assert made.post.links == Links("https://console.example.com", "http://127.0.0.1:9/api")
+    with mock_aws():
+        if console:
+            clients.parameters().put_parameter(Name="/punctual/test/console-url", Value=console, Type="String")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+        monkeypatch.setattr(clients, "parameters", partial(clients.parameters, endpoint_url="https://ssm.us-east-1.amazonaws.com"))
+        _notifying.notify.cache_clear()
+        made = _notifying.notify()
+    assert made.post.links == Links(console or "", "http://127.0.0.1:9/api"), "a stage without a console has no links to it"
     _notifying.notify.cache_clear()

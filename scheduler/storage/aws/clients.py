@@ -55,6 +55,11 @@ def secrets(**options: Any) -> Any:
     return _client("secretsmanager", options)
 
 
+def parameters(**options: Any) -> Any:
+    """Systems Manager. Its one call is not worth a package of stubs."""
+    return _client("ssm", options)
+
+
 def firehose(**options: Any) -> Any:
     """Firehose. Its one call is not worth a package of stubs."""
     return _client("firehose", options)

@@ -1,0 +1,182 @@
+"""The options of a deployment: what its operators choose, from `stages/<stage>.toml`. A file with an error is refused as a whole."""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+
+from lambdas._settings import HOST
+from scheduler.accounts.access import Scope
+from scheduler.targets import arns, registry
+
+FOLDER = Path(__file__).resolve().parent.parent / "stages"
+EXAMPLE = FOLDER / "example.toml"
+MOST_ALLOWED = 2_000  # characters of all allowed ARNs together: a function's environment is limited to 4 KB
+LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
+MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.amazon.com/general/latest/gr/ssm.html (standard parameters)
+
+_EMAIL = r"[^@\s]+@[^@\s]+\.[^@\s]+"
+_KEY = r"^\s*\[?\s*[\"']?{}[\"']?\s*[\]=.]"  # an option, or the head of its table
+_ELEMENT = r"(?<![\w.:*/-]){}(?![\w.:*/-])"  # of a list
+_CLIENT = r"[a-z][a-z0-9-]{0,30}"
+_RULES = {  # by pydantic's error type
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "string_type": "must be a text in quotes",
+    "tuple_type": 'must be a list of texts, such as ["a", "b"]',
+    "dict_type": "must be a table, such as [machine_clients]",
+}
+
+
+class OptionsError(ValueError):
+    """An error in a file of options. The message has the file, the line if one is known, the option and the rule."""
+
+
+def _email(text: str) -> str:
+    if re.fullmatch(_EMAIL, text) is None:
+        raise ValueError("must be an e-mail address")
+    return text
+
+
+def _target(text: str) -> str:
+    return arns.check_pattern(text, [resource.service for resource in registry.resources()])
+
+
+def _host(text: str) -> str:
+    if re.fullmatch(HOST, text) is None:
+        raise ValueError(f"{text!r} is no host name; such as hooks.example.com or *.example.com")
+    return text
+
+
+def _fitting(limit: int) -> AfterValidator:
+    def check(texts: tuple[str, ...]) -> tuple[str, ...]:
+        if len(" ".join(texts)) > limit:
+            raise ValueError(f"must not be longer than {limit} characters together: name several at once with `*`")
+        return texts
+
+    return AfterValidator(check)
+
+
+Email = Annotated[str, AfterValidator(_email)]
+Targets = Annotated[tuple[Annotated[str, AfterValidator(_target)], ...], Field(strict=False), _fitting(MOST_ALLOWED)]
+Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], Field(strict=False), _fitting(MOST_ALLOWED // 2)]
+
+
+class Options(BaseModel):
+    """The options of one stage. An absent option leaves the stage as `infra/settings.py` describes it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    operator_email: Email | None = None  # gets every alarm
+    allowed_targets: Targets = ()  # ARNs of what jobs may reach; their parts may contain `*`
+    email_sender: Email | None = None  # of `email` jobs, verified in SES
+    http_hosts: Hosts = ()  # the only hosts that `http` jobs may call; none: every public one
+    plain_http: bool = False  # `http` jobs may call http:// too
+    raw_http: bool = True  # jobs may name a URL; false: only named targets
+    machine_clients: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = {}  # the scopes of each, by its name
+    self_sign_up: bool = False  # anyone may sign up as a user
+    customer_key: bool = False  # everything stored is encrypted under a KMS key of this stage
+    provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
+    tracing: bool = False  # X-Ray
+    console: bool = True  # the web console behind CloudFront, a stack of its own
+    waf: bool = False  # a web ACL in front of the console and the API under its host name
+
+    @field_validator("machine_clients")
+    @classmethod
+    def _clients(cls, clients: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        for name, scopes in clients.items():
+            if re.fullmatch(_CLIENT, name) is None:
+                raise ValueError(f"the name of a machine client has at most 31 small letters, digits and -; {name!r} is not valid")
+            if not scopes or set(scopes) - set(Scope):
+                raise ValueError(f"a machine client has scopes, of {', '.join(Scope)}; {name} has {list(scopes)}")
+        return {name: tuple(dict.fromkeys(scopes)) for name, scopes in clients.items()}
+
+    @field_validator("provisioned_writes")
+    @classmethod
+    def _units(cls, units: int) -> int:
+        if units and not LEAST_UNITS <= units <= MOST_UNITS:
+            raise ValueError(f"must be 0 (on demand) or from {LEAST_UNITS} to {MOST_UNITS}, not {units}")
+        return units
+
+    @field_validator("waf")
+    @classmethod
+    def _in_front_of_the_console(cls, waf: bool, info: ValidationInfo) -> bool:
+        if waf and info.data.get("console") is False:
+            raise ValueError("needs the console: the web ACL belongs to its CloudFront distribution, and console is false")
+        return waf
+
+    @model_validator(mode="after")
+    def _recorded(self) -> Self:
+        if len(json.dumps(self.chosen)) > MOST_RECORDED:
+            raise ValueError(f"the options are longer than {MOST_RECORDED} characters together")
+        return self
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The options that the file sets, as JSON knows them."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+def file_of(stage: str) -> Path:
+    return FOLDER / f"{stage}.toml"
+
+
+def of_deployment(stage: str, context: Callable[[str], Any]) -> Options:
+    """Return the options of the stage's file, or of the file that `-c options=...` names. Raises OptionsError, also for `-c <option>`."""
+    path = Path(context("options") or file_of(stage))
+    if context("options") and not path.exists():
+        raise OptionsError(f"{path}: there is no such file")
+    for name in Options.model_fields:
+        if context(name) is not None:
+            raise OptionsError(f"-c {name}=...: options are set in {shown(path)}, for the next deployment too; see {shown(EXAMPLE)}")
+    return read(path)
+
+
+def read(path: Path) -> Options:
+    """Return the options in a file; none are set if there is no such file. Raises OptionsError with every error in it."""
+    if not path.exists():
+        return Options()
+    try:
+        text = path.read_text("utf-8")
+        return Options.model_validate(tomllib.loads(text))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise OptionsError(f"{shown(path)}: this is no TOML: {error}") from error
+    except ValidationError as error:
+        raise OptionsError("\n".join(_sentence(path, text, each) for each in error.errors())) from error
+
+
+def _sentence(path: Path, text: str, error: Mapping[str, Any]) -> str:
+    place, rule = error["loc"], _RULES.get(error["type"], "")
+    if not place:
+        return f"{shown(path)}: {error['msg'].removeprefix('Value error, ')}"
+    name = ("an element of " if isinstance(place[-1], int) else "") + ".".join(part for part in place if isinstance(part, str))
+    if error["type"] == "extra_forbidden":
+        message = f"there is no option {name}; the options are {', '.join(Options.model_fields)}"
+    elif rule:
+        message = f"{name} {rule}, not {_written(error['input'])}"
+    else:
+        message = f"{name}: {error['msg'].removeprefix('Value error, ')}"
+    return f"{shown(path)}, line {_line(text, place, error['input'])}: {message}"
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _line(text: str, place: Iterable[Any], value: Any) -> int:
+    """Return the line of an option: of the deepest key or element of `place` that is found below the one before it."""
+    lines, found = text.splitlines(), 0
+    for part in place:
+        wanted = _KEY.format(re.escape(part)) if isinstance(part, str) else _ELEMENT.format(re.escape(str(value)))
+        found = next((number for number in range(found, len(lines)) if re.search(wanted, lines[number])), found)
+    return found + 1
+
+
+def shown(path: Path) -> str:
+    """The path for people: from the root of the repository, if it is in there."""
+    root = FOLDER.parent
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)

@@ -1,0 +1,156 @@
+"""One stage in an AWS account: its region, its stacks and what they are called, and AWS's errors as what they are.
+
+boto reads the region from `AWS_DEFAULT_REGION` or a profile, the CDK from `AWS_REGION` as well. Here all three count, for both.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+from botocore import exceptions
+from botocore.exceptions import BotoCoreError, ClientError
+
+from infra.settings import STAGES, Settings
+from local.aws import Deployed, LocalAws, deployed
+from local.failure import Trouble
+from local.home import LOCAL, Home
+from scheduler.model.errors import SchedulerError
+
+RIGHTS = "docs/aws.md lists the rights that are needed."
+_SIGN_IN = "Sign in again (aws sso login, or new keys), then repeat."
+_EXPIRED = ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired")
+_DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError", "AuthorizationErrorException")
+_UNKNOWN = ("InvalidClientTokenId", "UnrecognizedClientException", "InvalidAccessKeyId", "AuthFailure")
+_UNSIGNED = ("SignatureDoesNotMatch", "InvalidSignatureException", "RequestTimeTooSkewed")
+_BUSY = ("Throttling", "ThrottlingException", "TooManyRequestsException", "RequestLimitExceeded", "SlowDown")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage in the account and the region of the credentials at hand."""
+
+    settings: Settings
+    session: boto3.Session
+    local: LocalAws | None = None  # the local AWS that it is deployed to
+
+    @property
+    def name(self) -> str:
+        return self.settings.stage
+
+    @property
+    def stack(self) -> str:
+        return self.settings.stack
+
+    @property
+    def console(self) -> str:
+        return self.settings.console_stack
+
+    @property
+    def region(self) -> str:
+        return str(self.session.region_name)
+
+    def client(self, service: Any) -> Any:
+        return self.session.client(service, endpoint_url=self.local.endpoint if self.local else None)
+
+    def state(self, stack: str) -> Deployed | None:
+        return deployed(self.client("cloudformation"), stack)
+
+    def outputs(self) -> dict[str, str]:
+        """Return the outputs of the stage's stacks. Raises Trouble if the stage is not deployed, or its stack cannot be used."""
+        found = self.state(self.stack)
+        if found is None:
+            raise Trouble(f"There is no stack {self.stack} in {self.region}. Deploy it: make deploy STAGE={self.name}")
+        if not found.usable:
+            raise Trouble(f"The stack {self.stack} is {found.status}{found.because}. {remedy(found, self.name)}")
+        console = self.state(self.console)
+        return {**found.outputs, **(console.outputs if console and console.usable else {})}
+
+
+def remedy(found: Deployed, stage: str) -> str:
+    """Return the next step for a stack that cannot be used, or whose last update was rolled back."""
+    if found.status.endswith("_IN_PROGRESS"):
+        return "Wait until it has ended, then repeat."
+    if found.status == "UPDATE_ROLLBACK_FAILED":
+        return f"Continue its rollback: aws cloudformation continue-update-rollback --stack-name {found.name}"
+    if found.status == "DELETE_FAILED":
+        return f"Its events tell which resource was in the way: aws cloudformation describe-stack-events --stack-name {found.name}"
+    return f"Its events tell the cause: aws cloudformation describe-stack-events --stack-name {found.name}. Then: make deploy STAGE={stage}"
+
+
+def stage_of(name: str, environ: Mapping[str, str] = os.environ) -> Stage:
+    """Return the stage; `local` is that of a running `make run`. Raises Trouble for an unknown stage, or without a region."""
+    if name not in STAGES:
+        raise Trouble(f"There is no stage {name!r}. The stages are {', '.join(STAGES)}.")
+    if name == "local":
+        aws = running(Home(LOCAL), environ)
+        return Stage(STAGES[name], aws.session, aws)
+    try:
+        session = boto3.Session(region_name=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION"))
+    except BotoCoreError as error:
+        raise trouble(error) from error
+    if not session.region_name:
+        raise Trouble("There is no region. Set AWS_REGION, such as AWS_REGION=eu-central-1, or choose a profile that has one.")
+    return Stage(STAGES[name], session)
+
+
+def running(home: Home, environ: Mapping[str, str] = os.environ) -> LocalAws:
+    """Return the local AWS of a run: that of `AWS_ENDPOINT_URL` if it is set, else that of `home`. Raises Trouble if none runs."""
+    if address := environ.get("AWS_ENDPOINT_URL"):
+        if (port := urlsplit(address).port) is None:
+            raise Trouble(f"AWS_ENDPOINT_URL is the address of a local AWS with its port, such as http://127.0.0.1:4566, not {address}")
+        return LocalAws(port)
+    note = home.running.read()
+    if not note:
+        raise Trouble("No stack is running here. Start one in another terminal: make run")
+    return LocalAws(int(note["port"]))
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Raise the errors of AWS in the block as Trouble, which says what to do."""
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise trouble(error) from error
+    except SchedulerError as error:  # from an adapter
+        raise Trouble(str(error)) from error
+
+
+def trouble(error: Exception) -> Trouble:
+    """Return the error for people: what AWS refused and why, then what to do."""
+    if isinstance(error, ClientError):
+        return Trouble(_refusal(error))
+    return Trouble(next((tell(error) for kind, tell in _NOT_ASKED if isinstance(error, kind)), f"AWS could not be called: {error}"))
+
+
+def _refusal(error: ClientError) -> str:
+    code, message = str(error.response["Error"].get("Code", "")), str(error.response["Error"].get("Message", ""))
+    if code in _EXPIRED:
+        return f"Your credentials have expired. {_SIGN_IN}"
+    if code in _DENIED:
+        return f"Your credentials do not allow {error.operation_name}: {message}\n{RIGHTS}"
+    if code in _UNKNOWN:
+        return f"AWS does not know your credentials ({message}). Check AWS_PROFILE and the keys, and that the region is enabled."
+    if code in _UNSIGNED:
+        return f"AWS refuses the signature of your requests ({message}). Check the secret key, and the clock of this machine."
+    if code in _BUSY:
+        return f"AWS refuses {error.operation_name} for now: there are too many requests. Repeat in a minute."
+    return f"AWS refused {error.operation_name}: {code}: {message}"
+
+
+# Errors before a request is answered, most specific first.
+_NOT_ASKED: tuple[tuple[type[Exception], Callable[[Exception], str]], ...] = (
+    (exceptions.NoCredentialsError, lambda _: "There are no credentials. Set AWS_PROFILE, or sign in (aws sso login), then repeat."),
+    (exceptions.PartialCredentialsError, lambda error: f"The credentials are incomplete: {error}"),
+    (exceptions.ProfileNotFound, lambda error: f"{error}. `aws configure list-profiles` lists the profiles that there are."),
+    (exceptions.SSOError, lambda error: f"The single sign-on is not valid any more ({error}). {_SIGN_IN}"),
+    (exceptions.TokenRetrievalError, lambda error: f"The token cannot be renewed ({error}). {_SIGN_IN}"),
+    (exceptions.CredentialRetrievalError, lambda error: f"The credentials cannot be read: {error}"),
+    (exceptions.EndpointConnectionError, lambda error: f"{error}. Check the network, and the name of the region."),
+    (exceptions.ConnectionError, lambda error: f"AWS does not answer: {error}. Check the network, then repeat."),
+    (exceptions.HTTPClientError, lambda error: f"AWS does not answer: {error}. Check the network, then repeat."),
+)

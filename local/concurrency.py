@@ -1,0 +1,54 @@
+"""The Lambda concurrency of an account, and its meaning for a stage in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from infra.settings import Settings
+
+ENGINE = 10  # tick, plan, scale, project, bury, notify, a few steps of dispatch and requests of the API, all at the same instant
+USUAL = 1_000  # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html; new accounts may have 10
+MORE = "Ask for more, at no charge: Service Quotas, AWS Lambda, Concurrent executions"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the account's concurrency is enough for the stage, and sentences that say what it means."""
+
+    enough: bool
+    sentences: Sequence[str]
+
+
+def judge(limit: int, unreserved: int, settings: Settings) -> Verdict:
+    """Judge the account's limit, of which `unreserved` are left for functions that reserve none.
+
+    No function of the stage reserves any: this is the place that takes reservations into account once settings have them.
+    """
+    executors = sum(settings.concurrency.values())
+    elsewhere = f", {limit - unreserved} of them reserved by other functions" if unreserved < limit else ""
+    allowed = f"The account may run {limit:,} functions at once{elsewhere}"
+    if unreserved <= ENGINE:
+        return Verdict(
+            False,
+            (
+                f"{allowed}. The engine alone takes up to {ENGINE} at times.",
+                "It will work for a few jobs at a time; in a crowd, jobs start late and the API refuses requests. Nothing is lost.",
+                f"{MORE} ({USUAL:,} is usual).",
+            ),
+        )
+    if unreserved < executors + ENGINE:
+        return Verdict(
+            False,
+            (
+                f"{allowed}. The executors of {settings.stage} may take {executors:,}, the engine {ENGINE}.",
+                f"With more than {unreserved - ENGINE:,} executors at work, tick, dispatch and the API compete with them: jobs start late.",
+                f"{MORE}, or lower `concurrency` in infra/settings.py.",
+            ),
+        )
+    return Verdict(True, (f"{allowed}: enough for {executors:,} executors of {settings.stage} and the engine.",))
+
+
+def read(functions: Any, settings: Settings) -> Verdict:
+    """Ask Lambda for the account's limits, and judge them. Raises ClientError if AWS refuses."""
+    limits = functions.get_account_settings()["AccountLimit"]
+    return judge(limits["ConcurrentExecutions"], limits["UnreservedConcurrentExecutions"], settings)

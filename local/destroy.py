@@ -1,0 +1,111 @@
+"""`make destroy`: delete the stacks of a stage, with what is in their buckets, and say what stays and why.
+
+A protected stage (`prod`) keeps its data: its tables, buckets and users outlive the stack, and the stack itself is protected.
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from botocore.exceptions import WaiterError
+
+from infra.settings import STAGES
+from local.aws import Deployed
+from local.cloud import Stage, remedy, reported, stage_of
+from local.confirm import confirm
+from local.failure import Trouble, exit_code
+
+KEPT = ("Retain", "RetainExceptOnCreate")
+WAIT = {"Delay": 5, "MaxAttempts": 360}  # half an hour: CloudFront takes minutes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="local.destroy", description="Delete the stacks of a stage.")
+    parser.add_argument("--stage", required=True, choices=list(STAGES))
+    parser.add_argument("--only", choices=["console"], help="delete only the console's stack")
+    given = parser.parse_args()
+    stage = stage_of(given.stage)
+    with reported():
+        destroy(stage, [stage.console] if given.only else [stage.console, stage.stack])
+    return 0
+
+
+def destroy(stage: Stage, stacks: list[str]) -> None:
+    """Delete these stacks, in this order. Raises Trouble if one is protected or cannot be deleted, or if the answer is no."""
+    found = [each for name in stacks if (each := stage.state(name))]
+    if not found:
+        raise Trouble(f"There is no stack {' or '.join(stacks)} in {stage.region}.")
+    if protected := [each.name for each in found if each.protected]:
+        raise Trouble(_protected(protected, stage))
+    data = "Its data stays." if stage.settings.protected else "All jobs, users and files in them are lost."
+    print(f"This deletes {' and '.join(each.name for each in found)} in {stage.region}. {data}")
+    confirm("Delete?")
+    kept = [line for each in found for line in leftover(stage.client("cloudformation"), each.name)]
+    for each in found:
+        if not stage.settings.protected:
+            for bucket in buckets(stage.client("cloudformation"), each.name):
+                print(f"Emptied the bucket {bucket}: {empty(stage.client('s3'), bucket)} objects.")
+        _delete(stage, each)
+        print(f"Deleted the stack {each.name}.")
+    for line in kept:
+        print(line)
+    print("The stack CDKToolkit stays: other applications of this account and region may use it.")
+
+
+def _protected(stacks: list[str], stage: Stage) -> str:
+    commands = [
+        f"  aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name {name}" for name in stacks
+    ]
+    return "\n".join(
+        (
+            f"Nothing was deleted: {stage.name} is protected against deletion by accident. To delete it nevertheless:",
+            *commands,
+            f"  make destroy STAGE={stage.name}",
+            "Its tables, buckets, keys and users stay even then: they hold your jobs. Delete them by hand when you are sure.",
+        )
+    )
+
+
+def buckets(cloudformation: Any, stack: str) -> list[str]:
+    return [each["PhysicalResourceId"] for each in _resources(cloudformation, stack) if each["ResourceType"] == "AWS::S3::Bucket"]
+
+
+def empty(s3: Any, bucket: str) -> int:
+    """Delete all objects of a bucket in all their versions; returns how many."""
+    count = 0
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
+        found = [
+            {"Key": each["Key"], "VersionId": each["VersionId"]} for kind in ("Versions", "DeleteMarkers") for each in page.get(kind, [])
+        ]
+        if found:
+            if refused := s3.delete_objects(Bucket=bucket, Delete={"Objects": found, "Quiet": True}).get("Errors"):
+                raise Trouble(f"The bucket {bucket} could not be emptied: {refused[0]['Code']}: {refused[0].get('Message', '')}")
+            count += len(found)
+    return count
+
+
+def leftover(cloudformation: Any, stack: str) -> Iterator[str]:
+    """A sentence for each resource that outlives its stack."""
+    template: Mapping[str, Any] = cloudformation.get_template(StackName=stack)["TemplateBody"]
+    for each in _resources(cloudformation, stack):
+        if template["Resources"].get(each["LogicalResourceId"], {}).get("DeletionPolicy") in KEPT:
+            yield f"Left {each['ResourceType']} {each['PhysicalResourceId']}: it holds data of a protected stage."
+
+
+def _resources(cloudformation: Any, stack: str) -> Iterator[dict[str, Any]]:
+    for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack):
+        yield from page["StackResourceSummaries"]
+
+
+def _delete(stage: Stage, stack: Deployed) -> None:
+    cloudformation = stage.client("cloudformation")
+    cloudformation.delete_stack(StackName=stack.name)
+    try:
+        cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack.name, WaiterConfig=WAIT)
+    except WaiterError as error:
+        now = stage.state(stack.name) or stack
+        raise Trouble(f"The stack {now.name} is {now.status}{now.because}. {remedy(now, stage.name)}") from error
+
+
+if __name__ == "__main__":
+    raise SystemExit(exit_code(main))

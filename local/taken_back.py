@@ -1,0 +1,39 @@
+"""Which options of the deployed stage the next deployment would take back."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from infra.options import Options
+from infra.parameters import OPTIONS, parameter
+
+
+def recorded(ssm: Any, stage: str) -> dict[str, Any]:
+    """Return the options of the last deployment; none if the stage is not deployed."""
+    try:
+        found = json.loads(ssm.get_parameter(Name=parameter(stage, OPTIONS))["Parameter"]["Value"])
+    except ssm.exceptions.ParameterNotFound:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def taken_back(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each option that `after` leaves out, and for each element of a list or a table that it lacks.
+
+    An option that the file sets to another value, or to its default, is a decision: it is not reported.
+    """
+    return list(_sentences(before, after))
+
+
+def _sentences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in before.items():
+        if name not in after:
+            if value != _default(name):
+                yield f"{name} is {json.dumps(value)} in the deployed stage, and not set any more"
+        elif isinstance(value, list | dict) and (gone := [each for each in value if each not in after[name]]):
+            yield f"{name} has no {', '.join(gone)} any more"
+
+
+def _default(name: str) -> Any:
+    """The default as JSON knows it; None for an option of another version."""
+    return Options().model_dump(mode="json").get(name)

@@ -1,0 +1,58 @@
+"""The page on AWS says what the templates create, and its links and commands exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from infra.settings import STAGES
+from local import concurrency, rollout
+from tests.infra.conftest import DEV, ROOT, Synthesized, synthesized
+
+PAGE = (ROOT / "docs/aws.md").read_text()
+CREATED = PAGE.partition("## What is created\n")[2].partition("\n## ")[0]
+COUNTED = {
+    "functions, each with a role and a log group": "Lambda::Function",
+    "DynamoDB tables": "DynamoDB::GlobalTable",
+    "queues": "SQS::Queue",
+    "topics": "SNS::Topic",
+    "buckets": "S3::Bucket",
+    "schedules of a minute": "Scheduler::Schedule",
+    "alarms": "CloudWatch::Alarm",
+}
+
+
+def row(what: str, stage: str) -> str:
+    dev, prod = re.findall(rf"^\| {re.escape(what)} \| ([^|]*) \| ([^|]*) \|$", CREATED, re.MULTILINE)[0]
+    return {"dev": dev, "prod": prod}[stage]
+
+
+@pytest.mark.parametrize("stage", [DEV, "prod"])
+def test_the_page_counts_what_is_created(stage: str) -> None:
+    made = synthesized(stage)
+    assert isinstance(made.console, Synthesized)
+    both = (made, made.console)
+    for what, kind in COUNTED.items():
+        assert int(row(what, stage)) == sum(len(stack.all(kind)) for stack in both), what
+    assert row("resources in them", stage) == " and ".join(str(len(stack.template["Resources"])) for stack in both)
+    assert row("stacks", stage) == ", ".join(f"`{stack.stack.stack_name}`" for stack in both)
+    assert row("at rest, USD a month", stage) == rollout.AT_REST[stage]
+
+
+def test_the_page_says_what_the_concurrency_of_an_account_means() -> None:
+    prod = STAGES["prod"]
+    assert concurrency.judge(1_710, 1_710, prod).enough and not concurrency.judge(1_709, 1_709, prod).enough
+    assert "| 1,710 and more | enough for `prod` |" in PAGE
+    assert f"may take {sum(prod.concurrency.values()):,}" in PAGE
+    assert f"enough for `dev` ({sum(STAGES['dev'].concurrency.values())} executors)" in PAGE
+
+
+def test_every_target_of_make_on_the_page_exists() -> None:
+    """`make prove` comes with a package of its own."""
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"make ([a-z]+)", PAGE)) - {"prove"} <= targets
+
+
+def test_every_file_that_the_page_links_exists() -> None:
+    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", PAGE):
+        assert (Path(ROOT / "docs") / link).resolve().exists(), link

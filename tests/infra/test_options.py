@@ -1,0 +1,166 @@
+"""The file of options: what it may say, and what is refused with its line and the rule."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from infra import options
+from infra.options import EXAMPLE, Options, OptionsError, of_deployment, read
+from infra.settings import OF_REACH, OF_RULES, STAGES, Settings, settings_for
+from scheduler.accounts.access import Scope
+from scheduler.model.rules import Rules
+from scheduler.targets.base import Reach
+
+ARN = "arn:aws:sqs:eu-west-1:123456789012:orders-*"
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    return tmp_path / "dev.toml"
+
+
+def refusal(path: Path, text: str) -> str:
+    path.write_text(text)
+    with pytest.raises(OptionsError) as refused:
+        read(path)
+    return str(refused.value).removeprefix(f"{path}")
+
+
+def test_a_stage_without_a_file_has_its_defaults(written: Path) -> None:
+    assert read(written) == Options()
+    for stage, defaults in STAGES.items():
+        assert settings_for(stage, read(written)) == defaults
+
+
+def test_every_option_of_a_file_reaches_the_settings(written: Path) -> None:
+    uncommented = re.sub(r"^# (?=[\w\]\[}]|    \")", "", EXAMPLE.read_text().partition("\n\n")[2], flags=re.MULTILINE)
+    lines = [line for line in uncommented.splitlines() if re.match(r"[a-z_]+ = |\[machine|    \"|\]$|ci = ", line)]
+    written.write_text("\n".join(lines))
+    chosen = read(written)
+    assert chosen.model_fields_set == set(Options.model_fields), "the example names every option"
+    settings = settings_for("dev", chosen)
+    assert settings.allowed_targets == chosen.allowed_targets and len(chosen.allowed_targets) == 2
+    assert settings.reach == Reach(chosen.allowed_targets, "punctual@example.org", False, ("hooks.example.com", "*.example.org"))
+    assert settings.operator_email == "ops@example.org"
+    assert settings.machine_clients == {"ci": ("jobs:read", "jobs:write")}
+
+
+def test_every_option_is_a_setting_of_the_stage_its_rules_or_its_reach() -> None:
+    for name in Options.model_fields:
+        place, field = (Reach, OF_REACH[name]) if name in OF_REACH else (Rules, name) if name in OF_RULES else (Settings, name)
+        assert field in place.__dataclass_fields__
+
+
+def test_an_option_replaces_the_default_of_its_stage_and_only_that() -> None:
+    chosen = settings_for("local", Options(http_hosts=("example.com",), raw_http=False, waf=True, provisioned_writes=25))
+    assert chosen.reach.hosts == ("example.com",) and chosen.reach.plain_http and chosen.reach.arns == STAGES["local"].reach.arns
+    assert not chosen.rules.raw_http and chosen.rules.shards == STAGES["local"].rules.shards
+    assert (chosen.waf, chosen.provisioned_writes, chosen.console) == (True, 25, True)
+    assert chosen.options == {"http_hosts": ["example.com"], "raw_http": False, "waf": True, "provisioned_writes": 25}
+
+
+def test_an_unknown_option_is_refused_with_the_list(written: Path) -> None:
+    told = refusal(written, "# a comment\n\nwaff = true\n")
+    assert told.startswith(", line 3: there is no option waff; the options are operator_email, allowed_targets,")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('waf = "true"', ", line 1: waf must be true or false, not 'true'"),
+        ("waf = 1", ", line 1: waf must be true or false, not 1"),
+        ('\nprovisioned_writes = "500"', ", line 2: provisioned_writes must be a whole number, not '500'"),
+        ("provisioned_writes = true", ", line 1: provisioned_writes must be a whole number, not true"),
+        ('http_hosts = "a.example.com"', ', line 1: http_hosts must be a list of texts, such as ["a", "b"], not \'a.example.com\''),
+        ("operator_email = 5", ", line 1: operator_email must be a text in quotes, not 5"),
+        ('machine_clients = ["ci"]', ", line 1: machine_clients must be a table, such as [machine_clients], not ['ci']"),
+        (f'allowed_targets = [\n  "{ARN}",\n  7,\n]', ", line 3: an element of allowed_targets must be a text in quotes, not 7"),
+        (
+            'waf = false\n[machine_clients]\nci = "admin"',
+            ', line 3: machine_clients.ci must be a list of texts, such as ["a", "b"], not \'admin\'',
+        ),
+    ],
+)
+def test_a_wrong_type_is_refused_with_its_line(written: Path, text: str, told: str) -> None:
+    assert refusal(written, text) == told
+
+
+@pytest.mark.parametrize("bad", ["*", "orders", "arn:aws:s3:::bucket", "arn:aws:*:*:*:*"])
+def test_a_target_that_is_no_arn_of_a_known_service_is_refused(written: Path, bad: str) -> None:
+    told = refusal(written, f'allowed_targets = [\n  "{ARN}",\n  "{bad}",\n]')
+    assert told == f", line 3: an element of allowed_targets: '{bad}' is no ARN of events, lambda, sns, sqs, states; such as {ARN}"
+
+
+@pytest.mark.parametrize("bad", ["*", "https://example.com", "example.com/path", "example.com:80"])
+def test_a_host_that_is_no_host_name_is_refused(written: Path, bad: str) -> None:
+    assert f", line 1: an element of http_hosts: '{bad}' is no host name" in refusal(written, f'http_hosts = ["{bad}"]')
+
+
+def test_lists_that_no_environment_of_a_function_holds_are_refused(written: Path) -> None:
+    many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 60)
+    assert "allowed_targets: must not be longer than 2000 characters" in refusal(written, f'allowed_targets = ["{many}"]')
+    many = '", "'.join(["hooks.example.com"] * 60)
+    assert "http_hosts: must not be longer than 1000 characters" in refusal(written, f'http_hosts = ["{many}"]')
+
+
+def test_options_that_no_parameter_holds_are_refused(written: Path) -> None:
+    clients = "\n".join(f'client-{number:03} = ["jobs:read", "jobs:write"]' for number in range(150))
+    assert refusal(written, f"[machine_clients]\n{clients}") == ": the options are longer than 4096 characters together"
+
+
+@pytest.mark.parametrize("bad", [24, 40_001, -1])
+def test_provisioned_capacity_that_aws_refuses_is_refused(written: Path, bad: int) -> None:
+    told = refusal(written, f"provisioned_writes = {bad}")
+    assert told == f", line 1: provisioned_writes: must be 0 (on demand) or from 25 to 40000, not {bad}"
+
+
+@pytest.mark.parametrize("bad", ["ci = []", 'ci = ["jobs:delete"]', 'CI = ["admin"]', '"" = ["admin"]'])
+def test_a_machine_client_without_a_valid_name_or_scope_is_refused(written: Path, bad: str) -> None:
+    assert "machine client has" in refusal(written, f"[machine_clients]\n{bad}")
+
+
+def test_every_scope_may_be_given_and_counts_once(written: Path) -> None:
+    written.write_text(f"[machine_clients]\nci = {[str(scope) for scope in (*Scope, *Scope)]}\n")
+    assert read(written).machine_clients == {"ci": tuple(Scope)}
+
+
+@pytest.mark.parametrize("name", ["operator_email", "email_sender"])
+def test_an_address_must_be_one(written: Path, name: str) -> None:
+    assert refusal(written, f'{name} = "ops"') == f", line 1: {name}: must be an e-mail address"
+
+
+def test_a_web_acl_without_a_console_is_refused(written: Path) -> None:
+    told = refusal(written, "waf = true\nconsole = false\n")
+    assert told.startswith(", line 1: waf: needs the console")
+
+
+def test_every_error_of_a_file_is_told_at_once(written: Path) -> None:
+    told = refusal(written, "waf = 1\ntracing = 2\n").splitlines()
+    assert [line.rpartition("line ")[2][:1] for line in told] == ["2", "1"]
+
+
+def test_a_file_that_is_no_toml_is_refused_with_its_line(written: Path) -> None:
+    assert re.fullmatch(r": this is no TOML: .*line 2.*", refusal(written, "waf = true\nconsole = maybe\n"))
+
+
+def test_a_file_in_another_encoding_is_refused(written: Path) -> None:
+    written.write_bytes(b"# Gr\xfc\xdfe")
+    with pytest.raises(OptionsError, match="this is no TOML"):
+        read(written)
+
+
+def test_an_option_on_the_command_line_is_refused() -> None:
+    with pytest.raises(OptionsError, match=r"-c waf=...: options are set in stages/dev.toml"):
+        of_deployment("dev", {"waf": "true"}.get)
+
+
+def test_a_tool_may_name_another_file(written: Path) -> None:
+    written.write_text("console = false")
+    assert not of_deployment("dev", {"options": str(written)}.get).console
+    with pytest.raises(OptionsError, match="there is no such file"):
+        of_deployment("dev", {"options": f"{written}x"}.get)
+
+
+def test_files_of_stages_are_beside_the_example() -> None:
+    assert options.file_of("dev") == EXAMPLE.with_name("dev.toml") and EXAMPLE.is_file()
