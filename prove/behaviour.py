@@ -85,9 +85,9 @@ def judged(posted: Posted, found: Found, place: Place, keys: Collection[str]) ->
     return results
 
 
-def judged_cron(client: Client, task: Json, plan: Plan, patience_s: float) -> Judged:
+def judged_cron(client: Client, task: Json, plan: Plan) -> Judged:
     """Wait for the end of the task's runs, and judge them: one for each nominal time, on time and once."""
-    runs = ended(client, lambda: client.task_jobs(task["id"]), seconds=patience_s, count=plan.size.runs)
+    runs = ended(client, lambda: client.task_jobs(task["id"]), seconds=plan.size.patience_s, count=plan.size.runs)
     promises = of_task("run", [run["nominal"] for run in task["next_runs"]], runs, {})
     missing = plan.size.runs - len(task["next_runs"])
     row, complaints = judging.of_part("cron", "a cron task, each minute", promises, {job["id"]: job for job in runs})

@@ -20,12 +20,11 @@ from prove.plan import BEHAVIOURS, PEERS, QUIET_S, Part, Plan
 from prove.report import Row
 
 POSTED_PER_S = 700  # the quota of a user is a thousand
-PATIENCE_S = 120.0  # after the end of the plan
 THREADS = 8
 RETRIES = 60  # of a cancel that the stage throttles, one a second
 
 
-def run(place: Place, plan: Plan, name: str, cleanup: Cleanup, patience_s: float = PATIENCE_S) -> tuple[list[Row], list[str]]:
+def run(place: Place, plan: Plan, name: str, cleanup: Cleanup) -> tuple[list[Row], list[str]]:
     """Run the plan. Returns the rows of the table, and a complaint for each broken promise.
 
     What the run makes has names that begin with `name`, and is registered in `cleanup`.
@@ -46,13 +45,13 @@ def run(place: Place, plan: Plan, name: str, cleanup: Cleanup, patience_s: float
         _pass(", ".join([*(key for key in BEHAVIOURS if key in plan.keys), "the last arrivals"]), plan.end)
     wanted = {id for each in ids.values() for id in each} | posted.ids
     with step(f"Reading {len(wanted):,} jobs") as say:
-        found = _read(client, plan, wanted, patience_s, say)
+        found = _read(client, plan, wanted, say)
     left.none = found.keys() >= wanted and all(job["status"] in FINAL for job in found.values())
     judged = [
         judging.of_part(part.key, part.title, judging.promises(ids[part.key]), found, note=_temperature(part, place, plan))
         for part in plan.parts
     ]
-    judged += [behaviour.judged_cron(client, task, plan, patience_s)] if task else []
+    judged += [behaviour.judged_cron(client, task, plan)] if task else []
     judged += behaviour.judged(posted, found, place, plan.keys)
     rows = [row for row, _ in judged] + (peers.rows() if peers else [])
     return rows, [complaint for _, complaints in judged for complaint in complaints]
@@ -121,8 +120,8 @@ def _job(key: str, at: int) -> Json:
     return {"type": "log", "payload": {"message": f"prove: {key}"}, "execute_at": _rfc3339(at)}
 
 
-def _read(client: Client, plan: Plan, wanted: Collection[str], patience_s: float, say: Say) -> dict[str, Json]:
-    """Return the wanted jobs by id once all have ended, or in their last known state after `patience_s`."""
+def _read(client: Client, plan: Plan, wanted: Collection[str], say: Say) -> dict[str, Json]:
+    """Return the wanted jobs by id once all have ended, or in their last known state after the plan's patience."""
     window = {"from": _rfc3339(plan.begin), "to": _rfc3339(plan.end + 1), "limit": 100}
 
     def look() -> list[Json]:
@@ -130,7 +129,7 @@ def _read(client: Client, plan: Plan, wanted: Collection[str], patience_s: float
         say(f"{sum(job['status'] in FINAL for job in jobs):,} of {len(wanted):,} have ended")
         return jobs
 
-    return {job["id"]: job for job in ended(client, lambda: iter(look()), seconds=patience_s, count=len(wanted))}
+    return {job["id"]: job for job in ended(client, lambda: iter(look()), seconds=plan.size.patience_s, count=len(wanted))}
 
 
 def _pass(title: str, until: int) -> None:

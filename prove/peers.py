@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Self
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bench.prices import SCHEDULE
+from local.failure import Trouble
 from local.steps import step
 from prove import costs, judging
 from prove.cleanup import Cleanup
@@ -83,11 +84,11 @@ class Inbox:
     def _receive(self) -> None:
         while not self._over.is_set():
             try:
-                self.poll()
+                self.poll(POLL_S)
             except (BotoCoreError, ClientError):  # the messages stay in the queue
                 self._over.wait(1)
 
-    def poll(self, wait_s: int = POLL_S) -> None:
+    def poll(self, wait_s: int) -> None:
         """Receive and delete messages, at most ten."""
         answer = self._sqs.receive_message(
             QueueUrl=self.url,
@@ -180,7 +181,7 @@ class Delayed:
         for first in range(0, len(entries), BATCH):
             answer = self._sqs.send_message_batch(QueueUrl=self.inbox.url, Entries=entries[first : first + BATCH])
             if failed := answer.get("Failed"):
-                raise ValueError(f"SQS refused a delayed message: {failed[0]['Code']}")
+                raise Trouble(f"SQS refused {len(failed)} delayed messages: {failed[0]['Code']}")
 
 
 def _entry(part: str, number: int, seconds: int) -> dict[str, Any]:
@@ -200,7 +201,7 @@ class Peers:
             try:
                 with step(f"Creating what {peer} does at the same instants"):
                     self._inboxes[peer] = stack.enter_context(begin(name, cleanup))
-            except (BotoCoreError, ClientError) as error:
+            except (BotoCoreError, ClientError, Trouble) as error:
                 self._refused[peer] = str(error)
 
     def _schedule(self, name: str, cleanup: Cleanup) -> Inbox:

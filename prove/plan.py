@@ -30,6 +30,7 @@ class Size(NamedTuple):
     keyed: int = 40  # jobs of one ordering key
     runs: int = 2  # of the cron task, one a minute
     gap_s: int = 10  # between two parts
+    patience_s: int = 120  # after the end of the plan, for jobs that have not ended
     peers_s: int = 65  # from an instant until the message of its schedule must have come: Scheduler promises a minute
 
     def streaming(self, minutes: int) -> "Size":
@@ -40,7 +41,7 @@ class Size(NamedTuple):
 # A job that is posted this far ahead is in the slot of its own minute, so it goes through dispatch. The wait holds the quiet minutes, too.
 FULL = Size(ahead_s=max(QUIET_S, (slots.HORIZON + slots.MINUTE) // 1000) + 15)
 SHORT = Size(ahead_s=90, spread=10, spread_s=10, burst=20, per_second=5, steady_s=5, keyed=5, runs=1, gap_s=3)
-SHORT_LOCAL = SHORT._replace(ahead_s=15, peers_s=25)  # nothing of the run has to get around in AWS first
+SHORT_LOCAL = SHORT._replace(ahead_s=15, patience_s=30, peers_s=25)  # nothing of the run has to get around in AWS first
 
 
 @dataclass(frozen=True)
