@@ -5,8 +5,8 @@
     python -m prove --stage local --short              few jobs, two minutes: checks that everything works
     python -m prove --stage dev --only spread,peers    some parts
 
-It prints a table, a block to paste into an issue, and one line of JSON. The exit code is 1 if a promise was broken. What the run has
-made is deleted at the end, also after Ctrl-C; docs/prove.md lists it.
+It prints a table, a block to paste into an issue, and one line of JSON. The exit code is 1 if a promise was broken. The run deletes at
+its end all that it has made, also after Ctrl-C; docs/prove.md has a list.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from local.failure import Trouble, exit_code
 from local.home import REPOSITORY
 from local.stack import uninterruptible
-from local.steps import console, step
+from local.steps import console
 from prove import costs, course, report
 from prove.cleanup import Cleanup
 from prove.place import LOCAL, Place, new_name, opened
@@ -87,7 +87,8 @@ def estimate(plan: Plan, place: Place) -> str:
 
 def deleted(cleanup: Cleanup) -> list[str]:
     """Delete everything, whatever signals come; returns what could not be deleted."""
-    with uninterruptible(), step("Deleting what the run has made"):
+    console.print("  Deleting the things of the run; Ctrl-C does not stop this.")
+    with uninterruptible():
         left = cleanup.run()
     for each in left:
         console.print(f"NOT DELETED  {each}", style="red", markup=False)

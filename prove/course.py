@@ -27,7 +27,7 @@ RETRIES = 60  # of a cancel that the stage throttles, one a second
 def run(place: Place, plan: Plan, name: str, cleanup: Cleanup) -> tuple[list[Row], list[str]]:
     """Run the plan. Returns the rows of the table, and a complaint for each broken promise.
 
-    What the run makes has names that begin with `name`, and is registered in `cleanup`.
+    All things of the run have names that begin with `name`, and are registered in `cleanup`.
     """
     with step(f"Creating the user {name}"):
         client = signed_in(place, name, cleanup)

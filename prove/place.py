@@ -28,7 +28,7 @@ CALLED = "/ok/prove"  # the path that the http job calls at the receiver
 
 @dataclass(frozen=True)
 class Place:
-    """A stage, with the rights of who runs this. `receiver`: of the local stage; on AWS the http job calls the stage's own API."""
+    """A stage, and clients with the caller's rights. `receiver`: of the local stage; on AWS the http job calls the stage's own API."""
 
     stage: str
     region: str
