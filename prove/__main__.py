@@ -163,7 +163,10 @@ def _options(arguments: list[str] | None = None) -> argparse.Namespace:
         help=f"parts to run, any of {','.join(PARTS)} (default: all)",
     )
     parser.add_argument(
-        "--minutes", type=int, default=MINUTES, help=f"length of spread and of steady, 1 to {MOST_MINUTES} (default {MINUTES})"
+        "--minutes",
+        type=int,
+        default=MINUTES,
+        help=f"length of spread and of steady, 1 to {MOST_MINUTES} (default {MINUTES}); --short has its own",
     )
     parser.add_argument("--short", action="store_true", help="few jobs and no quiet minutes: checks that everything works, measures little")
     parser.add_argument("--yes", action="store_true", help="begin without a question; needed on AWS without a terminal")

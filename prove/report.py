@@ -68,11 +68,16 @@ def summary(result: Result) -> dict[str, Any]:
     """Return the content of the line of JSON."""
     return {
         **result.context,
-        "parts": {row.key: {name: value for name, value in asdict(row).items() if name != "key"} for row in result.rows},
+        "parts": {row.key: _record(row) for row in result.rows},
         "dollars": round(result.dollars, 4),
         "not_kept": [anonymous(text) for text in result.complaints],
         "not_deleted": list(result.not_deleted),
     }
+
+
+def _record(row: Row) -> dict[str, Any]:
+    figures = {name: value for name, value in asdict(row).items() if name != "key"}
+    return figures | {"dollars": None if row.dollars is None else round(row.dollars, 7)}
 
 
 def block(result: Result) -> str:
