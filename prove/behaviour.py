@@ -2,11 +2,9 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 from local.client import ApiError, Client, Json
 from local.drills import ended
-from local.samples import rfc3339
 from local.verdict import of_task
 from prove import judging
 from prove.cleanup import Cleanup
@@ -14,6 +12,7 @@ from prove.judging import Found, Judged
 from prove.place import Place
 from prove.plan import Plan
 from prove.report import Row
+from scheduler.model.instants import render
 
 TIMEOUT_S = 2  # of the job that is killed
 LONG_S = 60  # its work
@@ -38,7 +37,7 @@ class Posted:
 
 def create_cron(client: Client, plan: Plan, name: str, cleanup: Cleanup) -> Json:
     """Create a task that runs at the next minutes after `cron_from`."""
-    schedule = {"cron": "*/1 * * * *", "start": _rfc3339(plan.cron_from), "max_runs": plan.size.runs}
+    schedule = {"cron": "*/1 * * * *", "start": render(plan.cron_from), "max_runs": plan.size.runs}
     task = client.create_task(name, "log", {"message": "prove: cron"}, schedule)
     cleanup.later(f"the task {name}", lambda: client.delete_task(task["id"]))
     return task
@@ -46,7 +45,7 @@ def create_cron(client: Client, plan: Plan, name: str, cleanup: Cleanup) -> Json
 
 def post(client: Client, place: Place, plan: Plan, name: str) -> Posted:
     """Post the chosen jobs for their instant, and cancel the one that must never run."""
-    posted, at = Posted(), _rfc3339(plan.behaviours_at)
+    posted, at = Posted(), render(plan.behaviours_at)
     if "order" in plan.keys:
         one = {"message": "prove: order", "sleep_seconds": EACH_S}
         jobs = [{"type": "log", "payload": one, "execute_at": at, "ordering_key": name} for _ in range(plan.size.keyed)]
@@ -55,7 +54,7 @@ def post(client: Client, place: Place, plan: Plan, name: str) -> Posted:
         long = {"message": "prove: killed", "sleep_seconds": LONG_S}
         posted.killed = client.post_job("log", long, execute_at=at, timeout_seconds=TIMEOUT_S)["id"]
     if "cancelled" in plan.keys:
-        later = _rfc3339(plan.behaviours_at + CANCELLED_LATER_S * 1000)
+        later = render(plan.behaviours_at + CANCELLED_LATER_S * 1000)
         posted.cancelled = client.post_job("log", {"message": "prove: cancelled"}, execute_at=later)["id"]
         client.cancel(posted.cancelled)
     if "http" in plan.keys:
@@ -92,7 +91,3 @@ def judged_cron(client: Client, task: Json, plan: Plan) -> Judged:
     missing = plan.size.runs - len(task["next_runs"])
     row, complaints = judging.of_part("cron", "a cron task, each minute", promises, {job["id"]: job for job in runs})
     return row, complaints + ([f"cron: the task announced {missing} runs too few"] if missing else [])
-
-
-def _rfc3339(at: int) -> str:
-    return rfc3339(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at))

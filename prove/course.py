@@ -4,13 +4,12 @@ import time
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from local.client import ApiError, Client, Json
 from local.drill_fair import CALL
 from local.drills import FINAL, ended
 from local.failure import Trouble
-from local.samples import rfc3339
 from local.steps import Say, console, step
 from prove import behaviour, judging
 from prove.cleanup import Cleanup
@@ -18,6 +17,7 @@ from prove.peers import Peers
 from prove.place import Place, signed_in
 from prove.plan import BEHAVIOURS, PEERS, QUIET_S, Part, Plan
 from prove.report import Row
+from scheduler.model.instants import render
 
 POSTED_PER_S = 700  # the quota of a user is a thousand
 THREADS = 8
@@ -80,7 +80,7 @@ class OpenJobs:
         if self.none:
             return
         with step("Cancelling jobs that have not ended") as say, ThreadPoolExecutor(THREADS) as pool:
-            queries = ({"from": _rfc3339(self._begin)}, {"upcoming": True})
+            queries = ({"from": render(self._begin)}, {"upcoming": True})
             listed = {job["id"]: job["status"] for query in queries for job in self._client.jobs(limit=100, **query)}
             ids = [id for id, status in listed.items() if status not in FINAL]
             for number, _ in enumerate(pool.map(self._cancel, ids), 1):
@@ -117,12 +117,12 @@ def _post(part: Part, client: Client) -> list[str]:
 
 
 def _job(key: str, at: int) -> Json:
-    return {"type": "log", "payload": {"message": f"prove: {key}"}, "execute_at": _rfc3339(at)}
+    return {"type": "log", "payload": {"message": f"prove: {key}"}, "execute_at": render(at)}
 
 
 def _read(client: Client, plan: Plan, wanted: Collection[str], say: Say) -> dict[str, Json]:
     """Return the wanted jobs by id once all have ended, or in their last known state after the plan's patience."""
-    window = {"from": _rfc3339(plan.begin), "to": _rfc3339(plan.end + 1), "limit": 100}
+    window = {"from": render(plan.begin), "to": render(plan.end + 1), "limit": 100}
 
     def look() -> list[Json]:
         jobs = [job for job in client.jobs(**window) if job["id"] in wanted]
@@ -136,7 +136,7 @@ def _pass(title: str, until: int) -> None:
     """Wait until an instant, with a countdown."""
     with step(title) as say:
         while (left := until / 1000 - time.time()) > 0:
-            say(f"{left // 60:.0f}:{left % 60:02.0f} left")
+            say(f"{int(left) // 60}:{int(left) % 60:02} left")
             time.sleep(min(left, 1 if console.is_terminal else 30))
 
 
@@ -146,7 +146,3 @@ def _now() -> int:
 
 def _clock(at: int) -> str:
     return datetime.fromtimestamp(at / 1000).strftime("%H:%M:%S")
-
-
-def _rfc3339(at: int) -> str:
-    return rfc3339(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at))
