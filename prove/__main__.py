@@ -51,13 +51,13 @@ def proved(place: Place, options: argparse.Namespace) -> Result:
     name, size = new_name(), _size(options)
     if not place.local:
         agree(planned(_now(), size, options.only), place, yes=options.yes)
-    cleanup = Cleanup()
+    cleanup, context = Cleanup(), _context(place, options)
     left: list[str] = []
     try:
         rows, complaints = course.run(place, planned(_now(), size, options.only), name, cleanup)
     finally:
         left += kept(cleanup) if options.keep else deleted(cleanup)
-    return Result(_context(place, options), rows, complaints, left)
+    return Result(context, rows, complaints, left)
 
 
 def agree(plan: Plan, place: Place, *, yes: bool, ask: Callable[[str], str] = input) -> None:

@@ -227,7 +227,7 @@ class Peers:
         return scheduled + delayed
 
     def _row(self, peer: str, part: Part, price: float, delay: Callable[[Arrival], int]) -> Row:
-        key, title, count = f"{KEYS[peer]}-{part.key}", f"{peer}: {part.title}", len(part.instants)
+        key, title, count = f"{KEYS[peer]}-{part.key}", f"{peer}: {part.key}", len(part.instants)
         if reason := self._refused.get(peer):
             return Row(key, title, count, note=f"not measured: {reason}")
         arrivals = [each for each in self._inboxes[peer].arrivals if each.part == part.key]

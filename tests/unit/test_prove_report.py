@@ -9,7 +9,12 @@ from rich.console import Console
 from prove.report import Result, Row, anonymous, block, notes, shown, summary, table
 
 ROW = Row("steady", "50 a second", 6_000, 1, 12, 1_234, 0, 0, 0, 0.0333000000001)
-WORDS = Row("scheduler-spread", "EventBridge Scheduler", 100, note="not measured: arn:aws:iam::123456789012:user/a is not authorized")
+WORDS = Row(
+    "scheduler-warm-burst",
+    "EventBridge Scheduler: warm-burst",
+    1_000,
+    note="not measured: arn:aws:iam::123456789012:user/a is not authorized",
+)
 CONTEXT: dict[str, Any] = {"stage": "dev", "region": "eu-west-1", "commit": "abc1234"}
 COMPLAINT = "steady: job (arn:aws:sqs:eu-west-1:123456789012:q): does not exist"
 
@@ -28,15 +33,15 @@ def drawn(rows: list[Row]) -> str:
 def test_the_table_has_a_line_for_each_part() -> None:
     lines = drawn([ROW, WORDS]).splitlines()
     assert next(line.split() for line in lines if "50 a second" in line)[3:] == ["6,000", "1", "12", "1,234", "0", "0", "0", "0.03330"]
-    assert next(line.split() for line in lines if "EventBridge" in line)[-1:] == ["100"], "words instead of figures"
-    assert notes([ROW, WORDS]) == [f"EventBridge Scheduler: {WORDS.note}"]
+    assert next(line.split() for line in lines if "EventBridge" in line)[-1:] == ["1,000"], "words instead of figures"
+    assert notes([ROW, WORDS]) == [f"{WORDS.title}: {WORDS.note}"]
 
 
 def test_the_line_of_json_has_all_figures_and_complaints() -> None:
     said = json.loads(json.dumps(summary(result(COMPLAINT))))
     assert said["region"] == "eu-west-1"
     assert (said["parts"]["steady"]["p99_ms"], said["parts"]["steady"]["dollars"]) == (12, 0.0333)
-    assert said["parts"]["scheduler-spread"]["p99_ms"] is None
+    assert said["parts"]["scheduler-warm-burst"]["p99_ms"] is None
     assert (said["dollars"], len(said["not_kept"])) == (0.0333, 1)
 
 
