@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console run demo burst drill load stop test audit check fuzz bench simulate synth templates deploy doctor destroy admin recount lock clean types \
+.PHONY: help setup console run demo burst drill load prove stop test audit check fuzz bench simulate synth templates deploy doctor destroy admin recount lock clean types \
 	unit contract rest long simulated faults killed apart need-stage
 
 help: ## This list
@@ -33,6 +33,9 @@ drill: setup console ## What is promised, shown on a fresh stack, each round in 
 
 load: setup console ## 10,000 jobs for one instant, 200 a second for five minutes, on a fresh stack: delays, backlog, memory
 	@$(PY) -m local.load
+
+prove: setup console need-stage ## Measure a stage on AWS, or STAGE=local, beside EventBridge Scheduler (OPTIONS="--short"); asks first
+	@$(PY) -m prove --stage $(STAGE) $(OPTIONS)
 
 stop: setup ## Stop what runs on this machine, and clean up after runs that were killed
 	@$(PY) -m local.stop

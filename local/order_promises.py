@@ -23,7 +23,7 @@ def in_order(seen: Outcome, receiver: Receiver, lines: Mapping[str, Sequence[str
         mixed = [path for number, path in enumerate(heard) if path in heard[:number] and heard[number - 1] != path]
         seen.expect(not mixed, f"{key}: another job called between the attempts of {mixed}")
         for one, following in itertools.pairwise(job for job in jobs if job["tags"] == [key]):
-            seen.expect(_after(following, one), f"{key}: {following['id']} started before {one['id']} had ended")
+            seen.expect(after(following, one), f"{key}: {following['id']} started before {one['id']} had ended")
 
 
 def parked(seen: Outcome, client: Client, receiver: Receiver, key: str, jobs: Sequence[Json]) -> None:
@@ -47,7 +47,7 @@ def blocked(seen: Outcome, client: Client, jobs: Sequence[Json], attempts: int) 
         line[0]["status"] == "failed" and len(line[0]["attempts"]) == attempts, f"the first job did not make {attempts} attempts: {line[0]}"
     )
     for former, job in itertools.pairwise(line):
-        seen.expect(_after(job, former), f"behind a job that is retried: {job['id']} started before {former['id']} had ended")
+        seen.expect(after(job, former), f"behind a job that is retried: {job['id']} started before {former['id']} had ended")
 
 
 def _succeeded(seen: Outcome, client: Client, jobs: Sequence[Json], when: str) -> None:
@@ -57,6 +57,6 @@ def _succeeded(seen: Outcome, client: Client, jobs: Sequence[Json], when: str) -
     seen.expect(states == {"succeeded"}, f"{when}: {states}")
 
 
-def _after(job: Json, former: Json) -> bool:
+def after(job: Json, former: Json) -> bool:
     """True if `job` started after the end of `former`, successful or not."""
     return bool(former["attempts"] and job["attempts"] and former["attempts"][-1]["ended_at"] <= job["attempts"][0]["started_at"])

@@ -110,7 +110,7 @@ def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Ite
     chosen = server.choose_port(home, port)
     if not port and chosen != (default := home.settled.read().get("port", server.FIRST_PORT)):
         console.print(f"  [yellow]![/] Port {default} is taken by another program; using port {chosen}.")
-    with _interruptible():
+    with interruptible():
         with step(f"Starting the local AWS on port {chosen}"):
             stack = Stack(home, server.start(home, chosen), {})
         try:
@@ -125,7 +125,7 @@ def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Ite
                 _first_user(stack)
             yield stack
         finally:
-            with _uninterruptible(), step("Stopping the local AWS"):
+            with uninterruptible(), step("Stopping the local AWS"):
                 stack.server.stop()
 
 
@@ -143,14 +143,14 @@ Handler = Callable[[int, FrameType | None], Any] | int | None
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def interruptible() -> Iterator[None]:
     """Let `kill` and a closed terminal end a run as Ctrl-C does."""
     with _handling((signal.SIGTERM, signal.SIGHUP), signal.default_int_handler):
         yield
 
 
 @contextmanager
-def _uninterruptible() -> Iterator[None]:
+def uninterruptible() -> Iterator[None]:
     """Ignore signals: a second Ctrl-C must not destroy the state that is just being written."""
     with _handling((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), signal.SIG_IGN):
         yield

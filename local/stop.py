@@ -7,10 +7,11 @@ from local.home import LOCAL, Home
 DEMO = Home(LOCAL / "demo")
 DRILL = Home(LOCAL / "drill")
 LOAD = Home(LOCAL / "load")
+PROVE = Home(LOCAL / "prove")
 
 
 def main() -> int:
-    found = [line for home in (Home(LOCAL), DEMO, DRILL, LOAD) for line in previous.stop(home)]
+    found = [line for home in (Home(LOCAL), DEMO, DRILL, LOAD, PROVE) for line in previous.stop(home)]
     print("\n".join(found) or "Nothing was running.")
     return 0
 

@@ -53,7 +53,7 @@ class Verdict:
         return figures
 
 
-def judge(promises: Sequence[Promise], found: Mapping[str, Mapping[str, Any]]) -> Verdict:
+def judge(promises: Sequence[Promise], found: Mapping[str, Mapping[str, Any]], too_late_ms: int = TOO_LATE_MS) -> Verdict:
     """Return the figures, and a complaint for every broken promise."""
     counts = {"succeeded": 0, "early": 0, "lost": 0, "duplicated": 0}
     delays: list[int] = []
@@ -63,7 +63,7 @@ def judge(promises: Sequence[Promise], found: Mapping[str, Mapping[str, Any]]) -
         delay = job.get("start_delay_ms") if job else None
         if delay is not None:
             delays.append(delay)
-        for kind, complaint in _faults(promise, job, delay):
+        for kind, complaint in _faults(promise, job, delay, too_late_ms):
             complaints.append(f"{promise.label} ({promise.id}): {complaint}")
             if kind in counts:
                 counts[kind] += 1
@@ -77,7 +77,7 @@ def judge(promises: Sequence[Promise], found: Mapping[str, Mapping[str, Any]]) -
     )
 
 
-def _faults(promise: Promise, job: Mapping[str, Any] | None, delay: int | None) -> list[tuple[str, str]]:
+def _faults(promise: Promise, job: Mapping[str, Any] | None, delay: int | None, too_late_ms: int) -> list[tuple[str, str]]:
     """Return the faults of one job: (kind, description)."""
     if job is None:
         return [("lost", "does not exist")]
@@ -86,7 +86,7 @@ def _faults(promise: Promise, job: Mapping[str, Any] | None, delay: int | None) 
     faults = []
     if delay < 0 or any(at < milliseconds(job["scheduled_at"]) for at in promise.calls or ()):
         faults.append(("early", f"started {-delay} ms early"))
-    if delay > TOO_LATE_MS:
+    if delay > too_late_ms:
         faults.append(("late", f"started {delay} ms late"))
     starts = max(len(job.get("attempts") or ()), len(promise.calls or ()))
     if starts > promise.attempts:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PRODUCT = ("scheduler", "lambdas", "infra", "local", "bench", "app.py", "README.md")
+PRODUCT = ("scheduler", "lambdas", "infra", "local", "bench", "prove", "app.py", "README.md")
 LONGEST_DOCS_LINE = 100
 
 

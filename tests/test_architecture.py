@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = sorted(path for folder in ("scheduler", "lambdas", "infra", "local", "bench") for path in (ROOT / folder).rglob("*.py"))
+SOURCES = sorted(path for folder in ("scheduler", "lambdas", "infra", "local", "bench", "prove") for path in (ROOT / folder).rglob("*.py"))
 VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "fetch", "project", "notify", "scale", "provision"}
 STEPS = {"dispatch": "scheduler.pipeline.worker.work"}  # its messages name the service: dispatch, overflow, closing, redrive ...
 TRIGGERED_BY_HTTP = "api"  # it calls submit, cancel, history and others; every other verb has one service of its own name
@@ -39,6 +39,7 @@ READS_THE_CLOCK = (
     "scheduler/targets/",
     "local/",
     "bench/",
+    "prove/",
 )
 
 
@@ -160,8 +161,10 @@ def test_infra_imports_no_handler() -> None:
 
 
 def test_the_bench_builds_on_the_local_stack_and_not_the_reverse() -> None:
-    assert importers(under("local/"), ("bench",)) == {}
-    assert importers(under("local/", "bench/"), ("tests",), but=("tests.contract.tables",)) == {}  # the tables as `infra` makes them
+    assert importers(under("local/"), ("bench", "prove")) == {}
+    assert importers(under("bench/"), ("prove",)) == {}
+    tables = ("tests.contract.tables",)  # as `infra` makes them
+    assert importers(under("local/", "bench/", "prove/"), ("tests",), but=tables) == {}
 
 
 def test_only_entry_points_read_the_clock() -> None:
