@@ -12,7 +12,6 @@ from constructs import Construct
 from infra.settings import Settings
 from scheduler.targets import arns, registry
 
-
 # The scheduler's own resources that no executor uses: service, text before a name in ARNs, and the beginnings of construct names. Its
 # other resources (fetch, the lanes, most tables) are protected by the check of each payload alone: `arns.is_own`.
 UNUSED = (
@@ -26,7 +25,7 @@ UNUSED = (
 def denials(scope: Construct) -> list[iam.PolicyStatement]:
     """Deny everything on the scheduler's own resources that no executor uses.
 
-    Whoever invoked the API's function could claim to be an administrator; whoever wrote to the work queue could drive the engine.
+    The event of a call of the API's function names the caller, an administrator perhaps; a message of the work queue drives the engine.
     """
     stack = Stack.of(scope)
 

@@ -5,7 +5,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -14,13 +13,13 @@ import urllib3.util.connection
 from botocore.exceptions import ConnectionClosedError, NoCredentialsError, ParamValidationError, ReadTimeoutError
 
 from scheduler.model.job import Result
-from scheduler.storage.aws import calls as aws_calls
 from scheduler.storage.aws import clients
-from scheduler.storage.aws.calls import READ_TIMEOUTS, RESTED_S, AwsCalls
+from scheduler.storage.aws.calls import READ_TIMEOUTS, RESTED_MS, AwsCalls
 from scheduler.targets import registry
 from scheduler.targets.aws_call import Invoked, invoke
 from scheduler.targets.base import Reach
 from scheduler.targets.calls import Refused, Request
+from tests.conftest import FixedClock
 from tests.contract.wire import Wire
 from tests.unit.fake_calls import FakeCalls, context
 
@@ -42,7 +41,7 @@ def left() -> float:
 
 @pytest.fixture
 def calls() -> AwsCalls:
-    return AwsCalls()
+    return AwsCalls(FixedClock())
 
 
 def run(calls: AwsCalls, name: str, payload: dict[str, Any]) -> Result:
@@ -171,19 +170,19 @@ def once() -> Iterator[str]:
     server.server_close()
 
 
-def test_after_a_rest_a_call_that_must_not_be_repeated_gets_a_new_connection(once: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, at = AwsCalls(endpoint_url=once), 1_000.0
-    monkeypatch.setattr(aws_calls, "time", SimpleNamespace(time=lambda: at))
+def test_after_a_rest_an_invocation_gets_a_new_connection(once: str) -> None:
+    """It must not be repeated, so it would be lost with a connection that died meanwhile."""
+    calls = AwsCalls(clock := FixedClock(), endpoint_url=once)
     assert invoke(calls, FUNCTION, "{}", wait=True, left=left) == Invoked("null")
-    at += RESTED_S + 1
+    clock.advance(RESTED_MS + 1)
     assert invoke(calls, FUNCTION, "{}", wait=True, left=left) == Invoked("null")
-    at += RESTED_S - 1  # without a rest the connection is used again
+    clock.advance(RESTED_MS)  # without a rest the connection is used again
     with pytest.raises(Refused, match="ConnectionClosedError"):
         invoke(calls, FUNCTION, "{}", wait=True, left=left)
 
 
 def test_connections_probe_long_before_the_network_forgets_them(once: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, made = AwsCalls(endpoint_url=once), list[socket.socket]()
+    calls, made = AwsCalls(FixedClock(), endpoint_url=once), list[socket.socket]()
     connect = urllib3.util.connection.create_connection
     monkeypatch.setattr(urllib3.util.connection, "create_connection", lambda *a, **k: made.append(connect(*a, **k)) or made[-1])
     assert invoke(calls, FUNCTION, "{}", wait=True, left=left) == Invoked("null")

@@ -28,7 +28,7 @@ CONFIG = Config(
     parameter_validation=False,  # AWS validates anyway, and this takes a quarter of a call's CPU time
     user_agent="punctual",  # boto3 would build its own long one twice for every call
 )
-# What keep-alive means on each connection. Linux waits two hours before its first probe, but AWS's network forgets a connection without
+# The times of keep-alive on each connection. Linux waits two hours before its first probe, but AWS's network forgets a connection without
 # traffic after 350 seconds: the answer of a longer call would never come.
 # https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-troubleshooting.html#nat-gateway-troubleshooting-timeout
 _KEEP_ALIVE_S = {"TCP_KEEPIDLE": 45, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}  # names of Linux; other systems may lack some
@@ -44,7 +44,7 @@ def _kept_alive(compute: Callable[..., list[tuple[int, int, int]]]) -> Callable[
 
 
 # botocore has an option for keep-alive as such, and none for its times.
-ClientArgsCreator._compute_socket_options = _kept_alive(ClientArgsCreator._compute_socket_options)
+ClientArgsCreator._compute_socket_options = _kept_alive(ClientArgsCreator._compute_socket_options)  # type: ignore[attr-defined]
 
 
 def dynamodb(**options: Any) -> "DynamoDBClient":
