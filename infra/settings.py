@@ -17,7 +17,7 @@ from scheduler.model.rules import Rules
 from scheduler.targets import arns, registry
 from scheduler.targets.base import Reach
 
-MOST_ALLOWED = 2_000  # characters of all allowed ARNs together: a function's environment is limited to 4 KB
+MOST_ALLOWED = 2_000  # characters of all allowed ARNs and hosts together: a function's environment is limited to 4 KB
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
 SAMPLE = "punctual-sample"  # the name of the resources in `infra/samples.py`
 
@@ -254,8 +254,9 @@ def settings_for(
         if allowed_targets is None
         else [arns.check_pattern(arn, services) for arn in re.split(r"[\s,]+", allowed_targets) if arn]
     )
-    if len(" ".join(allowed)) > MOST_ALLOWED:
-        raise ValueError(f"allowed_targets are longer than {MOST_ALLOWED} characters: name several at once with `*`")
+    hosts = reach.hosts if http_hosts is None else _hosts(http_hosts)
+    if len(" ".join([*allowed, *hosts])) > MOST_ALLOWED:
+        raise ValueError(f"allowed_targets and http_hosts are longer than {MOST_ALLOWED} characters: name several at once with `*`")
     return replace(
         chosen,
         operator_email=operator_email,
@@ -264,7 +265,7 @@ def settings_for(
             tuple(allowed),
             reach.sender if email_sender is None else email_sender,
             _flag("plain_http", plain_http, reach.plain_http),
-            reach.hosts if http_hosts is None else _hosts(http_hosts),
+            hosts,
         ),
         machine_clients=chosen.machine_clients if machine_clients is None else _machine_clients(machine_clients),
         self_sign_up=_flag("self_sign_up", self_sign_up, chosen.self_sign_up),

@@ -119,6 +119,8 @@ def test_plain_http_and_a_customer_key_are_options() -> None:
 def test_allowed_targets_must_fit_into_an_environment() -> None:
     with pytest.raises(ValueError, match="longer than 2000 characters"):
         settings_for("dev", allowed_targets=" ".join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 60))
+    with pytest.raises(ValueError, match="allowed_targets and http_hosts are longer than 2000 characters"):
+        settings_for("dev", allowed_targets=" ".join(["arn:aws:sqs:*:*:q-00"] * 90), http_hosts=" ".join(["hooks.example.com"] * 10))
 
 
 def test_machine_clients_are_written_with_their_scopes() -> None:
