@@ -117,7 +117,7 @@ class Api(Construct):
             timeout=Duration.seconds(29),  # the gateway answers 503 after 30
         )
         storage.acknowledge_outputs(self)
-        self.http = apigateway.HttpApi(self, "Http", create_default_stage=False)
+        self.http = apigateway.HttpApi(self, "Http", api_name=Stack.of(self).stack_name, create_default_stage=False)
         self._stage = self._default_stage(foundation.settings)
         self._routes(accounts)
         self._throttle(foundation.settings)

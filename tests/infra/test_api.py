@@ -63,6 +63,10 @@ def test_requests_are_throttled_and_logins_and_reports_more(any_stage: Synthesiz
     assert settings.write_rate < settings.api_rate
 
 
+def test_the_api_is_called_as_its_stack_in_lists(any_stage: Synthesized) -> None:
+    assert any_stage.one("ApiGatewayV2::Api", "ApiHttp")["Name"] == any_stage.stack.stack_name
+
+
 def test_the_stage_comes_after_the_routes_that_it_throttles(any_stage: Synthesized) -> None:
     (stage,) = [resource for resource in any_stage.template["Resources"].values() if resource["Type"] == "AWS::ApiGatewayV2::Stage"]
     throttled = {
