@@ -156,7 +156,7 @@ def _before(check: Callable[..., Refusal | None], act: Callable[..., Any], answe
 
 
 def _be_strict() -> None:
-    """Let the services refuse what AWS refuses (`local/strict.py`)."""
+    """Let the services refuse the calls of `local/strict.py`."""
     reserved = frozenset(dynamodb.AWS_KEYWORDS)
 
     def json_error(refused: Refusal) -> Any:

@@ -1,4 +1,4 @@
-"""What AWS refuses in a template, and the local AWS accepts. Each rule stands beside AWS's own page."""
+"""Templates that AWS refuses and the local AWS accepts. Each rule stands beside AWS's own page."""
 
 import copy
 import json
