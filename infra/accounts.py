@@ -9,6 +9,8 @@ from lambdas._settings import ADMINISTRATORS, OPERATORS, RESOURCE_SERVER
 from scheduler.accounts.access import Scope
 
 ABOUT = {Scope.JOBS_READ: "see its own jobs", Scope.JOBS_WRITE: "create and change its own jobs", Scope.ADMIN: "act as an administrator"}
+# No longer used: weights are in the users table. A pool may not lose an attribute, so it stays in the template.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cognito-userpool.html (Schema)
 WEIGHT_ATTRIBUTE = "job_weight"
 
 
@@ -50,10 +52,7 @@ class Accounts(Construct):
             id_token_validity=Duration.hours(1),
             refresh_token_validity=Duration.days(30),
             refresh_token_rotation_grace_period=Duration.seconds(30),  # a client may repeat a refresh whose answer was lost
-            # Users may read their weight but not write it: it determines their share of the capacity.
-            read_attributes=cognito.ClientAttributes()
-            .with_standard_attributes(email=True, email_verified=True)
-            .with_custom_attributes(WEIGHT_ATTRIBUTE),
+            read_attributes=cognito.ClientAttributes().with_standard_attributes(email=True, email_verified=True),
             write_attributes=cognito.ClientAttributes().with_standard_attributes(email=True),
         )
         self.machines = self._machines(settings)

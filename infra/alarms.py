@@ -15,7 +15,7 @@ from constructs import Construct
 
 from infra.lanes import Lanes, camel
 from infra.settings import Settings
-from infra.storage import Storage
+from infra.storage import DUE_INDEX, Storage
 from scheduler.insight import metrics
 from scheduler.model.job import Lane
 
@@ -162,6 +162,9 @@ class Alarms(Construct):
     def _data(self, operators: Operators, lanes: Lanes, storage: Storage, project: lambda_.Function) -> None:
         throttled = table_metric(storage.jobs.table_name, "WriteThrottleEvents", "Sum")
         operators.alarm(self, "JobsThrottles", throttled, "DynamoDB throttles writes of the table Jobs", above=0, minutes=3)
+        # All jobs of a minute are in few partitions of this index, and what it cannot take, the table refuses as well.
+        indexed = table_metric(storage.jobs.table_name, "WriteThrottleEvents", "Sum", index=DUE_INDEX)
+        operators.alarm(self, "DueThrottles", indexed, "DynamoDB throttles writes of the index of due jobs", above=0, minutes=3)
         behind = project.metric("IteratorAge", statistic="Maximum")
         operators.alarm(self, "CountersBehind", behind, "The counters are over 5 minutes behind", above=COUNTED_LATE_MS, minutes=3)
         unreadable = own_metric(metrics.UNREADABLE, "storage", "Sum")
@@ -174,9 +177,13 @@ class Alarms(Construct):
         operators.alarm(self, "Buried", own_metric(metrics.BURIED, "bury", "Sum"), "A job's message reached the dead-letter queue", above=0)
 
 
-def table_metric(table: str, name: str, statistic: str) -> cloudwatch.Metric:
-    """A metric of DynamoDB for a table, without its indexes."""
-    return cloudwatch.Metric(namespace="AWS/DynamoDB", metric_name=name, dimensions_map={"TableName": table}, statistic=statistic)
+def table_metric(table: str, name: str, statistic: str, index: str | None = None) -> cloudwatch.Metric:
+    """A metric of DynamoDB for one index of a table, or for the table without its indexes.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/metrics-dimensions.html
+    """
+    dimensions = {"TableName": table} | ({} if index is None else {"GlobalSecondaryIndexName": index})
+    return cloudwatch.Metric(namespace="AWS/DynamoDB", metric_name=name, dimensions_map=dimensions, statistic=statistic)
 
 
 def own_metric(name: str, service: str, statistic: str) -> cloudwatch.Metric:

@@ -18,7 +18,11 @@ BASE = "/api/v1"
 GET, POST, ANY = apigateway.HttpMethod.GET, apigateway.HttpMethod.POST, apigateway.HttpMethod.ANY
 LOGIN_ROUTES = [(POST, f"{BASE}/auth/login"), (POST, f"{BASE}/auth/refresh")]
 REPORT_ROUTES = [(POST, f"{BASE}/jobs/{{job_id}}/{verb}") for verb in ("heartbeat", "complete", "fail")]  # with a token of their own
-OPEN_ROUTES = [(GET, f"{BASE}/health"), *LOGIN_ROUTES, *REPORT_ROUTES, (GET, f"{BASE}/openapi.json"), (GET, f"{BASE}/docs")]
+HEALTH_ROUTE = (GET, f"{BASE}/health")
+# Each request with a token is a call of Cognito's GetUser, of which an account has 120 a second by default, all pools together.
+# https://docs.aws.amazon.com/cognito/latest/developerguide/quotas.html
+HEALTH = {"ThrottlingRateLimit": 10, "ThrottlingBurstLimit": 20}
+OPEN_ROUTES = [HEALTH_ROUTE, *LOGIN_ROUTES, *REPORT_ROUTES, (GET, f"{BASE}/openapi.json"), (GET, f"{BASE}/docs")]
 ADMINISTRATION = [  # actions of Cognito
     f"cognito-idp:{call}"
     for call in (
@@ -31,7 +35,6 @@ ADMINISTRATION = [  # actions of Cognito
         "AdminListGroupsForUser",
         "AdminRemoveUserFromGroup",
         "AdminSetUserPassword",
-        "AdminUpdateUserAttributes",
         "AdminUserGlobalSignOut",
         "ListUsers",
         "ListUsersInGroup",
@@ -116,7 +119,7 @@ class Api(Construct):
             timeout=Duration.seconds(29),  # the gateway answers 503 after 30
         )
         storage.acknowledge_outputs(self)
-        self.http = apigateway.HttpApi(self, "Http", create_default_stage=False)
+        self.http = apigateway.HttpApi(self, "Http", api_name=Stack.of(self).stack_name, create_default_stage=False)
         self._stage = self._default_stage(foundation.settings)
         self._routes(accounts)
         self._throttle(foundation.settings)
@@ -181,7 +184,7 @@ class Api(Construct):
         logins = {"ThrottlingRateLimit": settings.login_rate, "ThrottlingBurstLimit": settings.login_burst}
         reports = {"ThrottlingRateLimit": settings.report_rate, "ThrottlingBurstLimit": settings.report_burst}
         writes = {"ThrottlingRateLimit": settings.write_rate, "ThrottlingBurstLimit": settings.write_burst}
-        limits = dict.fromkeys(LOGIN_ROUTES, logins) | dict.fromkeys(REPORT_ROUTES, reports)
+        limits = dict.fromkeys(LOGIN_ROUTES, logins) | dict.fromkeys(REPORT_ROUTES, reports) | {HEALTH_ROUTE: HEALTH}
         limits |= dict.fromkeys([(method, CATCH_ALL) for method in WRITES], writes)
         self._raw_stage.route_settings = {f"{method.value} {path}": limit for (method, path), limit in limits.items()}
 

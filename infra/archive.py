@@ -5,6 +5,7 @@ from aws_cdk import aws_athena as athena
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kinesisfirehose as firehose
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -57,6 +58,7 @@ class Archive(Construct):
 
     def _stream(self, settings: Settings, encryption: Encryption) -> firehose.CfnDeliveryStream:
         """Made without the construct, which would add policies to its role beyond the explicit grants."""
+        failures = logs.LogGroup(self, "Failures", retention=settings.log_retention, removal_policy=settings.removal_policy)
         made = firehose.CfnDeliveryStream(
             self,
             "Stream",
@@ -66,7 +68,13 @@ class Archive(Construct):
             ),
             extended_s3_destination_configuration=firehose.CfnDeliveryStream.ExtendedS3DestinationConfigurationProperty(
                 bucket_arn=self.bucket.bucket_arn,
-                role_arn=self._role(encryption).role_arn,
+                role_arn=self._role(encryption, failures).role_arn,
+                # Deliveries that failed: Firehose reports them nowhere else.
+                cloud_watch_logging_options=firehose.CfnDeliveryStream.CloudWatchLoggingOptionsProperty(
+                    enabled=True,
+                    log_group_name=failures.log_group_name,
+                    log_stream_name=failures.add_stream("Stream").log_stream_name,
+                ),
                 # Items of the same age expire at about the same time, so few days (partitions) are open at once.
                 prefix=f"{FOLDER}/{archive.DAY}=!{{partitionKeyFromQuery:{archive.DAY}}}/",
                 error_output_prefix="errors/!{firehose:error-output-type}/",
@@ -94,12 +102,13 @@ class Archive(Construct):
         made.apply_removal_policy(settings.removal_policy)
         return made
 
-    def _role(self, encryption: Encryption) -> iam.IRole:
+    def _role(self, encryption: Encryption, failures: logs.LogGroup) -> iam.IRole:
         statements = [
             iam.PolicyStatement(actions=["s3:AbortMultipartUpload", "s3:PutObject"], resources=[self.bucket.arn_for_objects("*")]),
             iam.PolicyStatement(
                 actions=["s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads"], resources=[self.bucket.bucket_arn]
             ),
+            iam.PolicyStatement(actions=["logs:PutLogEvents"], resources=[failures.log_group_arn]),
         ]
         if encryption.key is not None:
             statements.append(

@@ -23,14 +23,16 @@ class Encryption(Construct):
         super().__init__(scope, id)
         self.key: kms.Key | None = None
         if settings.customer_key:
+            stack = Stack.of(self).stack_name
             description = f"everything that Punctual ({settings.stage}) stores and sends"
             self.key = kms.Key(self, "Key", description=description, enable_key_rotation=True, removal_policy=settings.removal_policy)
             self.key.add_to_resource_policy(
                 iam.PolicyStatement(
-                    principals=[iam.ServicePrincipal("sns.amazonaws.com")],  # SNS writes to queues that the key encrypts
+                    principals=[iam.ServicePrincipal("sns.amazonaws.com")],  # the topic writes to queues that the key encrypts
                     actions=["kms:Decrypt", "kms:GenerateDataKey"],
                     resources=["*"],
-                    conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+                    # Its name, not its ARN, which would be a cycle: the topic names the key.
+                    conditions={"ArnLike": {"aws:SourceArn": Stack.of(self).format_arn(service="sns", resource=f"{stack}-Lanes*")}},
                 )
             )
 

@@ -54,6 +54,7 @@ class Execute(Construct):
                 *targets.grants(self, settings),
                 allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # secrets that payloads name
                 allow(fetch.function_arn, "lambda:InvokeFunction"),
+                *targets.denials(self),
             ],
             timeout=EXECUTE_TIMEOUT,
             loops=True,  # retries, and jobs that waited for this one: ends, since attempts and waiting jobs are counted

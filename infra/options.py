@@ -15,7 +15,7 @@ from scheduler.targets import arns, registry
 
 FOLDER = Path(__file__).resolve().parent.parent / "stages"
 EXAMPLE = FOLDER / "example.toml"
-MOST_ALLOWED = 2_000  # characters of all allowed ARNs together: a function's environment is limited to 4 KB
+MOST_ALLOWED = 2_000  # characters of all allowed ARNs and hosts together: a function's environment is limited to 4 KB
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
 MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.amazon.com/general/latest/gr/ssm.html (standard parameters)
 
@@ -52,18 +52,9 @@ def _host(text: str) -> str:
     return text
 
 
-def _fitting(limit: int) -> AfterValidator:
-    def check(texts: tuple[str, ...]) -> tuple[str, ...]:
-        if len(" ".join(texts)) > limit:
-            raise ValueError(f"must not be longer than {limit} characters together: name several at once with `*`")
-        return texts
-
-    return AfterValidator(check)
-
-
 Email = Annotated[str, AfterValidator(_email)]
-Targets = Annotated[tuple[Annotated[str, AfterValidator(_target)], ...], Field(strict=False), _fitting(MOST_ALLOWED)]
-Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], Field(strict=False), _fitting(MOST_ALLOWED // 2)]
+Targets = Annotated[tuple[Annotated[str, AfterValidator(_target)], ...], Field(strict=False)]
+Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], Field(strict=False)]
 
 
 class Options(BaseModel):
@@ -84,6 +75,15 @@ class Options(BaseModel):
     tracing: bool = False  # X-Ray
     console: bool = True  # the web console behind CloudFront, a stack of its own
     waf: bool = False  # a web ACL in front of the console and the API under its host name
+
+    @field_validator("allowed_targets", "http_hosts")
+    @classmethod
+    def _fitting(cls, texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if len(" ".join([*info.data.get("allowed_targets", ()), *texts])) > MOST_ALLOWED:
+            raise ValueError(
+                f"allowed_targets and http_hosts together have at most {MOST_ALLOWED} characters: name several at once with `*`"
+            )
+        return texts
 
     @field_validator("machine_clients")
     @classmethod

@@ -1,6 +1,6 @@
 """The schedule by which EventBridge calls a function every minute."""
 
-from aws_cdk import Aws, Duration
+from aws_cdk import Aws, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
@@ -22,10 +22,13 @@ def every_minute(scope: Construct, function: lambda_.Function, description: str)
 
 
 def _role(scope: Construct, function: lambda_.Function) -> iam.IRole:
+    # The group, not the schedule, as AWS asks for: https://docs.aws.amazon.com/scheduler/latest/UserGuide/cross-service-confused-deputy-prevention.html
+    group = Stack.of(scope).format_arn(service="scheduler", resource="schedule-group", resource_name="default")
+    ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID, "aws:SourceArn": group}}
     role = iam.Role(
         scope,
         "ScheduleRole",
-        assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}),
+        assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com", conditions=ours),
         inline_policies={"Grants": iam.PolicyDocument(statements=[allow(function.function_arn, "lambda:InvokeFunction")])},
     )
     # Closed: the target construct would add every version of the function.

@@ -1,4 +1,7 @@
-"""The grants of the executors' roles for jobs: the actions that the target types declare, on the allowed ARNs only."""
+"""The grants of the executors' roles for jobs: the actions that the target types declare, on the allowed ARNs only.
+
+Whatever the patterns of the allowed ARNs cover, the roles are denied the scheduler's own resources, if executors do not use them.
+"""
 
 from collections.abc import Iterator
 
@@ -8,6 +11,32 @@ from constructs import Construct
 
 from infra.settings import Settings
 from scheduler.targets import arns, registry
+
+# The scheduler's own resources that no executor uses: service, text before a name in ARNs, and the beginnings of construct names. Its
+# other resources (fetch, the lanes, most tables) are protected by the check of each payload alone: `arns.is_own`.
+UNUSED = (
+    ("lambda", "function:", ("Api", "Bury", "Dispatch", "Execute", "Notify", "Plan", "Project", "Provision", "Scale", "Tick")),
+    ("sqs", "", ("LanesDead", "LanesWork", "Notify")),
+    ("sns", "", ("Lanes", "Operators")),
+    ("dynamodb", "table/", ("StorageAudit", "StorageCounters", "StorageNotices")),
+)
+
+
+def denials(scope: Construct) -> list[iam.PolicyStatement]:
+    """Deny everything on the scheduler's own resources that no executor uses.
+
+    The event of a call of the API's function names the caller, an administrator perhaps; a message of the work queue drives the engine.
+    """
+    stack = Stack.of(scope)
+
+    def arns_of(service: str, before: str, names: tuple[str, ...]) -> list[str]:
+        places = [f"{before}{stack.stack_name}-{name}*" for name in names]
+        return [stack.format_arn(service=service, region="*", resource=place, arn_format=ArnFormat.NO_RESOURCE_NAME) for place in places]
+
+    return [
+        iam.PolicyStatement(effect=iam.Effect.DENY, actions=[f"{service}:*"], resources=arns_of(service, before, names))
+        for service, before, names in UNUSED
+    ]
 
 
 def grants(scope: Construct, settings: Settings) -> list[iam.PolicyStatement]:

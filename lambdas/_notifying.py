@@ -43,7 +43,7 @@ class Sender:
 
     def __init__(self, ports: _runtime.AwsPorts) -> None:
         self._ports = ports
-        self._calls = AwsCalls()
+        self._calls = AwsCalls(ports.clock)
 
     def mail(self, payload: Mapping[str, Any], id: str) -> Result:
         return email.run(payload, self._context(id))

@@ -337,4 +337,4 @@ def calls() -> "Calls":
     """Return the means by which an executor calls AWS for its jobs. It is loaded with the first job that needs it."""
     from scheduler.storage.aws.calls import AwsCalls
 
-    return AwsCalls()
+    return AwsCalls(execute().clock)

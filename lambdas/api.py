@@ -97,8 +97,9 @@ def health() -> Response[str]:
     if token is None:
         return answer(HealthShape.of(None))
     world = _runtime.api()
-    world.identity.user(token)
-    return answer(HealthShape.of(lag(world.ledger, world.clock.now())))
+    now = world.clock.now()
+    world.identity.user(token, now)
+    return answer(HealthShape.of(lag(world.ledger, now)))
 
 
 @app.post(

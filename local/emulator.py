@@ -1,9 +1,10 @@
-"""The local AWS (MiniStack) as `local/server.py` starts it: with two features of PartiQL statements added, a slower growth of
-executors, short garbage collections, and a log of grants in use.
+"""The local AWS (MiniStack) as `local/server.py` starts it: with two features of PartiQL statements added, limits of AWS that it lacks, a
+slower growth of executors, short garbage collections, and a log of grants in use.
 
 - MiniStack writes puts, updates and deletes to a table's stream, but no writes of statements. On AWS the stream has these as well;
   without them, jobs posted in a batch would never reach the functions that read the streams.
 - MiniStack checks the grant for the call that carries the statements. AWS checks the grant for each statement.
+- MiniStack accepts calls that AWS refuses. Here those of `local/strict.py` are refused.
 - MiniStack starts a process for each batch that meets no idle one. Lambda starts five at once from a queue, then five a second. Here each
   process takes a third of a second of processor, which the waiting jobs need: five at once, then two a second (`Growth`).
 - MiniStack keeps all tables in its memory, and the garbage collector of Python looks at all of them in each full collection: with some
@@ -24,9 +25,11 @@ from typing import Any, TextIO
 
 from ministack.core import iam_actions, iam_evaluator, lambda_runtime
 from ministack.core.responses import error_response_json, get_account_id
-from ministack.services import dynamodb, lambda_svc
+from ministack.services import cognito, dynamodb, lambda_svc, sns, sqs
 
+from local import strict
 from local.aws import GRANTS_LOG
+from local.strict import Refusal
 
 STATEMENTS = {
     "_partiql_insert": "dynamodb:PartiQLInsert",
@@ -146,6 +149,61 @@ def _processes(config: Item) -> int:
     return sum(len(entries) for key, entries in list(lambda_runtime._workers.items()) if name in key.split(":"))
 
 
+def _before(check: Callable[..., Refusal | None], act: Callable[..., Any], answer: Callable[[Refusal], Any]) -> Callable[..., Any]:
+    """Wrap an operation: answer the refusal of a request if there is one, else carry it out."""
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        refused = check(*arguments, **named)
+        return act(*arguments, **named) if refused is None else answer(refused)
+
+    return wrapped
+
+
+def _be_strict() -> None:
+    """Let the services refuse the calls of `local/strict.py`."""
+    reserved = frozenset(dynamodb.AWS_KEYWORDS)
+
+    def json_error(refused: Refusal) -> Any:
+        return error_response_json(*refused, 400)
+
+    def sqs_error(refused: Refusal) -> Any:
+        raise sqs._Err(*refused)
+
+    def sent(request: Item, url: str) -> Refusal | None:
+        return strict.message(request, fifo=str(request.get("QueueUrl") or url).endswith(".fifo"))
+
+    def written(request: Item) -> Refusal | None:
+        return next(filter(None, (strict.statement(each.get("Statement", ""), reserved) for each in request.get("Statements") or ())), None)
+
+    def chosen(request: Item) -> Refusal | None:
+        fields = ("Password", "PreviousPassword", "ProposedPassword")
+        return next(filter(None, (strict.password(request[field]) for field in fields if field in request)), None)
+
+    def hidden(request: Item, url: str) -> Refusal | None:
+        return next(filter(None, map(strict.visibility, request.get("Entries") or [request])), None)
+
+    for name in ("_query", "_scan"):
+        setattr(dynamodb, name, _before(lambda request: strict.query(request, reserved), getattr(dynamodb, name), json_error))
+    dynamodb._batch_execute_statement = _before(written, dynamodb._batch_execute_statement, json_error)
+    # A batch sends its messages by the same function, and answers with the error of each entry.
+    sqs._act_send_message = sqs._HANDLERS["SendMessage"] = _before(sent, sqs._act_send_message, sqs_error)
+    for action in ("ChangeMessageVisibility", "ChangeMessageVisibilityBatch"):
+        sqs._HANDLERS[action] = _before(hidden, sqs._HANDLERS[action], sqs_error)
+    sns._publish_batch = _before(
+        lambda request: strict.published(sns._parse_batch_entries(request)), sns._publish_batch, lambda refused: sns._error(*refused, 400)
+    )
+    for name in ("_admin_set_user_password", "_change_password"):
+        setattr(cognito, name, _before(chosen, getattr(cognito, name), json_error))
+    handle = lambda_svc.handle_request
+
+    async def invoke(method: str, path: str, headers: Item, body: bytes, query_params: Item) -> Any:
+        asynchronous = headers.get("x-amz-invocation-type") == "Event"
+        refused = strict.invocation(len(body), asynchronous=asynchronous) if path.endswith("/invocations") else None
+        return await handle(method, path, headers, body, query_params) if refused is None else error_response_json(*refused, 413)
+
+    lambda_svc.handle_request = invoke
+
+
 def _role(key: str) -> str:
     """Return the name of the role whose session the key belongs to; empty if the key belongs to no role."""
     principal = iam_evaluator.resolve_principal(key, get_account_id())
@@ -168,6 +226,7 @@ def main() -> None:
     iam_evaluator.enforce = _remembering(check)
     for name, action in STATEMENTS.items():
         setattr(dynamodb, name, _as_statement(getattr(dynamodb, name), action, check))
+    _be_strict()
     for name in ("_set_item", "_remove_item"):
         setattr(dynamodb, name, _streaming(getattr(dynamodb, name)))
     lambda_svc._sqs_esm_concurrency = Growth(_processes).wrap(

@@ -2,16 +2,17 @@
 
 import argparse
 import getpass
+import re
 import secrets
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 from local.cloud import reported, stage_of
-from local.failure import exit_code
+from local.failure import Trouble, exit_code
+from scheduler.accounts.model import PASSWORD
 from scheduler.storage.aws.users import DynamoUsers
 
-WEIGHT = "custom:job_weight"  # shown at sign-in only; the scheduler reads the weight from the users table
 ADMINISTRATORS = "administrators"  # the group of that name in infra/accounts.py
 
 
@@ -31,9 +32,7 @@ def ensure(cognito: Any, pool: str, username: str, secret: str, *, administrator
 
 def weigh(cognito: Any, dynamodb: Any, outputs: Mapping[str, str], username: str, weight: float = 1.0) -> str:
     """Set the user's fair-share weight; returns the user's id. Idempotent."""
-    pool = outputs["UserPoolId"]
-    cognito.admin_update_user_attributes(UserPoolId=pool, Username=username, UserAttributes=[{"Name": WEIGHT, "Value": f"{weight:g}"}])
-    attributes = cognito.admin_get_user(UserPoolId=pool, Username=username)["UserAttributes"]
+    attributes = cognito.admin_get_user(UserPoolId=outputs["UserPoolId"], Username=username)["UserAttributes"]
     user_id = next(str(attribute["Value"]) for attribute in attributes if attribute["Name"] == "sub")
     DynamoUsers(dynamodb, outputs["UsersTable"]).set_weight(user_id, weight)
     return user_id
@@ -69,6 +68,8 @@ def main() -> int:
 def _ask() -> tuple[str, bool]:
     """Return the password and whether a person typed it. Without a terminal it is generated."""
     typed = getpass.getpass("Password (leave empty to generate one): ") if sys.stdin.isatty() else ""
+    if typed and re.fullmatch(PASSWORD, typed) is None:
+        raise Trouble("A password has at most 256 characters, none of them a blank.")
     return typed or password(), bool(typed)
 
 

@@ -10,7 +10,7 @@ from lambdas.rest.models import Request
 from lambdas.rest.shapes import Json, Shape, WrittenTime
 from scheduler.accounts.access import Caller, Role, Scope
 from scheduler.accounts.audit import Entry
-from scheduler.accounts.model import Quotas
+from scheduler.accounts.model import PASSWORD, Quotas
 from scheduler.accounts.user_admin import KnownUser
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
@@ -25,8 +25,14 @@ def _name(text: str) -> str:
     return text
 
 
+def _password(text: str) -> str:
+    if re.fullmatch(PASSWORD, text) is None:
+        raise ValueError("must be 1 to 256 characters, none of them a blank")
+    return text
+
+
 Username = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{NAME}$"})]
-Password = Annotated[str, Field(min_length=1, max_length=256)]
+Password = Annotated[str, AfterValidator(_password), WithJsonSchema({"type": "string", "pattern": f"^{PASSWORD}$"})]
 Weight = Annotated[float, Field(ge=0.01, le=1_000)]
 
 

@@ -1,9 +1,10 @@
 """Sign-in. Guessing is slow, and neither the text nor the time of a refusal reveals which users exist."""
 
 import hashlib
+from dataclasses import replace
 
 from scheduler.model.errors import TooMany, Unauthorized
-from scheduler.storage.ports import Ports, Session, Users
+from scheduler.storage.ports import Ports, Session, User, Users
 
 WINDOW_MS = 900_000
 OF_NAME = 10  # failures of one user name within a window, from all addresses together
@@ -27,7 +28,11 @@ def login(username: str, password: str, address: str, ports: Ports) -> Session:
         raise
     for name, _ in counted:
         ports.users.add_to_tally(name, -1, ports.clock.now())
-    return session
+    return replace(session, user=session.user and _weighed(session.user, ports.users))
+
+
+def _weighed(user: User, users: Users) -> User:
+    return replace(user, job_weight=users.weights([user.id]).get(user.id, user.job_weight))
 
 
 def change_password(id: str, token: str, current: str, new: str, ports: Ports) -> None:

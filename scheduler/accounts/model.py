@@ -4,6 +4,10 @@ from dataclasses import dataclass, field
 
 from scheduler.accounts.access import Role
 
+# A password that the user pool's policy may accept; Cognito refuses any other text as a bad parameter.
+# https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_AdminSetUserPassword.html
+PASSWORD = r"\S{1,256}"
+
 
 @dataclass(frozen=True, slots=True)
 class Quotas:

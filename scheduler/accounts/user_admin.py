@@ -20,7 +20,7 @@ class KnownUser:
 
 def create(username: str, password: str, role: Role, weight: float, quotas: Quotas, ports: Ports) -> KnownUser:
     """Create a user. Raises Conflict for a name that is taken, Invalid for a password that the policy refuses."""
-    account = ports.identity.create(username, password, role, weight)
+    account = replace(ports.identity.create(username, password, role), job_weight=weight)
     ports.users.set_weight(account.id, weight)
     if quotas != Quotas():
         ports.users.set_quotas(account.id, quotas)
@@ -51,8 +51,6 @@ def change(id: str, wanted: Mapping[str, Any], by: str, ports: Ports) -> KnownUs
         ports.identity.set_role(id, wanted["role"])
     if "job_weight" in wanted:
         ports.users.set_weight(id, wanted["job_weight"])
-        if id not in ports.identity.clients:
-            ports.identity.set_weight(id, wanted["job_weight"])
     if "quotas" in wanted:
         ports.users.set_quotas(id, wanted["quotas"])
     account = replace(known.account, **{name: wanted[name] for name in ("role", "job_weight") if name in wanted})

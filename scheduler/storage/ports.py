@@ -789,11 +789,17 @@ class Identity(Protocol):
         Raises Invalid naming `current_password` if it is wrong, `new_password` if the policy refuses it.
         """
 
-    def user(self, token: str) -> User:
-        """Return the user of a token. Raises Unauthorized for an invalid or expired token."""
+    def user(self, token: str, now: int) -> User:
+        """Return the user of a token. Raises Unauthorized for an invalid or expired token.
 
-    def create(self, username: str, password: str, role: Role, weight: float) -> Account:
-        """Create an account that can sign in. Raises Conflict if the name is taken, Invalid if the policy refuses the password."""
+        No authorizer has checked the token: one that cannot be ours causes no call, so that a flood of them uses up no quota.
+        """
+
+    def create(self, username: str, password: str, role: Role) -> Account:
+        """Create an account that can sign in. Raises Conflict if the name is taken, Invalid if the policy refuses the password.
+
+        A refused account leaves nothing behind: its user name stays free.
+        """
 
     def get(self, id: str) -> Account | None:
         """Return the account of an id, None if there is none."""
@@ -803,9 +809,6 @@ class Identity(Protocol):
 
     def set_role(self, id: str, role: Role) -> None:
         """Set the role of an account. It applies from the next sign-in or refresh on."""
-
-    def set_weight(self, id: str, weight: float) -> None:
-        """Store the weight that sign-in shows. Fair shares use the weight of `Users.set_weight`."""
 
     def set_enabled(self, id: str, enabled: bool) -> None:
         """Enable or disable an account. A disabled account can neither sign in nor refresh."""
@@ -833,7 +836,7 @@ class Trail(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user who has signed in, as the token shows it."""
+    """A user who has signed in. The weight is not in the token: `accounts.login` adds it from the users table."""
 
     id: str
     username: str

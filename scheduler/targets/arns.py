@@ -8,13 +8,16 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 PATTERN = r"arn:aws[a-z-]*:[a-z]+:[a-z0-9*-]+:[0-9*]+:[A-Za-z0-9_.:/*$-]+"
+_OWN = r"punctual-[A-Za-z0-9-]+-[A-Z]"  # CloudFormation names a resource after its stack and its construct: punctual-prod-ApiFunction...
 _QUEUE_URL = r"https://(?:sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?|([a-z0-9-]+)\.queue\.amazonaws\.com)/(\d{12})/([A-Za-z0-9_.-]+)"
 
 
 def check_pattern(text: str, services: Collection[str]) -> str:
-    """Return the pattern. Raises ValueError if it is no pattern, or of none of the services."""
+    """Return the pattern. Raises ValueError if it is no pattern, of none of the services, or names resources of the scheduler itself."""
     if re.fullmatch(PATTERN, text) is None or service(text) not in services:
         raise ValueError(f"{text!r} is no ARN of {', '.join(services)}; such as arn:aws:sqs:eu-west-1:123456789012:orders-*")
+    if is_own(text):
+        raise ValueError(f"{text!r} names resources of the scheduler itself, which no job may reach")
     return text
 
 
@@ -34,6 +37,14 @@ def matches(pattern: str, arn: str) -> bool:
 
 def is_allowed(arn: str, patterns: Iterable[str]) -> bool:
     return any(matches(pattern, arn) for pattern in patterns)
+
+
+def is_own(arn: str) -> bool:
+    """Whether the ARN, or a pattern, names resources of a stack of the scheduler, of any stage: a job must not reach them.
+
+    A job that invoked the API's function could claim to come from an administrator. A pattern such as `function:*` names none of them.
+    """
+    return any(re.match(_OWN, name) is not None for name in re.split("[:/]", _parts(arn)[-1]))
 
 
 def of_service(name: str, patterns: Iterable[str]) -> Sequence[str]:

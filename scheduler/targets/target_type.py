@@ -43,8 +43,10 @@ class Resource:
         return True
 
     def check(self, payload: Fields, reach: Reach) -> None:
-        """Raises NotAllowed if the stage does not allow the ARN of the payload."""
+        """Raises NotAllowed if the stage does not allow the ARN of the payload, or if it belongs to the scheduler itself."""
         arn = arns.queue(payload[self.field])
+        if arns.is_own(arn):
+            raise NotAllowed(self.field, "belongs to the scheduler itself; no job may reach it")
         if not arns.is_allowed(arn, reach.arns):
             allowed = ", ".join(arns.of_service(arns.service(arn), reach.arns)) or "none: deploy with -c allowed_targets=..."
             raise NotAllowed(self.field, f"is not among what jobs of this stage may reach; allowed: {allowed}")

@@ -17,6 +17,7 @@ import pytest
 from botocore.config import Config
 from moto import mock_aws
 
+from local.server import START
 from scheduler.model.job import Lane
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.counters import DynamoCounters
@@ -84,7 +85,7 @@ def local_aws() -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = os.environ | {"GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "IOT_MTLS_ENABLED": "0", "PERSIST_STATE": "0"}
-    command = [sys.executable, "-m", "ministack"]
+    command = [sys.executable, "-c", START]
     ready = threading.Event()
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         reader = threading.Thread(target=_drain, args=(process, ready), daemon=True)

@@ -1,15 +1,19 @@
 """The ports Accounts and Directory, on Cognito."""
 
+import base64
+import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from scheduler.accounts.access import Role
-from scheduler.model.errors import Conflict, Invalid, Unauthorized, Unavailable
+from scheduler.model.errors import Conflict, Invalid, SchedulerError, Unauthorized, Unavailable
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.accounts import CognitoAccounts
 from scheduler.storage.aws.directory import GROUPS
 from scheduler.storage.aws.identity import CognitoIdentity
+from scheduler.storage.ports import User
 from tests.contract.wire import Wire
 
 PASSWORD = "Correct-horse-1"
@@ -18,8 +22,7 @@ PASSWORD = "Correct-horse-1"
 @pytest.fixture
 def pool(local_aws: str) -> tuple[Any, str, str]:
     client = clients.cognito(endpoint_url=local_aws)
-    weight: Any = {"Name": "job_weight", "AttributeDataType": "Number", "Mutable": True}
-    pool = client.create_user_pool(PoolName="users", Schema=[weight])["UserPool"]["Id"]
+    pool = client.create_user_pool(PoolName="users")["UserPool"]["Id"]
     flows: Any = ["ALLOW_USER_PASSWORD_AUTH", "ALLOW_REFRESH_TOKEN_AUTH"]
     app = client.create_user_pool_client(UserPoolId=pool, ClientName="api", ExplicitAuthFlows=flows)["UserPoolClient"]["ClientId"]
     for group in GROUPS.values():
@@ -27,28 +30,27 @@ def pool(local_aws: str) -> tuple[Any, str, str]:
     return client, pool, app
 
 
-def add(pool: tuple[Any, str, str], name: str, *, weight: str | None = None, temporary: bool = False) -> str:
+def add(pool: tuple[Any, str, str], name: str, *, temporary: bool = False) -> str:
     client, pool_id, _ = pool
-    attributes = [{"Name": "custom:job_weight", "Value": weight}] if weight else []
-    user = client.admin_create_user(UserPoolId=pool_id, Username=name, UserAttributes=attributes, TemporaryPassword=PASSWORD)["User"]
+    user = client.admin_create_user(UserPoolId=pool_id, Username=name, TemporaryPassword=PASSWORD)["User"]
     if not temporary:
         client.admin_set_user_password(UserPoolId=pool_id, Username=name, Password=PASSWORD, Permanent=True)
     return str({attribute["Name"]: attribute["Value"] for attribute in user["Attributes"]}["sub"])
 
 
 def test_a_login_returns_tokens_and_the_user(pool: tuple[Any, str, str]) -> None:
-    ada = add(pool, "ada", weight="2.5")
+    ada = add(pool, "ada")
     session = CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD)
-    assert session.user is not None
-    assert (session.user.id, session.user.username, session.user.job_weight) == (ada, "ada", 2.5)
+    assert session.user == User(ada, "ada")
     assert session.token.count(".") == 2 and session.refresh_token
     assert session.expire % 1000 == 0 and session.expire > 1_700_000_000_000
 
 
-def test_a_user_without_a_weight_has_weight_one(pool: tuple[Any, str, str]) -> None:
+def test_a_login_is_one_call_of_cognito(pool: tuple[Any, str, str]) -> None:
     add(pool, "ada")
-    user = CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD).user
-    assert user is not None and user.job_weight == 1.0
+    wire = Wire(pool[0])
+    CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD)
+    assert [operation for operation, _ in wire.calls] == ["InitiateAuth"]
 
 
 def test_a_wrong_name_and_a_wrong_password_get_the_same_answer(pool: tuple[Any, str, str]) -> None:
@@ -63,9 +65,33 @@ def test_a_wrong_name_and_a_wrong_password_get_the_same_answer(pool: tuple[Any, 
 
 def test_a_token_identifies_its_user_and_a_forged_one_is_refused(pool: tuple[Any, str, str]) -> None:
     ada, accounts = add(pool, "ada"), CognitoAccounts(pool[0], pool[2])
-    assert accounts.user(accounts.login("ada", PASSWORD).token).id == ada
+    session = accounts.login("ada", PASSWORD)
+    assert accounts.user(session.token, session.expire - 1).id == ada
     with pytest.raises(Unauthorized):
-        accounts.user("forged")
+        accounts.user("forged", session.expire - 1)
+
+
+def test_a_token_that_cannot_be_ours_is_refused_without_a_call() -> None:
+    """A stranger's flood of such tokens must not use up the quota of GetUser."""
+    client = clients.cognito()
+    wire, accounts, ours = Wire(client), CognitoAccounts(client, "app"), {"token_use": "access", "client_id": "app", "exp": 1_000}
+    wire.answer("GetUser", {"Username": "ada", "UserAttributes": [{"Name": "sub", "Value": "sub-ada"}]})
+    deep = f"a.{base64.urlsafe_b64encode(b'[' * 9_000).decode()}.c"
+    bad = ["", "forged", "a.b.c", "a.bnVsbA.c", deep, token({}), *(token({**ours, **wrong}) for wrong in WRONG_CLAIMS)]
+    for each in bad:
+        with pytest.raises(Unauthorized):
+            accounts.user(each, 999_999)
+    assert wire.calls == []
+    assert accounts.user(token(ours), 999_999) == User("sub-ada", "ada")
+    with pytest.raises(Unauthorized):
+        accounts.user(token(ours), 1_000_000)
+
+
+WRONG_CLAIMS: list[dict[str, Any]] = [{"token_use": "id"}, {"client_id": "other"}, {"exp": None}, {"exp": "soon"}, {"exp": float("inf")}]
+
+
+def token(claims: dict[str, Any]) -> str:
+    return f"head.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.signature"
 
 
 def test_a_temporary_password_does_not_sign_in(pool: tuple[Any, str, str]) -> None:
@@ -107,30 +133,29 @@ def directory(pool: tuple[Any, str, str]) -> CognitoIdentity:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_a_created_user_signs_in_with_the_given_password_role_and_weight(
+def test_a_created_user_signs_in_with_the_given_password_and_role(
     pool: tuple[Any, str, str], directory: CognitoIdentity, role: Role
 ) -> None:
-    made = directory.create("ada", PASSWORD, role, 2.5)
-    assert directory.get(made.id) == made and (made.username, made.role, made.job_weight, made.enabled) == ("ada", role, 2.5, True)
-    user = CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD).user
-    assert user is not None and (user.id, user.job_weight) == (made.id, 2.5)
+    made = directory.create("ada", PASSWORD, role)
+    assert directory.get(made.id) == made and (made.username, made.role, made.enabled) == ("ada", role, True)
+    assert CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD).user == User(made.id, "ada")
 
 
 def test_a_name_is_taken_once_but_not_with_a_bad_password(directory: CognitoIdentity) -> None:
     with pytest.raises(Invalid, match="password"):
-        directory.create("ada", "short", Role.USER, 1.0)
-    directory.create("ada", PASSWORD, Role.USER, 1.0)
+        directory.create("ada", "short", Role.USER)
+    directory.create("ada", PASSWORD, Role.USER)
     with pytest.raises(Conflict, match="taken"):
-        directory.create("ada", PASSWORD, Role.USER, 1.0)
+        directory.create("ada", PASSWORD, Role.USER)
 
 
 def test_a_user_is_found_only_by_id(directory: CognitoIdentity) -> None:
-    directory.create("ada", PASSWORD, Role.USER, 1.0)
+    directory.create("ada", PASSWORD, Role.USER)
     assert directory.get("ada") is None and directory.get("00000000-0000-4000-8000-000000000000") is None
 
 
 def test_setting_a_role_replaces_any_other_role(directory: CognitoIdentity) -> None:
-    made = directory.create("ada", PASSWORD, Role.ADMINISTRATOR, 1.0)
+    made = directory.create("ada", PASSWORD, Role.ADMINISTRATOR)
     for role in (Role.OPERATOR, Role.USER, Role.ADMINISTRATOR):
         directory.set_role(made.id, role)
         found = directory.get(made.id)
@@ -150,7 +175,7 @@ def signed_out(pool: tuple[Any, str, str]) -> list[str]:
 def test_a_disabled_user_is_signed_out_and_cannot_sign_in(
     pool: tuple[Any, str, str], directory: CognitoIdentity, signed_out: list[str]
 ) -> None:
-    made, accounts = directory.create("ada", PASSWORD, Role.USER, 1.0), CognitoAccounts(pool[0], pool[2])
+    made, accounts = directory.create("ada", PASSWORD, Role.USER), CognitoAccounts(pool[0], pool[2])
     directory.set_enabled(made.id, False)
     found = directory.get(made.id)
     assert found is not None and not found.enabled
@@ -164,7 +189,7 @@ def test_a_disabled_user_is_signed_out_and_cannot_sign_in(
 def test_a_password_set_by_an_administrator_ends_old_sessions(
     pool: tuple[Any, str, str], directory: CognitoIdentity, signed_out: list[str]
 ) -> None:
-    made, accounts = directory.create("ada", PASSWORD, Role.USER, 1.0), CognitoAccounts(pool[0], pool[2])
+    made, accounts = directory.create("ada", PASSWORD, Role.USER), CognitoAccounts(pool[0], pool[2])
     with pytest.raises(Invalid, match="password"):
         directory.set_password(made.id, "short")
     directory.set_password(made.id, "Another-horse-2")
@@ -174,7 +199,7 @@ def test_a_password_set_by_an_administrator_ends_old_sessions(
 
 def test_all_users_are_listed_once_with_their_roles(directory: CognitoIdentity) -> None:
     made = {
-        directory.create(f"user{number}", PASSWORD, role, 1.0)
+        directory.create(f"user{number}", PASSWORD, role)
         for number, role in enumerate((Role.USER, Role.OPERATOR, Role.ADMINISTRATOR, Role.USER, Role.USER))
     }
     listed, cursor = directory.page(None, 2)
@@ -184,11 +209,19 @@ def test_all_users_are_listed_once_with_their_roles(directory: CognitoIdentity) 
     assert len(listed) == 5 and set(listed) == made
 
 
-def test_a_weight_is_in_the_next_sign_in(pool: tuple[Any, str, str], directory: CognitoIdentity) -> None:
-    made = directory.create("ada", PASSWORD, Role.USER, 1.0)
-    directory.set_weight(made.id, 0.25)
-    user = CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD).user
-    assert user is not None and user.job_weight == 0.25
+@pytest.mark.parametrize(
+    ("operation", "code"), [("AdminSetUserPassword", "InvalidParameterException"), ("AdminAddUserToGroup", "TooManyRequestsException")]
+)
+def test_an_account_that_cannot_be_completed_leaves_its_name_free(operation: str, code: str) -> None:
+    client = clients.cognito()
+    wire, made = Wire(client), {"Username": "ada", "Attributes": [{"Name": "sub", "Value": "id"}], "Enabled": True}
+    wire.answer("AdminCreateUser", {"User": {**made, "UserCreateDate": datetime(2026, 11, 20, tzinfo=UTC)}})
+    wire.answer("AdminAddUserToGroup", {})
+    wire.answer("AdminDeleteUser", {})
+    wire.refuse(operation, code)
+    with pytest.raises(SchedulerError):
+        CognitoIdentity(client, "pool", "app", {}).create("ada", "with a blank", Role.ADMINISTRATOR)
+    assert [sent["Username"] for sent in wire.sent("AdminDeleteUser")] == ["id"]
 
 
 def test_a_throttled_login_is_unavailable_not_unauthorized() -> None:

@@ -1,19 +1,25 @@
 """The port `Calls` on boto3: requests of the target types arrive (on moto), and refusals are classified (answered in process)."""
 
 import json
+import socket
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import boto3
 import pytest
+import urllib3.util.connection
 from botocore.exceptions import ConnectionClosedError, NoCredentialsError, ParamValidationError, ReadTimeoutError
 
 from scheduler.model.job import Result
-from scheduler.storage.aws.calls import READ_TIMEOUTS, AwsCalls
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.calls import READ_TIMEOUTS, RESTED_MS, AwsCalls
 from scheduler.targets import registry
 from scheduler.targets.aws_call import Invoked, invoke
 from scheduler.targets.base import Reach
 from scheduler.targets.calls import Refused, Request
+from tests.conftest import FixedClock
 from tests.contract.wire import Wire
 from tests.unit.fake_calls import FakeCalls, context
 
@@ -35,7 +41,7 @@ def left() -> float:
 
 @pytest.fixture
 def calls() -> AwsCalls:
-    return AwsCalls()
+    return AwsCalls(FixedClock())
 
 
 def run(calls: AwsCalls, name: str, payload: dict[str, Any]) -> Result:
@@ -132,6 +138,57 @@ def test_an_e_mail_goes_to_ses_from_the_sender(calls: AwsCalls) -> None:
     simple = sent["Content"]["Simple"]
     assert (simple["Subject"]["Data"], simple["Body"]["Text"]["Data"], simple["Body"]["Html"]["Data"]) == ("Hi", "text", "<p>html</p>")
     assert {"Name": "Punctual-Job-Id", "Value": "01JOB"} in simple["Headers"]
+
+
+class Once(BaseHTTPRequestHandler):
+    """Lambda behind connections that answer one request each: a further one on the same connection is lost."""
+
+    protocol_version = "HTTP/1.1"
+    answered = False
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if self.answered:
+            self.close_connection = True
+            return
+        self.answered = True
+        self.send_response(200)
+        self.send_header("Content-Length", "4")
+        self.end_headers()
+        self.wfile.write(b"null")
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def once() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Once)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_after_a_rest_an_invocation_gets_a_new_connection(once: str) -> None:
+    """It must not be repeated, so it would be lost with a connection that died meanwhile."""
+    calls = AwsCalls(clock := FixedClock(), endpoint_url=once)
+    assert invoke(calls, FUNCTION, "{}", wait=True, left=left) == Invoked("null")
+    clock.advance(RESTED_MS + 1)
+    assert invoke(calls, FUNCTION, "{}", wait=True, left=left) == Invoked("null")
+    clock.advance(RESTED_MS)  # without a rest the connection is used again
+    with pytest.raises(Refused, match="ConnectionClosedError"):
+        invoke(calls, FUNCTION, "{}", wait=True, left=left)
+
+
+def test_connections_probe_long_before_the_network_forgets_them(once: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, made = AwsCalls(FixedClock(), endpoint_url=once), list[socket.socket]()
+    connect = urllib3.util.connection.create_connection
+    monkeypatch.setattr(urllib3.util.connection, "create_connection", lambda *a, **k: made.append(connect(*a, **k)) or made[-1])
+    assert invoke(calls, FUNCTION, "{}", wait=True, left=left) == Invoked("null")
+    (connection,) = made
+    assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    assert [connection.getsockopt(*option[:2]) for option in clients.KEEP_ALIVE] == [45, 15, 4]
 
 
 def spy(calls: AwsCalls, service: str, region: str | None = "us-east-1", seconds: float = 3.0) -> Wire:

@@ -14,12 +14,11 @@ def test_sign_up_is_disabled_and_passwords_must_be_long(any_stage: Synthesized) 
     assert all(policy[f"Require{kind}"] for kind in ("Lowercase", "Uppercase", "Numbers", "Symbols"))
 
 
-def test_a_user_has_a_weight_and_cannot_change_it(any_stage: Synthesized) -> None:
+def test_a_user_changes_nothing_but_the_address(any_stage: Synthesized) -> None:
     pool = any_stage.one("Cognito::UserPool", "AccountsUsers")
     client = any_stage.one("Cognito::UserPoolClient", "AccountsUsersClient")
-    assert [(item["Name"], item["AttributeDataType"]) for item in pool["Schema"]] == [("job_weight", "Number")]
-    assert "custom:job_weight" in client["ReadAttributes"]
-    assert client["WriteAttributes"] == ["email"]
+    assert [(item["Name"], item["AttributeDataType"]) for item in pool["Schema"]] == [("job_weight", "Number")], "of existing pools"
+    assert (client["ReadAttributes"], client["WriteAttributes"]) == (["email", "email_verified"], ["email"])
 
 
 def test_the_public_client_does_not_reveal_which_users_exist(any_stage: Synthesized) -> None:

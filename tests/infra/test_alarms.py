@@ -16,7 +16,7 @@ def test_a_dead_letter_that_stays_raises_an_alarm(any_stage: Synthesized) -> Non
 
 
 def test_alarms_are_few_since_each_costs_ten_cents_a_month(any_stage: Synthesized) -> None:
-    assert len(any_stage.all("CloudWatch::Alarm")) <= (19 if any_stage.settings.rules.most_pollers else 18)
+    assert len(any_stage.all("CloudWatch::Alarm")) <= (20 if any_stage.settings.rules.most_pollers else 19)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,16 @@ def uses_own_metric(any_stage: Synthesized, id: str, metric: str, service: str, 
 def test_three_minutes_without_the_tick_raise_an_alarm(any_stage: Synthesized, name: str, missing: str) -> None:
     alarm = any_stage.one("CloudWatch::Alarm", f"Alarms{name}")
     assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 3, missing)
+
+
+def test_refused_writes_raise_an_alarm_in_the_table_and_in_the_due_index(any_stage: Synthesized) -> None:
+    """A metric of the table alone leaves out its indexes."""
+    watched = []
+    for id in ("AlarmsJobsThrottles", "AlarmsDueThrottles"):
+        alarm = any_stage.one("CloudWatch::Alarm", id)
+        assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/DynamoDB", "WriteThrottleEvents")
+        watched.append({each["Name"]: name_of(each["Value"]) for each in alarm["Dimensions"]})
+    assert watched == [{"TableName": "StorageJobs"}, {"TableName": "StorageJobs", "GlobalSecondaryIndexName": name_of("due")}]
 
 
 def test_an_answer_with_a_5xx_status_raises_an_alarm(any_stage: Synthesized) -> None:

@@ -57,9 +57,14 @@ def test_requests_are_throttled_and_logins_and_reports_more(any_stage: Synthesiz
         "POST /api/v1/auth/refresh": limits,
         **dict.fromkeys(REPORTS, reports),
         **dict.fromkeys(WRITES, writes),
+        "GET /api/v1/health": {"ThrottlingRateLimit": 10, "ThrottlingBurstLimit": 20},  # of Cognito's 120 calls of GetUser a second
     }
     assert settings.login_rate < settings.report_rate < settings.api_rate
     assert settings.write_rate < settings.api_rate
+
+
+def test_the_api_is_called_as_its_stack_in_lists(any_stage: Synthesized) -> None:
+    assert any_stage.one("ApiGatewayV2::Api", "ApiHttp")["Name"] == any_stage.stack.stack_name
 
 
 def test_the_stage_comes_after_the_routes_that_it_throttles(any_stage: Synthesized) -> None:
@@ -67,9 +72,9 @@ def test_the_stage_comes_after_the_routes_that_it_throttles(any_stage: Synthesiz
     throttled = {
         id
         for id, route in any_stage.all("ApiGatewayV2::Route").items()
-        if "/auth/" in route["RouteKey"] or route["RouteKey"] in (*REPORTS, *WRITES)
+        if "/auth/" in route["RouteKey"] or route["RouteKey"] in (*REPORTS, *WRITES, "GET /api/v1/health")
     }
-    assert len(throttled) == 9
+    assert len(throttled) == 10
     assert throttled <= set(stage["DependsOn"])
 
 

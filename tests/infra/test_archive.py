@@ -38,7 +38,15 @@ def test_only_project_writes_to_the_stream_and_it_only_to_its_bucket(prod: Synth
     granted = {(name, action) for name in prod.functions() for action, _ in prod.grants(name) if action.startswith("firehose:")}
     assert granted == {("Project", "firehose:PutRecordBatch")}
     role = prod.one("IAM::Role", "ArchiveStreamRole")
-    assert {what for _, what in allowed(role["Policies"][0]["PolicyDocument"])} == {"ArchiveBucket", "ArchiveBucket/*"}
+    assert {what for _, what in allowed(role["Policies"][0]["PolicyDocument"])} == {"ArchiveBucket", "ArchiveBucket/*", "ArchiveFailures"}
+
+
+def test_a_delivery_that_failed_is_in_a_log(prod: Synthesized, stream: dict[str, Any]) -> None:
+    told = stream["ExtendedS3DestinationConfiguration"]["CloudWatchLoggingOptions"]
+    group = prod.id("Logs::LogGroup", "ArchiveFailures")
+    assert (told["Enabled"], told["LogGroupName"]) == (True, {"Ref": group})
+    assert prod.all("Logs::LogStream")[told["LogStreamName"]["Ref"]]["LogGroupName"] == {"Ref": group}
+    assert ("logs:PutLogEvents", "ArchiveFailures") in allowed(prod.one("IAM::Role", "ArchiveStreamRole")["Policies"][0]["PolicyDocument"])
 
 
 def test_the_table_has_the_columns_of_a_record_and_projects_its_days(prod: Synthesized) -> None:

@@ -44,4 +44,5 @@ def test_functions_use_the_key_only_through_services_and_fetch_does_not() -> Non
 def test_the_topic_may_write_to_encrypted_queues() -> None:
     (key,) = keyed().all("KMS::Key").values()
     (granted,) = [each for each in key["KeyPolicy"]["Statement"] if each["Principal"].get("Service") == "sns.amazonaws.com"]
-    assert granted["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+    (where,) = granted["Condition"]["ArnLike"].values()
+    assert where["Fn::Join"][1][-1] == ":punctual-prod-Lanes*"

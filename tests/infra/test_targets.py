@@ -1,5 +1,7 @@
 """The targets that a deployment allows: the grants of the executors, the settings of the API, and the samples of the local stage."""
 
+from fnmatch import fnmatchcase
+
 import pytest
 from aws_cdk.assertions import Template
 from cdk_nag import AwsSolutionsChecks
@@ -7,7 +9,8 @@ from cdk_nag import AwsSolutionsChecks
 from infra.samples import SamplesStack
 from infra.settings import LOCAL, SAMPLE, settings_for
 from lambdas._settings import Settings
-from tests.infra.conftest import Synthesized, app, synthesized
+from scheduler.targets import arns
+from tests.infra.conftest import Synthesized, app, as_list, synthesized
 from tests.infra.test_functions import environ
 
 PLACE = "eu-west-1:123456789012"
@@ -38,6 +41,30 @@ def test_only_executors_get_one_action_per_service_on_allowed_arns(allowing: Syn
     for name in prod.functions():
         more = {grant for grant in allowing.grants(name) if grant not in prod.grants(name) and grant[0] != "ses:SendEmail"}
         assert more == (GRANTED if name in EXECUTORS else set())
+
+
+def test_executors_are_denied_every_resource_of_ours_that_they_do_not_use(prod: Synthesized) -> None:
+    """Patterns of allowed targets may cover them, such as `function:*`."""
+    for executor in EXECUTORS:
+        role = prod.all("IAM::Role")[prod.functions()[executor]["Role"]["Fn::GetAtt"][0]]
+        denied = [
+            (each["Action"], arn["Fn::Join"][1][-1].rpartition(":")[2].removeprefix("table/"))
+            for each in role["Policies"][0]["PolicyDocument"]["Statement"]
+            if each["Effect"] == "Deny"
+            for arn in as_list(each["Resource"])
+        ]
+        used = {resource for _, resource in prod.grants(executor)}
+        for kind, action in (("Lambda::Function", "lambda:*"), ("SQS::Queue", "sqs:*"), ("SNS::Topic", "sns:*"),
+                             ("DynamoDB::GlobalTable", "dynamodb:*")):  # fmt: skip
+            for id in prod.all(kind):
+                covered = any(fnmatchcase(f"punctual-prod-{id}-AbCdEf123456", name) for what, name in denied if what == action)
+                assert covered is (id[:-8] not in used), (executor, id)
+
+
+def test_every_resource_of_ours_is_known_by_its_name(prod: Synthesized) -> None:
+    for kind in ("Lambda::Function", "SQS::Queue", "SNS::Topic", "DynamoDB::GlobalTable"):
+        for id in prod.all(kind):
+            assert arns.is_own(f"arn:aws:any:eu-west-1:123456789012:{prod.stack.stack_name}-{id}-AbCdEf123456")
 
 
 @pytest.mark.long

@@ -28,7 +28,7 @@ class OneAccount(MemoryIdentity):
     def login(self, username: str, password: str) -> Session:
         if (username, password) != ("ann", "right"):
             raise Unauthorized("The user name or the password is wrong.")
-        return Session("token", NOW + 3_600_000, "fresh", User("sub-ann", "ann", 2.0))
+        return Session("token", NOW + 3_600_000, "fresh", User("sub-ann", "ann"))
 
     def refresh(self, refresh_token: str) -> Session:
         if refresh_token != "fresh":
@@ -39,10 +39,10 @@ class OneAccount(MemoryIdentity):
         if current != "right":
             raise Invalid.field("current_password", "is wrong")
 
-    def user(self, token: str) -> User:
+    def user(self, token: str, now: int) -> User:
         if token not in ("token", "token2"):
             raise Unauthorized("The token is not valid (any more).")
-        return User("sub-ann", "ann", 2.0)
+        return User("sub-ann", "ann")
 
 
 class World(MemoryPorts):

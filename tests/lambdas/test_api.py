@@ -42,7 +42,8 @@ def test_health_refuses_an_invalid_token() -> None:
 # Sign in
 
 
-def test_login_returns_tokens_and_the_user() -> None:
+def test_login_returns_tokens_and_the_user(world: World) -> None:
+    world.users.set_weight("sub-ann", 2.0)
     answered = send("POST", "/auth/login", json_body={"username": "ann", "password": "right"}, user=None)
     assert answered.data == {
         "token": "token",

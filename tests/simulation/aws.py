@@ -217,9 +217,11 @@ class SimLanes(MemoryLanes):
 
     lenience = Lenience.NO
 
-    def __init__(self, hub: Hub, faults: Faults, wake: Callable[[Lane], None]) -> None:
+    def __init__(
+        self, hub: Hub, faults: Faults, wake: Callable[[Lane], None], sent: Callable[[str], None] = lambda message_id: None
+    ) -> None:
         super().__init__()
-        self._hub, self._faults = hub, faults
+        self._hub, self._faults, self._sent = hub, faults, sent
         self._wake = {lane: partial(wake, lane) for lane in Lane}
         self._alarms = dict.fromkeys(Lane, NEVER)  # when each poller is woken next
         self._set: dict[Lane, set[int]] = {lane: set() for lane in Lane}  # the times of all alarms, including outdated ones
@@ -241,6 +243,10 @@ class SimLanes(MemoryLanes):
             delay = max(message.not_before - now, 0) // 1000 * 1000
             self._arrive(message, self._hub.time + min(delay, 900_000))
         return []
+
+    def add(self, message: Message, visible_at: int) -> None:
+        super().add(message, visible_at)
+        self._sent(next(reversed(self.queues[message.lane])))
 
     def receive(self, lane: Lane, limit: int, now: int) -> list[Delivery]:
         taken = super().receive(lane, limit, now)
@@ -309,19 +315,24 @@ class SimLanes(MemoryLanes):
 class SimWork(MemoryWork):
     """The work queue: it loses, doubles and delays messages, and starts a worker for each one that becomes visible."""
 
-    def __init__(self, hub: Hub, faults: Faults, step: Callable[[WorkDelivery], None]) -> None:
+    def __init__(
+        self, hub: Hub, faults: Faults, step: Callable[[WorkDelivery], None], sent: Callable[[str], None] = lambda message_id: None
+    ) -> None:
         super().__init__(SimClock(hub, 0))
-        self._hub, self._faults, self._step = hub, faults, step
+        self._hub, self._faults, self._step, self._sent = hub, faults, step, sent
 
     def add(self, item: WorkItem, visible_at: int) -> QueuedWork:
         faults = self._faults
         made = super().add(item, visible_at + faults.between(5, 60))
+        self._sent(made.message_id)
         if faults.strike("work lost", faults.rates.lose):
             del self.queued[made.message_id]
             return made
         self._alarm(made)
         if faults.strike("work doubled", faults.rates.double):
-            self._alarm(super().add(item, made.visible_at + faults.random.choice((10, 2_000, 60_000))))
+            again = super().add(item, made.visible_at + faults.random.choice((10, 2_000, 60_000)))
+            self._sent(again.message_id)
+            self._alarm(again)
         return made
 
     def hide(self, receipt: str, seconds: int) -> bool:

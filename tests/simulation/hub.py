@@ -2,7 +2,7 @@
 
 import heapq
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +11,7 @@ from greenlet import getcurrent, greenlet
 
 NEVER = 1 << 62
 FIRST = -2  # the number of an event that goes before all others of its time
+_NONE: Counter[str] = Counter()  # the chain of an invocation that no other one caused
 SPAN = 8_192  # ms: the heap contains the events of this time span only; thousands of later events would slow each push and pop
 
 
@@ -45,6 +46,15 @@ class Hub:
         self._main = getcurrent()
         self._idle: list[greenlet] = []
         self._next_span()
+
+    @property
+    def chain(self) -> Counter[str]:
+        """How often each function was invoked in the chain that led to the current invocation (`tests/simulation/lineage.py`)."""
+        return getattr(getcurrent(), "chain", _NONE)
+
+    @chain.setter
+    def chain(self, chain: Counter[str]) -> None:
+        getcurrent().chain = chain
 
     def at(self, when: int, call: Callable[[], Any]) -> None:
         """Call `call`, which must not sleep, at the instant `when`, or now if that has passed."""
@@ -112,6 +122,7 @@ class Hub:
     def _serve(self, work: _Work) -> None:
         """Run one invocation after the other."""
         while True:
+            self.chain = _NONE
             try:
                 work.begin()
             except Killed:

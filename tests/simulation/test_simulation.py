@@ -3,6 +3,7 @@
 import pytest
 
 from scheduler.model.rules import Rules
+from tests.simulation import lineage
 from tests.simulation.faults import CALM, ROUGH
 from tests.simulation.world import Report, World
 
@@ -33,6 +34,15 @@ def test_jobs_of_an_ordering_key_start_in_order_under_faults(seed: int) -> None:
     report = World(seed, ROUGH).run(30, 15, ordered=150)
     assert report.violations == {}, report.examples
     assert report.ordered > 150 and report.waited > 40 and report.parked > 0
+
+
+def test_only_functions_that_may_loop_reach_lambda_s_limit() -> None:
+    world = World(21, CALM)
+    assert world.run(30, 15, ordered=150).violations == {}
+    assert world.lineage.longest["ExecuteOneTime"] > lineage.MOST, "the jobs of a key start each other"
+    world = World(21, CALM)
+    world.lineage.allowed = lineage.ALLOWED - {"ExecuteOneTime"}
+    assert world.run(30, 15, ordered=150).violations.keys() == {"recursive_loop"}
 
 
 @pytest.mark.long

@@ -32,6 +32,7 @@ from tests.simulation.clients import Clients
 from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
 from tests.simulation.limited import Limited
+from tests.simulation.lineage import BURY, DISPATCH, EXECUTORS, Lineage
 from tests.simulation.operators import Operators
 from tests.simulation.people import LaggingTasks, People
 from tests.simulation.queuers import Queuers
@@ -92,8 +93,9 @@ class World:
         self.rules = rules or self._usual_rules()
         self.jobs = LaggingJobs(self.hub, self.faults, self._watch, self._refused)
         self.ledger = WatchedLedger(self._fell, self._closed)
-        self.lanes = SimLanes(self.hub, self.faults, self._wake)
-        self.work = SimWork(self.hub, self.faults, self._step)
+        self.lineage = Lineage(self.hub, self._violation)
+        self.lanes = SimLanes(self.hub, self.faults, self._wake, self.lineage.sent)
+        self.work = SimWork(self.hub, self.faults, self._step, self.lineage.sent)
         self.report = Report(seed)
         self.people = People(self.hub, self.faults, self.random, self._ports, self._violation)
         self.workers = Workers(self.hub, self.faults, self.random, self._ports, self._violation)
@@ -268,6 +270,7 @@ class World:
 
     def _step(self, delivery: WorkDelivery) -> None:
         """Carry out one step of the engine, as the event source mapping of the work queue does."""
+        self.lineage.invoked(DISPATCH, [delivery.message_id])
         ports = self._dispatchers.but(clock=self._clock())
         done = work(delivery, ports, redrive=redrive)
         self.faults.counts["through the overflow"] += done.published if delivery.item.of == slots.OVERFLOW else 0
@@ -300,6 +303,7 @@ class World:
 
     def _execute(self, lane: Lane, batch: list[Any]) -> None:
         self._requests += 1
+        self.lineage.invoked(EXECUTORS[lane], [item.message_id for item in batch])
         container = self._container(lane)
         overfull = partial(self._violation, "overfull")
         pool = SimPool(self.hub, container.ports.clock, self.random, self._started, overfull=lambda job: overfull(job.id))
@@ -330,6 +334,7 @@ class World:
     def _bury(self, lane: Lane) -> None:
         dead = self.lanes.dead[lane]
         batch = [Delivery(q.message, q.message_id, q.receipt, q.receive_count) for q in list(dead.values())[:10]]
+        self.lineage.invoked(BURY, [item.message_id for item in batch])
         try:
             done = bury(batch, self._ports())
         except Unavailable:

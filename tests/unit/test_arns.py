@@ -61,3 +61,26 @@ def test_a_queue_s_url_and_arn_convert_into_each_other(arn: str) -> None:
 def test_other_texts_than_queue_urls_are_unchanged() -> None:
     assert arns.queue("http://127.0.0.1:4566/000000000000/orders") == "http://127.0.0.1:4566/000000000000/orders"
     assert arns.queue("https://sqs.eu-west-1.amazonaws.com.evil.example/123456789012/orders").startswith("https")
+
+
+@pytest.mark.parametrize(
+    ("arn", "own"),
+    [
+        ("arn:aws:lambda:eu-west-1:123456789012:function:punctual-prod-ApiFunction3DD2C2CF-abc", True),
+        ("arn:aws:lambda:eu-west-1:123456789012:function:punctual-other-stage-ApiFunction3DD2C2CF-abc:live", True),
+        ("arn:aws:sqs:eu-west-1:123456789012:punctual-prod-LanesWork4C7573CB-abc", True),
+        ("arn:aws:dynamodb:eu-west-1:123456789012:table/punctual-dev-StorageAudit4C7573CB-abc/index/by_month", True),
+        ("arn:aws:sqs:*:*:punctual-prod-L*", True),
+        ("arn:aws:sqs:*:*:*", False),
+        ("arn:aws:lambda:eu-west-1:123456789012:function:punctual-sample", False),
+        ("arn:aws:sqs:eu-west-1:123456789012:punctual-sample-queue", False),
+        ("arn:aws:sqs:eu-west-1:123456789012:orders-punctual-prod-L", False),
+    ],
+)
+def test_resources_of_the_scheduler_itself_are_known_by_their_names(arn: str, own: bool) -> None:
+    assert arns.is_own(arn) is own
+
+
+def test_a_pattern_must_not_name_resources_of_the_scheduler_itself() -> None:
+    with pytest.raises(ValueError, match="names resources of the scheduler itself, which no job may reach"):
+        arns.check_pattern("arn:aws:sqs:*:*:punctual-prod-LanesWork*", SERVICES)

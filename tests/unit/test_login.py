@@ -54,6 +54,17 @@ def test_a_successful_sign_in_does_not_wait() -> None:
     assert door.clock.slept == []
 
 
+def test_a_session_shows_the_weight_of_the_users_table() -> None:
+    door = Door()
+    weights = []
+    for weight in (None, 0.25):
+        if weight is not None:
+            door.users.set_weight("sub-ann", weight)
+        user = login("ann", "right", "192.0.2.1", door).user
+        weights.append(user and user.job_weight)
+    assert weights == [1.0, 0.25]
+
+
 def test_after_ten_failures_of_a_name_its_sign_ins_are_refused() -> None:
     door = Door()
     for number in range(OF_NAME):

@@ -157,6 +157,22 @@ def test_a_refusal_names_the_field_and_the_allowed_arns(name: str) -> None:
     registry.check_reach(name, MINIMAL[name], Reach((own,)))
 
 
+OWN_API = {"function": f"arn:aws:lambda:{REGION}:function:punctual-prod-ApiFunction3DD2C2CF-abc", "event": {"requestContext": {}}}
+OWN_LANE = {"queue": f"https://sqs.{REGION.partition(':')[0]}.amazonaws.com/123456789012/punctual-prod-LanesRetry4C7573CB-abc", "body": "x"}
+
+
+@pytest.mark.parametrize(("name", "payload"), [("lambda", OWN_API), ("sqs", OWN_LANE)])
+def test_no_job_reaches_the_scheduler_itself_whatever_the_stage_allows(name: str, payload: dict[str, Any]) -> None:
+    """The event of a call of our own API would name its caller, an administrator perhaps."""
+    everything = Reach(("arn:aws:lambda:*:*:function:*", "arn:aws:sqs:*:*:*"))
+    with pytest.raises(NotAllowed, match="belongs to the scheduler itself") as found:
+        registry.check_reach(name, payload, everything)
+    assert found.value.field == next(iter(payload))
+    calls = FakeCalls()
+    failure = registry.load(name).run(payload, context(calls, reach=everything)).failure
+    assert failure is not None and failure.kind is FailureKind.PERMANENT and calls.asked == []
+
+
 def test_an_e_mail_needs_a_sender_and_no_arn() -> None:
     registry.check_reach("email", MINIMAL["email"], Reach(sender="a@example.com"))
     with pytest.raises(NotAllowed, match="no sender") as found:

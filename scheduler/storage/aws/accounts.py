@@ -15,7 +15,7 @@ from scheduler.storage.ports import Session, User
 if TYPE_CHECKING:
     from mypy_boto3_cognito_idp import CognitoIdentityProviderClient
 
-WEIGHT = "custom:job_weight"
+_INVALID = "The token is not valid (any more)."
 _WRONG = frozenset(  # all of them get the same answer: a caller must not learn which users exist
     {
         "InvalidParameterException",
@@ -45,15 +45,17 @@ class CognitoAccounts:
             tokens = answer.get("AuthenticationResult", {})
             if "AccessToken" not in tokens:
                 raise Unauthorized(f"This account must first pass another step: {answer.get('ChallengeName', 'unknown')}.")
-            found = self._client.get_user(AccessToken=tokens["AccessToken"])
-        return Session(tokens["AccessToken"], _end(tokens["AccessToken"]), tokens.get("RefreshToken"), _user(found))
+        # The claims tell who it is: GetUser would take another call, of a quota that all sign-ins of the account share.
+        claims = _claims(tokens["AccessToken"])
+        user = User(claims["sub"], claims["username"])
+        return Session(tokens["AccessToken"], _end(claims), tokens.get("RefreshToken"), user)
 
     def refresh(self, refresh_token: str) -> Session:
         with _refusing("The refresh token is not valid any more."):
             # The only call that rotates the token: with rotation on, Cognito refuses REFRESH_TOKEN_AUTH.
             answer = self._client.get_tokens_from_refresh_token(ClientId=self._client_id, RefreshToken=refresh_token)
         tokens = answer["AuthenticationResult"]
-        return Session(tokens["AccessToken"], _end(tokens["AccessToken"]), tokens.get("RefreshToken"))
+        return Session(tokens["AccessToken"], _end(_claims(tokens["AccessToken"])), tokens.get("RefreshToken"))
 
     def change_password(self, token: str, current: str, new: str) -> None:
         with errors.translated():
@@ -62,9 +64,21 @@ class CognitoAccounts:
             except ClientError as error:
                 raise _password_error(error) from None
 
-    def user(self, token: str) -> User:
-        with _refusing("The token is not valid (any more)."):
-            return _user(self._client.get_user(AccessToken=token))
+    def user(self, token: str, now: int) -> User:
+        if not self._may_be_ours(token, now):
+            raise Unauthorized(_INVALID)
+        with _refusing(_INVALID):
+            found = self._client.get_user(AccessToken=token)
+        attributes = {attribute["Name"]: attribute["Value"] for attribute in found["UserAttributes"]}
+        return User(attributes["sub"], found["Username"])
+
+    def _may_be_ours(self, token: str, now: int) -> bool:
+        """Whether the token claims to be an access token of our client that has not expired. Its signature is not checked."""
+        try:
+            claims = _claims(token)
+            return (claims["token_use"], claims["client_id"]) == ("access", self._client_id) and _end(claims) > now
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
+            return False
 
 
 def _password_error(error: ClientError) -> Exception:
@@ -72,7 +86,7 @@ def _password_error(error: ClientError) -> Exception:
     if code in ("InvalidPasswordException", "PasswordHistoryPolicyViolationException"):
         return Invalid.field("new_password", f"is refused by the policy: {message}")
     if code == "NotAuthorizedException" and "token" in message.lower():
-        return Unauthorized("The token is not valid (any more).")
+        return Unauthorized(_INVALID)
     return Invalid.field("current_password", "is wrong") if code == "NotAuthorizedException" else error
 
 
@@ -87,12 +101,12 @@ def _refusing(message: str) -> Iterator[None]:
             raise
 
 
-def _user(answer: Any) -> User:
-    attributes = {attribute["Name"]: attribute["Value"] for attribute in answer["UserAttributes"]}
-    return User(attributes["sub"], answer["Username"], float(attributes.get(WEIGHT) or 1.0))
-
-
-def _end(token: str) -> int:
-    """The expiry of a token (ms), read from its claim `exp`. The signature is not checked: the token came from Cognito."""
+def _claims(token: str) -> Any:
+    """The claims of a token, whose signature is not checked. Raises IndexError or ValueError for other texts."""
     claims = token.split(".")[1]
-    return int(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]) * 1000
+    return json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+
+
+def _end(claims: Any) -> int:
+    """The expiry of a token (ms)."""
+    return int(claims["exp"]) * 1000

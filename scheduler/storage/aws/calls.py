@@ -13,8 +13,12 @@ from botocore.exceptions import ConnectionError as NoConnection
 from botocore.parsers import ResponseParserError
 
 from scheduler.storage.aws import clients, errors
+from scheduler.storage.ports import Clock
 from scheduler.targets.calls import Left, Refused, Request
 
+# Connections that were not used for this long may have died while the function was frozen. A call that must not be sent twice would be lost
+# with such a connection, so it gets a new one.
+RESTED_MS = 30_000
 QUICK = 5.0  # seconds that a call may take, unless its request has `waits`
 READ_TIMEOUTS = (1.0, QUICK, 30.0, 120.0, 900.0)  # a call uses the smallest one that covers its remaining time
 PASSING = errors.TRANSIENT | {
@@ -35,9 +39,10 @@ UNSPOKEN = ("Signature", "Token")  # AWS's messages for codes with these words m
 class AwsCalls:
     """The port `Calls`. `options` are keyword arguments of `boto3.client`, for every client."""
 
-    def __init__(self, **options: Any) -> None:
-        self._options = options
+    def __init__(self, clock: Clock, **options: Any) -> None:
+        self._clock, self._options = clock, options
         self._clients: dict[tuple[str, str | None, float], Any] = {}
+        self._used_at: dict[tuple[str, str | None, float], int] = {}  # not monotonic, which may stand still while the function is frozen
         self._lock = threading.Lock()  # a boto3 session must not make two clients at once
 
     def send(self, request: Request, *, left: Left) -> Mapping[str, Any]:
@@ -60,7 +65,11 @@ class AwsCalls:
         with self._lock:
             if key not in self._clients:
                 self._clients[key] = clients.once(*key, **self._options)
-            return self._clients[key]
+            client, now = self._clients[key], self._clock.now()
+            if now - self._used_at.get(key, now) > RESTED_MS:
+                client.close()  # its idle connections; it stays usable, and calls in progress keep theirs
+            self._used_at[key] = now
+            return client
 
 
 def _read(answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """The one place where AWS clients are made."""
 
+import socket
 import threading
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
 import boto3
+from botocore.args import ClientArgsCreator
 from botocore.config import Config
 
 if TYPE_CHECKING:
@@ -21,11 +24,27 @@ CONFIG = Config(
     connect_timeout=2,  # seconds; a lost packet costs one time-out, so both are well below a lease (30 s)
     read_timeout=5,
     max_pool_connections=256,  # an executor calls up to 256 targets at once
-    tcp_keepalive=True,  # warm functions sleep for minutes between calls
+    tcp_keepalive=True,  # see KEEP_ALIVE
     parameter_validation=False,  # AWS validates anyway, and this takes a quarter of a call's CPU time
     user_agent="punctual",  # boto3 would build its own long one twice for every call
 )
+# The times of keep-alive on each connection. Linux waits two hours before its first probe, but AWS's network forgets a connection without
+# traffic after 350 seconds: the answer of a longer call would never come.
+# https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-troubleshooting.html#nat-gateway-troubleshooting-timeout
+_KEEP_ALIVE_S = {"TCP_KEEPIDLE": 45, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}  # names of Linux; other systems may lack some
+KEEP_ALIVE = [(socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in _KEEP_ALIVE_S.items() if hasattr(socket, name)]
 _making = threading.Lock()  # a session makes one client at a time; adapters are made when they are first used, in any thread
+
+
+def _kept_alive(compute: Callable[..., list[tuple[int, int, int]]]) -> Callable[..., list[tuple[int, int, int]]]:
+    def computed(*arguments: Any, **named: Any) -> list[tuple[int, int, int]]:
+        return [*compute(*arguments, **named), *KEEP_ALIVE]
+
+    return computed
+
+
+# botocore has an option for keep-alive as such, and none for its times.
+ClientArgsCreator._compute_socket_options = _kept_alive(ClientArgsCreator._compute_socket_options)  # type: ignore[attr-defined]
 
 
 def dynamodb(**options: Any) -> "DynamoDBClient":

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -11,7 +11,6 @@ from scheduler.accounts.access import Role
 from scheduler.accounts.model import Account
 from scheduler.model.errors import Conflict, Invalid, NotFound
 from scheduler.storage.aws import errors
-from scheduler.storage.aws.accounts import WEIGHT
 
 if TYPE_CHECKING:
     from mypy_boto3_cognito_idp import CognitoIdentityProviderClient
@@ -27,21 +26,20 @@ class CognitoDirectory:
         self._client = client
         self._pool = pool
 
-    def create(self, username: str, password: str, role: Role, weight: float) -> Account:
+    def create(self, username: str, password: str, role: Role) -> Account:
         """The password is set last: an account that a failure leaves incomplete cannot sign in."""
         with _refusing():
             made = self._client.admin_create_user(
                 UserPoolId=self._pool,
                 Username=username,
                 TemporaryPassword=_unguessable(),
-                UserAttributes=[{"Name": WEIGHT, "Value": f"{weight:g}"}],
                 MessageAction="SUPPRESS",
             )["User"]
             account = _account(made, "Attributes", role)
             try:
                 self._settle(account, password, role)
-            except ClientError as error:
-                if errors.code(error) in _PASSWORD:  # a refused password does not use up the user name
+            except ClientError:
+                with suppress(ClientError):  # a refused account does not use up the user name
                     self._client.admin_delete_user(UserPoolId=self._pool, Username=account.id)
                 raise
         return account
@@ -82,11 +80,6 @@ class CognitoDirectory:
             for other, group in GROUPS.items():
                 call = self._client.admin_add_user_to_group if other is role else self._client.admin_remove_user_from_group
                 call(UserPoolId=self._pool, Username=id, GroupName=group)
-
-    def set_weight(self, id: str, weight: float) -> None:
-        with _refusing():
-            attributes: Any = [{"Name": WEIGHT, "Value": f"{weight:g}"}]
-            self._client.admin_update_user_attributes(UserPoolId=self._pool, Username=id, UserAttributes=attributes)
 
     def set_enabled(self, id: str, enabled: bool) -> None:
         with _refusing():
@@ -144,7 +137,7 @@ def _refusing() -> Iterator[None]:
 def _account(found: Any, attributes: str, role: Role) -> Account:
     values = {attribute["Name"]: attribute["Value"] for attribute in found[attributes]}
     created = int(found["UserCreateDate"].timestamp() * 1000)
-    return Account(values["sub"], found["Username"], role, found["Enabled"], float(values.get(WEIGHT) or 1.0), created)
+    return Account(values["sub"], found["Username"], role, found["Enabled"], created_at=created)
 
 
 def _role(groups: set[str]) -> Role:

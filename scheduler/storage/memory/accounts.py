@@ -22,11 +22,11 @@ class MemoryIdentity:
         self.passwords: dict[str, str] = {}
         self._numbers = itertools.count(1)
 
-    def create(self, username: str, password: str, role: Role, weight: float) -> Account:
+    def create(self, username: str, password: str, role: Role) -> Account:
         if any(known.username.casefold() == username.casefold() for known in self.rows.values()):
             raise Conflict("this user name is taken")
         _check(password)
-        account = Account(f"00000000-0000-4000-8000-{next(self._numbers):012d}", username, role, True, weight, 0)
+        account = Account(f"00000000-0000-4000-8000-{next(self._numbers):012d}", username, role)
         self.rows[account.id] = account
         self.passwords[account.id] = password
         return account
@@ -43,9 +43,6 @@ class MemoryIdentity:
 
     def set_role(self, id: str, role: Role) -> None:
         self.rows[id] = replace(self.rows[id], role=role)
-
-    def set_weight(self, id: str, weight: float) -> None:
-        self.rows[id] = replace(self.rows[id], job_weight=weight)
 
     def set_enabled(self, id: str, enabled: bool) -> None:
         self.rows[id] = replace(self.rows[id], enabled=enabled)

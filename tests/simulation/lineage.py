@@ -1,0 +1,44 @@
+"""The chains of invocations that start each other, as Lambda counts them.
+
+Lambda stops a function that was invoked about sixteen times in one chain, unless its `RecursiveLoop` is `Allow`. The chain is passed on
+with each message to a queue or topic: https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+
+A call of the API begins a chain, and so does a schedule. AWS does not document how a batch of several messages counts: here it continues
+the longest chain of each function.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from scheduler.model.job import Lane
+from tests.simulation.hub import Hub
+
+MOST = 16
+EXECUTORS = {Lane.ONE_TIME: "ExecuteOneTime", Lane.RECURRING: "ExecuteRecurring", Lane.RETRY: "ExecuteRetry"}
+DISPATCH, BURY = "Dispatch", "Bury"
+ALLOWED = frozenset({*EXECUTORS.values(), DISPATCH, BURY})  # a test of the template compares it with the functions that may loop
+
+
+class Lineage:
+    """The chain of each message and of each running invocation."""
+
+    def __init__(self, hub: Hub, violation: Callable[[str, str], None], allowed: frozenset[str] = ALLOWED) -> None:
+        self._hub, self._violation, self.allowed = hub, violation, allowed
+        self._chains: dict[str, Counter[str]] = {}  # by message id
+        self.longest: Counter[str] = Counter()  # by function
+
+    def sent(self, message_id: str) -> None:
+        """Note a message that the current invocation sends."""
+        if self._hub.chain:
+            self._chains[message_id] = self._hub.chain
+
+    def invoked(self, function: str, message_ids: Iterable[str]) -> None:
+        """Note that these messages invoke the function, in the current invocation."""
+        chain: Counter[str] = Counter()
+        for message_id in message_ids:
+            chain |= self._chains.get(message_id, chain)
+        chain[function] += 1
+        self._hub.chain = chain
+        self.longest[function] = max(self.longest[function], chain[function])
+        if chain[function] >= MOST and function not in self.allowed:
+            self._violation("recursive_loop", f"{function} was invoked {chain[function]} times in one chain,")
