@@ -50,6 +50,6 @@ class Dispatch(Construct):
             target=self.function,
             event_source_arn=lanes.work.queue_arn,
             batch_size=1,  # a step may take minutes, and no other step waits for it
-            max_concurrency=1_000,  # the most that AWS accepts: without a number, the local AWS would carry out five steps at once
+            max_concurrency=foundation.settings.steps,
             report_batch_item_failures=True,
         )

@@ -126,6 +126,7 @@ class Function(lambda_.Function):
             system_log_level_v2=lambda_.SystemLogLevel.WARN,
             application_log_level_v2=lambda_.ApplicationLogLevel(settings.log_level),
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
+            reserved_concurrent_executions=settings.reserved.get(verb),
             retry_attempts=retries,
             # Lambda retries a throttled asynchronous call for up to six hours: calls of a minute that is over would hinder the next ones.
             max_event_age=Duration.minutes(5 if retries else 1),

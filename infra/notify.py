@@ -12,7 +12,6 @@ from infra.function import Foundation, Function, allow
 from infra.queue import queue
 
 TIMEOUT = Duration.minutes(1)  # a batch calls all its receivers in parallel, each with a time-out of ten seconds
-AT_ONCE = 5  # batches of ten; further messages wait in the queue
 MAX_RECEIVES = 40  # each try to reach a receiver is a receive, and so is each early check of a window's end
 
 
@@ -66,7 +65,7 @@ class Notify(Construct):
             target=self.function,
             event_source_arn=self.queue.queue_arn,
             batch_size=10,
-            max_concurrency=AT_ONCE,
+            max_concurrency=foundation.settings.notices,
             report_batch_item_failures=True,
         )
         dead = self.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")

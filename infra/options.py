@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from infra.account import LEAST_ACCOUNT
 from lambdas._settings import HOST
 from scheduler.accounts.access import Scope
 from scheduler.targets import arns, registry
@@ -71,6 +72,7 @@ class Options(BaseModel):
     machine_clients: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = {}  # the scopes of each, by its name
     self_sign_up: bool = False  # anyone may sign up as a user
     customer_key: bool = False  # everything stored is encrypted under a KMS key of this stage
+    account_concurrency: int = 0  # executions of Lambda at once that AWS allows the account in the region; 0: nothing is reserved
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
     tracing: bool = False  # X-Ray
     console: bool = True  # the web console behind CloudFront, a stack of its own
@@ -101,6 +103,13 @@ class Options(BaseModel):
         if units and not LEAST_UNITS <= units <= MOST_UNITS:
             raise ValueError(f"must be 0 (on demand) or from {LEAST_UNITS} to {MOST_UNITS}, not {units}")
         return units
+
+    @field_validator("account_concurrency")
+    @classmethod
+    def _executions(cls, executions: int) -> int:
+        if executions and executions < LEAST_ACCOUNT:
+            raise ValueError(f"must be 0 (unknown) or at least {LEAST_ACCOUNT}, which new accounts have, not {executions}")
+        return executions
 
     @field_validator("waf")
     @classmethod

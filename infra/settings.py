@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
+from infra.account import within
 from infra.options import Options
 from infra.parameters import CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
@@ -44,6 +45,10 @@ class Settings:
     concurrency: Mapping[Lane, int] = field(  # executors of a lane at once (MaximumConcurrency)
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
+    account_concurrency: int = 0  # executions at once that AWS allows the account; 0: unknown (`account.py`)
+    reserved: Mapping[str, int] = field(default_factory=dict)  # executions at once that no other function can take, by verb
+    steps: int = 1_000  # of the engine at once; the most that AWS accepts: without a number, the local AWS would carry out five
+    notices: int = 5  # batches of ten at once; further notices wait in the queue
     batching_s: int = 30  # seconds for which Lambda collects changes into one batch for project: notices and counters come as much later
     memory_mb: Mapping[str, int] = field(  # CPU grows with memory: 1,769 MB is one whole core
         default_factory=lambda: {
@@ -252,7 +257,8 @@ def settings_for(
     chosen, given = STAGES[stage], options.model_dump(exclude_unset=True) if options else {}
     reach = {field: given.pop(name) for name, field in OF_REACH.items() if name in given}
     rules = {name: given.pop(name) for name in OF_RULES if name in given}
-    return replace(
+    account = given.pop("account_concurrency", 0)
+    made = replace(
         chosen,
         **given,
         options=options.chosen if options else {},
@@ -261,3 +267,4 @@ def settings_for(
         endpoint_port=chosen.endpoint_port if endpoint_port is None else endpoint_port,
         bytecode_optional=bytecode_optional,
     )
+    return within(made, account)

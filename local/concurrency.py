@@ -20,11 +20,10 @@ class Verdict:
 
 
 def judge(limit: int, unreserved: int, settings: Settings) -> Verdict:
-    """Judge the account's limit, of which `unreserved` are left for functions that reserve none.
-
-    No function of the stage reserves any: this is the place that takes reservations into account once settings have them.
-    """
-    executors = sum(settings.concurrency.values())
+    """Judge the account's limit, of which `unreserved` are left for functions that reserve none, before this stage is deployed or after."""
+    executors, known = sum(settings.concurrency.values()), settings.account_concurrency
+    if known:
+        return _kept(limit, executors, settings)
     elsewhere = f", {limit - unreserved} of them reserved by other functions" if unreserved < limit else ""
     allowed = f"The account may run {limit:,} functions at once{elsewhere}"
     if unreserved <= ENGINE:
@@ -33,6 +32,7 @@ def judge(limit: int, unreserved: int, settings: Settings) -> Verdict:
             (
                 f"{allowed}. The engine alone takes up to {ENGINE} at times.",
                 "It will work for a few jobs at a time; in a crowd, jobs start late and the API refuses requests. Nothing is lost.",
+                f"Write account_concurrency = {limit} to the file of the stage: executors then leave room for the engine.",
                 f"{MORE} ({USUAL:,} is usual).",
             ),
         )
@@ -42,10 +42,25 @@ def judge(limit: int, unreserved: int, settings: Settings) -> Verdict:
             (
                 f"{allowed}. The executors of {settings.stage} may take {executors:,}, the engine {ENGINE}.",
                 f"With more than {unreserved - ENGINE:,} executors at work, tick, dispatch and the API compete with them: jobs start late.",
-                f"{MORE}, or lower `concurrency` in infra/settings.py.",
+                f"Write account_concurrency = {limit} to the file of the stage, which reserves some for them. {MORE}.",
             ),
         )
     return Verdict(True, (f"{allowed}: enough for {executors:,} executors of {settings.stage} and the engine.",))
+
+
+def _kept(limit: int, executors: int, settings: Settings) -> Verdict:
+    """Judge the limit for a stage that keeps within `account_concurrency`."""
+    known = settings.account_concurrency
+    if limit < known:
+        return Verdict(
+            False,
+            (
+                f"The account may run {limit:,} functions at once, fewer than account_concurrency = {known}.",
+                f"Write account_concurrency = {limit} to the file of the stage.",
+            ),
+        )
+    kept = f"{sum(settings.reserved.values()):,} are reserved" if settings.reserved else "too few to reserve any"
+    return Verdict(True, (f"The account may run {limit:,} functions at once. The stage takes {executors:,} executors at most; {kept}.",))
 
 
 def read(functions: Any, settings: Settings) -> Verdict:

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from infra import options
 from infra.alarms import LAG_SECONDS
 from infra.options import OptionsError
-from infra.settings import STAGES
+from infra.settings import STAGES, settings_for
 from local import concurrency, taken_back
 from local.aws import Deployed
 from local.cloud import Stage, remedy, reported, stage_of
@@ -90,7 +90,11 @@ def clock_check(here: float, date: str) -> Check:
 
 
 def concurrency_check(stage: Stage, _now: float) -> Check:
-    verdict = concurrency.read(stage.client("lambda"), stage.settings)
+    try:
+        settings = settings_for(stage.name, options.read(options.file_of(stage.name)))
+    except OptionsError:  # the check of the options says so
+        settings = stage.settings
+    verdict = concurrency.read(stage.client("lambda"), settings)
     return Check("concurrency", verdict.enough, verdict.sentences[0], " ".join(verdict.sentences[1:]))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from infra import options
 from infra.options import Options, OptionsError
-from infra.settings import STAGES
+from infra.settings import STAGES, settings_for
 from infra.waf import REGION as WAF_REGION
 from local import concurrency, taken_back
 from local.aws import Deployed
@@ -71,7 +71,10 @@ def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
     before = stage.state(stage.stack)
     if before and before.status.endswith("_IN_PROGRESS"):
         raise Trouble(f"The stack {before.name} is {before.status}. {remedy(before, stage.name)}")
-    for sentence in concurrency.read(stage.client("lambda"), stage.settings).sentences:
+    verdict = concurrency.read(stage.client("lambda"), settings_for(stage.name, chosen))
+    if chosen.account_concurrency and not verdict.enough:
+        raise Trouble(" ".join(verdict.sentences))
+    for sentence in verdict.sentences:
         print(f"Concurrency {sentence}")
     if gone := taken_back.taken_back(taken_back.recorded(stage.client("ssm"), stage.name), chosen.chosen):
         print(f"\nThis deployment takes back what {stage.stack} has:")

@@ -1,0 +1,59 @@
+"""How a stage keeps within the concurrent executions of its account: what is reserved for the engine, what executors and `fetch` may take.
+
+An account allows a number of executions for all its functions in a region, 1,000 or, if it is new, 10. Whatever runs jobs may take all of
+them, and then nothing plans, publishes or accepts jobs. So a stage that knows the number limits its executors, and reserves the rest:
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from scheduler.insight.scaling import EXECUTORS_EACH, LEAST
+from scheduler.model.job import Lane
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+
+LEAST_ACCOUNT = 10  # of a new account
+RESERVES = 250  # from so many executions on some can be reserved: AWS leaves 100 to functions that reserve none
+OTHERS = 20  # for the functions of the stage that reserve none, and for those of others
+OTHERS_SMALL = 4  # tick, plan, scale and a request; in a small account they share what is left
+LEAST_MAPPING = 2  # executions of an event source mapping: https://docs.aws.amazon.com/lambda/latest/api/API_ScalingConfig.html
+FETCH = 0.4  # the share of `fetch`, which each `http` job calls, in what is left for jobs
+
+
+def within(settings: "Settings", account: int) -> "Settings":
+    """Return the settings of a stage in an account that allows `account` executions at once; 0: unknown, which limits nothing."""
+    if not account:
+        return settings
+    small = account < RESERVES
+    reserved = {} if small else _engine(account)
+    left = account - sum(reserved.values()) - (OTHERS_SMALL if small else OTHERS)
+    if settings.http_apart and not small:
+        reserved["fetch"] = round(left * FETCH)
+        left -= reserved["fetch"]
+    part = max(left - LEAST_MAPPING * len(settings.concurrency), 0) / sum(settings.concurrency.values())
+    concurrency = {lane: min(LEAST_MAPPING + int(most * part), most) for lane, most in settings.concurrency.items()}
+    ready = min(settings.rules.ready_executors, concurrency[Lane.ONE_TIME], concurrency[Lane.RECURRING])
+    return replace(
+        settings,
+        account_concurrency=account,
+        reserved=reserved,
+        concurrency=concurrency,
+        steps=max(account // 20, LEAST_MAPPING),
+        notices=LEAST_MAPPING if small else settings.notices,
+        http_apart=settings.http_apart and not small,
+        rules=replace(settings.rules, ready_executors=ready, most_pollers=_pollers(settings, concurrency)),
+    )
+
+
+def _engine(account: int) -> dict[str, int]:
+    """The executions that are reserved, by verb: what must run while jobs take all others."""
+    return {"tick": 2, "plan": 2, "scale": 2, "dispatch": account // 20, "api": account // 20}
+
+
+def _pollers(settings: "Settings", concurrency: Mapping[Lane, int]) -> dict[Lane, int]:
+    """The most pollers that are kept ready, which bring ten executors each: none for a lane with too few executors."""
+    wanted = {lane: min(most, concurrency[lane] // EXECUTORS_EACH) for lane, most in settings.rules.most_pollers.items()}
+    return {lane: most for lane, most in wanted.items() if most >= LEAST}
