@@ -21,6 +21,9 @@ Not in the model: the processor time of our own code (`make bench` measures it),
                  bottleneck, and with less favourable settings
     the limit    5,000 jobs of a second for one named target that takes 500 at once: with its concurrency slots over several items, and
                  with all of them in one item
+    the account  a new account, which allows ten executions at once: a crowd, long jobs and a stream of jobs while both other lanes are
+                 full and notices and requests come all the time; with the executors that the option `account_concurrency` leaves, and
+                 with those of a usual stage
     the hour     5,000,000 jobs an hour. It takes forty minutes of processor time, so by default only its first `--minutes` run, in full;
                  from the second or third on each minute is like the one before (the table shows it)
 
@@ -35,15 +38,19 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from functools import partial
+from itertools import chain, pairwise
 from random import Random
 from typing import Any
 
 from bench import prices
 from bench.scaling import COLD_MS, FIRST, LIMIT, MORE_A_MINUTE, POLLER_HOUR
-from infra.settings import HELD
+from infra.account import LEAST_ACCOUNT
+from infra.options import Options
+from infra.settings import HELD, settings_for
 from lambdas._pool import THREADS
 from scheduler.admission.limits import UsageChange
 from scheduler.dead_letters.redrive import redrive
@@ -90,6 +97,9 @@ NEVER = 10**9
 IN_PROD = 100  # pollers of the one-time lane at most, in the stage prod
 USAGE_BYTES, PLACE_BYTES = 150, 94  # of an item of usage without concurrency slots, and of each slot in it
 AT_ONCE, LIMITED_JOBS, LIMITED_MS = 500, 5_000, 1_000  # the scene of the limit
+SMALL, SMALL_TAKEN = LEAST_ACCOUNT, 4  # the scene of the account: its executions, and those of two other lanes
+NOTICES, NOTICE_MS, NOTICE_EVERY_MS = 2, 1_000, 2_000  # functions that run all the time: how many, for how long, how often
+SMALL_CROWD, LONG_JOBS, LONG_MS, PER_MINUTE = 2_000, 20, 5 * slots.MINUTE, 300
 
 
 @dataclass(frozen=True)
@@ -106,6 +116,9 @@ class Limits:
     pollers_ms: int = 60_000  # from a change of the pollers to its effect
     sns: int = 30_000  # messages a second; us-east-1
     partition: int = 1_000  # write units a second
+    account: int = NEVER  # executions of the account at once
+    taken: int = 0  # of these by functions that are not in the model: all the time
+    steps: int = NEVER  # of the engine at once
 
 
 LIFTED: dict[str, Callable[[Limits], Limits]] = {
@@ -274,6 +287,27 @@ class Executors:
         self._idle.append(environment)
 
 
+class Account:
+    """The executions of the account. One that finds no room is throttled."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._busy = most, 0
+
+    @contextmanager
+    def execution(self) -> Iterator[bool]:
+        """Take one while the block runs; yields whether there is room for it."""
+        fits = self._busy < self._most
+        self._busy += fits
+        try:
+            yield fits
+        finally:
+            self._busy -= fits
+
+    @property
+    def is_full(self) -> bool:
+        return self._busy >= self._most
+
+
 class Scene:
     """One deployment under load in the lane of one-time jobs."""
 
@@ -288,6 +322,10 @@ class Scene:
         self.tasks, self.counters = MemoryTasks(self.jobs, MemoryReceipts()), MemoryCounters()
         self.lanes = LimitedLanes(self.hub, limits, self.waits, lambda lane, at: self.hub.at(at, self._wake))
         self.executors = Executors(self.hub, limits)
+        self.account = Account(limits.account - limits.taken)
+        self.steps = 0
+        self.throttled: Counter[str] = Counter()  # executions that found no room, by function
+        self.ticks = array("q")  # when they ran
         self.kept = self.most_kept = 0  # pollers as they were set last, and the most
         self.rings = False  # the alarm on what is required
         self.owners = owners
@@ -342,11 +380,36 @@ class Scene:
     # invocations
 
     def _tick(self) -> None:
-        tick(self.ports)
+        """Lambda tries a throttled asynchronous call again after 1, 2, 4 ... seconds, and drops it after a minute."""
+        until, pause = self.hub.time + slots.MINUTE, 1_000
+        while self.hub.time < until:
+            with self.account.execution() as fits:
+                if fits:
+                    self.ticks.append(self.hub.time)
+                    tick(self.ports)
+                    return
+            self.throttled["tick"] += 1
+            self.hub.sleep_until(self.hub.time + pause)
+            pause *= 2
+
+    def notices(self, until: int) -> None:
+        """Run another function again and again; each takes an execution if there is room."""
+        while self.hub.time < until:
+            with self.account.execution() as fits:
+                self.throttled["notices"] += not fits
+                self.hub.sleep_until(self.hub.time + NOTICE_MS)
+            self.hub.sleep_until(self.hub.time + NOTICE_EVERY_MS - NOTICE_MS)
 
     def _step(self, delivery: WorkDelivery) -> None:
-        """Carry out one step of the engine, as the event source mapping of the work queue does."""
-        done = work(delivery, self.ports, redrive=redrive)
+        """Carry out one step of the engine, as the event source mapping of the work queue does. A throttled one comes again."""
+        with self.account.execution() as fits:
+            if not fits or self.steps >= self.limits.steps:
+                self.throttled["dispatch"] += not fits
+                self.work.hide(delivery.receipt, 1)
+                return
+            self.steps += 1
+            done = work(delivery, self.ports, redrive=redrive)
+            self.steps -= 1
         if done.next_at is None:
             self.work.delete(delivery.receipt)
         else:
@@ -375,7 +438,7 @@ class Scene:
 
     def _poll(self) -> None:
         self._waking = False
-        if self.executors.busy >= self.executors.may:
+        if self.executors.busy >= self.executors.may or self.account.is_full:
             self.hub.at(self.hub.time + 50, self._wake)  # an executor may be free soon
             return
         batch = self.lanes.receive(Lane.ONE_TIME, BATCH, self.hub.time)
@@ -384,6 +447,11 @@ class Scene:
             self._wake()
 
     def _execute(self, batch: Sequence[Delivery]) -> None:
+        with self.account.execution():
+            self._run(batch)
+        self._wake()
+
+    def _run(self, batch: Sequence[Delivery]) -> None:
         began = self.hub.time
         environment, ready_in = self.executors.enter(self._environment)
         self.hub.sleep_until(began + ready_in)
@@ -395,7 +463,6 @@ class Scene:
             if item.message_id not in left:
                 self.lanes.delete(Lane.ONE_TIME, item.receipt)
         self.executors.leave(environment, began)
-        self._wake()
 
     def _environment(self) -> Process:
         return Process.of(Lane.ONE_TIME, str(self.executors.colds % 8), self.ports)
@@ -491,6 +558,26 @@ def limited(jobs: int = LIMITED_JOBS, *, spread: bool, limits: Limits | None = N
     }
 
 
+def small_account(*, known: bool, minutes: int = 10) -> dict[str, Any]:
+    """Run a crowd, long jobs and a stream of jobs in an account with ten executions, four of which two other lanes take.
+
+    `known`: the stage keeps within them (option `account_concurrency`).
+    """
+    settings = settings_for("dev", Options(account_concurrency=SMALL if known else 0))
+    most = settings.concurrency[Lane.ONE_TIME]
+    limits = Limits(first=min(FIRST, most), most=most, account=SMALL, taken=SMALL_TAKEN, steps=settings.steps)
+    scene = Scene(limits, settings.deployed)
+    scene.store([AT] * SMALL_CROWD)
+    scene.store([AT] * LONG_JOBS, LONG_MS)
+    scene.store([AT + number * slots.MINUTE // PER_MINUTE for number in range(minutes * PER_MINUTE)])
+    end = AT + (minutes + 2) * slots.MINUTE
+    for number in range(NOTICES):
+        scene.hub.spawn(partial(scene.notices, end), AT - AHEAD + number * 700)
+    scene.run(end)
+    gaps = [later - earlier for earlier, later in pairwise(scene.ticks)]
+    return result(scene) | {"longest_without_tick_s": max(gaps) / 1_000, "throttled": dict(scene.throttled)}
+
+
 def stream(minutes: int, per_hour: int, *, predicted: bool) -> dict[str, Any]:
     """Run the first minutes of an hour with `per_hour` jobs."""
     limits, most = Limits(), scaling.MOST if predicted else 0
@@ -514,7 +601,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=BURST, help=f"jobs of the burst (default {BURST})")
     parser.add_argument("--minutes", type=int, default=3, help="minutes of the hour to run (default 3)")
     parser.add_argument("--per-hour", type=int, default=PER_HOUR, help=f"jobs of the hour (default {PER_HOUR})")
-    parser.add_argument("--only", choices=("burst", "lifted", "limit", "hour"), help="run only one of the parts")
+    parser.add_argument("--only", choices=("burst", "lifted", "limit", "account", "hour"), help="run only one of the parts")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     gc.disable()
@@ -547,6 +634,11 @@ def main() -> int:
             seen = limited(spread=spread)
             show(f"a limit of {AT_ONCE} at once, {name}", seen)
             print(f"{'':48s} at once: {seen['mean_at_once']} on average, {seen['most_at_once']} at most; units: {seen['units_a_second']}")
+    if options.only in (None, "account"):
+        for known, name in ((True, "kept within"), (False, "unknown")):
+            seen = small_account(known=known)
+            show(f"an account with {SMALL} executions, {name}", seen)
+            print(f"{'':48s} longest time without a tick: {seen['longest_without_tick_s']} s; throttled: {seen['throttled']}")
     if options.only in (None, "hour"):
         for predicted, name in ((False, "AWS by itself"), (True, "predicted")):
             seen = stream(options.minutes, options.per_hour, predicted=predicted)

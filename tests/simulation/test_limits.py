@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.simulation.limits import LIFTED, PER_HOUR, Allowance, Limits, burst, limited, stream
+from tests.simulation.limits import LIFTED, PER_HOUR, Allowance, Limits, burst, limited, small_account, stream
 
 SMALL = Limits(first=2, more_a_minute=60, partition=40, sns=2_000)
 LONG = 5_000  # ms of a job: 600 of them require 334 executors
@@ -67,3 +67,12 @@ def test_a_stream_within_capacity_is_on_time_from_the_second_minute() -> None:
     seen = stream(2, PER_HOUR // 100, predicted=True)
     assert seen["ended"] == seen["jobs"] == 2 * (PER_HOUR // 100 // 60) and seen["early"] == 0
     assert seen["by_minute"][1]["p99_ms"] < 1_000
+
+
+@pytest.mark.long
+def test_in_a_new_account_a_crowd_starves_no_tick() -> None:
+    known, unknown = small_account(known=True, minutes=3), small_account(known=False, minutes=3)
+    for seen in (known, unknown):
+        assert (seen["ended"], seen["early"], seen["started_twice"]) == (seen["jobs"], 0, 0)
+    assert known["longest_without_tick_s"] <= 120 < unknown["longest_without_tick_s"]
+    assert known["throttled"]["notices"] == 0 < unknown["throttled"]["notices"]
