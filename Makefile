@@ -95,7 +95,7 @@ simulate: setup ## The long simulation: the real services in virtual time, with 
 synth: setup ## The CloudFormation templates of a stage into cdk.out, without credentials (STAGE=dev|prod)
 	$(CDK) synth --quiet -c stage=$(or $(STAGE),dev) -c bytecode_optional=true
 
-# W3005: the CDK lets a function depend on its role, which its property says already.
+
 templates: setup ## cfn-lint of the templates of dev and prod, for three regions (needs the network)
 	@for stage in dev prod; do $(CDK) synth --quiet -c stage=$$stage -c bytecode_optional=true -o cdk.out/$$stage || exit 1; done
 	$(PY) -m uv tool run --from cfn-lint==1.58.0 cfn-lint --regions us-east-1 eu-central-1 ap-southeast-1 --ignore-checks W3005 \

@@ -4,6 +4,8 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
+from scheduler.admission import ordering
+from scheduler.admission.ordering_queue import join_queues
 from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Message
@@ -46,10 +48,13 @@ def try_enqueue(jobs: Sequence[Job], *, lanes: Lanes, now: int, after: int = 0) 
 def enqueue_if_due_soon(stored: Sequence[Job], began: int, ports: Ports) -> list[Job]:
     """Enqueue newly stored jobs that are due before a dispatcher reads their slots. Returns all jobs as they are stored then.
 
-    The jobs were placed by `slots.place` at `began`, when their puts began. If the puts took long, jobs are moved to safe slots first.
-    Never raises: each job has a slot from which it is picked up.
+    The jobs were placed by `slots.place` at `began`, when they also entered their ordering queues; then their puts began. If the puts took
+    long, executors may have removed the entries, which were without jobs: they are stored again, and jobs are moved to safe slots.
+    Never raises: each job has a slot from which it is picked up, and stores its own missing entry before it starts.
     """
     now = ports.clock.now()
+    if now - began > ordering.YOUNG_MS // 2:
+        join_queues(stored, orders=ports.orders, now=now)
     unsafe: set[JobKey] = set()
     if now - began > slots.SLOW_PUT:
         unsafe = {job.key for job in stored if not slots.is_safe(job.slot or "", now)}

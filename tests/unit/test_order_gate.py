@@ -391,6 +391,21 @@ def submitted(stage: Stage, *execute_at: int | None) -> list[Job | None]:
     return [stage.submit(at, ordering=Ordering(KEY.key)) for at in execute_at]
 
 
+@pytest.mark.parametrize("took", [ordering.YOUNG_MS // 2 + 1, ordering.YOUNG_MS + 15_000])
+def test_job_that_was_stored_late_has_its_entry_although_it_was_removed(took: int) -> None:
+    """The process that stores a job stands still, and another job of the key finds the entry without its job."""
+    stage = Stage()
+
+    def late(verb: Any, job: Job) -> Any:
+        stage.clock.advance(took)
+        stage.orders.leave([ordering.marker(job)])
+        return verb(job)
+
+    stage.jobs = Wrapped(stage.jobs, put=late)
+    (job,) = submitted(stage, NOW + 10 * MINUTE)
+    assert job is not None and markers(stage) == [job.id]
+
+
 def test_entry_is_stored_before_the_job_or_the_job_is_refused() -> None:
     stage = Stage()
     seen: list[Any] = []
