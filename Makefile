@@ -42,7 +42,7 @@ stop: setup ## Stop what runs on this machine, and clean up after runs that were
 
 test: check console ## All tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests, the faults and the stacks apart run side by side and print when they are done, in ten minutes or so."
-	@$(MAKE) --no-print-directory -j5 --output-sync=target long simulated faults killed apart
+	@$(MAKE) --no-print-directory -j6 --output-sync=target long simulated faults killed apart templates
 	$(PY) -m pytest -m "system and not apart"
 
 audit: setup ## Known holes in what we depend on, by the advisories of PyPI and npm (needs the network)
@@ -95,10 +95,9 @@ simulate: setup ## The long simulation: the real services in virtual time, with 
 synth: setup ## The CloudFormation templates of a stage into cdk.out, without credentials (STAGE=dev|prod)
 	$(CDK) synth --quiet -c stage=$(or $(STAGE),dev) -c bytecode_optional=true
 
-
 templates: setup ## cfn-lint of the templates of dev and prod, for three regions (needs the network)
 	@for stage in dev prod; do $(CDK) synth --quiet -c stage=$$stage -c bytecode_optional=true -o cdk.out/$$stage || exit 1; done
-	$(PY) -m uv tool run --from cfn-lint==1.58.0 cfn-lint --regions us-east-1 eu-central-1 ap-southeast-1 --ignore-checks W3005 \
+	$(PY) -m uv tool run --from cfn-lint==1.58.0 cfn-lint --regions us-east-1 eu-central-1 ap-southeast-1 \
 		-- cdk.out/dev/*.template.json cdk.out/prod/*.template.json
 
 deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev|prod); docs/aws.md has the steps
