@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from infra.settings import Settings
 
 LEAST_ACCOUNT = 10  # of a new account
-RESERVES = 250  # from so many executions on some can be reserved: AWS leaves 100 to functions that reserve none
+RESERVES = 250  # executions of the smallest account in which some are reserved: AWS keeps 100 for functions that reserve none
 OTHERS = 20  # for the functions of the stage that reserve none, and for those of others
 OTHERS_SMALL = 4  # tick, plan, scale and a request; in a small account they share what is left
 LEAST_MAPPING = 2  # executions of an event source mapping: https://docs.aws.amazon.com/lambda/latest/api/API_ScalingConfig.html
