@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 MARGIN_MS = 500  # between the longest lead and the time an executor may wait with a job, for clocks that differ
 LEAST_LEAD_MS = 150
-WARM_MS = 250  # the lead of a delayed message while no latency was measured: the executor that has sent it is warm
+WARM_MS = 250  # the lead of few delayed messages while no latency was measured: the executor that has sent them is warm
 SENT_MS = 5  # by which a wait for an instant may end late: the delay that is left must not be rounded down to a second less
 
 

@@ -129,7 +129,7 @@ class Publisher:
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
         self._crowds = Counter(_crowd(entry) for entry in waiting if entry.lane is not Lane.RETRY)
         if self.at_once:
-            self._leads = self._leads_of(waiting, lead.WARM_MS, delayed=True)
+            self._leads = self._delayed_leads(waiting)
             self.planned = [Planned(self.ports.clock.now(), entry) for entry in waiting]
             return
         crowds = {crowd for crowd in self._crowds if packs.is_crowd(self._together(crowd), self._usual_executors)}
@@ -162,6 +162,13 @@ class Publisher:
             hold_ms=self.ports.rules.hold_ms,
         )
         return [Planned(leave, entry) for leave, entry in zip(leaves, waiting, strict=True)]
+
+    def _delayed_leads(self, waiting: Sequence[DueEntry]) -> dict[Lane, int]:
+        """Return the lead of each lane for delayed messages. While none was measured, one executor is warm: the one that sends them on."""
+        jobs = Counter(entry.lane for entry in waiting)
+        few = [entry for entry in waiting if jobs[entry.lane] <= packs.BATCH]
+        more = [entry for entry in waiting if jobs[entry.lane] > packs.BATCH]
+        return self._leads_of(few, lead.WARM_MS, delayed=True) | self._leads_of(more, self.ports.rules.lead_ms, delayed=True)
 
     def _leads_of(self, waiting: Sequence[DueEntry], default_ms: int, *, delayed: bool = False) -> dict[Lane, int]:
         """Return the lead of each lane; `default_ms`: if its latency was not measured lately."""

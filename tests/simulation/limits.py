@@ -216,6 +216,14 @@ class LimitedLanes(MemoryLanes):
     def now(self) -> int:
         return self._hub.time
 
+    def add(self, message: Message, visible_at: int) -> None:
+        super().add(message, visible_at)
+        self._arrived(message.lane, max(visible_at, self._hub.time))
+
+    def extend(self, lane: Lane, receipts: Sequence[str], seconds: int) -> set[str]:
+        self._arrived(lane, self._hub.time + seconds * 1_000)
+        return super().extend(lane, receipts, seconds)
+
     def publish(self, messages: Sequence[Message]) -> list[Message]:
         calls = -(-len(messages) // BATCH)
         wait = self._sns.wait(self._hub.time, len(messages))
@@ -224,7 +232,6 @@ class LimitedLanes(MemoryLanes):
             arrives = self._hub.time + wait + PUBLISH_MS * (first // BATCH // CONNECTIONS + 1) + self._random.randint(5, 40)
             for message in messages[first : first + BATCH]:
                 self.add(message, arrives)
-            self._arrived(messages[first].lane, arrives)
         self._hub.sleep_until(self._hub.time + wait + PUBLISH_MS * -(-calls // CONNECTIONS))
         return []
 

@@ -330,8 +330,15 @@ def test_an_executor_sends_the_jobs_of_a_bundle_on_each_delayed() -> None:
     assert all(stage.stored(job).claim is None for job in jobs)
 
 
+@pytest.mark.parametrize(("jobs", "ahead"), [(10, lead.WARM_MS), (11, Rules().lead_ms)])
+def test_in_a_quiet_lane_only_few_jobs_rely_on_the_one_warm_executor(jobs: int, ahead: int) -> None:
+    stage, _ = bundled(*range(10_000, 10_000 + 4_000 * jobs, 4_000))
+    (item,) = stage.receive()
+    assert item.message.due_at - item.message.not_before == ahead
+
+
 def test_a_bundle_arrives_whole_seconds_before_its_jobs_are_wanted() -> None:
-    stage, _ = bundled(*range(10_000, 30_000, 1_300))
+    stage, _ = bundled(*range(10_000, 30_000, 2_300))
     stage.execute(stage.receive())
     assert len(stage.clock.slept) > 1 and stage.clock.now() - FIRST < SECOND_MS
     for (due,), visible in waiting(stage).items():
