@@ -76,10 +76,10 @@ faults:
 	$(PY) -m pytest tests/system/test_faults.py
 
 apart:
-	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py
+	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py
 
 killed:
-	$(PY) -m pytest -m apart tests/system/test_kill.py
+	$(PY) -m pytest -m apart tests/system/test_kill.py tests/system/test_prove.py
 
 fuzz: setup ## Properties, handlers and the API with other examples each time; a failure prints what repeats it
 	$(PY) -m pytest --hypothesis-profile=exploring -m "hypothesis and not system"
