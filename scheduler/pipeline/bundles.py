@@ -49,26 +49,33 @@ def far_jobs(deliveries: Sequence[Delivery], now: int, hold_ms: int) -> list[Del
 
 
 def send_on(jobs: Sequence[Delivery], ports: Ports, *, may_wait: bool) -> set[str]:
-    """Send jobs of bundles on, delayed. Returns the ids of the bundles with a job that the queue refused.
+    """Send jobs of bundles on, delayed. Returns the ids of the bundles with a job that the queue refused, or that was not sent since then.
 
     `may_wait`: wait for the instants, all within a second, that are whole seconds ahead; SQS counts no others.
     """
-    now, refused = ports.clock.now(), set[JobKey]()
+    now, unsent, away = ports.clock.now(), set[JobKey](), False
     once = {(item.message.key, item.message.fence): item.message for item in jobs}  # a bundle may have come twice
     messages = _grouped(list(once.values()))
     times = lead.send_times([each.not_before for each in messages], now) if may_wait else [now] * len(messages)
     timed = sorted(zip(times, messages, strict=True))
     for _, together in groupby(timed, key=lambda each: (each[0] - now) // GATHER_MS):
         part = list(together)
-        ports.clock.sleep_until(part[0][0])
-        sent_at = ports.clock.now()
-        sent = [message._replace(sent_at=sent_at) for _, message in part]
-        try:
-            left = ports.lanes.send(sent, sent_at)
-        except Unavailable:
-            left = sent
-        refused |= {single.key for message in left for single in message.singles()}
-    return {item.message_id for item in jobs if item.message.key in refused}
+        left = [message for _, message in part]
+        if not away:  # each call to a queue that does not answer takes long
+            ports.clock.sleep_until(part[0][0])
+            left = _send(left, ports)
+            away = len(left) == len(part)
+        unsent |= {single.key for message in left for single in message.singles()}
+    return {item.message_id for item in jobs if item.message.key in unsent}
+
+
+def _send(messages: Sequence[Message], ports: Ports) -> list[Message]:
+    """Send messages; return the refused ones."""
+    now = ports.clock.now()
+    try:
+        return ports.lanes.send([message._replace(sent_at=now) for message in messages], now)
+    except Unavailable:
+        return list(messages)
 
 
 def _grouped(messages: Sequence[Message]) -> list[Message]:

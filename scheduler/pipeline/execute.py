@@ -243,8 +243,8 @@ class Execution:
         far = bundles.far_jobs(self.deliveries, self.ports.clock.now(), self.ports.rules.hold_ms)
         if not far:
             return
-        gone = {item.message.key for item in far}
-        self.deliveries = [item for item in self.deliveries if item.message.key not in gone]
+        gone = {(item.message_id, item.message.key) for item in far}  # another message may bring the job as it was edited since
+        self.deliveries = [item for item in self.deliveries if (item.message_id, item.message.key) not in gone]
         leased = self.lease.take(sorted({item.receipt for item in far}))  # a bundle whose executor dies now comes again soon
         self.returned |= {item.message_id for item in far if item.receipt not in leased}
         onward = [item for item in far if item.receipt in leased]

@@ -130,7 +130,8 @@ class Publisher:
         self._crowds = Counter(_crowd(entry) for entry in waiting if entry.lane is not Lane.RETRY)
         if self.at_once:
             self._leads = self._delayed_leads(waiting)
-            self.planned = [Planned(self.ports.clock.now(), entry) for entry in waiting]
+            now = self.ports.clock.now()
+            self.planned = [Planned(now, entry) for entry in waiting]
             return
         crowds = {crowd for crowd in self._crowds if packs.is_crowd(self._together(crowd), self._usual_executors)}
         crowded = [entry for entry in waiting if _crowd(entry) in crowds] if crowds else []

@@ -410,6 +410,24 @@ def test_two_copies_of_a_bundle_in_one_batch_start_no_job_twice() -> None:
     assert sorted(job.id for job, _ in pool.starts) == sorted(job.id for job in jobs)
 
 
+def test_an_edited_job_that_is_due_stays_beside_the_bundle_that_has_its_former_time() -> None:
+    stage, (job, _) = bundled(20_000, 30_000)
+    stage.jobs.withdraw([job.key])
+    sooner = replace(job, fence=job.fence + 1, due_at=FIRST, slot=f"{MINUTE}#00")
+    (bundle,), (due,) = stage.receive(), stage.hand(sooner)
+    assert stage.execute([bundle, due]) == []
+    assert stage.stored(job).started_at == FIRST
+
+
+def test_a_queue_that_is_away_is_asked_once_for_a_bundle() -> None:
+    stage, _ = bundled(*range(10_000, 40_000, 1_300))
+    asked: list[int] = []
+    away = Wrapped(stage.lanes, send=lambda verb, messages, now: (asked.append(len(messages)), list(messages))[1])
+    (item,) = stage.receive()
+    assert stage.execute([item], lanes=away) == [item.message_id]
+    assert len(asked) == 1, "each further call would take as long as the client waits, and the lease ends"
+
+
 def test_a_bundle_without_a_lease_is_not_sent_on() -> None:
     stage, _ = bundled(10_000, 20_000)
     (item,) = stage.receive()
