@@ -410,7 +410,7 @@ def test_two_copies_of_a_bundle_in_one_batch_start_no_job_twice() -> None:
     assert sorted(job.id for job, _ in pool.starts) == sorted(job.id for job in jobs)
 
 
-def test_an_edited_job_that_is_due_stays_beside_the_bundle_that_has_its_former_time() -> None:
+def test_an_edited_job_that_is_due_stays_beside_its_former_bundle() -> None:
     stage, (job, _) = bundled(20_000, 30_000)
     stage.jobs.withdraw([job.key])
     sooner = replace(job, fence=job.fence + 1, due_at=FIRST, slot=f"{MINUTE}#00")
