@@ -116,6 +116,13 @@ def is_open(job: Job) -> bool:
     return job.slot is not None
 
 
+def seen(job: Job, slot: str | None, fence: int, claim: Claim | None, cancel_requested_at: int | None) -> Job:
+    """Return the job with what a later read has shown of it."""
+    if (slot, fence, claim, cancel_requested_at) == (job.slot, job.fence, job.claim, job.cancel_requested_at):
+        return job
+    return replace(job, slot=slot, fence=fence, claim=claim, cancel_requested_at=cancel_requested_at)
+
+
 def started_at(job: Job) -> int:
     """When the attempt of a claimed job starts or started (ms). A claim may be early, a start never is.
 

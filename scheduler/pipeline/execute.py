@@ -415,7 +415,7 @@ class Execution:
         A read may also miss the claim itself: a job that does not seem to be this executor's any more is read once more. If that read is
         refused, it is this executor's, as if the first one had been. Raises Unavailable if the first one is.
         """
-        seen = self.ports.jobs.glance([job.key for job in jobs])
+        seen = self.ports.jobs.glance(jobs)
         lost = {job.key: job for job in jobs if not _is_same(job, seen.get(job.key))}
         if not lost:
             return seen

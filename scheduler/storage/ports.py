@@ -167,10 +167,11 @@ class Jobs(Protocol):
     def get_many(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
         """Return the jobs that exist, by key (strongly consistent). Keys may repeat."""
 
-    def glance(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
-        """Return the jobs as `get_many` does, at half the price: some of them may be missing or as they were before their last writes.
+    def glance(self, jobs: Sequence[Job]) -> Found[JobKey, Job]:
+        """Read again whether these jobs are open, under which fence and claim, and with which cancel request; return them with that.
 
-        AWS documents no bound for that time; usually it is well below a second.
+        At half the price of `get_many`: some may be missing or as they were before their last writes. AWS documents no bound for that
+        time; usually it is well below a second. The other fields are those of the given jobs.
         """
 
     def outlines(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:

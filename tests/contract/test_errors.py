@@ -263,7 +263,7 @@ def test_a_glance_is_an_eventually_consistent_read(jobs: tuple[DynamoJobs, Wire]
     port, wire = jobs
     made = make.job()
     wire.answer("BatchGetItem", {"Responses": {"jobs": [encode(made)]}})
-    assert port.glance([made.key]) == {made.key: made}
+    assert port.glance([made]) == {made.key: made}
     assert wire.sent("BatchGetItem")[0]["RequestItems"]["jobs"]["ConsistentRead"] is False
 
 

@@ -127,9 +127,23 @@ def test_an_unknown_key_and_another_owners_key_find_no_job(jobs: Jobs) -> None:
 
 def test_get_many_reads_each_job_once(jobs: Jobs) -> None:
     made = stored(jobs, *(make.job() for _ in range(120)))
-    for read in (jobs.get_many, jobs.glance):
-        assert read([job.key for job in [*made, *made]]) == {job.key: job for job in made}
-        assert read([]) == {}
+    twice = [*made, *made]
+    assert jobs.get_many([job.key for job in twice]) == jobs.glance(twice) == {job.key: job for job in made}
+    assert jobs.get_many([]) == jobs.glance([]) == {}
+
+
+def test_a_glance_shows_who_has_a_job_and_whether_it_is_to_be_cancelled(jobs: Jobs, claim: Claim) -> None:
+    """The other fields are those of the given job, which the caller has read whole."""
+    ours, flagged, ended = stored(jobs, *(make.job() for _ in range(3)))
+    claimed = [job for job in (claim(make.request(each)).job for each in (ours, flagged, ended)) if job is not None]
+    asked = lifecycle.flag(claimed[1], NOW)
+    over = lifecycle.cancel(claimed[2], NOW, retention=lifecycle.Retention())
+    assert jobs.change([Change(claimed[1], asked), Change(claimed[2], over)]) == [Written.YES, Written.YES]
+    seen = jobs.glance(claimed)
+    assert seen[ours.key] == claimed[0] and seen[flagged.key] == asked
+    assert not lifecycle.is_open(seen[ended.key]) and seen[ended.key].spec == ended.spec
+    (old,) = jobs.glance([ours]).values()
+    assert old == claimed[0]
 
 
 def test_a_successful_claim_returns_the_claimed_job(jobs: Jobs, claim: Claim) -> None:

@@ -89,7 +89,7 @@ class StrictJobs(MemoryJobs):
         return super().get_many(wanted)
 
     def glance(self, wanted: Any) -> Any:
-        return self.get_many(wanted)
+        return self.get_many([job.key for job in wanted])
 
 
 def _check(key: JobKey, *numbers: int) -> None:

@@ -24,7 +24,7 @@ from scheduler.model.job import (
     UnitKey,
 )
 from scheduler.model.work import WorkDelivery, WorkItem
-from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryWork, Queued, QueuedWork
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryWork, Queued, QueuedWork, glanced
 from scheduler.storage.ports import Change, Found, Guard, Written
 from tests.simulation.faults import Faults
 from tests.simulation.hub import NEVER, Hub
@@ -71,16 +71,17 @@ class LaggingJobs(MemoryJobs):
         self._before: dict[JobKey, tuple[int, Job | None]] = {}  # each job before its last write, and the time of that
         self._stale = Random(0)
 
-    def glance(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
+    def glance(self, jobs: Sequence[Job]) -> Found[JobKey, Job]:
         """Return some of the jobs that were written within the last second as they were before."""
-        found, now = self.get_many(keys), self._hub.time
-        for key in keys:
+        found, now = super().glance(jobs), self._hub.time
+        for job in jobs:
+            key = job.key
             at, before = self._before.get(key, (0, None))
             if self._faults.on and now - at < STALE_MS and self._stale.random() < self._faults.rates.stale:
                 self._faults.counts["stale read"] += 1
                 found.pop(key, None)
                 if before is not None:
-                    found[key] = before
+                    found[key] = glanced(job, before)
         return found
 
     def _store(self, before: Job | None, after: Job) -> None:

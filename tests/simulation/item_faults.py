@@ -61,8 +61,8 @@ class Coded(Layer):
     def get_many(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
         return self._decoded(self._port.get_many(keys))
 
-    def glance(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
-        return self._decoded(self._port.glance(keys))
+    def glance(self, jobs: Sequence[Job]) -> Found[JobKey, Job]:
+        return self._decoded(self._port.glance(jobs))
 
     @staticmethod
     def _decoded(found: Found[JobKey, Job]) -> Found[JobKey, Job]:

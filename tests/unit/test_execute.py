@@ -452,11 +452,11 @@ def test_a_message_of_an_unknown_job_is_deleted() -> None:
 def cancel_while_held(stage: Stage, job: Job, at: int) -> Any:
     """A port on which the job is flagged at `at`, as a person would."""
 
-    def glance(verb: Any, keys: Any) -> Any:
+    def glance(verb: Any, jobs: Any) -> Any:
         stored = stage.stored(job)
         if stage.clock.now() >= at and stored.cancel_requested_at is None:
             assert stage.jobs.change([Change(stored, lifecycle.flag(stored, at))]) == [Written.YES]
-        return verb(keys)
+        return verb(jobs)
 
     return Wrapped(stage.jobs, glance=glance)
 
@@ -475,9 +475,9 @@ def test_the_last_read_covers_all_jobs_due_soon_a9() -> None:
     reads: list[tuple[int, int]] = []
     jobs = [a_job(due_at=NOW + 3_000) for _ in range(9)]
 
-    def glance(verb: Any, keys: Any) -> Any:
-        reads.append((NOW + 3_000 - stage.clock.now(), len(keys)))
-        return verb(keys)
+    def glance(verb: Any, jobs: Any) -> Any:
+        reads.append((NOW + 3_000 - stage.clock.now(), len(jobs)))
+        return verb(jobs)
 
     stage.execute(stage.hand(*jobs), jobs=Wrapped(stage.jobs, glance=glance))
     ((ahead, count),) = reads
@@ -493,11 +493,11 @@ def test_a_waiting_job_taken_back_meanwhile_is_not_started_a9() -> None:
     stage = Stage()
     job = a_job(due_at=NOW + 3_000)
 
-    def glance(verb: Any, keys: Any) -> Any:
+    def glance(verb: Any, jobs: Any) -> Any:
         stored = stage.stored(job)
         back = lifecycle.take_back(stored, NOW, slot="2026-11-20T10:05#00")
         assert stage.jobs.change([Change(stored, back)]) == [Written.YES]
-        return verb(keys)
+        return verb(jobs)
 
     pool = ScriptedPool(stage.clock)
     assert stage.execute(stage.hand(job), pool=pool, jobs=Wrapped(stage.jobs, glance=glance)) == []
@@ -523,10 +523,10 @@ def test_a_refused_second_read_starts_no_cancelled_job() -> None:
     cancelled, outdated = stage.hand(a_job(due_at=NOW + 3_000), a_job(due_at=NOW + 3_000))
     before = stage.jobs.rows[outdated.message.key]
 
-    def glance(verb: Any, keys: Any) -> Any:
+    def glance(verb: Any, jobs: Any) -> Any:
         stored = stage.stored(cancelled.message.key)
         assert stage.jobs.change([Change(stored, lifecycle.flag(stored, NOW))]) == [Written.YES]
-        return Found({**verb(keys), before.key: before})
+        return Found({**verb(jobs), before.key: before})
 
     pool = ScriptedPool(stage.clock)
     assert stage.execute([cancelled, outdated], pool=pool, jobs=Wrapped(stage.jobs, glance=glance, get_many=refuse)) == []

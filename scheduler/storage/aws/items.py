@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from scheduler.model import ids
+from scheduler.model import ids, lifecycle
 from scheduler.model.job import (
     Attempt,
     Claim,
@@ -66,6 +66,7 @@ OUTLINE = (
     *("slot", "reason", "fingerprint", "redriven_by"),
     *_NUMBERS,
 )
+GLANCE = ("pk", "sk", "v", "slot", "fence", "claim", "cancel_requested_at")  # a hundred whole jobs take 12 ms to parse, these take 4
 _NO_PAYLOAD = {"S": "{}"}
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -181,6 +182,14 @@ def decode(item: Mapping[str, Any]) -> Job:
 def outline(item: Mapping[str, Any]) -> Job:
     """The outline of a job (see `Jobs.outlines`), of an item read with the attributes `OUTLINE` alone."""
     return decode({**item, "payload": _NO_PAYLOAD})
+
+
+def glance(item: Mapping[str, Any], known: Job) -> Job:
+    """A known job as `Jobs.glance` returns it, of an item read with the attributes `GLANCE` alone."""
+    keys.check_format(item)
+    slot, claim = item["slot"]["S"] if "slot" in item else None, _claim(item["claim"]["M"]) if "claim" in item else None
+    cancelled = int(item["cancel_requested_at"]["N"]) if "cancel_requested_at" in item else None
+    return lifecycle.seen(known, slot, int(item["fence"]["N"]), claim, cancelled)
 
 
 def due_entry(item: Mapping[str, Any]) -> DueEntry:

@@ -42,9 +42,10 @@ class DynamoJobs:
     def get_many(self, wanted: Sequence[JobKey]) -> Found[JobKey, Job]:
         return readable.found(items.decode, keys.job_key, self._table.get_many([keys.job(key) for key in dict.fromkeys(wanted)]))
 
-    def glance(self, wanted: Sequence[JobKey]) -> Found[JobKey, Job]:
-        stored = self._table.get_many([keys.job(key) for key in dict.fromkeys(wanted)], consistent=False)
-        return readable.found(items.decode, keys.job_key, stored)
+    def glance(self, jobs: Sequence[Job]) -> Found[JobKey, Job]:
+        known = {job.key: job for job in jobs}
+        stored = self._table.get_many([keys.job(key) for key in known], items.GLANCE, consistent=False)
+        return readable.found(lambda item: items.glance(item, known[keys.job_key(item)]), keys.job_key, stored)
 
     def outlines(self, wanted: Sequence[JobKey]) -> Found[JobKey, Job]:
         stored = self._table.get_many([keys.job(key) for key in dict.fromkeys(wanted)], items.OUTLINE)

@@ -111,8 +111,10 @@ class MemoryJobs:
         readable = {key: self.rows[key] for key in keys if key in self.rows and key not in unread}
         return Found(readable, {key: unread[key] for key in keys if key in unread})
 
-    def glance(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
-        return self.get_many(keys)
+    def glance(self, jobs: Sequence[Job]) -> Found[JobKey, Job]:
+        known = {job.key: job for job in jobs}
+        stored = self.get_many(list(known))
+        return Found({key: glanced(known[key], job) for key, job in stored.items()}, stored.unreadable)
 
     def outlines(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
         whole = self.get_many(keys)
@@ -256,6 +258,11 @@ def json_size(content: Any) -> int:
 
 def _outline(job: Job) -> Job:
     return replace(job, spec=replace(job.spec, payload={}), output=None, response=None, attempts=(), progress=None)
+
+
+def glanced(known: Job, stored: Job) -> Job:
+    """Return a known job with what a glance shows of the stored one."""
+    return lifecycle.seen(known, stored.slot, stored.fence, stored.claim, stored.cancel_requested_at)
 
 
 def differences(before: Job, after: Job) -> dict[str, Any]:
