@@ -264,7 +264,9 @@ def test_a_glance_is_an_eventually_consistent_read(jobs: tuple[DynamoJobs, Wire]
     made = make.job()
     wire.answer("BatchGetItem", {"Responses": {"jobs": [encode(made)]}})
     assert port.glance([made]) == {made.key: made}
-    assert wire.sent("BatchGetItem")[0]["RequestItems"]["jobs"]["ConsistentRead"] is False
+    request = wire.sent("BatchGetItem")[0]["RequestItems"]["jobs"]
+    assert request["ConsistentRead"] is False
+    assert set(request["ExpressionAttributeNames"].values()) == {"pk", "sk", "v", "slot", "fence", "claim", "cancel_requested_at"}
 
 
 @pytest.mark.long

@@ -88,9 +88,6 @@ class StrictJobs(MemoryJobs):
             _check(key)
         return super().get_many(wanted)
 
-    def glance(self, wanted: Any) -> Any:
-        return self.get_many([job.key for job in wanted])
-
 
 def _check(key: JobKey, *numbers: int) -> None:
     json.dumps(keys.job(key), ensure_ascii=False).encode()

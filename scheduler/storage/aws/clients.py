@@ -112,7 +112,7 @@ def _encode_once(request: Any, **_: Any) -> None:
 class Answers(JSONParser):  # botocore's stubs lack the two methods that are called
     """Parses answers that bring items of DynamoDB as their JSON says, which is what botocore returns, too, but for binary values.
 
-    botocore walks through each attribute to find these. That was a fifth of an executor's processor time.
+    botocore walks through each attribute to find these, which takes 0.028 ms of processor for a claimed job, of some 0.36 in all.
     """
 
     _ITEMS = frozenset(f"{name}Output" for name in ("BatchExecuteStatement", "BatchGetItem", "GetItem", "Query", "Scan", "UpdateItem"))

@@ -66,7 +66,7 @@ OUTLINE = (
     *("slot", "reason", "fingerprint", "redriven_by"),
     *_NUMBERS,
 )
-GLANCE = ("pk", "sk", "v", "slot", "fence", "claim", "cancel_requested_at")  # a hundred whole jobs take 12 ms to parse, these take 4
+GLANCE = ("pk", "sk", "v", "slot", "fence", "claim", "cancel_requested_at")  # fewer bytes to parse
 _NO_PAYLOAD = {"S": "{}"}
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
