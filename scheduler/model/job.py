@@ -272,7 +272,7 @@ def shard_key(owner: str, job_id: str, ordering: Ordering | None) -> str:
     return job_id if ordering is None else f"{owner}#{ordering.key}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: `changed` copies its dictionary
 class Job:
     """One run at one instant.
 
@@ -339,6 +339,18 @@ class Job:
         return named if self.origin is None else named | {"task_id": self.origin.task}
 
 
+def changed(job: Job, /, **values: Any) -> Job:
+    """Return the job with other values, never of `owner` or `id`. Raises TypeError if it has no such field.
+
+    Does what `dataclasses.replace` does, in an eighth of its time (decision 34): each event of a job makes a copy.
+    """
+    if not values.keys() <= job.__dict__.keys():
+        raise TypeError(f"a job has no {', '.join(sorted(values.keys() - job.__dict__.keys()))}")
+    copy = object.__new__(Job)
+    copy.__dict__.update(job.__dict__, **values)
+    return copy
+
+
 class Packed(NamedTuple):
     """A job that travels in the message of another one."""
 
@@ -376,6 +388,8 @@ class Delivery(NamedTuple):
 
     def singles(self) -> list["Delivery"]:
         """The delivery of each job of the message."""
+        if not self.message.more:
+            return [self]
         return [self._replace(message=each, jobs=1 + len(self.message.more)) for each in self.message.singles()]
 
 

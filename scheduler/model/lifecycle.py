@@ -12,7 +12,7 @@ from typing import Any
 
 from scheduler.model import attempt_output, fingerprint
 from scheduler.model.errors import IllegalTransition
-from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, Lane, Outcome, Progress, RequeueCause, Result, Status
+from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, Lane, Outcome, Progress, RequeueCause, Result, Status, changed
 
 KEPT_ATTEMPTS = attempt_output.KEPT_ATTEMPTS
 LATE_MS = 10_000  # a start this much after the scheduled time is late (the bound of the start-delay alarm)
@@ -120,7 +120,7 @@ def seen(job: Job, slot: str | None, fence: int, claim: Claim | None, cancel_req
     """Return the job with what a later read has shown of it."""
     if (slot, fence, claim, cancel_requested_at) == (job.slot, job.fence, job.claim, job.cancel_requested_at):
         return job
-    return replace(job, slot=slot, fence=fence, claim=claim, cancel_requested_at=cancel_requested_at)
+    return changed(job, slot=slot, fence=fence, claim=claim, cancel_requested_at=cancel_requested_at)
 
 
 def started_at(job: Job) -> int:
@@ -348,22 +348,22 @@ def _arrow(job: Job, event: Event) -> Status:
 
 def _same_fence(job: Job, event: Event, changes: Changes) -> Job:
     _arrow(job, event)
-    return replace(job, **changes)
+    return changed(job, **changes)
 
 
 def _next_fence(job: Job, event: Event, changes: Changes) -> Job:
     _arrow(job, event)
     lane = Lane.RETRY if event in TRIES_AGAIN else changes.get("lane", job.lane)
     fresh = dict.fromkeys(("picked_at", "started_at", "heartbeat_at", "progress", "claim"))
-    return replace(job, **changes | {"fence": job.fence + 1, "lane": lane, "looks": 0, "buried": 0} | fresh)
+    return changed(job, **changes | {"fence": job.fence + 1, "lane": lane, "looks": 0, "buried": 0} | fresh)
 
 
 def _ended(job: Job, event: Event, at: int, changes: Changes, retention: Retention) -> Job:
     status = _arrow(job, event)
     days = retention.failure_days if status in DEAD else retention.days
     changes |= {FINAL_TIMES[status]: at, "slot": None, "claim": None, "requeue_cause": None, "expires": at // 1000 + days * DAY_S}
-    ended = replace(job, **changes)
-    return replace(ended, fingerprint=fingerprint.of_job(ended)) if status in DEAD else ended
+    ended = changed(job, **changes)
+    return changed(ended, fingerprint=fingerprint.of_job(ended)) if status in DEAD else ended
 
 
 def _attempted(job: Job, at: int, outcome: Outcome, started: int | None, result: Result) -> Changes:

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, JobKey, Lane, Unit, UnitKey
+from scheduler.model.job import Job, JobKey, Lane, Unit, UnitKey, changed
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import packs
 from scheduler.pipeline.overflow import open_unit, unit_of
@@ -66,7 +66,7 @@ class DirectPath:
         moved = {job.key: slots.overflow(job.shard_key, self.ports.rules.shards) for job in drafts if job.key in over}
         if not moved or not self._open({*moved.values()}, now):
             return list(drafts)
-        return [replace(job, slot=moved[job.key]) if job.key in moved else job for job in drafts]
+        return [changed(job, slot=moved[job.key]) if job.key in moved else job for job in drafts]
 
     def start(self, taken: Collection[str]) -> None:
         """Send the work of the overflow's units, after jobs were put into the slots `taken`. Never raises: the tick sends it, too."""

@@ -12,7 +12,7 @@ for a job that has ended.
 
 import logging
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -145,9 +145,7 @@ class Execution:
     lease: Lease
     gates: Sequence[Gate]
     work: RunningJobs
-    stop_at: int  # by the monotonic clock (ms)
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
-    _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
     _done: list[Finished] = field(default_factory=list)  # finished, not settled yet
     _settle_at: int = 0
@@ -158,8 +156,8 @@ class Execution:
     onward: FollowUps = field(init=False)
 
     def __post_init__(self) -> None:
-        self.admission = Admission(self.gates, self._beat)
-        self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self._beat)
+        self.admission = Admission(self.gates, self.lease.beat)
+        self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self.lease.beat)
 
     def run(self) -> list[str]:
         """Run until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
@@ -177,7 +175,7 @@ class Execution:
             self.returned |= {item.message_id for item in ready if item.receipt not in leased}
             self._claim_all([item for item in ready if item.receipt in leased])
         while self._is_busy():
-            if not self._beat():
+            if not self.lease.beat():
                 self._stop()
                 break
             if self._held:
@@ -191,7 +189,7 @@ class Execution:
                     break  # all jobs were dropped: there is nothing to wait for
             if back := self.work.wait(self._wake()):
                 self._came_back(back)
-            if self._beat() and (killed := self.work.look()):
+            if self.lease.beat() and (killed := self.work.look()):
                 self._came_back(killed)
             self._settle()
             self._write_again()
@@ -202,12 +200,12 @@ class Execution:
         lost = self.lease.is_lost()
         log.warning(
             "the executor lost the lease of its batch" if lost else "the time of the invocation is over",
-            extra={"jobs": len(self._in_hand), "unwritten": len(self._unwritten), "refused": self.lease.was_refused},
+            extra={"jobs": len(self.lease.in_hand), "unwritten": len(self._unwritten), "refused": self.lease.was_refused},
         )
         running, held = self.work.stop(), self._drop([held.job.key for held in self._held])
         if lost and self.lease.was_refused:
             self._let_go(running, held)
-        self.returned |= {item.message_id for item in self._in_hand.values()}
+        self.returned |= {item.message_id for item in self.lease.in_hand.values()}
 
     def _let_go(self, running: Sequence[Job], held: Sequence[Job]) -> None:
         """Write how the jobs end here although the lease is lost: settle the finished ones and requeue the others, charging nothing.
@@ -225,16 +223,6 @@ class Execution:
 
     def _is_busy(self) -> bool:
         return bool(self._held or self.work or self._done or self._unwritten)
-
-    def _beat(self) -> bool:
-        """Renew the lease of the messages in hand, when it is time. False once it is lost, or the time of the invocation is over.
-
-        Called before each call to a table, which takes as long as the client tries it.
-        """
-        return self.ports.clock.monotonic() < self.stop_at and self.lease.beat(self._receipts)
-
-    def _receipts(self) -> Iterator[str]:
-        return (item.receipt for item in self._in_hand.values())
 
     # claim
 
@@ -268,7 +256,7 @@ class Execution:
     def _claim_all(self, deliveries: Sequence[Delivery]) -> None:
         waiting: list[tuple[Delivery, delivery.PutBack]] = []
         for part in _parts(deliveries):
-            if not self._beat():
+            if not self.lease.beat():
                 self.returned |= {item.message_id for item in part}
                 continue
             waiting += self._claim(part)
@@ -298,10 +286,10 @@ class Execution:
             elif isinstance(decision, delivery.PutBack):
                 waiting.append((item, decision))
             elif isinstance(decision, delivery.TakeBack):
-                self._in_hand[item.message.key] = item
+                self.lease.in_hand[item.message.key] = item
                 lost.append(decision.job)
             elif isinstance(decision, delivery.Later):
-                self._in_hand[item.message.key] = item
+                self.lease.in_hand[item.message.key] = item
                 slot = slots.place(decision.at, now, decision.job.shard_key, rules.shards).slot
                 later.append(_Write(Change.of_slot(decision.job, lifecycle.move(decision.job, slot=slot, due_at=decision.at))))
         self._write(later)
@@ -313,7 +301,7 @@ class Execution:
 
         If other jobs of a pack run here, the message stays with them, and each job that waits goes back in a message of its own.
         """
-        busy = {item.message_id for item in self._in_hand.values()}
+        busy = {item.message_id for item in self.lease.in_hand.values()}
         whole: dict[str, tuple[Delivery, int]] = {}
         alone: list[tuple[Delivery, int]] = []
         for item, decision in waiting:
@@ -342,7 +330,7 @@ class Execution:
         return f"{item.message_id}/{self.request_id}/{item.receive_count}"
 
     def _take(self, item: Delivery, job: Job, now: int) -> None:
-        self._in_hand[job.key] = item
+        self.lease.in_hand[job.key] = item
         self._measure(item, now)
         wait = job.due_at - now
         gated = self.admission.concerns(job)
@@ -400,7 +388,7 @@ class Execution:
 
     def _look_ahead(self, near: Sequence[_Held], now: int) -> None:
         """Decide what is decided before the instant: requeue the jobs of a paused lane to their slots, else check the gates."""
-        self._beat()
+        self.lease.beat()
         if near and self.process.pauses.is_paused(self.lane, SEEN_MS):
             self._give_back(near, now)
         elif gated := [held.job for held in near if held.gated]:
@@ -419,7 +407,7 @@ class Execution:
         lost = {job.key: job for job in jobs if not _is_same(job, seen.get(job.key))}
         if not lost:
             return seen
-        self._beat()
+        self.lease.beat()
         try:
             return {**seen, **self.ports.jobs.get_many(list(lost))}
         except Unavailable:
@@ -428,7 +416,7 @@ class Execution:
     def _still_ours(self, ours: Job, stored: Job | None) -> bool:
         if _is_same(ours, stored):
             return True
-        self._in_hand.pop(ours.key, None)
+        self.lease.in_hand.pop(ours.key, None)
         return False
 
     def _drop(self, keys: Collection[JobKey]) -> list[Job]:
@@ -446,7 +434,7 @@ class Execution:
         due = [held for held in self._held if self._leaves_at(held) <= now]
         if not due:
             return
-        self._beat()
+        self.lease.beat()
         try:  # an executor that was frozen since the last read may have missed a pause
             paused = self.process.pauses.is_paused(self.lane, SEEN_MS, trust_ms=TRUSTED_MS)
         except Unavailable:
@@ -455,7 +443,7 @@ class Execution:
         if paused:
             self._give_back(due, now)
             return
-        self._beat()
+        self.lease.beat()
         gone = self._note_starts([held for held in due if held.is_ready(now)])
         if self.lease.is_lost():
             return  # the check outlasted the lease
@@ -501,7 +489,7 @@ class Execution:
             except Unavailable:
                 written = Written.REFUSED
             if written is Written.NO:
-                self._in_hand.pop(before.key, None)
+                self.lease.in_hand.pop(before.key, None)
                 self._held.remove(held)
                 gone.add(before.key)
         return gone
@@ -517,7 +505,7 @@ class Execution:
         asking = [held for held in self._held if held.next_at <= now and not held.is_ready(now)]
         if not asking:
             return False
-        self._beat()
+        self.lease.beat()
         if self.process.pauses.is_paused(self.lane):  # for a job that is cleared this late, the lane was checked a while ago
             self._give_back(asking, now)
             return False
@@ -594,7 +582,7 @@ class Execution:
         """Apply changes under their fences; then enqueue the jobs that go to a lane at once. Refused changes are tried again later."""
         refused: list[_Write] = []
         for part in _parts(writes):
-            if not self._beat():
+            if not self.lease.beat():
                 self._unwritten += part  # without its lease the executor writes nothing more
                 continue
             refused += self._try(part)
@@ -611,7 +599,7 @@ class Execution:
     def _write_again(self) -> None:
         """Try the refused changes again. The lease is renewed just before: a call to a table that does not answer takes long."""
         now = self.ports.clock.now()
-        if not self._unwritten or now < self._write_at or not self.lease.renew(self._receipts):
+        if not self._unwritten or now < self._write_at or not self.lease.renew():
             return
         again, self._unwritten = [each.again(now, self.ports.rules) for each in self._unwritten], []
         self._write(again)
@@ -628,7 +616,7 @@ class Execution:
             if ok is Written.REFUSED:
                 refused.append(each)
                 continue
-            self._in_hand.pop(change.before.key, None)
+            self.lease.in_hand.pop(change.before.key, None)
             if ok is Written.YES:
                 applied.append(each)
             elif waits(change.after):
@@ -680,10 +668,9 @@ def execute(
         request_id,
         ports,
         process,
-        lease=Lease(lane, ports),
+        lease=Lease(lane, ports, stop_at=ports.clock.monotonic() + left_ms - STOP_MS),
         gates=gates,
         work=RunningJobs(pool, ports),
-        stop_at=ports.clock.monotonic() + left_ms - STOP_MS,
     )
     left = batch.run()
     process.owners.look()

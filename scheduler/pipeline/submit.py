@@ -5,13 +5,13 @@ broke off after its receipt or before its jobs were enqueued, the next call comp
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from scheduler.admission.ordering_queue import join_queues
 from scheduler.model import ids, slots
 from scheduler.model.errors import Conflict, TooLarge, Unavailable
-from scheduler.model.job import Job, JobKey, Receipt, shard_key
+from scheduler.model.job import Job, JobKey, Receipt, changed, shard_key
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
@@ -169,7 +169,7 @@ def _answer(asked: Submission, standing: Mapping[str, Receipt | None], now: int,
 def _placed(answer: Accepted, now: int, rules: Rules) -> Job:
     """Return the job in a slot that is safe now, no matter when it was first requested."""
     job = answer.job
-    return job if answer.at == now else replace(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot)
+    return job if answer.at == now else changed(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot)
 
 
 def _never_started(job: Job) -> bool:

@@ -13,7 +13,7 @@ from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
 from scheduler.model import ids, lifecycle, slots
-from scheduler.model.job import Job, JobKey, Lane, Misfire, Overlap, RunInfo, shard_key
+from scheduler.model.job import Job, JobKey, Lane, Misfire, Overlap, RunInfo, changed, shard_key
 from scheduler.model.misfire import missed_with, plan_start_by
 from scheduler.model.rules import Rules
 from scheduler.model.slots import MINUTE
@@ -109,7 +109,7 @@ def by_hand(task: Task, at: int, random: int, overlap: Overlap | None, now: int,
     `random` fills its id: see `ids.new`. `overlap` None: the task's own rule applies.
     """
     origin = RunInfo(task.id, task.generation, overlap=overlap or task.overlap, notify=task.notifications is not None)
-    return replace(_job(task, ids.new(at, random), at, now, rules, origin), lane=Lane.ONE_TIME)
+    return changed(_job(task, ids.new(at, random), at, now, rules, origin), lane=Lane.ONE_TIME)
 
 
 def as_asked(run: Job, rules: Rules) -> Job:
@@ -286,7 +286,7 @@ def _run(task: Task, run: Run, previous: int | None, following: list[int], now: 
         if task.misfire is Misfire.RUN_ALL:
             next_at = following[0] if following else None
             origin = replace(origin, late_from=run.at + task.misfire_threshold_ms, previous_at=previous, next_at=next_at)
-    return replace(_job(task, ids.run(run.at, task.id, task.generation), run.at, now, rules, origin), start_by=start_by)
+    return changed(_job(task, ids.run(run.at, task.id, task.generation), run.at, now, rules, origin), start_by=start_by)
 
 
 def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: RunInfo) -> Job:

@@ -2,7 +2,7 @@
 
 import heapq
 import itertools
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,8 @@ from greenlet import getcurrent, greenlet
 
 NEVER = 1 << 62
 FIRST = -2  # the number of an event that goes before all others of its time
-_NONE: Counter[str] = Counter()  # the chain of an invocation that no other one caused
+Chain = dict[str, int]  # how often each function was invoked in a chain of invocations (`tests/simulation/lineage.py`)
+_NONE: Chain = {}  # the chain of an invocation that no other one caused
 SPAN = 8_192  # ms: the heap contains the events of this time span only; thousands of later events would slow each push and pop
 
 
@@ -48,12 +49,12 @@ class Hub:
         self._next_span()
 
     @property
-    def chain(self) -> Counter[str]:
-        """How often each function was invoked in the chain that led to the current invocation (`tests/simulation/lineage.py`)."""
+    def chain(self) -> Chain:
+        """The chain that led to the current invocation."""
         return getattr(getcurrent(), "chain", _NONE)
 
     @chain.setter
-    def chain(self, chain: Counter[str]) -> None:
+    def chain(self, chain: Chain) -> None:
         getcurrent().chain = chain
 
     def at(self, when: int, call: Callable[[], Any]) -> None:

@@ -7,11 +7,10 @@ A call of the API begins a chain, and so does a schedule. AWS does not document 
 the longest chain of each function.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 
 from scheduler.model.job import Lane
-from tests.simulation.hub import Hub
+from tests.simulation.hub import Chain, Hub
 
 MOST = 16
 EXECUTORS = {Lane.ONE_TIME: "ExecuteOneTime", Lane.RECURRING: "ExecuteRecurring", Lane.RETRY: "ExecuteRetry"}
@@ -24,8 +23,8 @@ class Lineage:
 
     def __init__(self, hub: Hub, violation: Callable[[str, str], None], allowed: frozenset[str] = ALLOWED) -> None:
         self._hub, self._violation, self.allowed = hub, violation, allowed
-        self._chains: dict[str, Counter[str]] = {}  # by message id
-        self.longest: Counter[str] = Counter()  # by function
+        self._chains: dict[str, Chain] = {}  # by message id
+        self.longest: Chain = {}
 
     def sent(self, message_id: str) -> None:
         """Note a message that the current invocation sends."""
@@ -34,11 +33,12 @@ class Lineage:
 
     def invoked(self, function: str, message_ids: Iterable[str]) -> None:
         """Note that these messages invoke the function, in the current invocation."""
-        chain: Counter[str] = Counter()
+        chain: Chain = {}
         for message_id in message_ids:
-            chain |= self._chains.get(message_id, chain)
-        chain[function] += 1
+            for name, times in self._chains.get(message_id, chain).items():
+                chain[name] = max(times, chain.get(name, 0))
+        times = chain[function] = chain.get(function, 0) + 1
         self._hub.chain = chain
-        self.longest[function] = max(self.longest[function], chain[function])
-        if chain[function] >= MOST and function not in self.allowed:
-            self._violation("recursive_loop", f"{function} was invoked {chain[function]} times in one chain,")
+        self.longest[function] = max(self.longest.get(function, 0), times)
+        if times >= MOST and function not in self.allowed:
+            self._violation("recursive_loop", f"{function} was invoked {times} times in one chain,")

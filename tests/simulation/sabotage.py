@@ -7,7 +7,7 @@ import argparse
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -214,8 +214,8 @@ def _lease_of_units_ignored() -> Iterator[None]:
         yield
 
 
-def _renew_although_lost(self: Lease, receipts: Callable[[], Iterable[str]]) -> bool:
-    now, wanted = self.ports.clock.monotonic(), sorted(receipts())
+def _renew_although_lost(self: Lease) -> bool:
+    now, wanted = self.ports.clock.monotonic(), sorted(item.receipt for item in self.in_hand.values())
     self._beat_at = now + delivery.BEAT_AGAIN_MS
     self.was_refused = not self._extend(wanted) >= set(wanted)
     if not self.was_refused:

@@ -1,6 +1,5 @@
 """All ports in memory: one record, whose ports tests and the simulation replace by their own."""
 
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -55,6 +54,6 @@ class MemoryPorts:
 
     def but(self, **ports: Any) -> Self:
         """The same record with these ports instead."""
-        other = copy(self)
-        vars(other).update(ports)
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), **ports)
         return other

@@ -31,6 +31,7 @@ from scheduler.model.job import (
     TaskKey,
     Unit,
     UnitKey,
+    changed,
 )
 from scheduler.model.lifecycle import DEAD
 from scheduler.model.spec import JobSpec
@@ -257,7 +258,7 @@ def json_size(content: Any) -> int:
 
 
 def _outline(job: Job) -> Job:
-    return replace(job, spec=replace(job.spec, payload={}), output=None, response=None, attempts=(), progress=None)
+    return changed(job, spec=replace(job.spec, payload={}), output=None, response=None, attempts=(), progress=None)
 
 
 def glanced(known: Job, stored: Job) -> Job:
