@@ -5,7 +5,7 @@ every job that is still in the index.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from operator import attrgetter
@@ -123,7 +123,7 @@ class Publisher:
 
     def plan(self, entries: Sequence[DueEntry]) -> None:
         """Plan the entries not sent yet, with the ones planned, held back or refused before, by the time at which each must leave."""
-        known = [item.entry for item in [*self.held, *self.refused, *self.planned]]
+        known = list(self._outside())
         self.held, self.refused = [], []
         merged = {entry.mark: entry for entry in [*known, *entries]}
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
@@ -222,7 +222,11 @@ class Publisher:
 
     def waiting(self) -> list[DueEntry]:
         """Return all entries that have not been published, in no order."""
-        return [*self.flow.waiting(), *(item.entry for item in [*self.held, *self.refused, *self.planned])]
+        return [*self.flow.waiting(), *self._outside()]
+
+    def _outside(self) -> Iterator[DueEntry]:
+        """Yield the entries that wait for their time, for a resume or for the topic."""
+        return (item.entry for items in (self.held, self.refused, self.planned) for item in items)
 
     def keep(self) -> bool:
         """Renew the lease in time and store the progress with it. False once another dispatcher has the unit."""
@@ -234,7 +238,7 @@ class Publisher:
 
     def planned_marks(self) -> set[str]:
         """Return the marks of the entries that are planned, held back or refused."""
-        return {item.entry.mark for item in [*self.planned, *self.held, *self.refused]}
+        return set(map(mark, self._outside()))
 
     def keep_planned(self, marks: Collection[str], may_stay: Callable[[DueEntry], bool]) -> None:
         """Forget entries that wait here and are neither among `marks` nor `may_stay`: their jobs have left."""
@@ -247,7 +251,8 @@ class Publisher:
     def _outstanding(self, lane: Lane, until: int) -> int:
         """Return how many jobs of the lane, due by `until`, are released and not finished: they are still in their slots."""
         there = self.ports.jobs.count(self.unit.slots, lane, since=self.since, until=until)
-        return there - sum(1 for entry in self.waiting() if entry.lane is lane and self.since <= entry.due_at <= until)
+        outside = sum(entry.lane is lane and self.since <= entry.due_at <= until for entry in self._outside())
+        return there - self.flow.count(lane, self.since, until) - outside
 
     def _backlog(self, lane: Lane) -> int:
         """Return about how many jobs wait in the lane: its messages, as large as the last ones published here."""

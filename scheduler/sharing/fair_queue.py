@@ -60,6 +60,11 @@ class FairQueue(Generic[T]):
         """The number of waiting jobs of each user who has any."""
         return {name: len(user.waiting) for name, user in self._users.items() if user.waiting}
 
+    def count(self, since: int, until: int) -> int:
+        """The number of waiting jobs that are due from `since` to `until` (ms), both included."""
+        some = [user.waiting for user in self._users.values() if user.waiting and user.waiting[0][0] <= until]
+        return sum([since <= due_at <= until for waiting in some for due_at, _, _ in waiting])
+
     def first_due(self) -> int:
         """The earliest due time (ms) of all waiting jobs. Raises ValueError if no job waits."""
         return min(user.waiting[0][0] for user in self._users.values() if user.waiting)

@@ -155,6 +155,10 @@ class Flow:
         """Return the earliest due time (ms) of the waiting jobs, for each lane that has any."""
         return [gate.queue.first_due() for gate in self._gates.values() if gate.queue]
 
+    def count(self, lane: Lane, since: int, until: int) -> int:
+        """The number of jobs that wait for the lane and are due from `since` to `until` (ms), both included."""
+        return self._gates[lane].queue.count(since, until) if lane in self._gates else 0
+
     def waiting(self) -> Iterator[DueEntry]:
         return (entry for gate in self._gates.values() for entry in gate.queue)
 
