@@ -90,6 +90,12 @@ class _Held:
         """Return whether no gate has to be checked. A clearance expires: the executor may have been frozen, or a read took long."""
         return not self.gated or (self.cleared_at is not None and now - self.cleared_at <= READ_WINDOW_MS)
 
+    def leaves_at(self, now: int) -> int:
+        """When the job goes to the pool (ms): at its instant, or ahead of it if nothing is left to read or to check."""
+        next_at = self.next_at
+        is_settled = self.ahead and self.read_at is None and next_at == self.job.due_at and self.is_ready(now)
+        return next_at - self.ahead if is_settled else next_at
+
     def not_after(self) -> int | None:
         """The latest start (ms) by the last clearance; None if no gate has to allow the start."""
         return self.cleared_at + READ_WINDOW_MS if self.gated and self.cleared_at is not None else None
@@ -431,7 +437,7 @@ class Execution:
 
     def _start_due(self) -> None:
         now = self.ports.clock.now()
-        due = [held for held in self._held if self._leaves_at(held) <= now]
+        due = [held for held in self._held if held.leaves_at(now) <= now]
         if not due:
             return
         self.lease.beat()
@@ -494,11 +500,6 @@ class Execution:
                 gone.add(before.key)
         return gone
 
-    def _leaves_at(self, held: _Held) -> int:
-        """Return when the job goes to the pool (ms): at its instant, or ahead of it if nothing is left to read or to check."""
-        settled = held.read_at is None and held.next_at == held.job.due_at and held.is_ready(self.ports.clock.now())
-        return held.next_at - (held.ahead if settled else 0)
-
     def _admit(self) -> bool:
         """Check the gates of jobs that are due and not cleared yet. False if there are none, or the lane is paused."""
         now = self.ports.clock.now()
@@ -547,11 +548,12 @@ class Execution:
 
     def _wake(self) -> int:
         """Return when there is something to do next (ms), unless a job finishes before."""
-        wake, look = self.ports.clock.now() + self.lease.next_beat(), self.work.next_look()
+        now, look = self.ports.clock.now(), self.work.next_look()
+        wake = now + self.lease.next_beat()
         if look is not None and look < wake:
             wake = look
         for held in self._held:
-            wake = min(wake, self._leaves_at(held) if held.read_at is None else min(held.read_at, held.next_at))
+            wake = min(wake, held.leaves_at(now) if held.read_at is None else min(held.read_at, held.next_at))
         if self._unwritten:
             wake = min(wake, self._write_at)
         return min(wake, self._settle_at) if self._done else wake

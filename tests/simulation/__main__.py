@@ -7,6 +7,7 @@ import argparse
 import gc
 import json
 import logging
+import os
 import sys
 import time
 from collections import Counter
@@ -57,6 +58,7 @@ def main() -> int:
     args = _arguments()
     violations, faults, ordered = Counter[str](), Counter[str](), Counter[str]()
     jobs, runs, starts, done, seconds = 0, 0, 0, 0, 0.0
+    began = time.monotonic()
     worlds = [(args.world, args.first + number) for number in range(args.seeds)]
     worlds += [("unexpected", args.first + number) for number in range(args.unexpected)] if args.world == "usual" and not args.calm else []
     with ProcessPoolExecutor(args.processes, initializer=_prepare) as pool:
@@ -79,7 +81,9 @@ def main() -> int:
         "faults": dict(faults),
     } | {kind: violations[kind] for kind in KINDS}
     summary |= {kind: count for kind, count in violations.items() if kind not in KINDS}
-    print(json.dumps(summary | {"jobs_per_second": round(done / max(seconds, 0.001))}))
+    minutes = max(time.monotonic() - began, 0.001) / 60
+    speed = {"jobs_per_minute": round((jobs + runs) / minutes), "jobs_per_processor_second": round(done / max(seconds, 0.001))}
+    print(json.dumps(summary | speed))
     return 1 if violations else 0
 
 
@@ -106,7 +110,10 @@ def _arguments() -> argparse.Namespace:
         "--unexpected", type=int, default=4, help="further runs in which calls raise any error and batches are answered in part (default 4)"
     )
     parser.add_argument("--long", action="store_true", help="{seeds} runs of {jobs} jobs in {minutes} minutes".format(**LONG))
-    parser.add_argument("--processes", type=int, default=1, help="seeds that run at the same time (default 1)")
+    processors = os.cpu_count() or 1
+    parser.add_argument(
+        "--processes", type=int, default=processors, help=f"seeds that run at the same time (default: the processors, here {processors})"
+    )
     args = parser.parse_args()
     if args.long:
         vars(args).update(LONG)

@@ -87,11 +87,12 @@ class Hub:
             return
         me = getcurrent()
         following: Event = me
-        self._push(when if when > self.time else self.time, me)
-        while events[0][0] <= until:
-            self.time, _, following = heapq.heappop(events)
-            if following is me:
-                return
+        if self.time < when < self._edge and events[0][0] <= until:
+            self.time, _, following = heapq.heapreplace(events, (when, next(self._numbers), me))  # in half the time of a push and a pop
+        else:
+            self._push(when if when > self.time else self.time, me)
+            following = self._next()
+        while following is not me:
             if type(following) is greenlet:
                 following.switch()
                 return
@@ -101,9 +102,17 @@ class Hub:
                     return
                 # Only `run` makes greenlets: one that another one makes inherits its depth, and a hundred in a row reach the limit.
                 heapq.heappush(events, (self.time, FIRST, following))
-                break
+                self._main.switch()
+                return
             following()
-        self._main.switch()
+            following = self._next()
+
+    def _next(self) -> Event:
+        """Return the next event to run, and advance the time to it: `run` itself if none is due by the end."""
+        if self._events[0][0] > self._until:
+            return self._main
+        self.time, _, following = heapq.heappop(self._events)
+        return following
 
     def run(self, until: int) -> None:
         """Run the events up to the instant `until`."""

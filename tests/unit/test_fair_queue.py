@@ -33,6 +33,12 @@ def test_every_waiting_job_is_taken_once(users: Users, limit: int) -> None:
     assert Counter(first + queue.take(total)) == {name: count for name, (_, count) in users.items()}
 
 
+@given(USERS, st.integers(0, 60), st.integers(0, 60))
+def test_waiting_jobs_are_counted_by_due_time(users: Users, since: int, until: int) -> None:
+    waiting = [number for _, count in users.values() for number in range(count)]
+    assert queue_of(users).count(since, until) == sum(since <= number <= until for number in waiting)
+
+
 @given(USERS)
 def test_no_waiting_user_gets_ahead_by_more_than_one_job_of_each(users: Users) -> None:
     order = queue_of(users).take(10_000)

@@ -2,32 +2,42 @@
 
 import dataclasses
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from scheduler.model import job as records
 from scheduler.model import spec
-from scheduler.model.job import Claim, JobKey
+from scheduler.model.job import Claim, JobKey, changed
 from tests.conftest import NOW, a_job
 
 
-def test_a_copy_leaves_the_record_alone_and_shares_its_spec() -> None:
+@pytest.mark.parametrize("copy", [replace, changed])
+def test_a_copy_leaves_the_record_alone_and_shares_its_spec(copy: Any) -> None:
     job = a_job()
-    copied = replace(job, fence=7, claim=Claim("m", "n", NOW, True), slot=None)
+    copied = copy(job, fence=7, claim=Claim("m", "n", NOW, True), slot=None)
     assert (copied.fence, job.fence, job.claim) == (7, 1, None) and copied.spec is job.spec
 
 
-def test_a_field_that_there_is_not_is_refused() -> None:
-    with pytest.raises(TypeError):
-        replace(a_job(), **{"nonsense": 1})
+@pytest.mark.parametrize("copy", [replace, changed])
+def test_a_field_that_there_is_not_is_refused(copy: Any) -> None:
+    with pytest.raises(TypeError, match="nonsense"):
+        copy(a_job(), nonsense=1)
 
 
-def test_a_copy_is_as_frozen_as_the_record() -> None:
+@pytest.mark.parametrize("copy", [replace, changed])
+def test_a_copy_is_as_frozen_as_the_record(copy: Any) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        replace(a_job(), fence=2).fence = 3  # type: ignore[misc]
+        copy(a_job(), fence=2).fence = 3
 
 
-@pytest.mark.parametrize("kind", [records.Job, records.Attempt, records.Claim, spec.JobSpec])
+def test_both_copies_are_equal() -> None:
+    job = a_job()
+    copied = changed(job, fence=7, slot=None)
+    assert copied == replace(job, fence=7, slot=None) and copied.key == job.key
+
+
+@pytest.mark.parametrize("kind", [records.Attempt, records.Claim, spec.JobSpec])
 def test_records_of_hot_paths_have_slots(kind: type) -> None:
     assert "__dict__" not in dir(kind)
 

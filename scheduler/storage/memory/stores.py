@@ -252,9 +252,12 @@ class MemoryJobs:
             self._index[new.slot].show(new)
 
 
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def json_size(content: Any) -> int:
     """Bytes of a value as JSON. In memory, an object is about as large as its largest value."""
-    return len(json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode())
+    return len(_JSON.encode(content).encode())
 
 
 def _outline(job: Job) -> Job:
