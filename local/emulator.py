@@ -9,6 +9,8 @@ slower growth of executors, short garbage collections, and a log of grants in us
   process takes a third of a second of processor, which the waiting jobs need: five at once, then two a second (`Growth`).
 - MiniStack keeps all tables in its memory, and the garbage collector of Python looks at all of them in each full collection: with some
   tens of thousands of items every call waits 200 ms, every ten seconds. Here it looks at each object once (`collect_once`).
+- MiniStack sorts all items of a table for each page of a scan, which takes 0.7 s for 100,000 of them, once a minute. Here a page of an
+  index is read from the index (`_page_of_index`).
 - If its environment names a file as `GRANTS_LOG`, it writes there each grant that a role used, once: time, role, action, resource.
 """
 
@@ -24,7 +26,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ministack.core import iam_actions, iam_evaluator, lambda_runtime
-from ministack.core.responses import error_response_json, get_account_id
+from ministack.core.responses import error_response_json, get_account_id, json_response
 from ministack.services import cognito, dynamodb, lambda_svc, sns, sqs
 
 from local import strict
@@ -37,6 +39,7 @@ STATEMENTS = {
     "_partiql_delete": "dynamodb:PartiQLDelete",
 }
 
+PAGE = 3_000  # items of a page of an index: about 1 MB, the most on AWS
 OLDEST = 2  # generation of the garbage collector; collecting it is a full collection
 FIRST, EVERY_S = 5, 0.5  # executors of a function that start at once; then one more after this time (s)
 
@@ -90,6 +93,37 @@ def _streaming(write: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _statement.reset(token)
         return result
+
+    return wrapped
+
+
+def _page_of_index(scan: Callable[[Item], Any]) -> Callable[[Item], Any]:
+    """Wrap Scan: a scan of an index without other conditions reads the partitions of the index, in order, until a page is full."""
+
+    def wrapped(request: Item) -> Any:
+        table, name = dynamodb._tables.get(request.get("TableName")), request.get("IndexName")
+        members = None if table is None else dynamodb._index_members(table).get(name)
+        if table is None or members is None or not request.keys() <= {"TableName", "IndexName", "ExclusiveStartKey"}:
+            return scan(request)
+        hashes, ranges = dynamodb._index_key_lists(dynamodb._index_def(table, name))
+        order = dynamodb._index_order_keys(table, ranges)
+
+        def place(item: Item) -> tuple[Any, ...]:
+            return tuple(dynamodb._index_order_value(item, *key) for key in order)
+
+        start = request.get("ExclusiveStartKey")
+        first = dynamodb._extract_key_val(start[hashes[0]]) if start else ""
+        found: list[Item] = []
+        for partition in sorted(each for each in members if each >= first):
+            items = sorted((table["items"][pk][sk] for pk, sk in members[partition]), key=place)
+            found += [item for item in items if place(item) > place(start)] if start and partition == first else items
+            if len(found) >= PAGE:
+                break
+        page = found[:PAGE]
+        answer: Item = {"Items": [dynamodb._apply_index_projection(item, table, name) for item in page], "Count": len(page)}
+        if len(page) == PAGE:
+            answer["LastEvaluatedKey"] = {key: page[-1][key] for key in {*hashes, *(key for key, _ in order)}}
+        return json_response(answer | {"ScannedCount": len(page)})
 
     return wrapped
 
@@ -226,6 +260,7 @@ def main() -> None:
     iam_evaluator.enforce = _remembering(check)
     for name, action in STATEMENTS.items():
         setattr(dynamodb, name, _as_statement(getattr(dynamodb, name), action, check))
+    dynamodb._scan = _page_of_index(dynamodb._scan)
     _be_strict()
     for name in ("_set_item", "_remove_item"):
         setattr(dynamodb, name, _streaming(getattr(dynamodb, name)))
