@@ -16,6 +16,7 @@ from lambdas.rest import (
     batch,
     callback_routes,
     dead_letter_routes,
+    etags,
     form_routes,
     idempotency,
     order_routes,
@@ -30,9 +31,20 @@ from lambdas.rest.access import RULES, Rule, needs
 from lambdas.rest.client_address import client_address
 from lambdas.rest.envelope import answer
 from lambdas.rest.job_answers import JobShape, PageShape, TextShape
-from lambdas.rest.models import BatchRequest, BatchShape, HealthShape, JobChange, JobRequest, Login, Refresh, RefreshedShape, SessionShape
-from lambdas.rest.parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
-from lambdas.rest.resolver import KEYED, Resolver, answers, bearer_of, job_of, stage
+from lambdas.rest.models import (
+    BatchRequest,
+    BatchShape,
+    HealthShape,
+    JobChange,
+    JobRequest,
+    Login,
+    Refresh,
+    RefreshedShape,
+    SessionShape,
+    VersionShape,
+)
+from lambdas.rest.parameters import ANY_STATUS, NO_TAGS, Cursor, Limit, OfStatus, OfTask, Since, Tagged, Until, Upcoming
+from lambdas.rest.resolver import CONDITIONAL, KEYED, Resolver, answers, bearer_of, job_of, stage
 from lambdas.rest.shapes import Answer
 from scheduler.accounts.access import Need
 from scheduler.accounts.login import login as sign_in
@@ -43,7 +55,7 @@ from scheduler.jobs.history import Query as HistoryQuery
 from scheduler.jobs.history import find, history
 from scheduler.model import ids
 from scheduler.model.errors import NotFound, Unauthorized, Unavailable
-from scheduler.model.job import Job, JobKey, Status
+from scheduler.model.job import Job, JobKey
 from scheduler.pipeline import output_store
 from scheduler.pipeline.lag import lag
 from scheduler.pipeline.submit import Accepted, Refusal, Submission, submit_all
@@ -81,7 +93,6 @@ app.include_router(target_routes.router)
 app.include_router(user_routes.router)
 app.include_router(audit_routes.router)
 app.include_router(summary_routes.router)
-LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "limit", "cursor")
 
 
 @app.get(
@@ -102,6 +113,17 @@ def health() -> Response[str]:
     return answer(HealthShape.of(lag(world.ledger, now)))
 
 
+@app.get(
+    "/api/v1/version",
+    summary="The version of the scheduler and of its API",
+    tags=["system"],
+    responses=answers(200, Answer[VersionShape], errors=(400, 401)),
+)
+@needs(Need.SIGNED_IN)
+def version() -> Response[str]:
+    return answer(VersionShape.of())
+
+
 @app.post(
     "/api/v1/auth/login",
     summary="Sign in",
@@ -113,7 +135,7 @@ def login(body: Annotated[Login, Body()]) -> Response[str]:
     world = _runtime.api()
     address = client_address(app.current_event.raw_event, world.settings.given("origin_secret"))
     session = sign_in(body.username, body.password, address, world)
-    return answer(SessionShape.of(session))
+    return answer(SessionShape.of(session, world.clock.now()))
 
 
 @app.post(
@@ -128,7 +150,8 @@ def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
     token = body.refresh_token or _bearer()
     if token is None:
         raise Unauthorized("send the refresh token as the bearer token or as refresh_token in the body")
-    return answer(RefreshedShape.of(_runtime.api().identity.refresh(token)))
+    world = _runtime.api()
+    return answer(RefreshedShape.of(world.identity.refresh(token), world.clock.now()))
 
 
 @app.post(
@@ -190,16 +213,15 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
 def list_jobs(
     upcoming: Upcoming = False,
     task: OfTask = None,
-    tag: Tagged = None,
-    status: Annotated[Status | None, Query()] = None,
+    tag: Tagged = NO_TAGS,
+    status: OfStatus = ANY_STATUS,
     type: Annotated[str | None, Query()] = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Response[str]:
-    parameters.known(app.current_event, *LIST_PARAMETERS)
-    query = HistoryQuery(app.owner, upcoming, parameters.task_id(task), tag, status, type, since, until, limit, cursor)
+    query = HistoryQuery(app.owner, upcoming, parameters.task_id(task), tuple(tag), tuple(status), type, since, until, limit, cursor)
     world = _runtime.api()
     now = world.clock.now()
     return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now))
@@ -211,7 +233,7 @@ def get_job(job_id: str) -> Response[str]:
     world, key = _runtime.api(), _key(job_id)
     now = world.clock.now()
     try:
-        return answer(JobShape.of(find(key, jobs=world.jobs), now))
+        return _job(find(key, jobs=world.jobs), now)
     except NotFound:
         if hint := archive.where(job_id, now, world.rules.retention.days, world.settings.archive_database):
             raise NotFound(hint) from None
@@ -223,15 +245,20 @@ def get_job(job_id: str) -> Response[str]:
     summary="Change a job before it starts",
     description="Its time, its content, its rules: what is absent stays. Its id stays, and lists show it at its new time.",
     tags=["jobs"],
-    responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 409, 413, 415, 503)),
+    openapi_extensions=CONDITIONAL,
+    responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 409, 412, 413, 415, 503)),
 )
 @needs(Need.WRITE, foreign=True, action="job.change")
 def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
-    world = _runtime.api()
+    world, event = _runtime.api(), app.current_event.raw_event
     job = find(_key(job_id), jobs=world.jobs)
     wanted = body.wanted(job.spec.type, world.clock.now(), job.spec.target, stage())
-    changed = reschedule(job.key, wanted, world)
-    return answer(JobShape.of(changed, world.clock.now()))
+    changed = reschedule(job.key, wanted, world, check=lambda job: etags.check(event, etags.of_job(job)))
+    return _job(changed, world.clock.now())
+
+
+def _job(job: Job, now: int) -> Response[str]:
+    return answer(JobShape.of(job, now), headers=etags.header(etags.of_job(job)))
 
 
 @app.post(

@@ -28,7 +28,7 @@ def kill(client: Client, count: int = 5) -> Outcome:
     """Check that work past its time-out is killed in time together with its process, and that cancelled work stops within its grace."""
     seen, work = Outcome(), {"message": "long work", "sleep_seconds": 60}
     with _Watched() as children:
-        overdue = [client.post_job("log", work, timeout_seconds=TIMEOUT) for _ in range(count)]
+        overdue = [client.post_job("log", work, timeout_seconds=TIMEOUT, max_attempts=1) for _ in range(count)]
         killed = _all(client, overdue)
         running = [client.post_job("log", work) for _ in range(count)]
         _until(lambda: all(client.job(job["id"])["status"] == "running" for job in running))

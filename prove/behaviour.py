@@ -52,7 +52,7 @@ def post(client: Client, place: Place, plan: Plan, name: str) -> Posted:
         posted.order = [result["job"]["id"] for result in client.post_jobs(jobs)["results"]]
     if "killed" in plan.keys:
         long = {"message": "prove: killed", "sleep_seconds": LONG_S}
-        posted.killed = client.post_job("log", long, execute_at=at, timeout_seconds=TIMEOUT_S)["id"]
+        posted.killed = client.post_job("log", long, execute_at=at, timeout_seconds=TIMEOUT_S, max_attempts=1)["id"]
     if "cancelled" in plan.keys:
         later = render(plan.behaviours_at + CANCELLED_LATER_S * 1000)
         posted.cancelled = client.post_job("log", {"message": "prove: cancelled"}, execute_at=later)["id"]

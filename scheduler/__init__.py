@@ -17,3 +17,5 @@
 A package imports only from those above it; `storage.aws` and `storage.memory` may import them all, and only
 `storage.aws` may import boto3. `tests/test_architecture.py` checks this.
 """
+
+VERSION = "0.1.0"  # as in pyproject.toml

@@ -2,11 +2,12 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from lambdas.rest.job_answers import FailureShape
 from lambdas.rest.models import Instant, Request
-from lambdas.rest.shapes import Json, Shape, WrittenTime, optional
+from lambdas.rest.parameters import part
+from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional
 from scheduler.dead_letters import model
 from scheduler.dead_letters.groups import Group, Overview
 from scheduler.dead_letters.model import Filter, Redrive, State
@@ -28,8 +29,11 @@ def _task(text: str) -> str:
     return text
 
 
+FILTERS = ("task", "type", "fingerprint", "since", "until")
+
+
 class RedriveRequest(Request):
-    """Which dead letters to run again, and how fast. Without any filter: all of them."""
+    """The dead letters to run again, and the rate. Give at least one filter, or `all`."""
 
     task: Annotated[str, AfterValidator(_task)] | None = None
     """Runs of the task with this id."""
@@ -41,10 +45,23 @@ class RedriveRequest(Request):
     """Scheduled at or after this instant."""
     until: Annotated[Instant | None, Field(alias="to")] = None
     """Scheduled before this instant."""
+    all: bool = Field(False, validate_default=True)
+    """True: all dead letters, without a filter. A request with neither is refused."""
     rate: Annotated[int, Field(ge=1, le=model.MAX_RATE)] = model.DEFAULT_RATE
     """Jobs per second."""
     limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Jobs redriven at most, the latest by scheduled time first. Absent: all."""
+
+    @field_validator("all")
+    @classmethod
+    def _filtered_or_all(cls, value: bool, info: ValidationInfo) -> bool:
+        """Runs after the filters were found good or bad; a bad one is reported already."""
+        filtered = any(info.data.get(name) is not None for name in FILTERS)
+        if value and filtered:
+            raise ValueError("goes without a filter")
+        if not value and not filtered and info.data.keys() >= set(FILTERS):
+            raise ValueError("must be true to redrive all dead letters; give task, type, fingerprint, from or to to choose some")
+        return value
 
     @property
     def filter(self) -> Filter:
@@ -79,17 +96,24 @@ class GroupShape(Shape):
         )
 
 
-class OverviewShape(Shape):
+class OverviewShape(ListShape):
+    first_name = "groups"
     groups: list[GroupShape]
     """The most frequent first, a hundred at most."""
+    items: list[GroupShape]
+    """The same as `groups`."""
+    scanned: int
+    """The number of dead letters that were counted."""
     read: int
-    """How many letters were looked at."""
+    """The same as `scanned`."""
     complete: bool
     """False: there are more letters or groups than one answer counts; ask for shorter times."""
 
     @classmethod
-    def of(cls, overview: Overview) -> Json:
-        return cls.from_record(overview, groups=[GroupShape.of(group) for group in overview.groups])
+    def of(cls, overview: Overview, limit: int | None, cursor: str | None) -> Json:
+        shown = part(overview.groups, limit, cursor)
+        counted = {"read": overview.read, "scanned": overview.read, "complete": overview.complete}
+        return cls.page([GroupShape.of(group) for group in shown.entries], shown.cursor, **counted)
 
 
 class FilterShape(Shape):
@@ -103,11 +127,15 @@ class FilterShape(Shape):
 class RedriveShape(Shape):
     id: str
     state: State
+    status: State
+    """The same as `state`."""
     filter: FilterShape
     rate: int
     limit: int | None
     found: int
-    """Letters that the filter has chosen so far: those redriven and those skipped."""
+    """The same as `matched`."""
+    matched: int
+    """Dead letters that the filter has chosen so far: those redriven and those skipped."""
     redriven: int
     skipped: int
     """Not dead any more when their turn came, or of a task that was deleted or paused."""
@@ -117,4 +145,4 @@ class RedriveShape(Shape):
 
     @classmethod
     def of(cls, redrive: Redrive) -> Json:
-        return cls.from_record(redrive, filter=FilterShape.from_record(redrive.filter))
+        return cls.from_record(redrive, filter=FilterShape.from_record(redrive.filter), status=redrive.state, matched=redrive.found)

@@ -14,7 +14,7 @@ from lambdas.rest.access import needs
 from lambdas.rest.dead_letter_models import OverviewShape, RedriveRequest, RedriveShape
 from lambdas.rest.envelope import answer
 from lambdas.rest.job_answers import JobShape, PageShape
-from lambdas.rest.parameters import Cursor, Limit, OfTask, Since, Until
+from lambdas.rest.parameters import AnyLimit, Cursor, Limit, OfTask, Since, Until
 from lambdas.rest.resolver import answers, job_of, owner_of
 from lambdas.rest.shapes import Answer
 from scheduler.accounts.access import Need
@@ -52,11 +52,15 @@ def retry(job_id: str) -> Response[str]:
 )
 @needs(Need.READ, foreign=True)
 def list_errors(
-    task: OfTask = None, type: Annotated[str | None, Query()] = None, since: Since = None, until: Until = None
+    task: OfTask = None,
+    type: Annotated[str | None, Query()] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: AnyLimit = None,
+    cursor: Cursor = None,
 ) -> Response[str]:
-    parameters.known(router.current_event, "task", "type", "from", "to")
     filter = Filter(parameters.task_id(task), type, None, since, until)
-    return answer(OverviewShape.of(overview(_owner(), filter, jobs=_runtime.api().jobs)))
+    return answer(OverviewShape.of(overview(_owner(), filter, jobs=_runtime.api().jobs), limit, cursor))
 
 
 @router.get(
@@ -76,7 +80,6 @@ def list_letters(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Response[str]:
-    parameters.known(router.current_event, "task", "type", "from", "to", "limit", "cursor")
     if not is_fingerprint(fingerprint):
         raise NotFound("that is no fingerprint")
     filter = Filter(parameters.task_id(task), type, fingerprint, since, until)

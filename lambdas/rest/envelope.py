@@ -8,6 +8,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.content_types import APPLICATION_JSON
 from pydantic import ValidationError
 
+from lambdas.rest.etags import PreconditionFailed
 from lambdas.rest.shapes import ErrorShape
 from scheduler.model.errors import (
     Conflict,
@@ -58,6 +59,7 @@ STATUS: dict[type[SchedulerError], int] = {
     MethodNotAllowed: 405,
     Conflict: 409,
     Gone: 410,
+    PreconditionFailed: 412,
     TooLarge: 413,
     UnsupportedMediaType: 415,
     TooMany: 429,
@@ -119,6 +121,8 @@ def _broken(details: list[dict[str, str]]) -> Invalid:
 
 
 def _field(loc: Sequence[str | int]) -> str:
+    if loc[0] == "query":
+        return str(loc[1])  # one of its values has no name of its own
     return ".".join(str(part) for part in loc[1:] if part != "[key]") or str(loc[0])
 
 

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 from pydantic import Field, WithJsonSchema, model_validator
 
 from lambdas.rest.models import Instant, Request
+from lambdas.rest.parameters import Part
 from lambdas.rest.resolution import given_to, payload_of
-from lambdas.rest.shapes import WRITTEN_INSTANT, Json, Shape, WrittenTime
+from lambdas.rest.shapes import WRITTEN_INSTANT, Json, ListShape, Shape, WrittenTime
 from scheduler.targets import registry
 from scheduler.targets.named_target import NamedTarget
 from scheduler.tasks import schedule_form
@@ -85,8 +86,21 @@ class RunShape(Shape):
     """With its jitter, of which a preview can only give an example. Null: skipped, nothing runs."""
     local: str
     """`nominal` on the clock of the time zone, with its offset."""
+    local_at: WrittenTime
+    """The same to the second, as RFC 3339 has it."""
     odd: str | None
-    """What a change of the clock does to it."""
+    """The same as `dst_note`."""
+    dst_note: str | None
+    """What a change of the clock does to this time."""
+
+    @classmethod
+    def of(cls, run: Run | Skipped) -> Json:
+        return cls.from_record(run, local_at=None, dst_note=run.odd) | {"local_at": _to_the_second(run.local)}
+
+
+def _to_the_second(local: str) -> str:
+    """A local time such as `2027-03-28T03:00+02:00` with its seconds, which are always 0."""
+    return f"{local[:16]}:00{local[16:]}" if local[16:17] != ":" else local
 
 
 class PreviewShape(Shape):
@@ -96,7 +110,7 @@ class PreviewShape(Shape):
 
     @classmethod
     def of(cls, runs: Iterable[Run | Skipped]) -> Json:
-        return {"runs": [RunShape.from_record(run) for run in runs]}
+        return {"runs": [RunShape.of(run) for run in runs]}
 
 
 class TaskTypeShape(Shape):
@@ -120,13 +134,18 @@ class TaskTypeShape(Shape):
         )
 
 
-class TaskTypesShape(Shape):
+class TaskTypesShape(ListShape):
+    first_name = "task_types"
     task_types: list[TaskTypeShape]
     """The types, and behind them the targets that are enabled."""
+    items: list[TaskTypeShape]
+    """The same as `task_types`."""
 
     @classmethod
-    def of(cls, types: Iterable[str], targets: Iterable[NamedTarget]) -> Json:
-        return {"task_types": [*map(TaskTypeShape.of_type, types), *map(TaskTypeShape.of_target, targets)]}
+    def of(cls, found: Part[str | NamedTarget]) -> Json:
+        """Types by their names, and targets."""
+        shown = [TaskTypeShape.of_type(each) if isinstance(each, str) else TaskTypeShape.of_target(each) for each in found.entries]
+        return cls.page(shown, found.cursor)
 
 
 EXAMPLES: dict[str, Any] = {

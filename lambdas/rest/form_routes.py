@@ -10,6 +10,7 @@ from lambdas import _runtime
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.form_models import EXAMPLES, PreviewRequest, PreviewShape, TaskTypesShape
+from lambdas.rest.parameters import AnyLimit, Cursor, part
 from lambdas.rest.resolver import answers
 from lambdas.rest.shapes import Answer
 from scheduler.accounts.access import Need
@@ -36,10 +37,11 @@ def preview_schedule(body: Annotated[PreviewRequest, Body(openapi_examples=EXAMP
     "/api/v1/task-types",
     summary="The task types and the named targets, and what they need",
     tags=["tasks"],
-    responses=answers(200, Answer[TaskTypesShape], errors=(401, 503)),
+    responses=answers(200, Answer[TaskTypesShape], errors=(400, 401, 503)),
 )
 @needs(Need.SIGNED_IN)
-def list_task_types() -> Response[str]:
+def list_task_types(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]:
     world = _runtime.api()
     types = [name for name in registry.names() if name != "http" or world.rules.raw_http]
-    return answer(TaskTypesShape.of(types, [target for target in world.targets.all() if target.enabled]))
+    targets = [target for target in world.targets.all() if target.enabled]
+    return answer(TaskTypesShape.of(part([*types, *targets], limit, cursor)))

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from lambdas.rest.shapes import Json, Shape, WrittenTime, optional, seconds
+from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional, seconds
+from scheduler.insight.counting import ended_at
 from scheduler.model import callback_lease, lifecycle
 from scheduler.model.job import (
     Attempt,
@@ -23,6 +24,9 @@ from scheduler.pipeline.output_store import Text
 
 if TYPE_CHECKING:
     from scheduler.tasks.task import Task
+
+AFTER_FAILURE = {"continue": OnFailure.BLOCK, "pause": OnFailure.PARK, "block": OnFailure.BLOCK, "park": OnFailure.PARK}
+_PLAIN = {rule: name for name, rule in reversed(AFTER_FAILURE.items())}  # the plain name of each rule
 
 
 class RetryShape(Shape):
@@ -123,7 +127,9 @@ class SpecShape(Shape):
     ordering_key: str | None
     """Those of one key start one after the other."""
     on_failure: OnFailure | None
-    """What its failure means for those behind it; null without an ordering key."""
+    """What the jobs behind it do when it has failed, by its earlier name: `block` or `park`. Null without an ordering key."""
+    after_failure: Literal["continue", "pause"] | None
+    """The same by its plain name, which requests take as `on_failure`."""
 
     @classmethod
     def of_spec(cls, record: "Job | Task", **others: Any) -> Json:
@@ -141,6 +147,7 @@ class SpecShape(Shape):
             callback=optional(CallBackShape.of, spec.callback),
             ordering_key=None if spec.ordering is None else spec.ordering.key,
             on_failure=None if spec.ordering is None else spec.ordering.on_failure,
+            after_failure=None if spec.ordering is None else _PLAIN[spec.ordering.on_failure],
             **others,
         )
 
@@ -163,6 +170,10 @@ class JobShape(SpecShape):
     killed_at: WrittenTime | None
     cancelled_at: WrittenTime | None
     skipped_at: WrittenTime | None
+    ended_at: WrittenTime | None
+    """When it ended, in whatever way; null before that."""
+    duration_ms: int | None
+    """From the start of its last attempt to its end; null before its end, and if it never started."""
     start_delay_ms: int | None
     """First start minus scheduled time."""
     late: bool
@@ -198,12 +209,16 @@ class JobShape(SpecShape):
     def of(cls, job: Job, now: int) -> Json:
         """All there is to know of a job at `now`."""
         origin = job.origin
+        ended = None if lifecycle.is_open(job) else ended_at(job)
+        started = _started_at(job, now)
         return cls.of_spec(
             job,
             status=lifecycle.status(job, now),
             shard_id=None if job.slot is None else int(job.slot.partition("#")[2]),
             picked_at=job.claim.at if job.claim else job.picked_at,
-            started_at=_started_at(job, now),
+            started_at=started,
+            ended_at=ended,
+            duration_ms=None if ended is None or started is None else max(0, ended - started),
             start_delay_ms=lifecycle.delay(job, now),
             late=lifecycle.is_late(job, now),
             reason=job.reason or _burials(job),
@@ -257,14 +272,15 @@ class TextShape(Shape):
         return cls.from_record(text, number=number)
 
 
-class PageShape(Shape):
+class PageShape(ListShape):
+    first_name = "jobs"
     jobs: list[JobShape]
-    cursor: str | None
-    """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+    items: list[JobShape]
+    """The same as `jobs`."""
 
     @classmethod
     def of(cls, page: Page, now: int) -> Json:
-        return cls.from_record(page, jobs=[JobShape.of(job, now) for job in page.jobs])
+        return cls.page([JobShape.of(job, now) for job in page.jobs], page.cursor)
 
 
 class AcceptedShape(Shape):

@@ -18,14 +18,15 @@ from pydantic import (
 )
 
 from lambdas.rest import envelope, idempotency, resolution
-from lambdas.rest.job_answers import AcceptedShape
+from lambdas.rest.job_answers import AFTER_FAILURE, AcceptedShape
 from lambdas.rest.resolution import Broken, Stage
 from lambdas.rest.shapes import WRITTEN_INSTANT, Json, Shape, Violation, WrittenTime, optional, present
+from scheduler import VERSION
 from scheduler.jobs.ordering_keys import LineView
 from scheduler.model import instants
 from scheduler.model.errors import Invalid, SchedulerError
 from scheduler.model.job import Lane
-from scheduler.model.spec import DEFAULT_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
+from scheduler.model.spec import REQUESTED_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
 from scheduler.pipeline.lag import Lag
 from scheduler.pipeline.submit import Accepted, NewJob
 from scheduler.storage.ports import Session
@@ -84,6 +85,18 @@ Tag = Annotated[str, AfterValidator(_tag), WithJsonSchema({"type": "string", "pa
 Tags = Annotated[list[Tag], Field(max_length=10), AfterValidator(_different)]
 
 
+def _after_failure(value: Any) -> OnFailure:
+    named = AFTER_FAILURE.get(value) if isinstance(value, str) else value
+    if not isinstance(named, OnFailure):
+        raise ValueError("must be continue or pause (earlier names: block, park)")
+    return named
+
+
+AfterFailure = Annotated[
+    OnFailure, BeforeValidator(_after_failure), WithJsonSchema({"type": "string", "enum": ["continue", "pause", "block", "park"]})
+]
+
+
 def _target_name(text: str) -> str:
     if re.fullmatch(NAME, text) is None:
         raise ValueError("must be 1 to 63 lower-case letters, digits or any of . _ -, and begin with a letter or a digit")
@@ -124,16 +137,16 @@ class Refresh(Request):
 class RetryRequest(Request):
     """How long to wait before another attempt, and until when to try."""
 
-    base_seconds: Annotated[float, Field(ge=0.1, le=3_600)] = DEFAULT_RETRIES.base_ms / 1_000
+    base_seconds: Annotated[float, Field(ge=0.1, le=3_600)] = REQUESTED_RETRIES.base_ms / 1_000
     """The first wait at most; each one after it is twice the one before."""
-    cap_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = Field(DEFAULT_RETRIES.cap_ms / 1_000, validate_default=True)
+    cap_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = Field(REQUESTED_RETRIES.cap_ms / 1_000, validate_default=True)
     """No wait is longer."""
-    jitter: Annotated[Jitter, Field(strict=False)] = DEFAULT_RETRIES.jitter
+    jitter: Annotated[Jitter, Field(strict=False)] = REQUESTED_RETRIES.jitter
     """What chance takes off a wait: `full` any part of it, `equal` up to half, `none` nothing."""
     max_elapsed_seconds: Annotated[float, Field(ge=1, le=30 * 86_400)] | None = None
     """No attempt starts later than this after the first start. Absent: no such limit, but a day for throttled attempts."""
-    on_timeout: bool = DEFAULT_RETRIES.on_timeout
-    """Whether an attempt that ran into its time-out is followed by another."""
+    on_timeout: bool = REQUESTED_RETRIES.on_timeout
+    """Whether an attempt that ran into its time-out is followed by another one, as after any retryable failure."""
 
     @field_validator("cap_seconds")
     @classmethod
@@ -184,15 +197,15 @@ class WorkRequest(Request):
     message: Annotated[str, Field(min_length=1)] | None = None
     """What to write to the log."""
     target: TargetName | None = None
-    """A named target, instead of a type: its defaults complete the payload."""
+    """A named target: its defaults complete the payload."""
     type: str | None = Field(None, validate_default=True)
-    """The task type."""
+    """The type. With a target it may be absent; if it is given, it must be the target's."""
     payload: dict[str, Any] | None = Field(None, validate_default=True)
     """What the task type needs; all in all at most 256 KB."""
     max_attempts: Annotated[int, Field(ge=1, le=25)] = 3
     """How often to try; 1 means no retry. Throttled attempts do not count."""
     retry: RetryRequest | None = None
-    """How to try again. Absent: after at most 1 s, then 2, 4 and so on."""
+    """How to retry. Absent: after at most 1 s, then 2 s, 4 s and so on, after a time-out too."""
     timeout_seconds: Annotated[int, Field(ge=1, le=840)] = 300
     """How long one attempt may take before it is killed."""
     callback: CallBackRequest | None = None
@@ -201,16 +214,17 @@ class WorkRequest(Request):
     """Words of yours to find it by; a filter takes one of them."""
     ordering_key: OrderingKey | None = None
     """Your jobs of one key start one after the other, by scheduled time, then by creation. Absent: it waits for nobody."""
-    on_failure: Annotated[OnFailure, Field(strict=False)] | None = None
-    """With an ordering key, what its failure means for those behind it: `block` (absent: this), they go on once it is tried no more;
-    `park`, they wait until the key is resumed, or it is retried and succeeds."""
+    on_failure: AfterFailure | None = None
+    """With an ordering key, what the jobs behind it do when it has failed: `continue` (absent: this), they start;
+    `pause`, they wait until you resume the key, or retry the failed job and it succeeds. The earlier names are `block` and `park`."""
     _kind: str | None = PrivateAttr(None)  # of its target, once that is resolved
+    _implied: dict[str, Any] = PrivateAttr(default_factory=dict)  # fields of the payload that follow from others
 
     @field_validator("type")
     @classmethod
     def _known(cls, value: str | None, info: ValidationInfo) -> str | None:
-        given = [value, info.data.get("message"), info.data.get("target")]
-        if {"message", "target"} <= info.data.keys() and sum(each is not None for each in given) != 1:
+        message, target = info.data.get("message"), info.data.get("target")
+        if {"message", "target"} <= info.data.keys() and (message is None) is (value is None and target is None):
             raise ValueError("give either message alone, or type with its payload, or target with its payload")
         if value is not None and value not in registry.names():
             raise ValueError(f"there is no such type; known types: {', '.join(registry.names())}")
@@ -220,7 +234,7 @@ class WorkRequest(Request):
     @classmethod
     def _fits(cls, value: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
         """Runs after the type was found good or bad; a bad one is reported already."""
-        if info.data.get("type") is not None:
+        if info.data.get("type") is not None and info.data.get("target") is None:
             if broken := list(resolution.of_shape(info.data["type"], value or {})):
                 raise resolution.error_of(broken)
         elif value is not None and "type" in info.data and info.data.get("target") is None:
@@ -242,10 +256,13 @@ class WorkRequest(Request):
             yield ("target",), "there is no such target; GET /targets lists them"
         elif target is not None and not target.enabled:
             yield ("target",), "is disabled"
-        elif self.type == "http" and not stage.raw_http:
+        elif target is not None and self.type not in (None, target.kind):
+            yield ("type",), f"is not that of the target {target.name}: {target.kind}"
+        elif target is None and self.type == "http" and not stage.raw_http:
             yield ("type",), "raw http is switched off in this stage: name a target (GET /targets lists them)"
         else:
             self._kind = None if target is None else target.kind
+            self._implied = resolution.implied(self.type, target, self.payload or {})
             yield from self._broken_of(target, stage)
 
     def _broken_of(self, target: NamedTarget | None, stage: Stage) -> Iterator[Broken]:
@@ -270,11 +287,11 @@ class WorkRequest(Request):
         """The request as the record that is stored; its target, if it names one, is resolved."""
         return JobSpec(
             type=self.chosen_type,
-            payload=(self.payload or {}) if self.message is None else {"message": self.message},
+            payload=(self._implied | (self.payload or {})) if self.message is None else {"message": self.message},
             target=self.target,
             tags=tuple(self.tags),
             max_attempts=self.max_attempts,
-            retry=DEFAULT_RETRIES if self.retry is None else self.retry.policy,
+            retry=REQUESTED_RETRIES if self.retry is None else self.retry.policy,
             timeout_ms=self.timeout_seconds * 1_000,
             callback=None if self.callback is None else self.callback.policy,
             ordering=None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.BLOCK),
@@ -380,7 +397,8 @@ def _checked(payload: dict[str, Any], job_type: str, target: str | None, stage: 
         broken = resolution.of_target(stage.find_target(target), payload, stage)
     if broken:
         raise envelope.body_violations(resolution.error_of(resolution.within("payload", broken)))
-    return payload
+    named = None if target is None else stage.find_target(target)
+    return resolution.implied(None if named else job_type, named, payload) | payload
 
 
 class OrderingKeyShape(Shape):
@@ -454,25 +472,42 @@ class UserShape(Shape):
 
 
 class RefreshedShape(Shape):
+    """The new token, by its names here and by those of OAuth 2."""
+
     token: str
     expire: WrittenTime
+    access_token: str
+    """The same as `token`."""
+    token_type: Literal["Bearer"]
+    expires_in: int
+    """Seconds until `expire`."""
     refresh_token: str | None = None
     """There only if the old one was replaced."""
 
     @classmethod
-    def of(cls, session: Session) -> Json:
-        return present(cls.from_record(session))
+    def of(cls, session: Session, now: int, **others: Any) -> Json:
+        left = max(0, session.expire - now) // 1000
+        return present(cls.from_record(session, access_token=session.token, token_type="Bearer", expires_in=left, **others))
 
 
-class SessionShape(Shape):
-    token: str
-    expire: WrittenTime
+class SessionShape(RefreshedShape):
     refresh_token: str
     user: UserShape
 
     @classmethod
-    def of(cls, session: Session) -> Json:
-        return present(cls.from_record(session, user=optional(UserShape.from_record, session.user)))
+    def of(cls, session: Session, now: int, **others: Any) -> Json:
+        return super().of(session, now, user=optional(UserShape.from_record, session.user))
+
+
+class VersionShape(Shape):
+    version: str
+    """The release of the scheduler."""
+    api: Literal["v1"]
+    """The version in the path of every route."""
+
+    @classmethod
+    def of(cls) -> Json:
+        return cls.from_record(None, version=VERSION, api="v1")
 
 
 class HealthShape(Shape):
@@ -480,7 +515,9 @@ class HealthShape(Shape):
 
     status: Literal["ok"]
     oldest_open_minute: str | None = None
-    """The oldest minute that is not proved to be done (with a token only)."""
+    """The oldest minute that is not proved to be done, in UTC (with a token only)."""
+    oldest_open_at: WrittenTime | None = None
+    """The same as an instant."""
     lag_seconds: float | None = None
     """For how long that minute has been over (with a token only). Minutes that wait only for a paused lane are not counted."""
     paused_lanes: list[Lane] | None = None
@@ -491,5 +528,10 @@ class HealthShape(Shape):
         if behind is None:
             return {"status": "ok"}
         return cls.from_record(
-            behind, status="ok", oldest_open_minute=behind.minute, lag_seconds=behind.ms / 1000, paused_lanes=behind.paused
+            behind,
+            status="ok",
+            oldest_open_minute=behind.minute,
+            oldest_open_at=None if behind.minute is None else instants.parse(f"{behind.minute}:00Z"),
+            lag_seconds=behind.ms / 1000,
+            paused_lanes=behind.paused,
         )

@@ -1,26 +1,53 @@
 """Query parameters of the lists, as several routes take them."""
 
-from typing import Annotated, Any
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
-from lambdas.rest.models import QueryInstant
+from lambdas.rest.models import QueryInstant, Tag
 from scheduler.model import ids
 from scheduler.model.errors import Invalid
+from scheduler.model.job import Status
 
 Upcoming = Annotated[bool, Query(description="what is ahead instead of what was due")]
 Since = Annotated[QueryInstant | None, Query(alias="from", description="scheduled at or after this instant (RFC 3339)")]
 Until = Annotated[QueryInstant | None, Query(alias="to", description="scheduled before this instant (RFC 3339)")]
 Limit = Annotated[int, Query(ge=1, le=100)]
+AnyLimit = Annotated[int | None, Query(ge=1, le=100, description="the most entries of a page; absent: all")]
 Cursor = Annotated[str | None, Query(description="the cursor of the page before")]
 OfTask = Annotated[str | None, Query(description="runs of the task with this id")]
-Tagged = Annotated[str | None, Query(description="has this tag")]
+ANY_OF = "has one of these: repeat the parameter, or separate them by commas"
+OfStatus = Annotated[list[Status], Query(description=f"{ANY_OF}; `failed` includes `killed`")]
+Tagged = Annotated[list[Tag], Query(max_length=10, description="has all of these tags: repeat the parameter, or separate them by commas")]
+
+T = TypeVar("T")
+NO_TAGS: list[str] = []  # the default of `Tagged`
+ANY_STATUS: list[Status] = []  # the default of `OfStatus`
 
 
-def known(event: Any, *names: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Part(Generic[T]):
+    """A part of a list that is read as a whole, and the cursor of the next part (None at the end)."""
+
+    entries: Sequence[T]
+    cursor: str | None = None
+
+
+def part(entries: Sequence[T], limit: int | None = None, cursor: str | None = None) -> Part[T]:
+    """The next `limit` entries of a list (None: all the others). Raises Invalid for a text that is no cursor of such a list."""
+    start = 0 if cursor is None else int(cursor) if re.fullmatch("[1-9][0-9]{0,8}", cursor) else None
+    if start is None:
+        raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged")
+    end = len(entries) if limit is None else start + limit
+    return Part(entries[start:end], str(end) if end < len(entries) else None)
+
+
+def known(event: Any, names: Collection[str]) -> None:
     """Raises Invalid for query parameters other than these: a misspelt filter would silently list everything."""
-    taken = (*names, "user")  # the access rule of the route checks `user`
-    unknown = [name for name in event.query_string_parameters or {} if name not in taken]
+    unknown = [name for name in event.get("queryStringParameters") or {} if name not in names]
     if unknown:
         details = [{"field": name, "rule": "is not a known parameter"} for name in unknown]
         raise Invalid(f"unknown parameters: {', '.join(unknown)}", details=details)

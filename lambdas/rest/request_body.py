@@ -12,6 +12,8 @@ from scheduler.model.errors import Invalid, TooLarge
 LIMIT = 262_144  # bytes that fit into a job's item besides its history
 LARGE = 4_194_304  # bytes of a batch: escaped and wrapped they still fit into Lambda's 6 MB; API Gateway takes 10 MB
 
+MEDIA_TYPES = ("application/json", "application/merge-patch+json")
+
 
 def read(event: Mapping[str, Any], limit: int = LIMIT) -> dict[str, Any]:
     """The body of an API Gateway event (format 2.0), at most `limit` bytes; {} for an empty body. Raises Invalid."""
@@ -21,7 +23,7 @@ def read(event: Mapping[str, Any], limit: int = LIMIT) -> dict[str, Any]:
     if not raw.strip():
         return {}
     media_type = next((value for name, value in event.get("headers", {}).items() if name.lower() == "content-type"), "application/json")
-    if media_type.partition(";")[0].strip().lower() != "application/json":
+    if media_type.partition(";")[0].strip().lower() not in MEDIA_TYPES:
         raise UnsupportedMediaType()
     value = _parsed(raw)
     if not isinstance(value, dict):

@@ -77,6 +77,16 @@ def of_target(target: NamedTarget | None, payload: Mapping[str, Any], stage: Sta
     return broken or of_payload(target.kind, merged(target, payload), stage)
 
 
+def implied(job_type: str | None, target: NamedTarget | None, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that a new payload gets from its others, such as the method of an HTTP request with a body.
+
+    A target that states the schema of its payloads decides alone what they contain.
+    """
+    if target is None:
+        return {} if job_type is None else dict(registry.load(job_type).implied(payload))
+    return {} if target.payload_schema is not None else dict(registry.load(target.kind).implied(merged(target, payload)))
+
+
 def of_callback(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:
     """The reason why a job of this type and payload cannot report by call-back."""
     try:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from lambdas import _runtime
 from lambdas._logger import logger
-from lambdas.rest import access, envelope, idempotency, models, request_body
+from lambdas.rest import access, aliases, envelope, etags, idempotency, models, parameters, request_body
 from lambdas.rest.access import Route
 from lambdas.rest.resolution import Stage, payload_of
 from lambdas.rest.shapes import ErrorAnswer
@@ -32,6 +32,14 @@ KEY_PARAMETER = {
     "required": False,
     "description": "The same key and body within 24 hours: done once. With another body: 409.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
+CONDITIONAL: dict[str, Any] = {"x-conditional": True}  # marks a route that takes If-Match
+MATCH_PARAMETER = {
+    "name": etags.IF_MATCH,
+    "in": "header",
+    "required": False,
+    "description": "The `ETag` of the answer that was read: if the object was changed since, this is refused with 412.",
+    "schema": {"type": "string", "minLength": 1},
 }
 USER_PARAMETER = {"name": "user", "in": "query", "required": False, "schema": {"type": "string", "pattern": f"^{access.USER_ID}$"}}
 WITH_PAYLOAD = ("JobRequest", "TaskRequest", "TaskEdit")  # requests whose `payload` depends on their `type`
@@ -60,6 +68,8 @@ class _Reading(OpenAPIRequestValidationMiddleware):
         rule = access.admit(event, route.method, route.path)
 
         def passed(app: Any) -> Any:
+            if rule.need is not Need.OPEN:
+                parameters.known(event, {"user", *(field.alias for field in route.dependant.query_params)})
             _resolve(app.context["_route_args"].values())
             return access.passed(event, rule, app.context["_route_args"], lambda: next_middleware(app))
 
@@ -82,10 +92,15 @@ def _resolve(arguments: Iterable[Any]) -> None:
     """Check the names in a body of valid shape, before the request counts against a quota. Raises Invalid."""
     for body in arguments:
         if isinstance(body, models.Request):
-            try:
-                body.resolve(stage())
-            except ValidationError as error:
-                raise envelope.body_violations(error) from None
+            resolved(body)
+
+
+def resolved(body: models.Request) -> None:
+    """Check what a valid request names. Raises Invalid, as for its shape."""
+    try:
+        body.resolve(stage())
+    except ValidationError as error:
+        raise envelope.body_violations(error) from None
 
 
 class Resolver(APIGatewayHttpResolver):
@@ -122,7 +137,7 @@ class Resolver(APIGatewayHttpResolver):
 
     def resolve(self, event: Any, context: Any) -> dict[str, Any]:
         """The answer, with the headers that restrict what a browser does with it."""
-        answered = super().resolve(event, context)
+        answered = super().resolve(aliases.by_route(event), context)
         page = str(answered["headers"].get("Content-Type", "")).startswith("text/html")
         answered["headers"] |= SAFE | ({} if page else {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"})
         return answered
@@ -143,8 +158,13 @@ class Resolver(APIGatewayHttpResolver):
             for method, operation in path.items():
                 operation["responses"].pop("422", None)  # Powertools' own; ours is 400
                 _ruled(operation, method, name)
+                for parameter in operation.get("parameters", ()):
+                    parameter["schema"] = _one_or_several(parameter["schema"])
                 if operation.pop("x-keyed", False):
                     operation.setdefault("parameters", []).append(KEY_PARAMETER)
+                if operation.pop("x-conditional", False):
+                    operation.setdefault("parameters", []).append(MATCH_PARAMETER)
+        document["paths"] = _by_clear_names(document["paths"])
         schemas = {name: schema for name, schema in document["components"]["schemas"].items() if name not in NOT_OURS}
         document["components"]["schemas"] = _with_payloads(schemas)
         return OpenAPI.model_validate(document)
@@ -159,8 +179,32 @@ class Resolver(APIGatewayHttpResolver):
 
     def _no_route(self) -> SchedulerError:
         path = self.current_event.path
-        allowed = sorted({route.method for route in self._static_routes + self._dynamic_routes if route.rule.match(path)})
+        taken = {route.method for route in self._static_routes + self._dynamic_routes if route.rule.match(path)}
+        allowed = sorted(taken | aliases.methods(path))
         return envelope.MethodNotAllowed(allowed) if allowed else NotFound("there is no such path")
+
+
+def _one_or_several(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a parameter that takes several values: it takes one too."""
+    return {"anyOf": [schema["items"], schema]} if schema.get("type") == "array" else schema
+
+
+def _by_clear_names(paths: dict[str, Any]) -> dict[str, Any]:
+    """The paths with the operations under their clear names too; under the earlier ones they are marked as deprecated."""
+    named: dict[str, Any] = {path: dict(operations) for path, operations in paths.items()}
+    for name, route in aliases.table().items():
+        (method, path), (verb, clear) = _in_document(route), _in_document(name)
+        operation = paths.get(path, {}).get(method)
+        if operation is not None:
+            named.setdefault(clear, {})[verb] = operation | {"operationId": f"{operation['operationId']}_clear"}
+            described = " ".join(filter(None, [operation.get("description"), f"The clear name of this route is `{name}`."]))
+            named[path][method] = operation | {"deprecated": True, "description": described}
+    return named
+
+
+def _in_document(route: str) -> tuple[str, str]:
+    method, _, path = route.partition(" ")
+    return method.lower(), access.BASE + path.replace("<", "{").replace(">", "}")
 
 
 def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
@@ -205,9 +249,17 @@ def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
         fields = schemas[name]["properties"]
         fields["payload"] |= {"anyOf": [{"$ref": f"#/components/schemas/{payload}"} for payload in payloads] + [{"type": "null"}]}
         fields["type"] |= {"anyOf": [{"type": "string", "enum": registry.names()}, {"type": "null"}]}
+    edit = schemas["TaskEdit"]
+    schemas["TaskPatch"]["properties"] = {name: _nullable(field) for name, field in edit["properties"].items()}
     schemas["BatchRequest"]["properties"]["jobs"]["items"] = {"$ref": "#/components/schemas/BatchItem"}
     item = models.BatchItem.model_json_schema()
     return schemas | payloads | {"BatchItem": item | {"properties": item["properties"] | schemas["JobRequest"]["properties"]}}
+
+
+def _nullable(field: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a field in a merge patch, in which null takes the field away."""
+    kept = {name: value for name, value in field.items() if name in ("title", "description")}
+    return kept | {"anyOf": [{name: value for name, value in field.items() if name not in (*kept, "default")}, {"type": "null"}]}
 
 
 def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -> dict[int, OpenAPIResponse]:

@@ -1,6 +1,6 @@
 """The parts of every answer: models that make its JSON from records."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, WithJsonSchema
@@ -68,6 +68,20 @@ class Answer(Shape, Generic[T]):
 
     success: Literal[True]
     data: T
+
+
+class ListShape(Shape):
+    """A page of a list. Every list has these fields; `first_name` is the field that had the entries before `items` did."""
+
+    first_name: ClassVar[str]
+    cursor: str | None
+    """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+    has_more: bool
+    """Whether there is a next page: whether `cursor` is not null."""
+
+    @classmethod
+    def page(cls, entries: Sequence[Json], cursor: str | None, **others: Any) -> Json:
+        return {cls.first_name: entries, "items": entries, "cursor": cursor, "has_more": cursor is not None, **others}
 
 
 class Violation(Shape):

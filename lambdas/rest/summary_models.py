@@ -1,6 +1,9 @@
 """The shapes of what is to come, and of what has been."""
 
 from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+from pydantic import WithJsonSchema
 
 from lambdas.rest.shapes import Json, Shape, WrittenTime
 from scheduler.insight.counting import LATE
@@ -61,7 +64,7 @@ class TypeSummaryShape(Shape):
 
 
 class DaySummaryShape(Shape):
-    day: str
+    day: Annotated[str, WithJsonSchema({"type": "string", "format": "date"})]
     """In UTC: `2026-11-20`. Days on which nothing ended are left out."""
     types: list[TypeSummaryShape]
 

@@ -7,7 +7,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas.rest import access, parameters
+from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.resolver import answers, owner_of
@@ -47,7 +47,7 @@ def scheduled_tasks_summary(scope: Scope = None) -> Response[str]:
 )
 @needs(Need.READ, foreign=True)
 def task_summary(scope: Scope = None, days: Days = None) -> Response[str]:
-    world, (told, owner) = _runtime.api(), _scope(scope, "days")
+    world, (told, owner) = _runtime.api(), _scope(scope)
     now = world.clock.now()
     since = now - (summary.YEAR if days is None else (days - 1) * summary.DAY)
     types = summary.by_type(owner, since, now, world.counters)
@@ -55,11 +55,10 @@ def task_summary(scope: Scope = None, days: Days = None) -> Response[str]:
     return answer(TaskSummaryShape.of(told, since, now, types, daily))
 
 
-def _scope(asked: str | None, *others: str) -> tuple[str, str]:
+def _scope(asked: str | None) -> tuple[str, str]:
     """Whose, as it is told and as the counters know it. Raises Forbidden for somebody who asks for all and may not see it."""
     event = router.current_event.raw_event
     caller, owner = access.caller_of(event), owner_of(event)
-    parameters.known(router.current_event, "scope", *others)
     if asked == "all":
         access.check(caller, Need.OVERSEE)
     everybody = caller.may(Need.OVERSEE) and owner == caller.id if asked is None else asked == "all"

@@ -3,25 +3,47 @@
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from lambdas.rest.models import Request
-from lambdas.rest.shapes import Json, Shape, WrittenTime
+from lambdas.rest.parameters import Part
+from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
 from scheduler.admission.breaker import Breaker
 from scheduler.model.job import Lane, LaneState
 
 
 class LanesRequest(Request):
-    """Which lanes, and why."""
+    """The lanes, and the reason."""
 
     lane: Annotated[Lane, Field(strict=False)] | None = None
-    """Absent: all lanes."""
+    """One lane."""
+    all: bool = Field(False, validate_default=True)
+    """True: all lanes. To pause, give either this or `lane`; to resume, all lanes are meant if neither is given."""
     reason: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """Shown to administrators with the state."""
+
+    @field_validator("all")
+    @classmethod
+    def _one_or_all(cls, value: bool, info: ValidationInfo) -> bool:
+        """Runs after the lane was found good or bad; a bad one is reported already."""
+        if value and info.data.get("lane") is not None:
+            raise ValueError("goes without lane")
+        return value
 
     @property
     def lanes(self) -> list[Lane]:
         return list(Lane) if self.lane is None else [self.lane]
+
+
+class PauseLanesRequest(LanesRequest):
+    """The lanes to pause, and the reason. An empty request pauses nothing: it is refused."""
+
+    @field_validator("all")
+    @classmethod
+    def _something(cls, value: bool, info: ValidationInfo) -> bool:
+        if not value and "lane" in info.data and info.data["lane"] is None:
+            raise ValueError("must be true to pause all lanes; give lane to pause one")
+        return value
 
 
 class LaneShape(Shape):
@@ -84,10 +106,13 @@ class BreakerShape(Shape):
         )
 
 
-class BreakersShape(Shape):
+class BreakersShape(ListShape):
+    first_name = "breakers"
     breakers: list[BreakerShape]
     """All that are not closed; the one that opened last comes first."""
+    items: list[BreakerShape]
+    """The same as `breakers`."""
 
     @classmethod
-    def of(cls, breakers: Iterable[Breaker], now: int) -> Json:
-        return {"breakers": [BreakerShape.of(breaker, now) for breaker in breakers]}
+    def of(cls, breakers: Part[Breaker], now: int) -> Json:
+        return cls.page([BreakerShape.of(breaker, now) for breaker in breakers.entries], breakers.cursor)

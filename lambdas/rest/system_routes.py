@@ -10,9 +10,10 @@ from lambdas import _runtime
 from lambdas._logger import logger
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
+from lambdas.rest.parameters import AnyLimit, Cursor, part
 from lambdas.rest.resolver import answers
 from lambdas.rest.shapes import Answer
-from lambdas.rest.system_models import BreakerRequest, BreakersShape, LanesRequest, SystemShape
+from lambdas.rest.system_models import BreakerRequest, BreakersShape, LanesRequest, PauseLanesRequest, SystemShape
 from scheduler.accounts.access import Need
 from scheduler.admission.breaker import Circuit
 from scheduler.admission.breaker_gate import close, not_closed
@@ -41,7 +42,7 @@ def get_system() -> Response[str]:
     responses=answers(200, Answer[SystemShape], errors=(400, 401, 403, 413, 415, 503)),
 )
 @needs(Need.ADMINISTER, action="system.pause")
-def pause_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
+def pause_lanes(body: Annotated[PauseLanesRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("pause", extra={"lanes": body.lanes, "reason": body.reason})
     return answer(SystemShape.of(pause(body.lanes, body.reason, world)))
@@ -66,12 +67,12 @@ def resume_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
     summary="Which breakers are not closed",
     description="Operators and administrators only. The jobs of these targets wait: the targets failed again and again.",
     tags=["system"],
-    responses=answers(200, Answer[BreakersShape], errors=(401, 403, 503)),
+    responses=answers(200, Answer[BreakersShape], errors=(400, 401, 403, 503)),
 )
 @needs(Need.OVERSEE)
-def list_breakers() -> Response[str]:
+def list_breakers(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]:
     world = _runtime.api()
-    return answer(BreakersShape.of(not_closed(world.ledger), world.clock.now()))
+    return answer(BreakersShape.of(part(not_closed(world.ledger), limit, cursor), world.clock.now()))
 
 
 @router.post(
@@ -88,4 +89,4 @@ def list_breakers() -> Response[str]:
 def close_breaker(body: Annotated[BreakerRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("close breaker", extra={"circuit": body.circuit, "owner": body.owner, "reason": body.reason})
-    return answer(BreakersShape.of(close(Circuit(body.circuit, body.owner), world.ledger), world.clock.now()))
+    return answer(BreakersShape.of(part(close(Circuit(body.circuit, body.owner), world.ledger)), world.clock.now()))

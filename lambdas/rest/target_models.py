@@ -1,15 +1,16 @@
 """The shapes of named targets, as administrators register them and as everybody reads them."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
 from lambdas.rest import envelope, resolution
 from lambdas.rest.models import Request, TargetName
+from lambdas.rest.parameters import Part
 from lambdas.rest.resolution import Broken, Stage, given_to, payload_of
-from lambdas.rest.shapes import Json, Shape, WrittenTime
+from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
 from scheduler.targets import payload_schema, registry
 from scheduler.targets.named_target import (
     LEAST_PER_SECOND,
@@ -128,7 +129,9 @@ class TargetShape(Shape):
     description: str | None
     enabled: bool
     given: dict[str, Any]
-    """JSON Schema of what a job gives."""
+    """The same as `job_payload_schema`."""
+    job_payload_schema: dict[str, Any]
+    """JSON Schema of the payload that a job gives."""
     rate: float | None
     """Starts per second, of all users' jobs together."""
     concurrency: int | None
@@ -148,16 +151,20 @@ class TargetShape(Shape):
     def of(cls, target: NamedTarget, *, whole: bool) -> Json:
         """`whole`: with what only administrators see."""
         hidden = {} if whole else dict.fromkeys(("defaults", "locked", "payload_schema", "created_by", "updated_by"))
-        return cls.from_record(target, given=given_to(target), **hidden)
+        schema = given_to(target)
+        return cls.from_record(target, given=schema, job_payload_schema=schema, **hidden)
 
 
-class TargetsShape(Shape):
+class TargetsShape(ListShape):
+    first_name = "targets"
     targets: list[TargetShape]
     """By name."""
+    items: list[TargetShape]
+    """The same as `targets`."""
 
     @classmethod
-    def of(cls, targets: Iterable[NamedTarget], *, whole: bool) -> Json:
-        return {"targets": [TargetShape.of(target, whole=whole) for target in targets]}
+    def of(cls, targets: Part[NamedTarget], *, whole: bool) -> Json:
+        return cls.page([TargetShape.of(target, whole=whole) for target in targets.entries], targets.cursor)
 
 
 class DeletedTargetShape(Shape):

@@ -8,10 +8,11 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas._logger import logger
-from lambdas.rest import access
+from lambdas.rest import access, etags
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
-from lambdas.rest.resolver import answers, owner_of
+from lambdas.rest.parameters import AnyLimit, Cursor, part
+from lambdas.rest.resolver import CONDITIONAL, answers, owner_of
 from lambdas.rest.shapes import Answer
 from lambdas.rest.target_models import EXAMPLES, DeletedTargetShape, TargetEdit, TargetRequest, TargetShape, TargetsShape
 from scheduler.accounts.access import Need
@@ -25,11 +26,11 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     "/api/v1/targets",
     summary="The named targets",
     tags=["targets"],
-    responses=answers(200, Answer[TargetsShape], errors=(401, 503)),
+    responses=answers(200, Answer[TargetsShape], errors=(400, 401, 503)),
 )
 @needs(Need.READ)
-def list_targets() -> Response[str]:
-    return answer(TargetsShape.of(_runtime.api().targets.all(), whole=_sees_all()))
+def list_targets(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]:
+    return answer(TargetsShape.of(part(_runtime.api().targets.all(), limit, cursor), whole=_sees_all()))
 
 
 @router.get(
@@ -40,7 +41,7 @@ def list_targets() -> Response[str]:
 )
 @needs(Need.READ)
 def get_target(name: str) -> Response[str]:
-    return answer(TargetShape.of(verbs.find(name, targets=_runtime.api().targets), whole=_sees_all()))
+    return _target(verbs.find(name, targets=_runtime.api().targets))
 
 
 @router.post(
@@ -63,15 +64,27 @@ def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)
     summary="Replace a named target",
     description="Administrators only. What starts a second later goes where it says now; no task is edited for that. Its kind stays.",
     tags=["targets"],
-    responses=answers(200, Answer[TargetShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
+    openapi_extensions=CONDITIONAL,
+    responses=answers(200, Answer[TargetShape], errors=(400, 401, 403, 404, 409, 412, 413, 415, 503)),
 )
 @needs(Need.ADMINISTER, action="target.change")
 def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[str]:
     world = _runtime.api()
-    now = world.clock.now()
-    made = verbs.edit(name, body.kind, body.fields, by=_user(), targets=world.targets, now=now, version=body.version)
+    event, now = router.current_event.raw_event, world.clock.now()
+    made = verbs.edit(
+        *(name, body.kind, body.fields),
+        by=_user(),
+        targets=world.targets,
+        now=now,
+        version=body.version,
+        check=lambda target: etags.check(event, etags.of_target(target)),
+    )
     _changed("replaced", made)
-    return answer(TargetShape.of(made, whole=_sees_all()))
+    return _target(made)
+
+
+def _target(target: NamedTarget) -> Response[str]:
+    return answer(TargetShape.of(target, whole=_sees_all()), headers=etags.header(etags.of_target(target)))
 
 
 @router.delete(

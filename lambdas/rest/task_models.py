@@ -1,9 +1,9 @@
 """The shapes of tasks, as they are asked for and as they are answered."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lambdas.rest import resolution
 from lambdas.rest.form_models import RunShape, ScheduleRequest
@@ -11,7 +11,7 @@ from lambdas.rest.job_answers import SpecShape
 from lambdas.rest.models import Request, WorkRequest
 from lambdas.rest.notification_models import NotificationsRequest, NotificationsShape
 from lambdas.rest.resolution import Broken, Stage
-from lambdas.rest.shapes import Json, Shape, WrittenTime, optional
+from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional
 from scheduler.model.job import Misfire, Overlap
 from scheduler.tasks import schedule_form
 from scheduler.tasks.schedule import Run
@@ -92,10 +92,24 @@ def _is_recurring(schedule: ScheduleRequest | None) -> bool:
 
 
 class TaskEdit(TaskRequest):
-    """A task in the place of another. What is absent gets its default, not the old value."""
+    """A task in the place of another. What is absent gets its default, not the old value.
+
+    The body may be what `GET` answered: fields that only answers have are ignored.
+    """
 
     generation: Annotated[int, Field(ge=1)] | None = None
     """That of the task which was edited: if another edit came first, this one is refused. Absent: the last edit wins."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_answered(cls, body: Any) -> Any:
+        return without_read_only(body) if isinstance(body, Mapping) else body
+
+
+def without_read_only(body: Mapping[str, Any]) -> Json:
+    """The body without the fields of an answered task that no request sets."""
+    answered = TaskShape.model_fields.keys() | ListedTaskShape.model_fields.keys()
+    return {name: value for name, value in body.items() if name in TaskEdit.model_fields or name not in answered}
 
 
 class PauseRequest(Request):
@@ -179,7 +193,7 @@ class TaskShape(TaskFacts):
 
     @classmethod
     def of(cls, task: Task, runs: Sequence[Run], now: int) -> Json:
-        return cls.facts(task, now, next_runs=[RunShape.from_record(run) for run in runs])
+        return cls.facts(task, now, next_runs=[RunShape.of(run) for run in runs])
 
 
 class ListedTaskShape(TaskFacts):
@@ -189,17 +203,18 @@ class ListedTaskShape(TaskFacts):
 
     @classmethod
     def of(cls, task: Task, runs: Sequence[Run], now: int) -> Json:
-        return cls.facts(task, now, next_run=RunShape.from_record(runs[0]) if runs else None)
+        return cls.facts(task, now, next_run=RunShape.of(runs[0]) if runs else None)
 
 
-class TaskPageShape(Shape):
+class TaskPageShape(ListShape):
+    first_name = "tasks"
     tasks: list[ListedTaskShape]
-    cursor: str | None
-    """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+    items: list[ListedTaskShape]
+    """The same as `tasks`."""
 
     @classmethod
     def of(cls, page: TaskPage, next_runs: Callable[[Task], Sequence[Run]], now: int) -> Json:
-        return cls.from_record(page, tasks=[ListedTaskShape.of(task, next_runs(task), now) for task in page.tasks])
+        return cls.page([ListedTaskShape.of(task, next_runs(task), now) for task in page.tasks], page.cursor)
 
 
 class DeletedShape(Shape):
@@ -231,4 +246,8 @@ EXAMPLES: dict[str, Any] = {
         },
     },
     "at once": {"summary": "Once, now", "value": {"name": "Try it", "message": "hello"}},
+}
+PATCHES: dict[str, Any] = {
+    "schedule": {"summary": "Another time, the rest as it is", "value": {"schedule": {"cron": "0 3 * * *"}}},
+    "tags": {"summary": "Other tags, and no description", "value": {"tags": ["reports"], "description": None}},
 }

@@ -1,7 +1,7 @@
 """Routes of tasks: what to run, and when; and of the runs of each."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
@@ -9,27 +9,39 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas.rest import idempotency, parameters
+from lambdas.rest import etags, idempotency
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.form_models import PreviewShape
 from lambdas.rest.job_answers import JobShape, PageShape
-from lambdas.rest.parameters import Cursor, Limit, Since, Tagged, Until, Upcoming
-from lambdas.rest.resolver import KEYED, answers, owner_of
+from lambdas.rest.parameters import ANY_OF, ANY_STATUS, NO_TAGS, Cursor, Limit, OfStatus, Since, Tagged, Until, Upcoming
+from lambdas.rest.resolver import CONDITIONAL, KEYED, answers, owner_of, resolved
 from lambdas.rest.shapes import Answer
-from lambdas.rest.task_models import EXAMPLES, DeletedShape, PauseRequest, RunRequest, TaskEdit, TaskPageShape, TaskRequest, TaskShape
+from lambdas.rest.task_models import (
+    EXAMPLES,
+    PATCHES,
+    DeletedShape,
+    PauseRequest,
+    RunRequest,
+    TaskEdit,
+    TaskPageShape,
+    TaskRequest,
+    TaskShape,
+)
+from lambdas.rest.task_patch import TaskPatch, patched
 from scheduler.accounts.access import Need
 from scheduler.jobs.history import Query as HistoryQuery
 from scheduler.jobs.history import history
 from scheduler.model import ids
 from scheduler.model.errors import NotFound
-from scheduler.model.job import Receipt, Status, TaskKey
+from scheduler.model.job import Receipt, TaskKey
 from scheduler.tasks import service
 from scheduler.tasks.preview import with_skipped
-from scheduler.tasks.service import Search
+from scheduler.tasks.service import NewTask, Search
 from scheduler.tasks.task import Task, TaskStatus
 
 NEXT_RUNS = 10
+ANY_TASK: list[TaskStatus] = []
 RUNS_OF_TASK = 10  # a task is stored with so many jobs
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
@@ -60,15 +72,14 @@ def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -
 @needs(Need.READ, foreign=True)
 def list_tasks(
     name: Annotated[str | None, Query(description="part of the name, in any case")] = None,
-    tag: Tagged = None,
+    tag: Tagged = NO_TAGS,
     type: Annotated[str | None, Query()] = None,
-    status: Annotated[TaskStatus | None, Query()] = None,
+    status: Annotated[list[TaskStatus], Query(description=ANY_OF)] = ANY_TASK,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Response[str]:
-    parameters.known(router.current_event, "name", "tag", "type", "status", "limit", "cursor")
     world = _runtime.api()
-    page = service.search(Search(_owner(), name, tag, type, status, limit, cursor), world)
+    page = service.search(Search(_owner(), name, tuple(tag), type, tuple(status), limit, cursor), world)
     now = world.clock.now()
     return answer(TaskPageShape.of(page, lambda task: service.next_runs(task, 1, now), now))
 
@@ -84,15 +95,50 @@ def get_task(task_id: str) -> Response[str]:
 
 @router.put(
     "/api/v1/tasks/<task_id>",
-    summary="Edit a task",
-    description="Replaces it whole. When this is answered, no run of the old schedule starts any more, and the new ones are stored.",
+    summary="Replace a task",
+    description=(
+        "A field that is absent gets its default: to change some fields only, use PATCH. The body may be what GET answered. "
+        "When this is answered, no run of the old schedule starts any more, and the new runs are stored."
+    ),
     tags=["tasks"],
-    responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 409, 413, 415, 503)),
+    openapi_extensions=CONDITIONAL,
+    responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 409, 412, 413, 415, 503)),
 )
 @needs(Need.WRITE, foreign=True, action="task.edit", creates=RUNS_OF_TASK)
 def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
-    world, key = _runtime.api(), _key(task_id)
-    return _task(service.edit(key, body.asked(key.owner), world, generation=body.generation), world.clock.now())
+    return _edited(_key(task_id), lambda task: body)
+
+
+@router.patch(
+    "/api/v1/tasks/<task_id>",
+    summary="Change some fields of a task",
+    description=(
+        "A JSON merge patch (RFC 7396): a field that is absent stays, null takes a field away. What remains is validated as for PUT. "
+        "`cron`, `rate` or `at` takes the place of the one that was there, as `message` or `target` takes the place of `type`."
+    ),
+    tags=["tasks"],
+    openapi_extensions=CONDITIONAL,
+    responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 409, 412, 413, 415, 503)),
+)
+@needs(Need.WRITE, foreign=True, action="task.edit", creates=RUNS_OF_TASK)
+def patch_task(task_id: str, body: Annotated[TaskPatch, Body(openapi_examples=PATCHES)]) -> Response[str]:
+    return _edited(_key(task_id), lambda task: patched(task, body.fields))
+
+
+def _edited(key: TaskKey, wanted: Callable[[Task], TaskEdit | None]) -> Response[str]:
+    """Answer the edit that is wanted of the task as it is; None: no edit."""
+    world, event = _runtime.api(), router.current_event.raw_event
+
+    def new(task: Task) -> NewTask | None:
+        etags.check(event, etags.of_task(task))
+        edit = wanted(task)
+        if edit is None:
+            return None
+        resolved(edit)
+        service.check_generation(task, edit.generation)
+        return edit.asked(key.owner)
+
+    return _task(service.edit(key, new, world), world.clock.now())
 
 
 @router.delete(
@@ -100,11 +146,14 @@ def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAM
     summary="Delete a task",
     description="Its future runs go with it; what has run stays in the history.",
     tags=["tasks"],
-    responses=answers(200, Answer[DeletedShape], errors=(401, 404, 503)),
+    openapi_extensions=CONDITIONAL,
+    responses=answers(200, Answer[DeletedShape], errors=(401, 404, 412, 503)),
 )
 @needs(Need.WRITE, foreign=True, action="task.delete")
 def delete_task(task_id: str) -> Response[str]:
-    return answer(DeletedShape.from_record(service.delete(_key(task_id), _runtime.api())))
+    event = router.current_event.raw_event
+    gone = service.delete(_key(task_id), _runtime.api(), check=lambda task: etags.check(event, etags.of_task(task)))
+    return answer(DeletedShape.from_record(gone))
 
 
 @router.put(
@@ -157,7 +206,6 @@ def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]
 )
 @needs(Need.READ, foreign=True)
 def next_runs(task_id: str, count: Annotated[int, Query(ge=1, le=100)] = NEXT_RUNS) -> Response[str]:
-    parameters.known(router.current_event, "count")
     world = _runtime.api()
     task, now = service.find(_key(task_id), world), world.clock.now()
     runs = service.next_runs(task, count, now)
@@ -178,16 +226,15 @@ def next_runs(task_id: str, count: Annotated[int, Query(ge=1, le=100)] = NEXT_RU
 def list_runs(
     task_id: str,
     upcoming: Upcoming = False,
-    status: Annotated[Status | None, Query()] = None,
+    status: OfStatus = ANY_STATUS,
     since: Since = None,
     until: Until = None,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Response[str]:
-    parameters.known(router.current_event, "upcoming", "status", "from", "to", "limit", "cursor")
     world = _runtime.api()
     task, now = service.find(_key(task_id), world), world.clock.now()
-    query = HistoryQuery(task.owner, upcoming, task=task.id, status=status, since=since, until=until, limit=limit, cursor=cursor)
+    query = HistoryQuery(task.owner, upcoming, task=task.id, statuses=tuple(status), since=since, until=until, limit=limit, cursor=cursor)
     return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now))
 
 
@@ -217,4 +264,5 @@ def _created(path: str, made: str, receipt: Receipt | None) -> dict[str, str]:
 
 
 def _task(task: Task, now: int, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[str]:
-    return answer(TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now), status, headers)
+    shown = TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now)
+    return answer(shown, status, etags.header(etags.of_task(task)) | dict(headers or {}))

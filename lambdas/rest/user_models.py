@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from lambdas.rest.models import Request
-from lambdas.rest.shapes import Json, Shape, WrittenTime
+from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
 from scheduler.accounts.access import Caller, Role, Scope
 from scheduler.accounts.audit import Entry
 from scheduler.accounts.model import PASSWORD, Quotas
@@ -121,15 +121,17 @@ class AccountShape(Shape):
         )
 
 
-class AccountPageShape(Shape):
+class AccountPageShape(ListShape):
+    first_name = "users"
     users: list[AccountShape]
+    items: list[AccountShape]
+    """The same as `users`."""
     clients: list[AccountShape]
     """The machine clients of the deployment, on the first page."""
-    cursor: str | None
 
     @classmethod
     def of(cls, users: Iterable[Json], clients: Iterable[Json], cursor: str | None) -> Json:
-        return cls.from_record(None, users=list(users), clients=list(clients), cursor=cursor)
+        return cls.page(list(users), cursor, clients=list(clients))
 
 
 class MeShape(Shape):
@@ -141,11 +143,15 @@ class MeShape(Shape):
     """Of a machine client."""
     job_weight: float
     allowed: QuotasShape
+    """The same as `effective_quotas`."""
+    effective_quotas: QuotasShape
+    """The quotas that apply: your own, else those of the deployment."""
 
     @classmethod
     def of(cls, caller: Caller, weight: float, allowed: Quotas) -> Json:
         scopes = sorted(map(str, caller.scopes))
-        return cls.from_record(caller, username=caller.name, scopes=scopes, job_weight=weight, allowed=QuotasShape.from_record(allowed))
+        quotas = QuotasShape.from_record(allowed)
+        return cls.from_record(caller, username=caller.name, scopes=scopes, job_weight=weight, allowed=quotas, effective_quotas=quotas)
 
 
 class ChangedShape(Shape):
@@ -180,11 +186,12 @@ class EntryShape(Shape):
     request_id: str
 
 
-class TrailShape(Shape):
+class TrailShape(ListShape):
+    first_name = "entries"
     entries: list[EntryShape]
-    cursor: str | None
-    """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+    items: list[EntryShape]
+    """The same as `entries`."""
 
     @classmethod
     def of(cls, entries: Iterable[Entry], cursor: str | None) -> Json:
-        return cls.from_record(None, entries=[EntryShape.from_record(entry) for entry in entries], cursor=cursor)
+        return cls.page([EntryShape.from_record(entry) for entry in entries], cursor)

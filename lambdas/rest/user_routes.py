@@ -8,9 +8,10 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas.rest import access, parameters
+from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
+from lambdas.rest.parameters import Limit
 from lambdas.rest.resolver import answers, bearer_of
 from lambdas.rest.shapes import Answer, Json
 from lambdas.rest.user_models import (
@@ -29,6 +30,8 @@ from scheduler.accounts.login import change_password
 from scheduler.accounts.model import Quotas
 from scheduler.accounts.user_admin import KnownUser
 from scheduler.model.errors import NotFound, Unauthorized
+
+MOST_LISTED = 60  # users in an answer of Cognito
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
@@ -85,12 +88,11 @@ def create_user(body: Annotated[UserRequest, Body()]) -> Response[str]:
 )
 @needs(Need.OVERSEE)
 def list_users(
-    limit: Annotated[int, Query(ge=1, le=60)] = 20,
+    limit: Limit = 20,
     cursor: Annotated[str | None, Query(min_length=1, max_length=4_096, description="the cursor of the page before")] = None,
 ) -> Response[str]:
-    parameters.known(router.current_event, "limit", "cursor")
     world = _runtime.api()
-    found, after = user_admin.page(cursor, limit, world)
+    found, after = user_admin.page(cursor, min(limit, MOST_LISTED), world)
     clients = [user_admin.find(id, world) for id in world.identity.clients] if cursor is None else []
     return answer(AccountPageShape.of(map(_shown, found), map(_shown, clients), after))
 

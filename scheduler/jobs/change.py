@@ -4,7 +4,7 @@ An executor drops a message of the old fence. A claimed job cannot be changed, n
 that cannot read the job again just before the instant starts the job as claimed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,8 +22,10 @@ TRIES = 5
 TIMES = ("scheduled_at", "start_by")  # of a scheduled run, only its task determines these
 
 
-def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports) -> Job:
+def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports, *, check: Callable[[Job], None] = lambda job: None) -> Job:
     """Change the job to the fields in `wanted`, enqueue it if it is due soon, and return it.
+
+    `check` raises an error if the job, as it is now, must not be changed.
 
     `wanted` has validated values by their names in the record; its `spec` has only the changed fields of the spec.
     Raises NotFound; Conflict if the job has started, is about to start, has finished or is being cancelled, or if its task
@@ -34,6 +36,7 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports) -> Job:
         before = ports.jobs.get(key)
         if before is None:
             raise NotFound("there is no such job")
+        check(before)
         _check(before, wanted, now)
         after = _changed(before, wanted, now, ports.rules)
         if wanted.get("spec"):

@@ -17,8 +17,8 @@ class Query:
     owner: str
     upcoming: bool = False
     task: str | None = None
-    tag: str | None = None
-    status: Status | None = None
+    tags: tuple[str, ...] = ()  # all of them
+    statuses: tuple[Status, ...] = ()  # any of them; none: of any status. Failed jobs include those that were killed
     type: str | None = None
     since: int | None = None
     until: int | None = None  # exclusive
@@ -39,7 +39,7 @@ def history(query: Query, *, jobs: Jobs, now: int) -> Page:
     if query.since is not None and query.until is not None and query.since >= query.until:
         raise Invalid.field("to", "must be later than from")
     read = _reader(query, jobs, now)
-    filtered = any(criterion is not None for criterion in (query.status, query.type, query.tag))
+    filtered = bool(query.statuses or query.tags or query.type is not None)
 
     def records(after: str | None, limit: int) -> tuple[list[Job], str | None]:
         page = read(after, limit)
@@ -63,7 +63,7 @@ def _reader(query: Query, jobs: Jobs, now: int) -> Callable[[str | None, int], P
         since = max(since or 0, now + 1)
     else:
         until = now + 1 if until is None else min(until, now + 1)
-    if query.status in lifecycle.DEAD and not query.upcoming:
+    if query.statuses and set(query.statuses) <= set(lifecycle.DEAD) and not query.upcoming:
         return lambda after, limit: jobs.failures(query.owner, since=since, until=until, after=after, limit=limit)
     newest_first = not query.upcoming
     if query.task is not None:
@@ -75,7 +75,11 @@ def _reader(query: Query, jobs: Jobs, now: int) -> Callable[[str | None, int], P
 def _matches(job: Job, query: Query, now: int) -> bool:
     return (
         query.type in (None, job.spec.type)
-        and (query.status is None or lifecycle.status(job, now) is query.status)
+        and (not query.statuses or _is_of(lifecycle.status(job, now), query.statuses))
         and (query.task is None or (job.origin is not None and job.origin.task == query.task))
-        and (query.tag is None or query.tag in job.spec.tags)
+        and set(query.tags) <= set(job.spec.tags)
     )
+
+
+def _is_of(status: Status, wanted: tuple[Status, ...]) -> bool:
+    return status in wanted or (status is Status.KILLED and Status.FAILED in wanted)

@@ -40,7 +40,8 @@ class RetryPolicy:
     on_timeout: bool = False  # whether an attempt that exceeded its time-out is retried, too
 
 
-DEFAULT_RETRIES = RetryPolicy()
+DEFAULT_RETRIES = RetryPolicy()  # the meaning of a stored job or task without a policy: time-outs are not retried
+REQUESTED_RETRIES = RetryPolicy(on_timeout=True)  # the policy of a request that names none
 DEFAULT_TIMEOUT_MS = 300_000
 
 

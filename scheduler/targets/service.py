@@ -1,6 +1,6 @@
 """The operations of administrators on named targets: register, replace, delete."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,11 +29,23 @@ def register(name: str, kind: str, fields: Mapping[str, Any], *, by: str, target
 
 
 def edit(
-    name: str, kind: str, fields: Mapping[str, Any], *, by: str, targets: Targets, now: int, version: int | None = None
+    name: str,
+    kind: str,
+    fields: Mapping[str, Any],
+    *,
+    by: str,
+    targets: Targets,
+    now: int,
+    version: int | None = None,
+    check: Callable[[NamedTarget], None] = lambda target: None,
 ) -> NamedTarget:
-    """Replace the fields of a target. Raises NotFound, Invalid for another kind, Conflict if its version differs from the given one."""
+    """Replace the fields of a target. Raises NotFound, Invalid for another kind, Conflict if its version differs from the given one.
+
+    `check` raises an error if the target, as it is now, must not be replaced.
+    """
     for _ in range(TRIES):
         before = find(name, targets=targets)
+        check(before)
         if before.kind != kind:
             raise Invalid.field("kind", f"stays as it is: {before.kind}; make another target, or delete this one first")
         if version not in (None, before.version):

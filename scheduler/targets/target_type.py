@@ -56,6 +56,10 @@ def _never(payload: Fields) -> bool:
     return False
 
 
+def _nothing(payload: Fields) -> Fields:
+    return {}
+
+
 def _accept(payload: Fields, reach: Reach) -> None:
     pass
 
@@ -90,6 +94,9 @@ class TargetType:
 
     check: Callable[[Fields, Reach], None] = _accept
     """Raises NotAllowed for a payload that breaks a rule beyond those of its fields. The payload may be a part, as a target's defaults."""
+
+    implied: Callable[[Fields], Fields] = _nothing
+    """The fields that a new payload gets because of its others. Payloads that are stored already stay as they are."""
 
     circuit: Callable[[Fields], str | None] | None = None
     """The name of the circuit of a payload: jobs of one owner and one circuit fail together.

@@ -45,9 +45,9 @@ class Search:
 
     owner: str
     name: str | None = None
-    tag: str | None = None
+    tags: tuple[str, ...] = ()  # all of them
     type: str | None = None
-    status: TaskStatus | None = None
+    statuses: tuple[TaskStatus, ...] = ()  # any of them; none: of any status
     limit: int = 20
     cursor: str | None = None
 
@@ -73,22 +73,32 @@ def create(new: NewTask, ports: Ports, *, random: int, receipt: Receipt | None =
     return _filled(plan, ports)
 
 
-def edit(key: TaskKey, new: NewTask, ports: Ports, *, generation: int | None = None) -> Task:
+def edit(key: TaskKey, new: NewTask | Callable[[Task], NewTask | None], ports: Ports, *, generation: int | None = None) -> Task:
     """Replace the task. When this returns, the runs of the new schedule have replaced all runs that had not started.
+
+    `new` may depend on the task as it is; None leaves that as it is.
 
     A schedule sent back as it was read is the same schedule: a rate keeps its rhythm, and an instant that has passed does not
     run again. Raises NotFound, Invalid, TooLarge, Unavailable, and Conflict if the task has another generation than the one given.
     """
 
-    def edited(task: Task, now: int) -> Task:
-        if generation not in (None, task.generation):
-            raise Conflict(f"the task was changed meanwhile: its generation is {task.generation}")
-        made = _made(new, task.id, _parsed(new.schedule, task, now), now)
+    def edited(task: Task, now: int) -> Task | None:
+        check_generation(task, generation)
+        wanted = new(task) if callable(new) else new
+        if wanted is None:
+            return None
+        made = _made(wanted, task.id, _parsed(wanted.schedule, task, now), now)
         _check_size(made, ports)
         kept = replace(made, created_at=task.created_at, inactive_at=task.inactive_at, inactive_reason=task.inactive_reason)
         return replace(kept, planned_until=planning.since(task, kept.schedule, now))
 
     return _changed(key, edited, ports)
+
+
+def check_generation(task: Task, wanted: int | None) -> None:
+    """Raises Conflict if the task has another generation than the one that is wanted; None: any."""
+    if wanted not in (None, task.generation):
+        raise Conflict(f"the task was changed meanwhile: its generation is {task.generation}")
 
 
 def deactivate(key: TaskKey, reason: str | None, ports: Ports) -> Task:
@@ -114,10 +124,14 @@ def activate(key: TaskKey, ports: Ports) -> Task:
     return _changed(key, resumed, ports)
 
 
-def delete(key: TaskKey, ports: Ports) -> Task:
-    """Delete the task and its future runs; past runs stay in the history. Raises NotFound, Unavailable."""
+def delete(key: TaskKey, ports: Ports, *, check: Callable[[Task], None] = lambda task: None) -> Task:
+    """Delete the task and its future runs; past runs stay in the history. Raises NotFound, Unavailable.
+
+    `check` raises an error if the task, as it is now, must not be deleted.
+    """
     for _ in range(TRIES):
         task = find(key, ports)
+        check(task)
         if ports.tasks.delete(task):
             withdraw_runs(task, ports)
             return task
@@ -160,7 +174,7 @@ def find(key: TaskKey, ports: Ports) -> Task:
 def search(query: Search, ports: Ports) -> TaskPage:
     """Return a page of tasks, newest first. Its cursor is None only if no further task can match. Raises Invalid for a bad cursor."""
     now = ports.clock.now()
-    filtered = any(criterion is not None for criterion in (query.name, query.tag, query.type, query.status))
+    filtered = bool(query.tags or query.statuses) or query.name is not None or query.type is not None
 
     def read(after: str | None, limit: int) -> tuple[list[Task], str | None]:
         page = ports.tasks.page(query.owner, after=after, limit=limit)
@@ -283,7 +297,7 @@ def _made(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Ta
 def _matches(task: Task, query: Search, now: int) -> bool:
     return (
         (query.name is None or query.name.casefold() in task.name.casefold())
-        and (query.tag is None or query.tag in task.spec.tags)
+        and set(query.tags) <= set(task.spec.tags)
         and query.type in (None, task.spec.type)
-        and query.status in (None, status(task, now))
+        and (not query.statuses or status(task, now) in query.statuses)
     )

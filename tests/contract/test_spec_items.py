@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.model.spec import CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
+from scheduler.model.spec import REQUESTED_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
 from scheduler.storage.aws import items, spec_items, task_items
 from tests.contract import make
 
@@ -36,6 +36,7 @@ STORED: list[tuple[JobSpec, dict[str, Any]]] = [
         },
     ),
     (JobSpec("log", {}), {"type": {"S": "log"}, "payload": {"S": "{}"}}),
+    (JobSpec("log", {}, retry=REQUESTED_RETRIES), {"type": {"S": "log"}, "payload": {"S": "{}"}, "ot": {"BOOL": True}}),
     (JobSpec("log", {}, ordering=Ordering("k")), {"type": {"S": "log"}, "payload": {"S": "{}"}, "ordering": {"S": '["k"]'}}),
 ]
 

@@ -74,7 +74,7 @@ def test_dead_letters_of_another_user_are_out_of_reach(world: World) -> None:
     assert send("POST", f"/me/jobs/{job.id}/retry").status == 404
     assert send("GET", "/dead-letters").data["groups"] == []
     assert send("GET", f"/dead-letters/{job.fingerprint}/jobs").data["jobs"] == []
-    send("POST", "/dead-letters/redrive", json_body={})
+    send("POST", "/dead-letters/redrive", json_body={"all": True})
     work_off(world)
     assert world.jobs.get(job.key) == job
 
@@ -148,7 +148,7 @@ def test_aborting_a_redrive_twice_succeeds(world: World) -> None:
 
 @pytest.mark.parametrize(("method", "end"), [("GET", ""), ("POST", "/abort")])
 def test_an_unknown_or_another_users_redrive_is_not_found(world: World, method: str, end: str) -> None:
-    made = shown(send("POST", "/dead-letters/redrive", json_body={}))
+    made = shown(send("POST", "/dead-letters/redrive", json_body={"all": True}))
     assert send(method, f"/dead-letters/redrives/{made['id']}{end}", user="sub-eve").status == 404
     assert send(method, f"/dead-letters/redrives/nonsense{end}").status == 404
 
@@ -156,15 +156,21 @@ def test_an_unknown_or_another_users_redrive_is_not_found(world: World, method: 
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"rate": 0}, "rate"),
-        ({"rate": 1_001}, "rate"),
-        ({"limit": 0}, "limit"),
+        ({"rate": 0, "all": True}, "rate"),
+        ({"rate": 1_001, "all": True}, "rate"),
+        ({"limit": 0, "all": True}, "limit"),
         ({"fingerprint": "XYZ"}, "fingerprint"),
         ({"task": "x"}, "task"),
         ({"from": "yesterday"}, "from"),
-        ({"since": render(NOW)}, "since"),
+        ({"since": render(NOW), "all": True}, "since"),
         ({"from": render(NOW), "to": render(NOW)}, "to"),
-        ({"colour": "red"}, "colour"),
+        ({}, "all"),
+        ({"rate": 5, "limit": 5}, "all"),
+        ({"type": None}, "all"),
+        ({"all": False}, "all"),
+        ({"all": 1}, "all"),
+        ({"all": True, "type": "log"}, "all"),
+        ({"colour": "red", "all": True}, "colour"),
     ],
 )
 def test_invalid_redrives_are_refused_field_by_field(world: World, body: dict[str, Any], field: str) -> None:

@@ -39,7 +39,14 @@ def starts(**body: Any) -> list[str]:
 
 def test_a_run_is_shown_in_utc_and_in_local_time() -> None:
     assert runs(**DAILY, count=1) == [
-        {"nominal": "2026-11-21T01:30:00.000Z", "at": "2026-11-21T01:30:00.000Z", "local": "2026-11-21T02:30+01:00", "odd": None}
+        {
+            "nominal": "2026-11-21T01:30:00.000Z",
+            "at": "2026-11-21T01:30:00.000Z",
+            "local": "2026-11-21T02:30+01:00",
+            "local_at": "2026-11-21T02:30:00+01:00",
+            "odd": None,
+            "dst_note": None,
+        }
     ]
 
 
@@ -69,9 +76,18 @@ def test_skipped_times_are_listed_among_the_runs_but_not_counted() -> None:
             "nominal": "2027-03-28T01:00:00.000Z",
             "at": None,
             "local": "2027-03-28T03:00+02:00",
+            "local_at": "2027-03-28T03:00:00+02:00",
             "odd": "gap: 02:30 does not exist, skipped",
+            "dst_note": "gap: 02:30 does not exist, skipped",
         },
-        {"nominal": "2027-03-29T00:30:00.000Z", "at": "2027-03-29T00:30:00.000Z", "local": "2027-03-29T02:30+02:00", "odd": None},
+        {
+            "nominal": "2027-03-29T00:30:00.000Z",
+            "at": "2027-03-29T00:30:00.000Z",
+            "local": "2027-03-29T02:30+02:00",
+            "local_at": "2027-03-29T02:30:00+02:00",
+            "odd": None,
+            "dst_note": None,
+        },
     ]
 
 
@@ -253,7 +269,7 @@ def test_a_form_can_be_drawn_from_the_schema() -> None:
     assert schema["required"] == ["url"] and schema["additionalProperties"] is False
     assert schema["properties"]["method"] == {
         "default": "GET",
-        "description": "The HTTP method.",
+        "description": "The HTTP method. If it is absent: POST with a body, else GET.",
         "enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
         "title": "Method",
         "type": "string",

@@ -62,10 +62,10 @@ def test_given_fields_change_and_absent_fields_stay(world: World) -> None:
 
 
 def test_a_retry_policy_is_replaced_as_a_whole() -> None:
-    job = posted(retry={"base_seconds": 5, "on_timeout": True})
+    job = posted(retry={"base_seconds": 5, "on_timeout": False})
     assert patch(job, {"max_attempts": 2}).data["retry"]["base_seconds"] == 5
     changed = patch(job, {"retry": {"jitter": "none"}}).data["retry"]
-    assert (changed["base_seconds"], changed["jitter"], changed["on_timeout"]) == (1, "none", False)
+    assert (changed["base_seconds"], changed["jitter"], changed["on_timeout"]) == (1, "none", True)
 
 
 def test_a_payload_is_replaced_whole_and_checked_by_the_jobs_type(world: World) -> None:

@@ -56,7 +56,7 @@ def test_at_first_no_lane_is_paused() -> None:
 
 def test_a_pause_of_everything_and_its_resume(world: World) -> None:
     paused = {"paused": True, "paused_at": render(NOW), "resumed_at": None, "reason": "moving house"}
-    assert lanes(asked("pause", {"reason": "moving house"})) == dict.fromkeys(Lane, paused)
+    assert lanes(asked("pause", {"all": True, "reason": "moving house"})) == dict.fromkeys(Lane, paused)
     world.clock.advance(60_000)
     assert lanes(send("GET", "/system", groups=ADMIN)) == dict.fromkeys(Lane, paused)
     assert lanes(asked("resume")) == dict.fromkeys(Lane, OPEN | {"resumed_at": render(NOW + 60_000)})
@@ -70,15 +70,22 @@ def test_one_lane_is_paused_and_resumed_alone() -> None:
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])
 def test_pause_and_resume_are_idempotent(world: World, verb: str) -> None:
-    asked("pause", {"reason": "why"})
-    once = asked(verb)
+    asked("pause", {"all": True, "reason": "why"})
+    once = asked(verb, {"all": True})
     world.clock.advance(60_000)
-    assert asked(verb).body == once.body
+    assert once.status == 200 and asked(verb, {"all": True}).body == once.body
 
 
-def test_an_empty_body_means_all_lanes() -> None:
-    answered = send("POST", "/system/pause", groups=ADMIN)
-    assert all(state["paused"] for state in lanes(answered).values())
+@pytest.mark.parametrize("body", [None, {}, {"reason": "why"}, {"all": False}, {"lane": None}])
+def test_a_pause_without_a_lane_must_say_all(world: World, body: Any) -> None:
+    answered = send("POST", "/system/pause", groups=ADMIN, json_body=body)
+    assert (answered.status, answered.fields) == (400, {"all": "must be true to pause all lanes; give lane to pause one"})
+    assert world.ledger.watched().lanes == {}
+
+
+def test_an_empty_body_resumes_all_lanes() -> None:
+    asked("pause", {"all": True})
+    assert not any(state["paused"] for state in lanes(send("POST", "/system/resume", groups=ADMIN)).values())
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])
@@ -88,10 +95,12 @@ def test_an_empty_body_means_all_lanes() -> None:
         ({"lane": "fast"}, "lane"),
         ({"lane": ["retry"]}, "lane"),
         ({"lane": 1}, "lane"),
-        ({"lanes": ["retry"]}, "lanes"),
-        ({"reason": ""}, "reason"),
-        ({"reason": "x" * 201}, "reason"),
-        ({"reason": 5}, "reason"),
+        ({"lane": "retry", "all": True}, "all"),
+        ({"all": "yes"}, "all"),
+        ({"lanes": ["retry"], "all": True}, "lanes"),
+        ({"reason": "", "all": True}, "reason"),
+        ({"reason": "x" * 201, "all": True}, "reason"),
+        ({"reason": 5, "all": True}, "reason"),
     ],
 )
 def test_an_invalid_request_is_refused_and_changes_nothing(world: World, verb: str, body: Any, field: str) -> None:
@@ -105,7 +114,7 @@ def test_an_unknown_lane_is_answered_with_the_known_ones() -> None:
 
 
 def test_a_reason_of_two_hundred_characters_is_accepted() -> None:
-    assert asked("pause", {"reason": "x" * 200}).status == 200
+    assert asked("pause", {"all": True, "reason": "x" * 200}).status == 200
 
 
 def test_a_refusing_ledger_is_a_503_and_a_repeat_completes_the_pause(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,8 +127,8 @@ def test_a_refusing_ledger_is_a_503_and_a_repeat_completes_the_pause(world: Worl
         real(state)
 
     monkeypatch.setattr(world.ledger, "set_lane_state", refused)
-    assert asked("pause").status == 503
-    assert all(state["paused"] for state in lanes(asked("pause")).values())
+    assert asked("pause", {"all": True}).status == 503
+    assert all(state["paused"] for state in lanes(asked("pause", {"all": True})).values())
 
 
 def test_health_shows_paused_lanes_to_a_signed_in_caller() -> None:

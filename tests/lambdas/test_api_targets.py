@@ -152,8 +152,8 @@ def test_a_job_names_a_target_instead_of_a_type(world: World) -> None:
     [
         ({"target": "nobody"}, {"target": "there is no such target; GET /targets lists them"}),
         (
-            {"target": "invoices", "type": "http"},
-            {"type": EITHER},
+            {"target": "invoices", "type": "log"},
+            {"type": "is not that of the target invoices: http"},
         ),
         (
             {"target": "invoices", "message": "m"},

@@ -106,6 +106,7 @@ def test_a_created_task_is_returned_with_its_next_ten_runs(world: World) -> None
         "tags": ["a", "env:prod"],
         "ordering_key": "orders",
         "on_failure": "park",
+        "after_failure": "pause",
         "overlap": "queue_one",
         "misfire": "run_all",
         "misfire_threshold_seconds": 10,
@@ -124,7 +125,10 @@ def test_a_created_task_is_returned_with_its_next_ten_runs(world: World) -> None
     first = parse("2026-11-20T11:00:00Z")
     assert [run["at"] for run in runs] == [render(first + number * HOUR) for number in range(10)]
     assert {run.spec.callback for run in world.jobs.rows.values()} == {CallBack(30_000, 86_400_000)}
-    assert runs[0] == {"nominal": render(first), "at": render(first), "local": "2026-11-20T12:00+01:00", "odd": None}
+    assert runs[0] == {"nominal": render(first), "at": render(first), "local": "2026-11-20T12:00+01:00", "odd": None} | {
+        "local_at": "2026-11-20T12:00:00+01:00",
+        "dst_note": None,
+    }
     assert got(task) == task | {"next_runs": runs}
 
 
@@ -364,7 +368,7 @@ def test_another_users_task_is_answered_like_an_unknown_one(world: World, method
 
 def test_lists_show_only_the_callers_tasks() -> None:
     task = created()
-    assert send("GET", "/tasks", user="sub-bob").data == {"tasks": [], "cursor": None}
+    assert send("GET", "/tasks", user="sub-bob").data == {"tasks": [], "items": [], "cursor": None, "has_more": False}
     for query in ({"task": task["id"]}, {"task": task["id"], "upcoming": "true"}):
         assert send("GET", "/me/jobs", query=query, user="sub-bob").data["jobs"] == []
 
@@ -379,7 +383,7 @@ def test_the_routes_of_tasks_need_a_token(world: World, method: str, path: str |
     ("method", "path", "allowed"),
     [
         ("DELETE", "", "GET, POST"),
-        ("POST", "/x", "DELETE, GET, PUT"),
+        ("POST", "/x", "DELETE, GET, PATCH, PUT"),
         ("POST", "/x/inactive", "PUT"),
         ("GET", "/x/active", "PUT"),
         ("PUT", "/x/run", "POST"),
@@ -788,7 +792,8 @@ def test_the_document_shows_the_routes_that_accept_a_key(document: Any) -> None:
         for operation in operations.values()
         if any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", []))
     }
-    assert keyed == {"/api/v1/tasks", "/api/v1/tasks/{task_id}/run", "/api/v1/me/jobs", "/api/v1/me/jobs/batch"}
+    posted = {f"/api/v1{path}" for path in ("/me/jobs", "/me/jobs/batch", "/jobs", "/jobs/batch")}
+    assert keyed == {"/api/v1/tasks", "/api/v1/tasks/{task_id}/run", *posted}
     assert "x-keyed" not in json.dumps(document)
 
 

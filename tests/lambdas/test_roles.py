@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lambdas import _runtime, api
-from lambdas.rest import access
+from lambdas.rest import access, aliases
 from scheduler.accounts.access import Need
 from scheduler.model.job import Status
 from scheduler.targets.named_target import NamedTarget
@@ -39,8 +39,10 @@ BODIES: dict[str, Any] = {
     "PATCH /me/jobs/<job_id>": {"max_attempts": 2},
     "POST /tasks": TASK,
     "PUT /tasks/<task_id>": TASK,
+    "PATCH /tasks/<task_id>": {"max_attempts": 2},
     "POST /schedules/preview": {"cron": "* * * * *"},
-    "POST /dead-letters/redrive": {},
+    "POST /dead-letters/redrive": {"all": True},
+    "POST /system/pause": {"all": True},
     "POST /targets": {"name": "mails", "kind": "log"},
     "PUT /targets/<name>": {"kind": "log"},
     "POST /system/breakers/close": {"circuit": "target reports"},
@@ -87,7 +89,7 @@ def status_of(cell: Cell, world: World) -> int:
     if cell.route == "POST /auth/password":
         options["headers"] = {"authorization": "Bearer token"}
     query = {"user": cell.named.owner} if cell.named else {}
-    body = BODIES.get(cell.route)
+    body = BODIES.get(aliases.table().get(cell.route, cell.route))
     return send(cell.route.partition(" ")[0], cell.path(), json_body=body, query=query, **options).status
 
 
@@ -108,6 +110,18 @@ def shown(route: str, caller: str, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr(_runtime, "api", lambda world=world: world)
         statuses.append(said(status_of(cell, world)))
     return statuses[0] if len(set(statuses)) == 1 else " · ".join(statuses)
+
+
+@pytest.mark.parametrize("name", aliases.table())
+def test_a_clear_name_is_answered_as_its_route(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    route = aliases.table()[name]
+    for caller in CALLERS:
+        statuses = []
+        for asked in (name, route):
+            world = World()
+            monkeypatch.setattr(_runtime, "api", lambda world=world: world)
+            statuses.append(status_of(Cell(asked, caller, ANN), world))
+        assert statuses[0] == statuses[1], caller
 
 
 def routes() -> list[str]:

@@ -65,7 +65,7 @@ def test_a_permanent_error_is_not_retried(system: System, client: Client) -> Non
 
 
 def test_a_job_past_its_time_out_is_killed(client: Client) -> None:
-    (job,) = ended(client, [client.post_job("log", {"message": "long", "sleep_seconds": 30}, timeout_seconds=1)], 40)
+    (job,) = ended(client, [client.post_job("log", {"message": "long", "sleep_seconds": 30}, timeout_seconds=1, max_attempts=1)], 40)
     assert job["status"] == "killed"
     assert job["attempts"][0]["failure"]["kind"] == "timeout"
 

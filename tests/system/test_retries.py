@@ -20,7 +20,7 @@ def waits(job: dict[str, Any]) -> list[float]:
 def test_retries_keep_the_declared_waits(system: System, client: Client) -> None:
     policy = {"base_seconds": 2, "jitter": "equal"}
     posted = client.post_job("http", call(system, "/fail-twice/declared"), retry=policy)
-    assert posted["retry"] == {"base_seconds": 2, "cap_seconds": 900, "jitter": "equal", "max_elapsed_seconds": None, "on_timeout": False}
+    assert posted["retry"] == {"base_seconds": 2, "cap_seconds": 900, "jitter": "equal", "max_elapsed_seconds": None, "on_timeout": True}
     (job,) = ended(client, [posted], 60)
     assert job["status"] == "succeeded"
     assert [attempt["outcome"] for attempt in job["attempts"]] == ["failed", "failed", "succeeded"]
@@ -39,7 +39,7 @@ def test_a_throttled_job_is_retried_when_its_target_allows_it(system: System, cl
     assert other.at - one.at >= 7_000
 
 
-def test_a_time_out_is_retried_if_the_job_specifies_it(client: Client) -> None:
+def test_a_time_out_is_retried(client: Client) -> None:
     long = {"message": "long", "sleep_seconds": 30}
-    (job,) = ended(client, [client.post_job("log", long, timeout_seconds=1, max_attempts=2, retry={"on_timeout": True})], 60)
+    (job,) = ended(client, [client.post_job("log", long, timeout_seconds=1, max_attempts=2)], 60)
     assert (job["status"], [attempt["outcome"] for attempt in job["attempts"]]) == ("killed", ["killed", "killed"])

@@ -71,3 +71,9 @@ def test_decisions_are_numbered_dated_and_complete() -> None:
     for part in parts:
         assert re.search(r"^2\d{3}-\d{2}-\d{2}$", part, re.MULTILINE)
         assert all(f"**{word}.**" in part for word in ("Context", "Choice", "Consequence"))
+
+
+def test_every_test_that_the_findings_about_the_api_name_exists() -> None:
+    named = re.findall(r"`(test_\w+)`", (DOCS / "api-findings.md").read_text())
+    code = "".join(path.read_text() for path in (ROOT / "tests/lambdas").glob("test_*.py"))
+    assert named and [name for name in named if f"def {name}(" not in code] == []

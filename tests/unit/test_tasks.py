@@ -511,9 +511,11 @@ def test_tasks_are_found_by_name_tag_type_and_status() -> None:
         return [task.name for task in service.search(Search("ann", **fields), stage).tasks]
 
     assert sorted(found()) == sorted(task.name for task in (report, call, once))
-    assert found(name="REPORT") == ["Nightly Report"] == found(tag="reports") == found(status=TaskStatus.INACTIVE)
-    assert found(type="http") == ["call home"] == found(status=TaskStatus.ACTIVE)
-    assert found(status=TaskStatus.ENDED) == ["once"] and found(name="call", tag="reports") == []
+    assert found(name="REPORT") == ["Nightly Report"] == found(tags=("reports",)) == found(statuses=(TaskStatus.INACTIVE,))
+    assert found(type="http") == ["call home"] == found(statuses=(TaskStatus.ACTIVE,))
+    assert found(statuses=(TaskStatus.ENDED,)) == ["once"] and found(name="call", tags=("reports",)) == []
+    assert sorted(found(statuses=(TaskStatus.ENDED, TaskStatus.ACTIVE))) == ["call home", "once"]
+    assert found(tags=("reports", "daily")) == []
     assert service.search(Search("bob"), stage).tasks == []
 
 

@@ -29,7 +29,8 @@ export function RedriveDialog({ filter, expected, onClose }: { filter: Filter | 
     setBusy(true);
     setErrors({});
     try {
-      const body = { ...filter, rate: Number(rate), ...(limit.trim() === '' ? {} : { limit: Number(limit) }) };
+      const chosen = Object.values(filter ?? {}).some((value) => value !== undefined && value !== null);
+      const body = { ...filter, all: !chosen, rate: Number(rate), ...(limit.trim() === '' ? {} : { limit: Number(limit) }) };
       const made = await take(api.POST('/api/v1/dead-letters/redrive', { body }));
       setQuery((before) => new URLSearchParams([...before, ['redrive', made.id], ['of', String(expected)]]), { replace: true });
       onClose();

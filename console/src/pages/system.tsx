@@ -28,7 +28,7 @@ export default function System(): ReactNode {
   const [dialog, confirm] = useConfirm();
   const set = async (what: 'pause' | 'resume', lane?: Lane['lane']): Promise<void> => {
     try {
-      const body = lane === undefined ? {} : { lane };
+      const body = lane === undefined ? { all: true } : { all: false, lane };
       await take(what === 'pause' ? api.POST('/api/v1/system/pause', { body }) : api.POST('/api/v1/system/resume', { body }));
       done(`${what === 'pause' ? 'Paused' : 'Resumed'} ${lane ?? 'all lanes'}.`);
       live.reload();

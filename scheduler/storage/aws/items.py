@@ -61,7 +61,7 @@ _CAUSES = {cause.value: cause for cause in RequeueCause}
 _TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by")
 # All attributes but those that may be large: payload, output, response, attempts, progress.
 OUTLINE = (
-    *("pk", "sk", "v", "type", "target", "tags", "max_attempts", "timeout_ms", "retry", "callback", "ordering"),
+    *("pk", "sk", "v", "type", "target", "tags", "max_attempts", "timeout_ms", "retry", spec_items.ON_TIMEOUT, "callback", "ordering"),
     *("scheduled_at", "due_at", "created_at", "fence", "lane", "claim", "requeue_cause", "task", "origin"),
     *("slot", "reason", "fingerprint", "redriven_by"),
     *_NUMBERS,

@@ -4,9 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from scheduler.model.spec import DEFAULT_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
+from scheduler.model.spec import DEFAULT_RETRIES, REQUESTED_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
 
 _NUMBERS = {"max_attempts": 3, "timeout_ms": 300_000}  # with the default that is not stored
+ON_TIMEOUT = "ot"  # most items have it, so its name is short; a version that does not know it reads DEFAULT_RETRIES
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -20,7 +21,9 @@ def encode(spec: JobSpec) -> dict[str, Any]:
         item["target"] = {"S": spec.target}
     if spec.tags:
         item["tags"] = {"S": _json(spec.tags)}
-    if spec.retry != DEFAULT_RETRIES:
+    if spec.retry == REQUESTED_RETRIES:
+        item[ON_TIMEOUT] = {"BOOL": True}
+    elif spec.retry != DEFAULT_RETRIES:
         item["retry"] = {"S": _json(_retry(spec.retry))}
     if spec.callback is not None:
         item["callback"] = {"S": _json([spec.callback.lease_ms, spec.callback.max_ms])}
@@ -35,6 +38,8 @@ def decode(item: Mapping[str, Any]) -> JobSpec:
         found["target"] = item["target"]["S"]
     if "tags" in item:
         found["tags"] = tuple(json.loads(item["tags"]["S"]))
+    if ON_TIMEOUT in item:
+        found["retry"] = REQUESTED_RETRIES
     if "retry" in item:
         found["retry"] = _read_retry(*json.loads(item["retry"]["S"]))
     if "callback" in item:

@@ -94,7 +94,7 @@ class Payload:
     url: Annotated[str, MaxLen(4_096), Predicate(is_url)]
     """The URL to call: https, or http if the stage allows it."""
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "GET"
-    """The HTTP method."""
+    """The HTTP method. If it is absent: POST with a body, else GET."""
     headers: Annotated[dict[OpenHeaderName, HeaderValue], MaxLen(50)] = field(default_factory=dict)
     """Request headers, at most 50."""
     body: Any = None
@@ -134,6 +134,11 @@ def _check_url(text: str, reach: Reach) -> None:
 
 def _is_host(host: str, pattern: str) -> bool:
     return re.fullmatch(re.escape(pattern.lower()).replace(r"\*", ".*"), host.lower().rstrip(".")) is not None
+
+
+def implied(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """POST for a request that has a body and names no method."""
+    return {"method": "POST"} if payload.get("body") is not None and "method" not in payload else {}
 
 
 def circuit(payload: Mapping[str, Any]) -> str | None:
@@ -406,6 +411,7 @@ TYPE = TargetType(
     run=run,
     check=check,
     content=("body",),
+    implied=implied,
     circuit=circuit,
     time_limit="timeout_seconds",
     calls_back=True,

@@ -1,0 +1,161 @@
+"""Lists over HTTP: one shape for all, several values of a filter, unknown parameters; and the clear names of routes."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from lambdas.rest import aliases
+from scheduler.model import lifecycle
+from scheduler.model.instants import render
+from scheduler.model.job import Claim, Failure, FailureKind, Job, Result
+from tests.conftest import a_job
+from tests.lambdas.gateway import NOW, World, send
+
+pytestmark = pytest.mark.usefixtures("world")
+
+ADMIN = {"groups": "[administrators]"}
+LISTS = {
+    "/jobs": "jobs",
+    "/tasks": "tasks",
+    "/dead-letters": "groups",
+    "/types": "task_types",
+    "/targets": "targets",
+    "/users": "users",
+    "/audit": "entries",
+    "/me/audit": "entries",
+    "/system/breakers": "breakers",
+}
+DONE = Result("o")
+FAILED = Result(failure=Failure(FailureKind.PERMANENT, "m"))
+
+
+def ended(world: World, end: Any = lifecycle.succeed, result: Result = DONE, **fields: Any) -> Job:
+    job = a_job(owner="sub-ann", due_at=NOW - 9_000, created_at=NOW - 9_000, claim=Claim("m", "n", NOW - 9_000, True), **fields)
+    job = end(job, NOW - 1_000, started_at=NOW - 5_000, result=result)
+    world.jobs.put(job)
+    return job
+
+
+@pytest.mark.parametrize(("path", "first_name"), LISTS.items())
+def test_every_list_has_one_shape(path: str, first_name: str) -> None:
+    found = send("GET", path, query={"limit": "1"}, **ADMIN).data
+    assert found["items"] == found[first_name] and len(found["items"]) <= 1
+    assert found["has_more"] is (found["cursor"] is not None)
+
+
+def test_one_pager_reads_every_list_to_its_end(world: World) -> None:
+    for number in range(3):
+        ended(world, payload={"message": f"m{number}"})
+        send("POST", "/targets", json_body={"name": f"t{number}", "kind": "log"}, **ADMIN)
+    for path in LISTS:
+        whole, paged, query = send("GET", path, query={"limit": "60"}, **ADMIN).data["items"], [], {"limit": "2"}
+        while True:
+            page = send("GET", path, query=query, **ADMIN).data
+            paged += page["items"]
+            if not page["has_more"]:
+                break
+            query["cursor"] = page["cursor"]
+        assert paged == whole, path
+
+
+@pytest.mark.parametrize("path", ["/targets", "/types", "/system/breakers", "/dead-letters"])
+@pytest.mark.parametrize("query", [{"cursor": "x"}, {"cursor": "0"}, {"cursor": "-1"}, {"limit": "0"}, {"limit": "101"}])
+def test_a_wrong_page_is_refused_by_name(path: str, query: dict[str, str]) -> None:
+    answered = send("GET", path, query=query, **ADMIN)
+    assert answered.status == 400 and answered.fields.keys() == query.keys()
+
+
+@pytest.mark.parametrize("path", [*LISTS, "/me", "/forecast", "/system", "/version", "/jobs/x"])
+def test_an_unknown_parameter_is_refused(path: str) -> None:
+    answered = send("GET", path, query={"colour": "red"}, **ADMIN)
+    assert (answered.status, answered.fields) == (400, {"colour": "is not a known parameter"})
+
+
+def test_failed_jobs_include_those_that_were_killed(world: World) -> None:
+    failed, killed, done = ended(world, lifecycle.fail, FAILED), ended(world, lifecycle.kill, FAILED), ended(world)
+
+    def found(status: str) -> set[str]:
+        return {job["id"] for job in send("GET", "/jobs", query={"status": status}).data["items"]}
+
+    assert found("failed") == {failed.id, killed.id} and found("killed") == {killed.id}
+    assert found("succeeded,killed") == {done.id, killed.id} and found("failed,succeeded") == {failed.id, killed.id, done.id}
+
+
+def test_several_tags_must_all_be_there(world: World) -> None:
+    both, one = ended(world, tags=("a", "b")), ended(world, tags=("a",))
+    for query, expected in ({"tag": "a"}, {both.id, one.id}), ({"tag": "a,b"}, {both.id}), ({"tag": "b,c"}, set[str]()):
+        assert {job["id"] for job in send("GET", "/jobs", query=query).data["items"]} == expected
+
+
+@pytest.mark.parametrize("query", [{"status": "failed,dead"}, {"tag": "ä"}, {"tag": ",".join("abcdefghijk")}])
+@pytest.mark.parametrize("path", ["/jobs", "/tasks"])
+def test_a_wrong_value_among_several_is_refused_by_name(path: str, query: dict[str, str]) -> None:
+    answered = send("GET", path, query=query)
+    assert answered.status == 400 and answered.fields.keys() == query.keys()
+
+
+def test_a_job_shows_its_end_whatever_it_was(world: World) -> None:
+    for job in ended(world), ended(world, lifecycle.fail, FAILED), ended(world, lifecycle.kill, FAILED):
+        shown = send("GET", f"/jobs/{job.id}").data
+        assert (shown["ended_at"], shown["duration_ms"]) == (render(NOW - 1_000), 4_000)
+    waiting = send("POST", "/jobs", json_body={"message": "m", "execute_at": render(NOW + 9_000)}).data
+    assert (waiting["ended_at"], waiting["duration_ms"]) == (None, None)
+    cancelled = send("POST", f"/jobs/{waiting['id']}/cancel").data
+    assert (cancelled["ended_at"], cancelled["duration_ms"]) == (render(NOW), None)
+
+
+def test_a_request_by_a_clear_name_is_the_same_request(world: World) -> None:
+    headers = {"idempotency-key": "k"}
+    first = send("POST", "/jobs", json_body={"message": "m"}, headers=headers)
+    again = send("POST", "/me/jobs", json_body={"message": "m"}, headers=headers)
+    assert (first.status, again.headers["Idempotency-Replayed"], again.data) == (201, "true", first.data)
+
+
+def test_a_task_is_paused_and_resumed_by_clear_names(world: World) -> None:
+    task = send("POST", "/tasks", json_body={"name": "n", "message": "m", "schedule": {"rate": "1 hours"}}).data["id"]
+    assert send("POST", f"/tasks/{task}/pause", json_body={"reason": "r"}).data["status"] == "inactive"
+    assert send("POST", f"/tasks/{task}/resume").data["status"] == "active"
+    refused = send("GET", f"/tasks/{task}/pause")
+    assert (refused.status, refused.headers["Allow"]) == (405, "POST")
+
+
+def test_reports_of_workers_are_no_clear_names() -> None:
+    assert not [name for name in aliases.table() if name.endswith(("/heartbeat", "/complete", "/fail"))]
+    assert send("POST", "/jobs/x/heartbeat", json_body={}, user=None).status == 401
+
+
+def test_the_document_has_clear_names_and_marks_the_earlier_ones(world: World) -> None:
+    document = send("GET", "/openapi.json", user=None).body
+    operations = {
+        f"{method.upper()} {path.removeprefix('/api/v1')}": operation
+        for path, each in document["paths"].items()
+        for method, operation in each.items()
+    }
+    named = {name.replace("<", "{").replace(">", "}"): route.replace("<", "{").replace(">", "}") for name, route in aliases.table().items()}
+    assert {route for route, operation in operations.items() if operation.get("deprecated")} == set(named.values())
+    assert named.keys() <= operations.keys()
+    ids = [operation["operationId"] for operation in operations.values()]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    import tomllib
+    from pathlib import Path
+
+    package = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["version"]
+    assert send("GET", "/version").data == {"version": package, "api": "v1"}
+
+
+def test_every_time_in_the_document_has_a_complete_format(world: World) -> None:
+    schemas = send("GET", "/openapi.json", user=None).body["components"]["schemas"]
+    times = re.compile(r".*_at|expire|nominal|at|start|end|since|until|from|to|lease_until|probe_until")
+    found = {
+        f"{name}.{field}": schema
+        for name, each in schemas.items()
+        for field, schema in each.get("properties", {}).items()
+        if times.fullmatch(field) and name != "EmailPayload"
+    }
+    assert len(found) > 30
+    assert [name for name, schema in found.items() if '"format": "date-time"' not in json.dumps(schema)] == []
