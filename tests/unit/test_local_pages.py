@@ -45,7 +45,7 @@ def test_pages_of_an_index_have_each_of_its_items_once(scan: Any, monkeypatch: p
     assert all(item.keys() == {"pk", "sk", "slot", "due"} for item in found)
 
 
-def test_an_item_that_leaves_the_index_between_two_pages_hides_no_other_one(scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_item_that_leaves_between_two_pages_hides_no_other_one(scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emulator, "PAGE", 4)
     first = scan(SCAN)
     dynamodb._delete_item({"TableName": "jobs", "Key": {key: first["LastEvaluatedKey"][key] for key in ("pk", "sk")}})
