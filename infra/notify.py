@@ -1,4 +1,4 @@
-"""notify: notifies the receivers of tasks of the ends of runs, from a queue of its own. No function that runs jobs waits for it."""
+"""notify: notifies receivers of the ends of jobs, from a queue of its own. No function that runs jobs waits for it."""
 
 from dataclasses import replace
 
@@ -30,6 +30,7 @@ class Notify(Construct):
             "notify",
             foundation,
             foundation.environment(
+                "jobs_table",
                 "tasks_table",
                 reach=replace(settings.reach, arns=()),
                 notices_table=storage.notices.table_name,
@@ -41,6 +42,7 @@ class Notify(Construct):
             ),
             grants=[
                 allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # the receivers of a task
+                allow(storage.jobs.table_arn, "dynamodb:GetItem"),  # the receivers of a one-time job
                 allow(storage.notices.table_arn, "dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem"),
                 allow(
                     self.queue.queue_arn,

@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -26,6 +27,7 @@ _ELEMENT = r"(?<![\w.:*/-]){}(?![\w.:*/-])"  # of a list
 _CLIENT = r"[a-z][a-z0-9-]{0,30}"
 _RULES = {  # by pydantic's error type
     "bool_type": "must be true or false",
+    "enum": 'must be "none", "chosen" or "all"',
     "int_type": "must be a whole number",
     "string_type": "must be a text in quotes",
     "tuple_type": 'must be a list of texts, such as ["a", "b"]',
@@ -53,6 +55,14 @@ def _host(text: str) -> str:
     return text
 
 
+class Events(StrEnum):
+    """Which jobs have their ends put on the stage's event bus."""
+
+    NONE = "none"  # no job: there is no bus
+    CHOSEN = "chosen"  # the jobs with `events`
+    ALL = "all"  # every job of every user
+
+
 Email = Annotated[str, AfterValidator(_email)]
 Targets = Annotated[tuple[Annotated[str, AfterValidator(_target)], ...], Field(strict=False)]
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], Field(strict=False)]
@@ -74,6 +84,7 @@ class Options(BaseModel):
     customer_key: bool = False  # everything stored is encrypted under a KMS key of this stage
     account_concurrency: int = 0  # executions of Lambda at once that AWS allows the account in the region; 0: nothing is reserved
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
+    events: Annotated[Events, Field(strict=False)] = Events.NONE  # the ends of these jobs are put on an event bus
     tracing: bool = False  # X-Ray
     console: bool = True  # the web console behind CloudFront, a stack of its own
     waf: bool = False  # a web ACL in front of the console and the API under its host name

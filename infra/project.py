@@ -18,16 +18,16 @@ from scheduler.model import ids
 from scheduler.model.job import CANARY_OWNER
 
 WINDOW = Duration.minutes(15)  # AWS's longest
-_THERE = {"N": [{"exists": True}]}
+THERE = {"N": [{"exists": True}]}
 _CANARIES = [f"{CANARY_OWNER}#{number:02d}" for number in range(ids.PARTITIONS)]  # the partitions of its jobs
-_OF_USERS = {"pk": {"S": [{"anything-but": _CANARIES}]}}
+OF_USERS = {"pk": {"S": [{"anything-but": _CANARIES}]}}
 FILTERS: dict[str, list[dict[str, Any]]] = {  # a record that fits one pattern of its stream starts the function
     "Jobs": [
-        {"dynamodb": {"Keys": _OF_USERS, "NewImage": {"scheduled_at": _THERE}}},
-        {"dynamodb": {"Keys": _OF_USERS, "OldImage": {"scheduled_at": _THERE}}},  # a removed job
-        {"dynamodb": {"Keys": {"pk": {"S": _CANARIES}}, "NewImage": {"completed_at": _THERE}}},
+        {"dynamodb": {"Keys": OF_USERS, "NewImage": {"scheduled_at": THERE}}},
+        {"dynamodb": {"Keys": OF_USERS, "OldImage": {"scheduled_at": THERE}}},  # a removed job
+        {"dynamodb": {"Keys": {"pk": {"S": _CANARIES}}, "NewImage": {"completed_at": THERE}}},
     ],
-    "Tasks": [{"dynamodb": {image: {"planned_until": _THERE}}} for image in ("NewImage", "OldImage")],
+    "Tasks": [{"dynamodb": {image: {"planned_until": THERE}}} for image in ("NewImage", "OldImage")],
 }
 
 
@@ -37,7 +37,7 @@ class Project(Construct):
     def __init__(self, scope: Construct, id: str, foundation: Foundation, notices: sqs.Queue, archive: Archive | None) -> None:
         super().__init__(scope, id)
         settings, storage = foundation.settings, foundation.storage
-        streams = {"Jobs": _stream(storage.jobs), "Tasks": _stream(storage.tasks)}
+        streams = {"Jobs": stream_of(storage.jobs), "Tasks": stream_of(storage.tasks)}
         self.function = Function(
             self,
             "project",
@@ -71,6 +71,6 @@ class Project(Construct):
             )
 
 
-def _stream(table: dynamodb.TableV2) -> str:
+def stream_of(table: dynamodb.TableV2) -> str:
     assert table.table_stream_arn is not None
     return table.table_stream_arn

@@ -9,7 +9,7 @@ from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
 from infra.account import within
-from infra.options import Options
+from infra.options import Events, Options
 from infra.parameters import CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
 from scheduler.model.job import Lane
@@ -61,6 +61,7 @@ class Settings:
             "fetch": 256,
             "project": 512,
             "notify": 512,
+            "announce": 256,
             "scale": 512,
             "provision": 512,
         }
@@ -85,6 +86,7 @@ class Settings:
     endpoint_port: int | None = None  # the port of the local AWS; from `-c endpoint_port=...`
 
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
+    events: Events = Events.NONE  # the ends of these jobs are put on an event bus
     customer_key: bool = False  # tables, queues, topics, outputs and secret under a KMS key of this stage
     console: bool = True  # the web console behind CloudFront, in a stack of its own
     waf: bool = False  # a web ACL in front of the console and the API
@@ -153,6 +155,7 @@ class Settings:
         first, pollers = (Lane.ONE_TIME, Lane.RECURRING), self.rules.most_pollers
         return replace(
             self.rules,
+            events=self.events is not Events.NONE,
             executors=sum(max(self.concurrency[lane], EXECUTORS_EACH * pollers.get(lane, 0)) for lane in first),
             concurrency={lane: self.concurrency[lane] for lane in pollers},
             windows={lane: self.concurrency[lane] * BATCH[lane] for lane in first},
@@ -215,6 +218,7 @@ LOCAL = replace(
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
     batching_s=1,  # users of the local stage expect to see the results of their actions soon
     archive=False,  # the local AWS reports no TTL deletions to streams, and refuses saved queries of Athena
+    events=Events.CHOSEN,  # for trying them with `make run`
     endpoint_port=4566,
     # Each call in progress would need a process of its own, and the drills that kill executors expect the calls in executors.
     http_apart=False,  # tests/system/test_secrets.py switches it on

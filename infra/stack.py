@@ -4,6 +4,7 @@ client ─► api ─► jobs ◄─ dispatch ─► topic ─► lanes ─► e
             │      ▲         ▲                  └─► dead letters ─► bury
             │      │   tick ─► work queue
             └─► tasks ◄─ plan          jobs ─► project ─► notify ─► receivers
+                                       jobs ─► announce ─► event bus (an option)
                                          counters ─► scale ─► CloudWatch ─► provision ─► lanes
 """
 
@@ -16,6 +17,7 @@ from constructs import Construct
 from infra import bundle
 from infra.accounts import Accounts
 from infra.alarms import Alarms, Operators
+from infra.announce import Announce
 from infra.api import Api
 from infra.archive import Archive
 from infra.bury import Bury
@@ -27,6 +29,7 @@ from infra.fetch import Fetch
 from infra.function import Foundation
 from infra.lanes import Lanes, camel
 from infra.notify import Notify
+from infra.options import Events
 from infra.parameters import OPTIONS, parameter
 from infra.plan import Plan
 from infra.project import Project
@@ -64,6 +67,7 @@ class PunctualStack(cdk.Stack):
         self.bury = Bury(self, "Bury", foundation)
         self.notify = Notify(self, "Notify", foundation, self.fetch.function, api_url=self.api.url(settings))
         self.project = Project(self, "Project", foundation, self.notify.queue, archive)
+        self.announce = Announce(self, "Announce", foundation) if settings.events is not Events.NONE else None
         scaled = {lane: self.execute[lane].mapping for lane in settings.rules.most_pollers}
         self.scale = Scale(self, "Scale", foundation, scaled)
 
@@ -82,6 +86,8 @@ class PunctualStack(cdk.Stack):
             for verb in ("api", "tick", "dispatch", "plan", "fetch", "project", "notify", "scale", "bury")
         }
         functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
+        if self.announce is not None:
+            functions["announce"] = self.announce.function
         if scaled:
             provision = Provision(self, "Provision", foundation, scaled)
             operators.call(provision.function, *(alarms.ages[lane] for lane in scaled))
@@ -126,6 +132,9 @@ class PunctualStack(cdk.Stack):
             "ApiFunction": self.api.function.function_name,
             "FetchFunction": self.fetch.function.function_name,
         }
+        if self.announce is not None:
+            outputs["EventBusName"] = self.announce.bus.event_bus_name
+            outputs["EventsLostQueueUrl"] = self.announce.lost.queue_url
         if self.accounts.machines:
             outputs["TokenUrl"] = f"{self.accounts.domain.base_url()}/oauth2/token"
             outputs["MachineClients"] = " ".join(f"{name}={one.user_pool_client_id}" for name, one in self.accounts.machines.items())

@@ -24,6 +24,7 @@ from scheduler.storage.confirmed import ConfirmedRules
 from scheduler.storage.ports import (
     Clock,
     Counters,
+    EventBus,
     Functions,
     Identity,
     Jobs,
@@ -92,7 +93,7 @@ class AwsPorts:
     def tasks(self) -> Tasks:
         from scheduler.storage.aws.tasks import DynamoTasks
 
-        settings = self.settings  # notify only reads tasks: it has neither of the other tables
+        settings = self.settings  # notify only reads tasks: it has no ledger
         return DynamoTasks(self._dynamodb, settings.tasks_table, jobs=settings.given("jobs_table"), ledger=settings.given("ledger_table"))
 
     @cached_property
@@ -188,6 +189,12 @@ class AwsPorts:
         from scheduler.storage.aws.notice_queue import SqsNoticeQueue
 
         return SqsNoticeQueue(self._sqs, self.settings.notices_queue_url)
+
+    @cached_property
+    def events(self) -> EventBus:
+        from scheduler.storage.aws.event_bus import EventBridgeBus
+
+        return EventBridgeBus(clients.events(), self.settings.event_bus)
 
     @cached_property
     def outputs(self) -> Outputs:

@@ -46,6 +46,7 @@ class Settings:
     work_queue_url: str
     notices_queue_url: str
     topic_arn: str
+    event_bus: str  # the ARN of the bus on which the ends of jobs are put
     outputs_bucket: str
     fetch_function: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
     user_pool: str

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for folder in ("scheduler", "lambdas", "infra", "local", "bench", "prove") for path in (ROOT / folder).rglob("*.py"))
-VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "fetch", "project", "notify", "scale", "provision"}
+VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "fetch", "project", "notify", "announce", "scale", "provision"}
 STEPS = {"dispatch": "scheduler.pipeline.worker.work"}  # its messages name the service: dispatch, overflow, closing, redrive ...
 TRIGGERED_BY_HTTP = "api"  # it calls submit, cancel, history and others; every other verb has one service of its own name
 NOT_PURE = (

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from lambdas.rest.notification_answers import NotificationsShape
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional, seconds
 from scheduler.insight.counting import ended_at
 from scheduler.model import callback_lease, lifecycle
@@ -130,6 +131,10 @@ class SpecShape(Shape):
     """What the jobs behind it do when it has failed, by its earlier name: `block` or `park`. Null without an ordering key."""
     after_failure: Literal["continue", "pause"] | None
     """The same by its plain name, which requests take as `on_failure`."""
+    notifications: NotificationsShape | None
+    """Who is told of it; null: nobody. Of a run, whose task has the receivers, it is null too."""
+    events: bool
+    """Whether each end is put on the stage's event bus."""
 
     @classmethod
     def of_spec(cls, record: "Job | Task", **others: Any) -> Json:
@@ -148,6 +153,8 @@ class SpecShape(Shape):
             ordering_key=None if spec.ordering is None else spec.ordering.key,
             on_failure=None if spec.ordering is None else spec.ordering.on_failure,
             after_failure=None if spec.ordering is None else _PLAIN[spec.ordering.on_failure],
+            notifications=optional(NotificationsShape.of, record.notifications),
+            events=spec.events,
             **others,
         )
 

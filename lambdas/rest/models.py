@@ -6,9 +6,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     ValidationInfo,
@@ -19,6 +17,8 @@ from pydantic import (
 
 from lambdas.rest import envelope, idempotency, resolution
 from lambdas.rest.job_answers import AFTER_FAILURE, AcceptedShape
+from lambdas.rest.notification_models import NotificationsRequest
+from lambdas.rest.request import Request as Request
 from lambdas.rest.resolution import Broken, Stage
 from lambdas.rest.shapes import WRITTEN_INSTANT, Json, Shape, Violation, WrittenTime, optional, present
 from scheduler import VERSION
@@ -104,21 +104,6 @@ def _target_name(text: str) -> str:
 
 
 TargetName = Annotated[str, AfterValidator(_target_name), WithJsonSchema({"type": "string", "pattern": f"^{NAME}$"})]
-
-
-class Request(BaseModel):
-    """A request body: unknown fields are refused, nothing is converted."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
-
-    def broken(self, stage: Stage) -> Iterator[Broken]:
-        """The rules that a request of valid shape breaks in this stage."""
-        yield from ()
-
-    def resolve(self, stage: Stage) -> None:
-        """Check what the request names. Raises ValidationError, as for its shape, with every broken rule."""
-        if broken := list(self.broken(stage)):
-            raise resolution.error_of(broken)
 
 
 class Login(Request):
@@ -210,13 +195,17 @@ class WorkRequest(Request):
     """How long one attempt may take before it is killed."""
     callback: CallBackRequest | None = None
     """Given: a good answer of the target means that it took the job over; its worker reports how it ends. Absent: it is the end."""
-    tags: Tags = []
+    tags: Tags = Field(default_factory=list)
     """Words of yours to find it by; a filter takes one of them."""
     ordering_key: OrderingKey | None = None
     """Your jobs of one key start one after the other, by scheduled time, then by creation. Absent: it waits for nobody."""
     on_failure: AfterFailure | None = None
     """With an ordering key, what the jobs behind it do when it has failed: `continue` (absent: this), they start;
     `pause`, they wait until you resume the key, or retry the failed job and it succeeds. The earlier names are `block` and `park`."""
+    notifications: NotificationsRequest | None = None
+    """Who is told when it fails, recovers, succeeds, is late or killed. Absent: nobody."""
+    events: bool = False
+    """Whether each end is put on the stage's event bus, so that other systems can react to it."""
     _kind: str | None = PrivateAttr(None)  # of its target, once that is resolved
     _implied: dict[str, Any] = PrivateAttr(default_factory=dict)  # fields of the payload that follow from others
 
@@ -264,6 +253,9 @@ class WorkRequest(Request):
             self._kind = None if target is None else target.kind
             self._implied = resolution.implied(self.type, target, self.payload or {})
             yield from self._broken_of(target, stage)
+        if self.notifications is not None:
+            yield from resolution.within("notifications", self.notifications.broken(stage))
+        yield from resolution.of_events(self.events, stage)
 
     def _broken_of(self, target: NamedTarget | None, stage: Stage) -> Iterator[Broken]:
         payload = self.payload or {}
@@ -295,6 +287,7 @@ class WorkRequest(Request):
             timeout_ms=self.timeout_seconds * 1_000,
             callback=None if self.callback is None else self.callback.policy,
             ordering=None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.BLOCK),
+            events=self.events,
         )
 
 
@@ -312,7 +305,8 @@ class JobRequest(WorkRequest):
             instants.check_start(f"{within}execute_at", self.execute_at, now)
         if self.expires_at is not None:
             instants.check_end(f"{within}expires_at", self.expires_at, max(self.execute_at or now, now))
-        return NewJob(owner, self.spec, execute_at=self.execute_at, expires_at=self.expires_at)
+        told = None if self.notifications is None else self.notifications.wanted
+        return NewJob(owner, self.spec, execute_at=self.execute_at, expires_at=self.expires_at, notifications=told)
 
 
 def _absent() -> Any:
@@ -336,6 +330,10 @@ class JobChange(Request):
     expires_at: Instant | None = None
     """When it is too late to start; null takes that away."""
     tags: Tags = _absent()
+    notifications: NotificationsRequest | None = None
+    """Who is told of its end, as a whole; null: nobody. A run has the receivers of its task."""
+    events: bool = _absent()
+    """Whether its end is put on the stage's event bus."""
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -344,6 +342,11 @@ class JobChange(Request):
         if {"message", "payload"} <= self.model_fields_set:
             raise ValueError("give either message or payload")
         return self
+
+    def broken(self, stage: Stage) -> Iterator[Broken]:
+        if self.notifications is not None:
+            yield from resolution.within("notifications", self.notifications.broken(stage))
+        yield from resolution.of_events(self.events, stage)
 
     def wanted(self, job_type: str, now: int, target: str | None, stage: Stage) -> dict[str, Any]:
         """The fields of a job of this type, and of this target, that change; those of its `spec` by themselves.
@@ -372,6 +375,10 @@ class JobChange(Request):
             wanted["start_by"] = self.expires_at
         if "tags" in given:
             spec["tags"] = tuple(self.tags)
+        if "notifications" in given:
+            wanted["notifications"] = None if self.notifications is None else self.notifications.wanted
+        if "events" in given:
+            spec["events"] = self.events
         return wanted | {"spec": spec}
 
 

@@ -1,14 +1,13 @@
-"""The shapes of who is told of a task's runs, and of what. Receivers follow the rules for jobs of types `email` and `http`."""
+"""The shapes of who is told of a job or of a task's runs, and of what. Receivers follow the rules for jobs of types `email` and `http`."""
 
 from collections.abc import Iterator
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from lambdas.rest.models import Request
+from lambdas.rest.request import Request
 from lambdas.rest.resolution import Broken, Stage
-from lambdas.rest.shapes import Json, Shape
-from scheduler.model.notifications import USUAL, Notifications, Occasion, Webhook
+from scheduler.model.notifications import USUAL, Notifications, Occasion, Webhook, WebhookFormat
 from scheduler.targets import credentials
 from scheduler.targets.base import NotAllowed
 from scheduler.targets.types import email, http
@@ -40,12 +39,22 @@ class WebhookRequest(Request):
 
     url: Annotated[str, Field(max_length=4_096), AfterValidator(_url)]
     """Where to: as for jobs of type http."""
-    signing_secret: Annotated[str, Field(max_length=200), AfterValidator(_secret)]
-    """The secret of yours that signs it, by Standard Webhooks."""
+    format: Annotated[WebhookFormat, Field(strict=False)] = WebhookFormat.STANDARD
+    """`standard`: every fact as JSON, signed. `slack`: one text, as incoming webhooks of Slack, Mattermost and others accept it."""
+    signing_secret: Annotated[str, Field(max_length=200), AfterValidator(_secret)] | None = Field(None, validate_default=True)
+    """The secret of yours that signs it, by Standard Webhooks. With format slack it may be left out: Slack checks no signature."""
+
+    @field_validator("signing_secret")
+    @classmethod
+    def _signed(cls, value: str | None, info: ValidationInfo) -> str | None:
+        """Runs after the format was found good or bad; a bad one is reported already."""
+        if value is None and info.data.get("format") is WebhookFormat.STANDARD:
+            raise ValueError("is required, unless format is slack")
+        return value
 
 
 class NotificationsRequest(Request):
-    """Who is told of the task's runs, and of what."""
+    """Who is told of the job or of the task's runs, and of what."""
 
     emails: Annotated[list[Address], Field(max_length=10)] = Field(default_factory=list)
     """Each gets a mail of its own."""
@@ -75,7 +84,7 @@ class NotificationsRequest(Request):
         """Named twice is as good as once."""
         return Notifications(
             emails=tuple(dict.fromkeys(self.emails)),
-            webhooks=tuple(dict.fromkeys(Webhook(hook.url, hook.signing_secret) for hook in self.webhooks)),
+            webhooks=tuple(dict.fromkeys(Webhook(hook.url, hook.signing_secret, hook.format) for hook in self.webhooks)),
             on=tuple(dict.fromkeys(self.on)),
             after_failures=self.after_failures,
             digest_ms=self.digest_seconds * 1_000,
@@ -90,24 +99,3 @@ def _unreachable(url: str, stage: Stage) -> Iterator[str]:
         http.check({"url": url}, stage.reach)
     except NotAllowed as error:
         yield str(error)
-
-
-class WebhookShape(Shape):
-    url: str
-    signing_secret: str
-    """The name of the secret."""
-
-
-class NotificationsShape(Shape):
-    """As it may be posted again."""
-
-    emails: list[str]
-    webhooks: list[WebhookShape]
-    on: list[Occasion]
-    after_failures: int
-    digest_seconds: int
-
-    @classmethod
-    def of(cls, notifications: Notifications) -> Json:
-        hooks = [WebhookShape.from_record(hook) for hook in notifications.webhooks]
-        return cls.from_record(notifications, webhooks=hooks, digest_seconds=notifications.digest_ms // 1000)

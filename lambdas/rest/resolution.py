@@ -28,6 +28,7 @@ class Stage:
     find_target: Callable[[str], NamedTarget | None]
     reach: Reach
     raw_http: bool
+    events: bool
 
 
 @cache
@@ -93,6 +94,12 @@ def of_callback(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:
         registry.check_callback(job_type, payload)
     except NotAllowed as error:
         yield (), str(error)
+
+
+def of_events(asked: bool, stage: Stage) -> Iterator[Broken]:
+    """The rule that a request for events breaks in a stage without an event bus."""
+    if asked and not stage.events:
+        yield ("events",), "this stage has no event bus: its operators deploy one with the option events"
 
 
 def within(field: str, broken: Iterable[Broken]) -> Iterator[Broken]:

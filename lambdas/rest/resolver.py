@@ -85,7 +85,7 @@ class _Reading(OpenAPIRequestValidationMiddleware):
 def stage() -> Stage:
     """The targets and resources that requests may name in the stage that this function serves."""
     world = _runtime.api()
-    return Stage(world.named.find, world.reach, world.rules.raw_http)
+    return Stage(world.named.find, world.reach, world.rules.raw_http, world.rules.events)
 
 
 def _resolve(arguments: Iterable[Any]) -> None:

@@ -1,16 +1,13 @@
 """The shapes of tasks, as they are asked for and as they are answered."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from lambdas.rest import resolution
 from lambdas.rest.form_models import RunShape, ScheduleRequest
 from lambdas.rest.job_answers import SpecShape
 from lambdas.rest.models import Request, WorkRequest
-from lambdas.rest.notification_models import NotificationsRequest, NotificationsShape
-from lambdas.rest.resolution import Broken, Stage
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional
 from scheduler.model.job import Misfire, Overlap
 from scheduler.tasks import schedule_form
@@ -39,8 +36,6 @@ class TaskRequest(WorkRequest):
     """How late a start is a misfire. Of recurring tasks only; absent: 60."""
     max_catch_up: Annotated[int, Field(ge=1, le=1_000)] | None = None
     """How many of the missed runs run, the last ones. With misfire run_all only; absent: 100."""
-    notifications: NotificationsRequest | None = None
-    """Who is told when runs fail, recover, succeed, are late or killed. Absent: nobody."""
 
     @field_validator("name")
     @classmethod
@@ -63,11 +58,6 @@ class TaskRequest(WorkRequest):
         if value is not None and "misfire" in info.data and info.data["misfire"] is not Misfire.RUN_ALL:
             raise ValueError("goes with misfire run_all, the only rule that catches up")
         return value
-
-    def broken(self, stage: Stage) -> Iterator[Broken]:
-        yield from super().broken(stage)
-        if self.notifications is not None:
-            yield from resolution.within("notifications", self.notifications.broken(stage))
 
     def asked(self, owner: str) -> NewTask:
         """The task to create, or to put in the place of one."""
@@ -159,8 +149,6 @@ class TaskFacts(SpecShape):
     misfire_threshold_seconds: int | None
     max_catch_up: int | None
     """Null but with misfire run_all."""
-    notifications: NotificationsShape | None
-    """Who is told of its runs; null: nobody."""
     generation: int
     """Raised by every edit, pause and resume."""
     created_at: WrittenTime
@@ -180,7 +168,6 @@ class TaskFacts(SpecShape):
             misfire=task.misfire if recurring else None,
             misfire_threshold_seconds=task.misfire_threshold_ms // 1000 if recurring else None,
             max_catch_up=task.max_catch_up if recurring and task.misfire is Misfire.RUN_ALL else None,
-            notifications=optional(NotificationsShape.of, task.notifications),
             **next_runs,
         )
 

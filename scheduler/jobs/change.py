@@ -39,8 +39,8 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports, *, check: C
         check(before)
         _check(before, wanted, now)
         after = _changed(before, wanted, now, ports.rules)
-        if wanted.get("spec"):
-            ports.jobs.check(after.spec)
+        if wanted.get("spec") or wanted.get("notifications"):
+            ports.jobs.check(after.spec, after.notifications)
         moved = before.spec.ordering is not None and ordering.marker(before) != ordering.marker(after)
         if moved and not all(join_queues([after], orders=ports.orders, now=now)):
             raise Unavailable
@@ -68,6 +68,8 @@ def _check(job: Job, wanted: Mapping[str, Any], now: int) -> None:
         raise Conflict("it is about to start")
     if job.origin is not None and job.origin.nominal_at is not None and any(name in wanted for name in TIMES):
         raise Conflict("it is a run of a schedule: its time is changed by editing its task")
+    if job.origin is not None and wanted.get("notifications") is not None:
+        raise Conflict("it is a run of a task: its receivers are those of the task")
 
 
 def _changed(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from scheduler.model.notifications import Notifications
 from scheduler.model.spec import JobSpec, Ordering
 
 
@@ -290,6 +291,7 @@ class Job:
     slot: str | None
     lane: Lane = Lane.ONE_TIME
     origin: RunInfo | None = None  # the task it is a run of
+    notifications: Notifications | None = None  # of a one-time job; the receivers of a run are those of its task
     start_by: int | None = None  # the start deadline (exclusive): by its misfire rule, else the expiry that its owner set
     fence: int = 1
     charged: int = 0

@@ -1,4 +1,4 @@
-"""The notifications of a task: their receivers, and the occasions that cause one."""
+"""The notifications of a task or of a one-time job: their receivers, and the occasions that cause one."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,17 +17,25 @@ class Occasion(StrEnum):
 USUAL = (Occasion.FAILURE, Occasion.RECOVERY)
 
 
+class WebhookFormat(StrEnum):
+    """The form of the body that a webhook receives."""
+
+    STANDARD = "standard"  # every fact of the notice, signed by Standard Webhooks
+    SLACK = "slack"  # one text, as the incoming webhooks of Slack, Mattermost and others accept it
+
+
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A URL that receives every notice, signed with a secret of the task's owner."""
+    """A URL that receives every notice, signed with a secret of its owner if one is named."""
 
     url: str
-    signing_secret: str
+    signing_secret: str | None  # None: only with a format whose receivers check no signature
+    format: WebhookFormat = WebhookFormat.STANDARD
 
 
 @dataclass(frozen=True, slots=True)
 class Notifications:
-    """The receivers of a task's notices, and the occasions they are for."""
+    """The receivers of the notices of a task or of a one-time job, and the occasions they are for."""
 
     emails: tuple[str, ...] = ()
     webhooks: tuple[Webhook, ...] = ()

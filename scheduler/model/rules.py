@@ -33,5 +33,6 @@ class Rules:
     max_jobs: int = 1_000_000  # waiting jobs of a user, unless an administrator sets another number; 0: any number
     creates_per_second: int = 1_000  # jobs of a user per second; 0: any number
     raw_http: bool = True  # jobs may call any URL; False: named targets only
+    events: bool = False  # jobs may ask for events: the stage has an event bus
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
     one_shard: bool = False  # stream events name no shard, since the stream has one shard

@@ -66,3 +66,4 @@ class JobSpec:
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     callback: CallBack | None = None
     ordering: Ordering | None = None  # None: the job waits for no other
+    events: bool = False  # whether its end is put on the stage's event bus: `scheduler.notify.announce`

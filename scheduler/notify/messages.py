@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Status, TaskKey
-from scheduler.model.notifications import Notifications, Occasion, Webhook
+from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
 from scheduler.notify.policy import News, Notice, NotificationState, Outbox, Sending, Window, WindowEnd
 
 VERSION = 1
@@ -69,17 +69,32 @@ def decode_state(task: TaskKey, version: int, text: str) -> NotificationState:
 
 
 def encode_notifications(wanted: Notifications) -> str:
-    return _json([wanted.emails, [_bare(hook) for hook in wanted.webhooks], wanted.on, wanted.after_failures, wanted.digest_ms])
+    return _json([wanted.emails, [_hook(hook) for hook in wanted.webhooks], wanted.on, wanted.after_failures, wanted.digest_ms])
 
 
 def decode_notifications(text: str) -> Notifications:
     emails, webhooks, on, after_failures, digest_ms = json.loads(text)
-    hooks = tuple(Webhook(**hook) for hook in webhooks)
+    hooks = tuple(map(_read_hook, webhooks))
     return Notifications(tuple(emails), hooks, tuple(map(Occasion, on)), after_failures, digest_ms)
 
 
 def _bare(record: Any) -> dict[str, Any]:
-    return asdict(record)
+    """The record's fields. `alone` is left out unless it is set: the version before this one refuses a field that it does not know."""
+    return _without_alone(asdict(record))
+
+
+def _without_alone(fields: Mapping[str, Any]) -> dict[str, Any]:
+    inner = {name: _without_alone(value) if isinstance(value, dict) else value for name, value in fields.items()}
+    return {name: value for name, value in inner.items() if (name, value) != ("alone", False)}
+
+
+def _hook(hook: Webhook) -> dict[str, Any]:
+    """The format is left out if it is the default, for the same reason."""
+    return {name: value for name, value in asdict(hook).items() if (name, value) != ("format", WebhookFormat.STANDARD)}
+
+
+def _read_hook(fields: Mapping[str, Any]) -> Webhook:
+    return Webhook(**{**fields, "format": WebhookFormat(fields.get("format", WebhookFormat.STANDARD))})
 
 
 def _notice(notice: Notice) -> dict[str, Any]:
@@ -87,11 +102,11 @@ def _notice(notice: Notice) -> dict[str, Any]:
 
 
 def _receiver(receiver: str | Webhook) -> Any:
-    return receiver if isinstance(receiver, str) else _bare(receiver)
+    return receiver if isinstance(receiver, str) else _hook(receiver)
 
 
 def _read_receiver(value: Any) -> str | Webhook:
-    return value if isinstance(value, str) else Webhook(**value)
+    return value if isinstance(value, str) else _read_hook(value)
 
 
 def _read_news(fields: Mapping[str, Any]) -> News:

@@ -1,4 +1,4 @@
-"""Notify the receivers of tasks of the ends of runs: decide once for each piece of news, and send each notice once to each receiver.
+"""Notify the receivers of tasks and of one-time jobs: decide once for each piece of news, and send each notice once to each receiver.
 
 There are two steps, with the queue between them. A decision is stored together with its outbox: the notices that follow from it. If notify
 dies after that, the message is delivered again and the outbox is sent. A sending is leased before its receiver is called, and its delivery
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from scheduler.model.errors import Unavailable, Unreadable
-from scheduler.model.job import Failure, FailureKind, Result
-from scheduler.model.notifications import Notifications
+from scheduler.model.job import Failure, FailureKind, Job, JobKey, Result
+from scheduler.model.notifications import Notifications, WebhookFormat
 from scheduler.notify import text
 from scheduler.notify.messages import Message
 from scheduler.notify.policy import Decision, DeliveryRecord, News, NotificationState, Outbox, Sending, WindowEnd, decide, digest
@@ -97,13 +97,13 @@ def _decide(message: News | WindowEnd, ports: Ports) -> _Answer:
                 now = ports.clock.now()
                 if isinstance(message, WindowEnd) and now < message.at:
                     return _Answer("", -(-(message.at - now) // 1_000))
-                task = ports.tasks.get(message.task)
-                if task is None or task.notifications is None:
+                told_of = ports.jobs.get(JobKey(*message.task)) if message.alone else ports.tasks.get(message.task)
+                if told_of is None or told_of.notifications is None:
                     return _Answer("")
-                decision = _decision(state, message, task.notifications, now)
+                decision = _decision(state, message, told_of.notifications, now)
                 if decision is None or decision == Decision(state or NotificationState(message.task), None):
                     return _Answer("")
-                outbox = decision.outbox and _completed(decision.outbox, task, now)
+                outbox = decision.outbox and _completed(decision.outbox, told_of, now)
                 if not ports.notices.decide(state, decision.state, message.id, outbox, now):
                     continue
             following: list[Message] = [] if outbox is None else [*outbox.sendings(), *outbox.ends]
@@ -121,8 +121,10 @@ def _decision(state: NotificationState | None, message: News | WindowEnd, wanted
     return None if state is None else digest(state, message, wanted, now)
 
 
-def _completed(outbox: Outbox, task: Task, now: int) -> Outbox:
-    """The outbox with two facts of the task in each notice: its name and its next run."""
+def _completed(outbox: Outbox, task: Task | Job, now: int) -> Outbox:
+    """The outbox with two facts of the task in each notice: its name and its next run. A one-time job has neither."""
+    if isinstance(task, Job):
+        return outbox
     runs = planning.next_runs(task, now, 1) if outbox.notices else []
     next_run = runs[0].at if runs else None
     return replace(outbox, notices=tuple(replace(notice, name=task.name, next_run=next_run) for notice in outbox.notices))
@@ -151,9 +153,10 @@ def _posted(sending: Sending, post: Post) -> Result:
     try:
         if isinstance(to, str):
             return post.mail({"to": [to], **text.mail(notice, post.links)}, sending.id)
-        payload = {"method": "POST", "url": to.url, "body": text.webhook(notice, post.links)}
-        more = {"signing_secret": to.signing_secret, "timeout_seconds": CALL_S}
-        return post.call(notice.task.owner, payload | more, sending.id)
+        body = text.slack(notice, post.links) if to.format is WebhookFormat.SLACK else text.webhook(notice, post.links)
+        signed = {} if to.signing_secret is None else {"signing_secret": to.signing_secret}
+        payload = {"method": "POST", "url": to.url, "body": body, "timeout_seconds": CALL_S}
+        return post.call(notice.task.owner, payload | signed, sending.id)
     except Exception as error:  # our own bug must not stop the other sendings; its text could contain a secret
         log.error("notice not sent: unexpected error", extra={"sending": sending.id, "error": type(error).__name__})
         return Result(failure=Failure(FailureKind.RETRYABLE, f"it could not be sent: {type(error).__name__}"))

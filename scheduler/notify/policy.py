@@ -1,11 +1,12 @@
-"""Which notices the receivers of a task get about its runs, and when. Pure: `scheduler.notify.notify` carries it out.
+"""Which notices the receivers of a task or a one-time job get, and when. Pure: `scheduler.notify.notify` carries it out.
 
     run ends or starts late ─► News ─► decide ─┬─► Notice, sent at once     ─► one Sending for each receiver
                                                └─► held back in a window ─┐
                                     window ends ─► digest ────────────────┴─► Notice, with the number of events
 
 In one window there is at most one notice of a task and occasion. Further news are counted, and reported when the window ends or by an
-earlier recovery. News arrive in any order and more than once: their own times order them, and `News.id` identifies each.
+earlier recovery. A one-time job with receivers of its own is handled like a task with this one run: its id takes the place of the
+task's. News arrive in any order and more than once: their own times order them, and `News.id` identifies each.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +25,7 @@ KEPT_RESPONSE = 500  # ... and of a response that a notice quotes
 class News:
     """The end or the late start of a run, with everything that a notice quotes: the job may have changed by the time it is sent."""
 
-    task: TaskKey
+    task: TaskKey  # of a one-time job: its owner and its own id
     id: str  # the same each time that this is reported
     job: str
     type: str
@@ -37,6 +38,7 @@ class News:
     max_attempts: int = 0
     error: str | None = None
     response: str | None = None
+    alone: bool = False  # of a one-time job, whose receivers are its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class WindowEnd:
     occasion: Occasion
     opened_at: int  # identifies the window
     at: int
+    alone: bool = False  # as of `News`
 
     @property
     def id(self) -> str:
@@ -143,8 +146,8 @@ class DeliveryRecord:
 
 
 def of_change(before: Job | None, after: Job | None) -> Iterator[News]:
-    """The news in one write of a job. There are none unless the job is a run whose task had receivers when the run was planned."""
-    if after is None or after.origin is None or not after.origin.notify:
+    """The news in one write of a job. There are none unless it has receivers: its own, or those its task had when the run was planned."""
+    if after is None or not (after.notifications is not None if after.origin is None else after.origin.notify):
         return
     if after.claim is not None and (before is None or before.claim is None) and after.delay_ms is None:
         started = lifecycle.started_at(after)
@@ -235,7 +238,7 @@ def _passed(
         made = Window(now, now + wanted.digest_ms)
     else:
         if not window.count:
-            ends.append(WindowEnd(notice.task, notice.occasion, window.opened_at, window.ends_at))
+            ends.append(WindowEnd(notice.task, notice.occasion, window.opened_at, window.ends_at, notice.news.alone))
         first = notice.news.at if window.first_at is None else min(window.first_at, notice.news.at)
         made = replace(window, count=window.count + 1, first_at=first, last=notice.news)
     return replace(state, windows={**state.windows, notice.occasion: made})
@@ -254,9 +257,8 @@ def _notice(occasion: Occasion, news: News, failures: int = 0, since: int | None
 
 
 def _news(job: Job, id: str, ended: Status | None, at: int) -> News:
-    assert job.origin is not None
     return News(
-        task=TaskKey(job.owner, job.origin.task),
+        task=TaskKey(job.owner, job.id if job.origin is None else job.origin.task),
         id=id,
         job=job.id,
         type=job.spec.type,
@@ -267,12 +269,13 @@ def _news(job: Job, id: str, ended: Status | None, at: int) -> News:
         delay_ms=job.delay_ms,
         attempts=job.charged,
         max_attempts=job.spec.max_attempts,
-        error=_error(job) if ended in lifecycle.DEAD else None,
+        error=error_of(job) if ended in lifecycle.DEAD else None,
         response=_response(job) if ended is not None else None,
+        alone=job.origin is None,
     )
 
 
-def _error(job: Job) -> str | None:
+def error_of(job: Job) -> str | None:
     """The error of the last attempt, or the reason why the job had no attempt."""
     failure = job.attempts[-1].failure if job.attempts else None
     error = f"{failure.kind}: {failure.message}" if failure else job.reason

@@ -1,4 +1,4 @@
-"""A notice as its receivers read it: an e-mail with text and HTML, or the body of a webhook. Pure."""
+"""A notice as its receivers read it: an e-mail with text and HTML, the body of a webhook, or a text for Slack. Pure."""
 
 import html
 from dataclasses import dataclass
@@ -34,8 +34,9 @@ class Links:
     api: str = ""
 
     def of(self, notice: Notice) -> dict[str, str]:
-        task, job = notice.task.id, notice.news.job
-        pages = {"task": f"{self.console}/tasks/{task}", "job": f"{self.console}/jobs/{job}"} if self.console else {}
+        job = notice.news.job
+        of_task = {} if notice.news.alone else {"task": f"{self.console}/tasks/{notice.task.id}"}
+        pages = of_task | {"job": f"{self.console}/jobs/{job}"} if self.console else {}
         return pages | ({"api": f"{self.api}/api/v1/me/jobs/{job}"} if self.api else {})
 
 
@@ -46,11 +47,12 @@ def mail(notice: Notice, links: Links) -> dict[str, Any]:
     text = [lead, "", *(f"{name}: {value}" for name, value in facts)]
     for name, quote in quotes:
         text += ["", f"{name}:", *(f"    {line}" for line in quote.splitlines())]
-    text += ["", *(f"{name}: {link}" for name, link in addresses.items()), "", _FOOT]
+    foot = _FOOT.format("job" if notice.news.alone else "task")
+    text += ["", *(f"{name}: {link}" for name, link in addresses.items()), "", foot]
     rows = "".join(f"<tr><th align='left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in facts)
     shown = "".join(f"<p>{html.escape(name)}:</p><pre>{html.escape(quote)}</pre>" for name, quote in quotes)
     linked = " ".join(f'<a href="{html.escape(link)}">{html.escape(name)}</a>' for name, link in addresses.items())
-    page = f"<p><b>{html.escape(lead)}</b></p><table>{rows}</table>{shown}<p>{linked}</p><p><small>{html.escape(_FOOT)}</small></p>"
+    page = f"<p><b>{html.escape(lead)}</b></p><table>{rows}</table>{shown}<p>{linked}</p><p><small>{html.escape(foot)}</small></p>"
     return {"subject": f"[Punctual] {_line(lead)}"[:300], "text": "\n".join(text), "html": page}
 
 
@@ -58,10 +60,10 @@ def webhook(notice: Notice, links: Links) -> dict[str, Any]:
     """The body of a webhook: type, timestamp and data, as Standard Webhooks specifies. Every field is always present."""
     news = notice.news
     return {
-        "type": f"task.{notice.occasion}",
+        "type": f"{'job' if news.alone else 'task'}.{notice.occasion}",
         "timestamp": instant(news.at),
         "data": {
-            "task": {"id": notice.task.id, "name": notice.name},
+            "task": None if news.alone else {"id": notice.task.id, "name": notice.name},
             "job": {
                 "id": news.job,
                 "type": news.type,
@@ -84,17 +86,33 @@ def webhook(notice: Notice, links: Links) -> dict[str, Any]:
     }
 
 
-_FOOT = "You get this because the task names you among its receivers; its owner can take you out."
+def slack(notice: Notice, links: Links) -> dict[str, Any]:
+    """The body for an incoming webhook of Slack, or of what accepts the same: one text. Blocks are left out: few others know them."""
+    lines = [f"*{_escaped(_line(_lead(notice)))}*", *(f"{name}: {_escaped(_line(value))}" for name, value in _facts(notice))]
+    lines += [f"{name}:\n```{_escaped(quote).replace('```', '` ` `')}```" for name, quote in _quotes(notice)]
+    addresses = " · ".join(f"<{link}|{name}>" for name, link in links.of(notice).items())
+    return {"text": "\n".join([*lines, *([addresses] if addresses else [])])}
+
+
+def _escaped(text: str) -> str:
+    """The text without Slack's control characters: a name or an error must mention no user and no channel.
+
+    https://docs.slack.dev/messaging/formatting-message-text#escaping
+    """
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+_FOOT = "You get this because the {} names you among its receivers; its owner can take you out."
 
 
 def _lead(notice: Notice) -> str:
     what = _ONE[notice.occasion] if notice.count == 1 else _MANY[notice.occasion].format(notice.count)
-    return f"{notice.name[:KEPT_NAME] or notice.task.id} {what}"
+    return f"{f'Job {notice.news.job}' if notice.news.alone else notice.name[:KEPT_NAME] or notice.task.id} {what}"
 
 
 def _facts(notice: Notice) -> list[tuple[str, str]]:
     news = notice.news
-    found = [("Task", f"{notice.name} ({notice.task.id})")]
+    found = [] if news.alone else [("Task", f"{notice.name} ({notice.task.id})")]
     if notice.count > 1:
         found.append(("Since the last notice", f"{notice.count} times, first at {_first(notice)}, last at {instant(news.at)}"))
     if notice.failures and notice.since is not None:
@@ -107,7 +125,8 @@ def _facts(notice: Notice) -> list[tuple[str, str]]:
         found.append(("Succeeded" if news.ended is Status.SUCCEEDED else "Ended", instant(news.at)))
     if news.max_attempts and news.attempts:
         found.append(("Attempts", f"{news.attempts} of {news.max_attempts}"))
-    found.append(("Next run", "none" if notice.next_run is None else instant(notice.next_run)))
+    if not news.alone:
+        found.append(("Next run", "none" if notice.next_run is None else instant(notice.next_run)))
     return found
 
 

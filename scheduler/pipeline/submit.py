@@ -12,6 +12,7 @@ from scheduler.admission.ordering_queue import join_queues
 from scheduler.model import ids, slots
 from scheduler.model.errors import Conflict, TooLarge, Unavailable
 from scheduler.model.job import Job, JobKey, Receipt, changed, shard_key
+from scheduler.model.notifications import Notifications
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
@@ -27,6 +28,7 @@ class NewJob:
     spec: JobSpec
     execute_at: int | None = None
     expires_at: int | None = None  # the job is not started at this instant (ms) or later
+    notifications: Notifications | None = None  # None: nobody is notified of its end
 
 
 class Submission(NamedTuple):
@@ -71,15 +73,15 @@ def submit_all(asked: Sequence[Submission], ports: Ports, *, direct: DirectPath 
     is missing; for a different request the answer is a Conflict. Receipts are stored first: if a job is refused after that, a repeated
     call stores it. Raises Unavailable if a table refuses all jobs at once.
     """
-    errors = [_too_large(each.request.spec, ports.jobs) for each in asked]
+    errors = [_too_large(each.request, ports.jobs) for each in asked]
     fitting = [each for each, error in zip(asked, errors, strict=True) if error is None]
     done = iter(_submit_all(fitting, ports, direct) if fitting else [])
     return [error or next(done) for error in errors]
 
 
-def _too_large(spec: JobSpec, jobs: Jobs) -> TooLarge | None:
+def _too_large(request: NewJob, jobs: Jobs) -> TooLarge | None:
     try:
-        jobs.check(spec)
+        jobs.check(request.spec, request.notifications)
     except TooLarge as error:
         return error
     return None
@@ -188,5 +190,6 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
         due_at=due_at,
         created_at=now,
         slot=slots.place(due_at, now, shard_key(request.owner, job_id, request.spec.ordering), rules.shards).slot,
+        notifications=request.notifications,
         start_by=request.expires_at,
     )

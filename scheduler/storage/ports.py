@@ -47,6 +47,7 @@ from scheduler.model.job import (
     Unit,
     UnitKey,
 )
+from scheduler.model.notifications import Notifications
 from scheduler.model.work import WorkItem
 
 if TYPE_CHECKING:  # hot functions never load schedules
@@ -60,6 +61,7 @@ if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.model.attempt_output import FullOutput
     from scheduler.model.rules import Rules
     from scheduler.model.spec import JobSpec
+    from scheduler.notify.announce import Event
     from scheduler.notify.messages import Message as NoticeMessage
     from scheduler.notify.policy import DeliveryRecord, NotificationState, Outbox
     from scheduler.sharing.fair_queue import Backlog
@@ -152,8 +154,8 @@ KEPT_RECEIPTS_MS = 86_400_000
 class Jobs(Protocol):
     """The jobs table and its indexes."""
 
-    def check(self, spec: JobSpec) -> None:
-        """Raise TooLarge if a new job with this spec could need more bytes in the table than `item_limit.LIMIT`. No call of AWS."""
+    def check(self, spec: JobSpec, notifications: Notifications | None = None) -> None:
+        """Raise TooLarge if a new job of this content could need more bytes in the table than `item_limit.LIMIT`. No call of AWS."""
 
     def put(self, job: Job) -> bool:
         """Insert a new job; nothing is overwritten. False if the id is taken, possibly by an earlier try of the same call."""
@@ -177,8 +179,9 @@ class Jobs(Protocol):
     def outlines(self, keys: Sequence[JobKey]) -> Found[JobKey, Job]:
         """Return the jobs as `get_many` does, each without the fields that may be large.
 
-        In an outline, payload, output, response, attempts and progress are empty. An outline may be the `before` of a change that moves its
-        job to another slot or due time: such a change writes neither of these fields. To settle a job, or to take it back, read it whole.
+        In an outline, payload, output, response, attempts, progress and notifications are empty. An outline may be the `before` of a
+        change that moves its job to another slot or due time: such a change writes none of these fields. To settle a job, or to take it
+        back, read it whole.
         """
 
     def set_aside(self, moves: Sequence[tuple[JobKey, str, str]]) -> list[Written]:
@@ -600,6 +603,13 @@ class Notices(Protocol):
         """
 
 
+class EventBus(Protocol):
+    """The event bus of the stage, which other systems read."""
+
+    def put(self, events: Sequence[Event]) -> list[bool]:
+        """Put each event on the bus. Return for each whether it is there; one that was refused for now may be there nevertheless."""
+
+
 class Lanes(Protocol):
     """The queues of the lanes, addressed directly or through the topic in front of them. A message may be delivered more than once."""
 
@@ -891,6 +901,8 @@ class Ports(Protocol):
     def counters(self) -> Counters: ...
     @property
     def notices(self) -> Notices: ...
+    @property
+    def events(self) -> EventBus: ...
     @property
     def outputs(self) -> Outputs: ...
     @property

@@ -28,6 +28,7 @@ from scheduler.model.job import (
     RunInfo,
 )
 from scheduler.model.lifecycle import Event
+from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
 from scheduler.model.spec import CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
 from scheduler.storage.aws import items, keys
 from tests.contract import make, tables
@@ -67,6 +68,15 @@ job_specs = st.builds(
     timeout_ms=instants,
     callback=st.none() | st.builds(CallBack, instants, instants),
     ordering=st.none() | st.builds(Ordering, st.text(), st.sampled_from(OnFailure)),
+    events=st.booleans(),
+)
+receivers = st.builds(
+    Notifications,
+    emails=st.lists(st.text(), max_size=2).map(tuple),
+    webhooks=st.lists(st.builds(Webhook, st.text(), st.none() | st.text(), st.sampled_from(WebhookFormat)), max_size=2).map(tuple),
+    on=st.lists(st.sampled_from(Occasion), max_size=2).map(tuple),
+    after_failures=counts,
+    digest_ms=instants,
 )
 origins = st.builds(
     RunInfo,
@@ -102,6 +112,7 @@ all_jobs = st.builds(
     slot=st.none() | st.text(min_size=1),
     lane=st.sampled_from(Lane),
     origin=st.none() | origins,
+    notifications=st.none() | receivers,
     fence=st.integers(1, 1000),
     charged=counts,
     throttled=counts,

@@ -26,6 +26,7 @@ from scheduler.model.job import (
     TaskKey,
     UnitKey,
 )
+from scheduler.model.notifications import Notifications, Webhook, WebhookFormat
 from scheduler.model.spec import CallBack, JobSpec, OnFailure, Ordering
 from scheduler.storage.aws import clients, items, spec_items
 from scheduler.storage.aws.jobs import DynamoJobs
@@ -561,9 +562,13 @@ def test_dropping_a_canary_twice_succeeds(jobs: Jobs) -> None:
     assert not jobs.canary_visible(unit, slot)
 
 
+RECEIVERS = Notifications(webhooks=(Webhook("https://hooks.example.com/" + "x" * 4_000, None, WebhookFormat.SLACK),))
+
+
 def rich(**fields: object) -> Job:
     """A job with every field that may be large."""
-    job = make.job(payload={"deep": ["x" * 500]}, tags=("a", "b"), callback=CallBack(60_000, 600_000), **fields)
+    chosen = {"payload": {"deep": ["x" * 500]}, "tags": ("a", "b"), "callback": CallBack(60_000, 600_000), "events": True}
+    job = make.job(**chosen, notifications=RECEIVERS, **fields)
     retried = make.claimed(make.retried(make.claimed(job), "2026-11-20T10:02#03"), "m2/r2/1")
     return make.beaten(make.accepted(retried))
 
@@ -572,8 +577,8 @@ def test_an_outline_has_all_but_the_fields_that_may_be_large(jobs: Jobs) -> None
     whole = rich(lane=Lane.RECURRING, reason="why", start_by=NOW + 9)
     stored(jobs, whole)
     found = jobs.outlines([whole.key, whole.key, make.job().key])
-    bare = replace(whole, spec=replace(whole.spec, payload={}), output=None, response=None, attempts=(), progress=None)
-    assert whole.attempts and whole.output and whole.progress and found == {whole.key: bare}
+    bare = replace(whole, spec=replace(whole.spec, payload={}), output=None, response=None, attempts=(), progress=None, notifications=None)
+    assert bare.spec.events and whole.attempts and whole.output and whole.progress and found == {whole.key: bare}
 
 
 def test_a_move_written_from_an_outline_loses_nothing(jobs: Jobs, apply: Apply) -> None:
@@ -600,6 +605,13 @@ def test_a_spec_is_checked_by_its_bytes_in_the_table(jobs: Jobs) -> None:
     jobs.check(JobSpec("log", {"numbers": [1e15] * 15_000}))
     with pytest.raises(TooLarge, match=r"3\d\d,\d\d\d bytes in the table; at most 307,200 \(300 KB\)"):
         jobs.check(JobSpec("log", {"numbers": [1e15] * 20_000}))
+
+
+def test_the_receivers_of_a_job_count_among_its_bytes(jobs: Jobs) -> None:
+    spec = JobSpec("http", {"body": "x" * (item_limit.LIMIT - 3_000)})
+    jobs.check(spec)
+    with pytest.raises(TooLarge):
+        jobs.check(spec, RECEIVERS)
 
 
 def test_the_largest_new_job_is_within_the_limit() -> None:

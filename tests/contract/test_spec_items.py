@@ -19,6 +19,7 @@ FULL = JobSpec(
     timeout_ms=20_000,
     callback=CallBack(60_000, 120_000),
     ordering=Ordering("k", OnFailure.PARK),
+    events=True,
 )
 STORED: list[tuple[JobSpec, dict[str, Any]]] = [
     (
@@ -33,6 +34,7 @@ STORED: list[tuple[JobSpec, dict[str, Any]]] = [
             "timeout_ms": {"N": "20000"},
             "callback": {"S": "[60000,120000]"},
             "ordering": {"S": '["k","park"]'},
+            "events": {"N": "1"},
         },
     ),
     (JobSpec("log", {}), {"type": {"S": "log"}, "payload": {"S": "{}"}}),
@@ -44,6 +46,11 @@ STORED: list[tuple[JobSpec, dict[str, Any]]] = [
 @pytest.mark.parametrize(("spec", "stored"), STORED)
 def test_a_spec_is_stored_under_these_names_and_values(spec: JobSpec, stored: dict[str, Any]) -> None:
     assert (spec_items.encode(spec), spec_items.decode(stored)) == (stored, spec)
+
+
+def test_only_a_job_with_events_has_eight_bytes_more() -> None:
+    plain, chosen = (items.size(spec_items.encode(JobSpec("log", {}, events=events))) for events in (False, True))
+    assert chosen - plain == 8, "docs/events.md says so"
 
 
 @pytest.mark.parametrize(("spec", "stored"), STORED)

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from infra.options import Events
 from lambdas import _settings
 from lambdas._runtime import AwsPorts
 from lambdas._settings import NAMES as ALL_NAMES
@@ -26,6 +27,7 @@ NAMES = [
     "Notify",
     "Scale",
 ]
+ANNOUNCE = "Announce"  # only in stages with an event bus
 PROVISION = "Provision"  # only in stages whose lanes may keep pollers ready
 LANES = ("OneTime", "Recurring", "Retry")
 EVERY = ("jobs", "tasks", "orders", "lanes")  # whatever makes or ends jobs
@@ -52,7 +54,8 @@ USES: dict[str, tuple[str, ...]] = {
     "bury": (*EVERY, "ledger"),
     "fetch": (),
     "project": ("counters", "notices", "outputs"),
-    "notify": ("tasks", "notices", "secrets"),
+    "notify": ("jobs", "tasks", "notices", "secrets"),
+    "announce": ("events",),
     "scale": (*EVERY, "ledger", "counters", "functions"),
     "provision": ("lanes", "counters", "functions"),
 }
@@ -81,7 +84,8 @@ class Noted(Settings):
 
 
 def names(stack: Synthesized) -> list[str]:
-    return [*NAMES, PROVISION] if stack.settings.rules.most_pollers else NAMES
+    provision = [PROVISION] if stack.settings.rules.most_pollers else []
+    return [*NAMES, *provision, *([ANNOUNCE] if stack.settings.events is not Events.NONE else [])]
 
 
 def verb(function: dict[str, Any]) -> str:
@@ -115,6 +119,10 @@ def test_a_functions_environment_makes_every_port_it_uses(any_stage: Synthesized
 @pytest.mark.parametrize("name", [PROVISION])
 def test_the_environment_of_provision_makes_every_port_it_uses(prod: Synthesized, name: str) -> None:
     check_environment(prod, name)
+
+
+def test_the_environment_of_announce_makes_the_port_it_uses(local: Synthesized) -> None:
+    check_environment(local, ANNOUNCE)
 
 
 def check_environment(any_stage: Synthesized, name: str) -> None:
@@ -199,8 +207,8 @@ def test_only_functions_whose_messages_start_them_again_may_loop(any_stage: Synt
     granted = {name: {resource for action, resource in any_stage.grants(name) if action == "sqs:SendMessage"} for name in NAMES}
     granted = {name: sent | ({f"Lanes{lane}" for lane in LANES} if ("sns:Publish", "LanesTopic") in any_stage.grants(name) else set())
                for name, sent in granted.items()}  # fmt: skip
-    received = {name: set[str]() for name in NAMES}
-    by_id = {any_stage.id("Lambda::Function", f"{name}Function"): name for name in NAMES}
+    received = {name: set[str]() for name in names(any_stage)}
+    by_id = {any_stage.id("Lambda::Function", f"{name}Function"): name for name in names(any_stage)}
     for mapping in any_stage.all("Lambda::EventSourceMapping").values():
         queue = mapping["EventSourceArn"]["Fn::GetAtt"][0][:-8]  # SQS moves messages of any lane to the dead-letter queue
         received[by_id[mapping["FunctionName"]["Ref"]]] |= {f"Lanes{lane}" for lane in LANES} if queue == "LanesDead" else {queue}

@@ -73,6 +73,8 @@ def test_an_unknown_option_is_refused_with_the_list(written: Path) -> None:
         ('\nprovisioned_writes = "500"', ", line 2: provisioned_writes must be a whole number, not '500'"),
         ("provisioned_writes = true", ", line 1: provisioned_writes must be a whole number, not true"),
         ('http_hosts = "a.example.com"', ', line 1: http_hosts must be a list of texts, such as ["a", "b"], not \'a.example.com\''),
+        ('events = "some"', ', line 1: events must be "none", "chosen" or "all", not \'some\''),
+        ("events = true", ', line 1: events must be "none", "chosen" or "all", not true'),
         ("operator_email = 5", ", line 1: operator_email must be a text in quotes, not 5"),
         ('machine_clients = ["ci"]', ", line 1: machine_clients must be a table, such as [machine_clients], not ['ci']"),
         (f'allowed_targets = [\n  "{ARN}",\n  7,\n]', ", line 3: an element of allowed_targets must be a text in quotes, not 7"),

@@ -38,6 +38,7 @@ def test_the_local_stage_differs_only_in_this_list() -> None:
         "stage",
         "api_at_endpoint",
         "endpoint_port",
+        "events",
         "rules",
         "reach",
         "concurrency",

@@ -1,4 +1,4 @@
-"""The notifications of a task: requested, validated, stored and changed."""
+"""The notifications of a task and of a one-time job: requested, validated, stored and changed."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +11,8 @@ from scheduler.targets.base import Reach
 from tests.lambdas.gateway import Answered, World, send
 
 MAIL = {"emails": ["ann@example.com"]}
-HOOK = {"url": "https://hooks.example.com/1", "signing_secret": "hook"}
+HOOK = {"url": "https://hooks.example.com/1", "signing_secret": "hook", "format": "standard"}
+SLACK = {"url": "https://hooks.slack.com/services/T/B/x", "signing_secret": None, "format": "slack"}
 USUAL = {"emails": ["ann@example.com"], "webhooks": [], "on": ["failure", "recovery"], "after_failures": 1, "digest_seconds": 900}
 
 
@@ -79,7 +80,9 @@ def test_a_manual_run_is_notified_too(world: World) -> None:
         ({"webhooks": [HOOK | {"url": "ftp://example.com"}]}, "notifications.webhooks.0.url", "must be an http:// or https:// URL"),
         ({"webhooks": [HOOK | {"url": "http://example.com"}]}, "notifications.webhooks.0.url", "must be an https:// URL"),
         ({"webhooks": [HOOK | {"url": "https://u:p@example.com"}]}, "notifications.webhooks.0.url", "must not carry a user name"),
-        ({"webhooks": [{"url": HOOK["url"]}]}, "notifications.webhooks.0.signing_secret", "required"),
+        ({"webhooks": [{"url": HOOK["url"]}]}, "notifications.webhooks.0.signing_secret", "is required, unless format is slack"),
+        ({"webhooks": [HOOK | {"signing_secret": None}]}, "notifications.webhooks.0.signing_secret", "is required"),
+        ({"webhooks": [HOOK | {"format": "teams"}]}, "notifications.webhooks.0.format", "'standard' or 'slack'"),
         ({"webhooks": [HOOK | {"signing_secret": "../x"}]}, "notifications.webhooks.0.signing_secret", "must be the name of a secret"),
         ({"webhooks": [{**HOOK, "url": f"https://example.com/{n}"} for n in range(6)]}, "notifications.webhooks", "5"),
         (MAIL | {"on": []}, "notifications.on", "1"),
@@ -107,6 +110,54 @@ def test_receivers_must_be_allowed_by_the_stage(world: World) -> None:
     assert "switched off" in post({"webhooks": [HOOK | {"url": "https://a.example.org/x"}]}).fields["notifications.webhooks.0.url"]
 
 
-def test_jobs_without_a_task_have_no_receivers(world: World) -> None:
-    refused = send("POST", "/me/jobs", json_body={"message": "m", "notifications": MAIL})
-    assert (refused.status, list(refused.fields)) == (400, ["notifications"])
+def test_a_webhook_is_standard_unless_it_names_a_format(world: World) -> None:
+    plain = {name: HOOK[name] for name in ("url", "signing_secret")}
+    assert post({"webhooks": [plain]}).data["notifications"]["webhooks"] == [HOOK]
+
+
+def test_a_slack_webhook_needs_no_secret_and_may_be_posted_again(world: World) -> None:
+    told = post({"webhooks": [{"url": SLACK["url"], "format": "slack"}]}).data["notifications"]
+    assert told["webhooks"] == [SLACK] and post(told).data["notifications"] == told
+    signed = SLACK | {"signing_secret": "hook"}
+    assert post({"webhooks": [signed]}).data["notifications"]["webhooks"] == [signed]
+
+
+def post_job(**fields: Any) -> Answered:
+    return send("POST", "/me/jobs", json_body={"message": "m", "execute_at": "2026-11-21T10:00:00Z"} | fields)
+
+
+def test_a_one_time_job_may_have_receivers(world: World) -> None:
+    made = post_job(notifications=MAIL | {"webhooks": [HOOK, SLACK]}).data
+    assert made["notifications"] == USUAL | {"webhooks": [HOOK, SLACK]}
+    assert send("GET", f"/me/jobs/{made['id']}").data["notifications"] == made["notifications"]
+    assert post_job(notifications=made["notifications"]).data["notifications"] == made["notifications"]
+    assert post_job().data["notifications"] is None
+
+
+def test_the_receivers_of_a_job_follow_the_rules_of_those_of_a_task(world: World) -> None:
+    refused = post_job(notifications={"emails": ["ann"]})
+    assert (refused.status, list(refused.fields)) == (400, ["notifications.emails.0"])
+    batch = send("POST", "/me/jobs/batch", json_body={"jobs": [{"message": "m", "notifications": {}}]}).data
+    assert [detail["field"] for detail in batch["results"][0]["error"]["details"]] == ["jobs[0].notifications"]
+    world.reach = Reach()
+    assert "no sender" in post_job(notifications=MAIL).fields["notifications.emails.0"]
+    assert len(world.jobs.rows) == 0
+
+
+def test_the_receivers_of_a_job_are_changed_and_removed_until_it_starts(world: World) -> None:
+    job = post_job(notifications=MAIL).data
+    path = f"/me/jobs/{job['id']}"
+    assert send("PATCH", path, json_body={"message": "new"}).data["notifications"] == USUAL
+    changed = send("PATCH", path, json_body={"notifications": {"webhooks": [SLACK]}}).data["notifications"]
+    assert (changed["emails"], changed["webhooks"]) == ([], [SLACK])
+    refused = send("PATCH", path, json_body={"notifications": {"emails": ["ann"]}})
+    assert (refused.status, list(refused.fields)) == (400, ["notifications.emails.0"])
+    assert send("PATCH", path, json_body={"notifications": None}).data["notifications"] is None
+
+
+def test_a_run_gets_no_receivers_of_its_own(world: World) -> None:
+    post(MAIL)
+    run = next(job for job in world.jobs.rows.values() if job.origin is not None)
+    refused = send("PATCH", f"/me/jobs/{run.id}", json_body={"notifications": MAIL})
+    assert refused.status == 409 and "those of the task" in refused.error["message"]
+    assert send("GET", f"/me/jobs/{run.id}").data["notifications"] is None

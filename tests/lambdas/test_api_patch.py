@@ -125,7 +125,7 @@ def test_unknown_and_other_users_jobs_are_not_found(world: World) -> None:
 
 def test_the_document_of_a_change_has_nullable_fields_and_no_defaults() -> None:
     shape = send("GET", "/openapi.json", user=None).body["components"]["schemas"]["JobChange"]["properties"]
-    assert [name for name, rule in shape.items() if {"type": "null"} in rule.get("anyOf", [])] == ["expires_at"]
+    assert [name for name, rule in shape.items() if {"type": "null"} in rule.get("anyOf", [])] == ["expires_at", "notifications"]
     assert [name for name, rule in shape.items() if "default" in rule] == []
 
 

@@ -121,6 +121,7 @@ def test_a_created_task_is_returned_with_its_next_ten_runs(world: World) -> None
         "updated_at": render(NOW),
         "inactive_at": None,
         "inactive_reason": None,
+        "events": False,
     }
     first = parse("2026-11-20T11:00:00Z")
     assert [run["at"] for run in runs] == [render(first + number * HOUR) for number in range(10)]
@@ -210,6 +211,8 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"type": "log"}, {"type": "give either message alone, or type with its payload, or target with its payload"}),
     ({"message": ""}, {"message": "must not be empty"}),
     ({"payload": {}}, {"payload": "goes with type, not with message"}),
+    ({"events": "yes"}, {"events": "must be"}),
+    ({"events": True}, {"events": "this stage has no event bus"}),
     ({"message": None, "target": "nobody"}, {"target": "there is no such target; GET /targets lists them"}),
     (
         {"message": None, "type": "lamda"},

@@ -28,8 +28,8 @@ NAMED = {
     "reports": NamedTarget("reports", "log", NOW, NOW, "ada", "ada"),
     "closed": NamedTarget("closed", "log", NOW, NOW, "ada", "ada", enabled=False),
 }
-OPEN = Stage(NAMED.get, Reach(("*",), "sender@example.com"), raw_http=True)
-CLOSED = Stage(NAMED.get, Reach(), raw_http=False)
+OPEN = Stage(NAMED.get, Reach(("*",), "sender@example.com"), raw_http=True, events=True)
+CLOSED = Stage(NAMED.get, Reach(), raw_http=False, events=False)
 MAIL = {"emails": ["ann@example.com"]}
 HOOK = {"webhooks": [{"url": "https://example.com/hook", "signing_secret": "hook"}]}
 

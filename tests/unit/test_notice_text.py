@@ -6,7 +6,7 @@ from scheduler.model.instants import parse
 from scheduler.model.job import Status, TaskKey
 from scheduler.model.notifications import Occasion
 from scheduler.notify.policy import News, Notice
-from scheduler.notify.text import Links, mail, webhook
+from scheduler.notify.text import Links, mail, slack, webhook
 from scheduler.targets.types import email
 
 AT = parse("2026-11-20T10:00:00Z")
@@ -80,3 +80,28 @@ def test_a_webhook_has_every_field_always() -> None:
     bare = webhook(Notice("n2", Occasion.LATE, replace(NEWS, ended=None, started_at=None, error=None, response=None)), Links())
     assert bare.keys() == told.keys() and bare["data"].keys() == told["data"].keys()
     assert bare["data"]["job"].keys() == told["data"]["job"].keys() and bare["data"]["job"]["status"] is None
+
+
+ALONE = replace(NOTICE, news=replace(NEWS, task=TaskKey("ada", "j1"), alone=True), name="", next_run=None)
+
+
+def test_a_notice_of_a_one_time_job_names_no_task() -> None:
+    told = mail(ALONE, LINKS)
+    assert told["subject"] == "[Punctual] Job j1 failed" and "because the job names you" in told["text"]
+    assert "Task:" not in told["text"] and "Next run" not in told["text"] and "/tasks/" not in told["text"]
+    hook = webhook(ALONE, LINKS)
+    assert (hook["type"], hook["data"]["task"], hook["data"]["next_run"]) == ("job.failure", None, None)
+    assert hook["data"].keys() == webhook(NOTICE, LINKS)["data"].keys() and set(hook["data"]["links"]) == {"job", "api"}
+
+
+def test_a_slack_text_has_the_facts_the_quotes_and_the_links() -> None:
+    (text,) = slack(NOTICE, LINKS).values()
+    assert text.startswith("*Nightly &lt;report&gt; failed*\n")
+    assert "Attempts: 3 of 3" in text and "```retryable: HTTP 503```" in text and "&lt;b&gt;busy&lt;/b&gt;" in text
+    assert text.endswith("<https://console.example.com/jobs/j1|job> · <https://api.example.com/api/v1/me/jobs/j1|api>")
+    assert slack(NOTICE, Links())["text"].endswith("```"), "no links without addresses"
+
+
+def test_a_slack_text_mentions_nobody_and_ends_no_quote_early() -> None:
+    (text,) = slack(replace(NOTICE, name="<!channel> &", news=replace(NEWS, error="<@U1> ``` *x*", response=None)), Links()).values()
+    assert "<" not in text and "&lt;!channel&gt; &amp;" in text and text.count("```") == 2

@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 
 from scheduler.model import lifecycle
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Result, RunInfo, Status, TaskKey
-from scheduler.model.notifications import Notifications, Occasion, Webhook
-from scheduler.notify.messages import decode, decode_outbox, decode_state, encode, encode_outbox, encode_state
+from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
+from scheduler.notify.messages import (
+    decode,
+    decode_notifications,
+    decode_outbox,
+    decode_state,
+    encode,
+    encode_notifications,
+    encode_outbox,
+    encode_state,
+)
 from scheduler.notify.policy import News, Notice, NotificationState, Outbox, Sending, Window, WindowEnd, decide, digest, of_change
 from tests.contract import make
 from tests.contract.make import NOW
@@ -272,3 +281,32 @@ def test_each_failure_is_in_exactly_one_notice_in_any_order(seed: int, after_fai
         told += task.passes(now) + task.hear(one, now)
     told += task.passes(now + 2 * DIGEST)
     assert sum(count for _, count in told) == max(0, size - after_failures + 1)
+
+
+def test_only_jobs_with_receivers_and_runs_that_notify_have_news() -> None:
+    own = make.job(notifications=WANTED)
+    (told,) = of_change(make.claimed(own), make.failed(make.claimed(own)))
+    assert (told.task, told.alone) == (TaskKey(own.owner, own.id), True)
+    for silent in (make.job(), make.job(notifications=WANTED, origin=RunInfo("t1", 1))):
+        assert not list(of_change(make.claimed(silent), make.failed(make.claimed(silent))))
+
+
+def test_messages_about_tasks_are_those_that_the_version_before_reads() -> None:
+    end = WindowEnd(TASK, Occasion.FAILURE, NOW, NOW + 1)
+    sending = Sending(Notice("n", Occasion.FAILURE, news()), HOOK, "s")
+    for message in (news(), end, sending):
+        assert "alone" not in encode(message) and "format" not in encode(message) and decode(encode(message)) == message
+    alone = replace(news(), alone=True)
+    slack = Webhook("https://hooks.slack.com/x", None, WebhookFormat.SLACK)
+    for message in (alone, replace(end, alone=True), Sending(Notice("n", Occasion.FAILURE, alone), slack, "s")):
+        assert decode(encode(message)) == message
+    state = NotificationState(TASK, windows={Occasion.FAILURE: Window(NOW, NOW + 1, 1, NOW, alone)})
+    assert decode_state(TASK, 0, encode_state(state)) == state
+
+
+def test_receivers_are_stored_as_before_unless_they_have_a_format() -> None:
+    assert encode_notifications(WANTED) == (
+        '[["ann@example.com"],[{"url":"https://hooks.example.com/1","signing_secret":"hook"}],["failure","recovery"],1,900000]'
+    )
+    mixed = replace(WANTED, webhooks=(HOOK, Webhook("https://hooks.slack.com/x", None, WebhookFormat.SLACK)))
+    assert decode_notifications(encode_notifications(mixed)) == mixed and decode_notifications(encode_notifications(WANTED)) == WANTED

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Failure, FailureKind, Result, Status
-from scheduler.model.notifications import Notifications, Occasion, Webhook
+from scheduler.model.job import Failure, FailureKind, Job, Result, Status
+from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
 from scheduler.notify.messages import Message, decode, encode
 from scheduler.notify.notify import LEASE_MS, MOST_TRIES, BatchResult, Incoming, Post, notify, wait_s
-from scheduler.notify.policy import News, NotificationState, Sending, WindowEnd
+from scheduler.notify.policy import News, NotificationState, Sending, WindowEnd, of_change
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.targets.types import http
 from tests.conftest import NOW, FixedClock
 from tests.contract import make
 from tests.unit.stage import Wrapped, refuse
@@ -299,3 +300,54 @@ def test_without_kills_no_receiver_is_notified_twice(stage: Stage) -> None:
     ids = [id for id, _ in [*stage.receivers.mails, *stage.receivers.calls]]
     assert len(ids) == len(set(ids)) > 2
     assert isinstance(stage.notices.states[stage.task.key], NotificationState)
+
+
+def a_job(stage: Stage, **fields: Any) -> Job:
+    job = make.job(notifications=Notifications(**({"emails": ("bob@example.com",)} | fields)))
+    stage.jobs.rows[job.key] = job
+    return job
+
+
+def ending(job: Job, end: Callable[[Job], Job] = make.failed) -> News:
+    (news,) = of_change(make.claimed(job), end(make.claimed(job)))
+    return news
+
+
+def test_the_receivers_of_a_one_time_job_are_its_own(stage: Stage) -> None:
+    stage.take(ending(a_job(stage)))
+    stage.work_off()
+    assert [(payload["to"], payload["subject"][:14]) for _, payload in stage.receivers.mails] == [(["bob@example.com"], "[Punctual] Job")]
+
+
+def test_a_retried_job_recovers_and_its_further_failures_are_held_back(stage: Stage) -> None:
+    job = a_job(stage)
+    for redrives in range(3):
+        stage.take(ending(replace(job, redrives=redrives)))
+        stage.work_off()
+    assert len(stage.subjects) == 1
+    stage.clock.advance(900_000)
+    stage.work_off()
+    assert stage.subjects[1:] == [f"[Punctual] Job {job.id} failed 2 times"]
+    later = stage.clock.now() + 1_000
+    stage.take(ending(replace(job, redrives=3), lambda claimed: make.succeeded(claimed, later)))
+    stage.work_off()
+    assert stage.subjects[2:] == [f"[Punctual] Job {job.id} has recovered"]
+
+
+@pytest.mark.parametrize("change", ["gone", "nobody"])
+def test_a_job_that_is_gone_or_lost_its_receivers_sends_nothing(stage: Stage, change: str) -> None:
+    job = a_job(stage)
+    news = ending(job)
+    stage.jobs.rows = {} if change == "gone" else {job.key: replace(job, notifications=None)}
+    assert stage.take(news).again == {} and stage.sent() == []
+
+
+@pytest.mark.parametrize("secret", [None, "hook"])
+def test_a_slack_webhook_gets_one_text_signed_only_with_a_secret(stage: Stage, secret: str | None) -> None:
+    hook = Webhook("https://hooks.slack.com/services/T/B/x", secret, WebhookFormat.SLACK)
+    stage.take(ending(a_job(stage, emails=(), webhooks=(hook,))))
+    stage.work_off()
+    ((_, payload),) = stage.receivers.calls
+    assert list(payload["body"]) == ["text"] and payload["url"] == hook.url
+    assert payload.get("signing_secret") == secret
+    http.Payload(**payload)

@@ -87,6 +87,11 @@ def firehose(**options: Any) -> Any:
     return _client("firehose", options)
 
 
+def events(**options: Any) -> Any:
+    """EventBridge. Its one call is not worth a package of stubs."""
+    return _client("events", options)
+
+
 def cognito(**options: Any) -> "CognitoIdentityProviderClient":
     return cast("CognitoIdentityProviderClient", _client("cognito-idp", options))
 

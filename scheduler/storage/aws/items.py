@@ -26,6 +26,7 @@ from scheduler.model.job import (
     RequeueCause,
     RunInfo,
 )
+from scheduler.model.notifications import Notifications
 from scheduler.storage.aws import keys, spec_items
 
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
 _FORMER_CAUSES = {"its lane is paused": RequeueCause.PAUSED}
 _CAUSES = {cause.value: cause for cause in RequeueCause}
 _TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by")
-# All attributes but those that may be large: payload, output, response, attempts, progress.
+# All attributes but those that may be large: payload, output, response, attempts, progress, notifications.
 OUTLINE = (
     *("pk", "sk", "v", "type", "target", "tags", "max_attempts", "timeout_ms", "retry", spec_items.ON_TIMEOUT, "callback", "ordering"),
     *("scheduled_at", "due_at", "created_at", "fence", "lane", "claim", "requeue_cause", "task", "origin"),
-    *("slot", "reason", "fingerprint", "redriven_by"),
+    *("slot", "reason", "fingerprint", "redriven_by", "events"),
     *_NUMBERS,
 )
 GLANCE = ("pk", "sk", "v", "slot", "fence", "claim", "cancel_requested_at")  # fewer bytes to parse
@@ -100,6 +101,8 @@ def _own(job: Job) -> Item:
         text = getattr(job, name)
         if text is not None:
             item[name] = {"S": text}
+    if job.notifications is not None:
+        item |= receivers(job.notifications)
     if job.requeue_cause is not None:
         item["requeue_cause"] = {"S": job.requeue_cause.value}
     if job.claim is not None:
@@ -155,6 +158,8 @@ def decode(item: Mapping[str, Any]) -> Job:
         found["requeue_cause"] = _CAUSES.get(item["requeue_cause"]["S"])  # None: a cause of another version, unknown here
     elif "slot" in item and "reason" in item:
         found["requeue_cause"] = _FORMER_CAUSES.get(item["reason"]["S"])
+    if "notifications" in item:
+        found["notifications"] = _read_receivers(item["notifications"]["S"])
     if "lane" in item:
         found["lane"] = Lane(item["lane"]["S"])
     if "claim" in item:
@@ -190,6 +195,19 @@ def glance(item: Mapping[str, Any], known: Job) -> Job:
     slot, claim = item["slot"]["S"] if "slot" in item else None, _claim(item["claim"]["M"]) if "claim" in item else None
     cancelled = int(item["cancel_requested_at"]["N"]) if "cancel_requested_at" in item else None
     return lifecycle.seen(known, slot, int(item["fence"]["N"]), claim, cancelled)
+
+
+def receivers(notifications: Notifications) -> Item:
+    """The attribute with the receivers of a one-time job's notices."""
+    from scheduler.notify import messages  # loaded with the first job that has receivers
+
+    return {"notifications": {"S": messages.encode_notifications(notifications)}}
+
+
+def _read_receivers(text: str) -> Notifications:
+    from scheduler.notify import messages
+
+    return messages.decode_notifications(text)
 
 
 def due_entry(item: Mapping[str, Any]) -> DueEntry:

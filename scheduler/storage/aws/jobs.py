@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from scheduler.model import item_limit
 from scheduler.model.errors import Unreadable
 from scheduler.model.job import Claim, DeadLetter, DueEntry, Job, JobKey, Lane, Page, TaskKey, UnitKey
+from scheduler.model.notifications import Notifications
 from scheduler.model.spec import JobSpec
 from scheduler.storage.aws import items, keys, readable, spec_items
 from scheduler.storage.aws.keys import Term
@@ -26,8 +27,9 @@ class DynamoJobs:
         self._table = Table(client, table)
         self._lists = JobLists(self._table)
 
-    def check(self, spec: JobSpec) -> None:
-        item_limit.check("the job", items.size(spec_items.encode(spec)) + item_limit.NEW_JOB)
+    def check(self, spec: JobSpec, notifications: Notifications | None = None) -> None:
+        item = spec_items.encode(spec) | ({} if notifications is None else items.receivers(notifications))
+        item_limit.check("the job", items.size(item) + item_limit.NEW_JOB)
 
     def put(self, job: Job) -> bool:
         return self._table.put(items.encode(job), keys.IF_NEW)

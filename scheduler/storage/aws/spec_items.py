@@ -29,6 +29,8 @@ def encode(spec: JobSpec) -> dict[str, Any]:
         item["callback"] = {"S": _json([spec.callback.lease_ms, spec.callback.max_ms])}
     if spec.ordering is not None:
         item["ordering"] = {"S": _json(_ordering(spec.ordering))}
+    if spec.events:
+        item["events"] = {"N": "1"}  # a filter of the stream reads it
     return item
 
 
@@ -46,6 +48,8 @@ def decode(item: Mapping[str, Any]) -> JobSpec:
         found["callback"] = CallBack(*json.loads(item["callback"]["S"]))
     if "ordering" in item:
         found["ordering"] = _read_ordering(*json.loads(item["ordering"]["S"]))
+    if "events" in item:
+        found["events"] = True
     return JobSpec(item["type"]["S"], json.loads(item["payload"]["S"]), **found)
 
 

@@ -6,6 +6,7 @@ from typing import Any, Self
 from scheduler.model.rules import Rules
 from scheduler.storage.memory.accounts import MemoryIdentity, MemoryTrail, MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.storage.memory.event_bus import MemoryEvents
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import (
@@ -43,6 +44,7 @@ class MemoryPorts:
     trail: Any = field(default_factory=MemoryTrail)
     counters: Any = field(default_factory=MemoryCounters)
     notices: Any = field(default_factory=MemoryNotices)
+    events: Any = field(default_factory=MemoryEvents)
     outputs: Any = field(default_factory=MemoryOutputs)
     secrets: Any = field(default_factory=MemorySecrets)
 

@@ -6,7 +6,7 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from operator import attrgetter
 from typing import Any
 
@@ -34,6 +34,7 @@ from scheduler.model.job import (
     changed,
 )
 from scheduler.model.lifecycle import DEAD
+from scheduler.model.notifications import Notifications
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.sharing.fair_queue import Backlog
@@ -88,8 +89,9 @@ class MemoryJobs:
         self._canaries: dict[UnitKey, str] = {}
         self._mark: str | None = None
 
-    def check(self, spec: JobSpec) -> None:
-        item_limit.check("the job", json_size(spec.payload) + item_limit.NEW_JOB)
+    def check(self, spec: JobSpec, notifications: Notifications | None = None) -> None:
+        receivers = 0 if notifications is None else json_size(asdict(notifications))
+        item_limit.check("the job", json_size(spec.payload) + receivers + item_limit.NEW_JOB)
 
     def put(self, job: Job) -> bool:
         if job.key in self.rows:
@@ -261,7 +263,7 @@ def json_size(content: Any) -> int:
 
 
 def _outline(job: Job) -> Job:
-    return changed(job, spec=replace(job.spec, payload={}), output=None, response=None, attempts=(), progress=None)
+    return changed(job, spec=replace(job.spec, payload={}), output=None, response=None, attempts=(), progress=None, notifications=None)
 
 
 def glanced(known: Job, stored: Job) -> Job:

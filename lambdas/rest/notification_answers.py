@@ -1,0 +1,26 @@
+"""The receivers of notices as the API shows them. The archive keeps the same fields, so this module loads no HTTP resolver."""
+
+from lambdas.rest.shapes import Json, Shape
+from scheduler.model.notifications import Notifications, Occasion, WebhookFormat
+
+
+class WebhookShape(Shape):
+    url: str
+    signing_secret: str | None
+    """The name of the secret; null: the calls are not signed."""
+    format: WebhookFormat
+
+
+class NotificationsShape(Shape):
+    """As it may be posted again."""
+
+    emails: list[str]
+    webhooks: list[WebhookShape]
+    on: list[Occasion]
+    after_failures: int
+    digest_seconds: int
+
+    @classmethod
+    def of(cls, notifications: Notifications) -> Json:
+        hooks = [WebhookShape.from_record(hook) for hook in notifications.webhooks]
+        return cls.from_record(notifications, webhooks=hooks, digest_seconds=notifications.digest_ms // 1000)

@@ -1,0 +1,18 @@
+"""The event bus in memory."""
+
+from collections.abc import Collection, Sequence
+
+from scheduler.notify.announce import Event
+
+
+class MemoryEvents:
+    """The port `EventBus`. An event whose id is in `refuses` is refused."""
+
+    def __init__(self) -> None:
+        self.sent: list[Event] = []
+        self.refuses: Collection[str] = ()
+
+    def put(self, events: Sequence[Event]) -> list[bool]:
+        held = [event.detail["id"] not in self.refuses for event in events]
+        self.sent += [event for event, holds in zip(events, held, strict=True) if holds]
+        return held

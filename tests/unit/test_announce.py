@@ -1,0 +1,116 @@
+"""Events of ended jobs: which writes have one, what it contains, and what its documentation claims."""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from scheduler.model import lifecycle
+from scheduler.model.job import Job, RunInfo, Status
+from scheduler.model.spec import Ordering
+from scheduler.notify import announce
+from scheduler.notify.announce import DETAIL_TYPES, of_change
+from scheduler.storage.memory.ports import MemoryPorts
+from tests.conftest import FixedClock
+from tests.contract import make
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "events.md").read_text()
+SCHEMA = json.loads(PAGE.partition("```json")[2].partition("```")[0])
+VALID = jsonschema_rs.Draft202012Validator(SCHEMA, validate_formats=True)
+FULL = make.job(target="reports", tags=("a",), ordering=Ordering("k"), events=True)
+RUN = make.job(origin=RunInfo("t1", 2, make.NOW - 5), events=True)
+
+
+@dataclass(frozen=True)
+class Write:
+    before: Job | None
+    after: Job | None
+
+
+def an_end(job: Job) -> Write:
+    return Write(make.claimed(job), make.failed(make.claimed(job)))
+
+
+def detail(write: Write) -> dict[str, Any]:
+    (event,) = of_change(write)
+    return dict(event.detail)
+
+
+def ends() -> list[Write]:
+    taken = make.claimed(FULL)
+    killed = replace(make.failed(taken), failed_at=None, killed_at=make.NOW)
+    skipped = lifecycle.skip(RUN, make.NOW, reason="it expired")
+    return [
+        Write(taken, make.succeeded(taken)),
+        an_end(FULL),
+        Write(taken, killed),
+        Write(FULL, make.cancelled(FULL)),
+        Write(RUN, skipped),
+        Write(None, skipped),  # plan stores runs that are skipped already
+    ]
+
+
+@pytest.mark.parametrize("write", ends())
+def test_each_end_has_an_event_of_the_documented_schema(write: Write) -> None:
+    (event,) = of_change(write)
+    assert write.after is not None
+    status = lifecycle.state(write.after)
+    assert event.detail_type == DETAIL_TYPES[status] == f"Punctual Job {status.title()}"
+    assert event.detail["status"] == status and event.at == getattr(write.after, lifecycle.FINAL_TIMES[status])
+    VALID.validate(event.detail)
+
+
+def test_the_page_has_every_field_in_its_example_and_its_schema() -> None:
+    example = json.loads(re.findall(r'^    (\{"version".*?\})$', PAGE, re.MULTILINE | re.DOTALL)[0])
+    assert list(example) == list(SCHEMA["properties"]) == SCHEMA["required"] == list(detail(an_end(FULL)))
+    VALID.validate(example)
+    assert SCHEMA["properties"]["status"]["enum"] == [status.value for status in lifecycle.FINAL_TIMES]
+
+
+def test_the_page_lists_every_detail_type() -> None:
+    rows = re.findall(r"^\| `(Punctual Job \w+)` \|", PAGE, re.MULTILINE)
+    assert rows == list(DETAIL_TYPES.values()) and list(DETAIL_TYPES) == [*list(Status)[3:]]
+
+
+def test_writes_that_end_no_job_have_no_event() -> None:
+    dead = make.failed(make.claimed(FULL))
+    for write in (Write(None, FULL), Write(FULL, make.claimed(FULL)), Write(dead, replace(dead, output="o")), Write(dead, None)):
+        assert not list(of_change(write))
+
+
+def test_an_event_quotes_the_error_and_neither_payload_nor_output() -> None:
+    told = json.dumps(detail(an_end(replace(FULL, spec=replace(FULL.spec, payload={"message": "s3cret"}), output="s3cret"))))
+    assert "s3cret" not in told and "permanent: no" in told
+
+
+def test_an_end_after_a_redrive_has_another_id() -> None:
+    first, again = detail(an_end(FULL)), detail(an_end(replace(FULL, redrives=1)))
+    assert (first["id"], again["id"]) == (f"{FULL.id}.0", f"{FULL.id}.1")
+    assert first["id"] == detail(an_end(FULL))["id"], "the same whenever the record comes again"
+
+
+def test_a_run_names_its_task_and_its_nominal_time() -> None:
+    told = detail(an_end(RUN))
+    assert told["task_id"] == "t1" and told["nominal_at"].endswith("Z")
+
+
+def test_a_batch_comes_again_from_its_first_refused_event() -> None:
+    ports = MemoryPorts(FixedClock())
+    jobs = [make.job(events=True) for _ in range(3)]
+    batch = [Write(None, jobs[0]), *(an_end(job) for job in jobs)]
+    ports.events.refuses = {f"{jobs[1].id}.0"}
+    result = announce.announce(batch, ports)
+    assert (result.sent, result.refused) == (2, 2), "the place in the batch, beside changes without an event"
+    ports.events.refuses = ()
+    assert announce.announce(batch[result.refused or 0 :], ports) == announce.AnnounceResult(sent=2)
+    assert {event.detail["job_id"] for event in ports.events.sent} == {job.id for job in jobs}
+
+
+def test_a_batch_without_ends_makes_no_call() -> None:
+    ports = MemoryPorts(FixedClock())
+    ports.events = None
+    assert announce.announce([Write(None, FULL)], ports) == announce.AnnounceResult()
