@@ -6,9 +6,15 @@ No library validates it: keywords, values and error texts are part of the API, s
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
+
 MOST_BYTES, DEEPEST = 16_384, 8
+LONGEST_PATTERN = 200  # characters
+MOST_STEPS = 1_000  # of a pattern, each counted repetition written out: `[a-f]{4}` has 4
+MOST_WORK = 10_000_000  # steps times characters of one text: about a quarter of a second at worst
 _NOTES = {"title", "description", "default", "examples", "$schema", "$comment"}  # annotations, which do not affect validity
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
@@ -59,6 +65,8 @@ def _check(schema: Any, where: str, depth: int) -> None:
             raise BadSchema(f"{at}does not know {keyword!r}; known: {', '.join(sorted(_KEYWORDS))}")
         if not _KEYWORDS[keyword](value):
             raise BadSchema(f"{at}{keyword} has a value that it cannot have")
+        if keyword == "pattern" and (rule := _unusable(value)) is not None:
+            raise BadSchema(f"{at}pattern {rule}")
     for name, part in schema.get("properties", {}).items():
         _check(part, f"{where}.{name}".lstrip("."), depth + 1)
     for keyword in ("items", "additionalProperties"):
@@ -76,10 +84,50 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_pattern(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST_PATTERN
+
+
+@lru_cache(256)
+def _unusable(pattern: str) -> str | None:
+    """The rule that a pattern breaks, None if it can be matched in linear time."""
+    if _steps(pattern) > MOST_STEPS:
+        return f"has more than {MOST_STEPS:,} steps with its repetitions written out"
     try:
-        return isinstance(value, str) and len(value) <= 200 and re.compile(value) is not None
-    except re.error:
-        return False
+        _matcher(pattern)
+    except SchemaError as error:
+        lines = str(error).splitlines()
+        reason = next((line.strip() for line in lines if line.strip().startswith("error: ")), "error: it is too large").removeprefix("error: ")
+        return f"cannot be matched in linear time: {reason}"
+    return None
+
+
+@lru_cache(256)
+def _matcher(pattern: str) -> SchemaValidator:
+    """Rust's engine, which never goes back in the text: Python's may take hours for one text. Raises SchemaError."""
+    return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+
+
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d+)(?:,(?P<most>\d*))?\}|.", re.DOTALL)
+
+
+@lru_cache(256)
+def _steps(pattern: str) -> int:
+    """How many characters or classes a pattern has when each counted repetition is written out."""
+    groups, last = [0], 0
+    for token in _TOKEN.finditer(pattern):
+        if token["least"]:
+            times = max(int(token["least"]), int(token["most"] or 0), 1)
+            groups[-1] += last * (times - 1)
+            last *= times
+        elif token[0] == "(":
+            groups.append(0)
+        elif token[0] == ")" and len(groups) > 1:
+            last = groups.pop()
+            groups[-1] += last
+        else:
+            last = 1
+            groups[-1] += 1
+    return sum(groups)
 
 
 def _is_names(value: Any) -> bool:
@@ -154,8 +202,21 @@ def _of_text(schema: Mapping[str, Any], value: str, path: tuple[str | int, ...])
         yield Broken(path, f"must have at least {schema['minLength']} characters")
     if len(value) > schema.get("maxLength", len(value)):
         yield Broken(path, f"must have at most {schema['maxLength']} characters")
-    if "pattern" in schema and re.search(schema["pattern"], value) is None:
-        yield Broken(path, f"must match {schema['pattern']}")
+    if "pattern" in schema and (rule := _unmatched(schema["pattern"], value)) is not None:
+        yield Broken(path, rule)
+
+
+def _unmatched(pattern: str, text: str) -> str | None:
+    """The rule that a text breaks. A schema stored by an earlier version may have a pattern that `check` now refuses: no text matches it."""
+    if (rule := _unusable(pattern)) is not None:
+        return f"is not accepted: the pattern of the target {rule}; an administrator has to change it"
+    if _steps(pattern) * len(text) > MOST_WORK:
+        return f"must have at most {MOST_WORK // _steps(pattern):,} characters, because of its pattern"
+    try:
+        _matcher(pattern).validate_python(text)
+    except ValidationError:
+        return f"must match {pattern}"
+    return None
 
 
 def _of_number(schema: Mapping[str, Any], value: float, path: tuple[str | int, ...]) -> Iterator[Broken]:

@@ -1,6 +1,7 @@
 """The subset of JSON Schema that checks the payloads of named targets."""
 
 import re
+import time
 from typing import Any
 
 import pytest
@@ -40,6 +41,27 @@ def test_a_rule_accepts_valid_values_and_names_itself(part: dict[str, Any], good
         assert broken(of(part), {"a": value}) == [(("a",), rule)], value
 
 
+@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "(x+x+)+y", r"^(\w+\s?)*$", "(.{0,30}){0,30}é$"])
+def test_no_text_makes_a_pattern_slow(pattern: str) -> None:
+    payload_schema.check(of({"pattern": pattern}))
+    for letter in "ax":
+        began = time.process_time()
+        assert broken(of({"pattern": pattern}), {"a": letter * 10_000 + "!"})
+        assert time.process_time() - began < 1.0
+
+
+def test_the_longest_text_of_a_pattern_depends_on_its_steps() -> None:
+    uuid = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+    assert broken(of({"pattern": uuid}), {"a": " " * 262_000 + "0b9a3f52-6f0e-4d3c-9b61-0a2f5f1d9c11"}) == []
+    assert broken(of({"pattern": "x{1,1000}"}), {"a": "x" * 10_001}) == [(("a",), "must have at most 10,000 characters, because of its pattern")]
+
+
+def test_no_text_matches_a_stored_pattern_that_is_not_supported_any_more() -> None:
+    for pattern in ("^(?!test)", "(.{0,100}){0,100}$"):
+        ((path, rule),) = broken(of({"pattern": pattern}), {"a": "x"})
+        assert path == ("a",) and "an administrator has to change it" in rule
+
+
 def test_every_broken_rule_is_reported_with_its_path() -> None:
     schema = {
         "type": "object",
@@ -62,6 +84,11 @@ def test_every_broken_rule_is_reported_with_its_path() -> None:
         ({"type": "object", "oneOf": []}, "does not know 'oneOf'"),
         (of({"type": "text"}), "at a: type has a value that it cannot have"),
         (of({"pattern": "("}), "at a: pattern"),
+        (of({"pattern": "a" * 201}), "at a: pattern has a value that it cannot have"),
+        (of({"pattern": "(?=a)b"}), "at a: pattern cannot be matched in linear time: look-around"),
+        (of({"pattern": r"(a)\1"}), "at a: pattern cannot be matched in linear time: backreferences"),
+        (of({"pattern": "(.{0,100}){0,100}$"}), "at a: pattern has more than 1,000 steps"),
+        (of({"pattern": r"(\w{0,20}\W{0,20}){0,20}"}), "at a: pattern cannot be matched in linear time: it is too large"),
         (of({"minLength": -1}), "at a: minLength"),
         (of({"minimum": True}), "at a: minimum"),
         (of({"enum": []}), "at a: enum"),
