@@ -12,19 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
-from urllib.parse import quote, quote_plus
 
 from annotated_types import MaxLen, Predicate
 
 from scheduler.model.errors import SchedulerError, Unavailable
 from scheduler.model.job import Failure, FailureKind, Result
-from scheduler.targets import webhooks
+from scheduler.targets import redaction, webhooks
 from scheduler.targets.base import Context, NotAllowed
 
 FIELDS = ("bearer_secret", "basic_user", "basic_secret", "header_secrets", "signing_secret")  # of the payload
-HIDDEN = "[secret]"
-SHORTEST = 6  # least characters of a secret: a shorter one occurs in other texts by chance
-CUT = 4  # a text may have been cut within a secret: at least this many of its first characters are removed from the end
 
 
 def is_name(text: str) -> bool:
@@ -72,7 +68,7 @@ class Secrets:
     signing: Sequence[str] = ()
     id: str = ""
     at: int = 0  # the timestamp of the signature, in ms
-    forms: Sequence[str] = ()  # all encodings in which a secret may appear, the longest first
+    forms: redaction.Forms | None = None  # in which a secret may come back; None: there is no secret
 
     def bare(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """The payload without the names of secrets: the caller of the URL needs headers, not names."""
@@ -85,7 +81,7 @@ class Secrets:
 
     def redacted(self, result: Result) -> Result:
         """The result without secrets, as it may be stored and shown."""
-        if not self.forms:
+        if self.forms is None:
             return result
         failure, response = result.failure, result.response
         return replace(
@@ -102,7 +98,7 @@ class Secrets:
         try:
             yield
         except Exception as error:
-            if not self.forms:
+            if self.forms is None:
                 raise
             raise RuntimeError(f"{type(error).__name__}: {self._hide(str(error))}") from None
 
@@ -114,14 +110,7 @@ class Secrets:
         return value
 
     def _hide(self, text: str) -> str:
-        for form in self.forms:
-            text = text.replace(form, HIDDEN)
-        for form in self.forms:
-            for size in range(min(len(form) - 1, len(text)), CUT - 1, -1):
-                if text.endswith(form[:size]):
-                    text = text[:-size]
-                    break
-        return text
+        return text if self.forms is None else redaction.hidden(text, self.forms)
 
 
 def read(payload: Mapping[str, Any], context: Context) -> Secrets:
@@ -160,7 +149,7 @@ def read(payload: Mapping[str, Any], context: Context) -> Secrets:
             raise _unusable(f"the secret {name!r} cannot sign: {error}") from None
         hidden.extend(each.removeprefix(webhooks.PREFIX) for each in signing)
     at = max(context.not_before, time.time_ns() // 1_000_000)
-    return Secrets(added, signing, context.idempotency_key, at, _forms(hidden))
+    return Secrets(added, signing, context.idempotency_key, at, redaction.forms(hidden))
 
 
 def _values(name: str, context: Context) -> Sequence[str]:
@@ -174,8 +163,8 @@ def _values(name: str, context: Context) -> Sequence[str]:
     values = [value for text in found if (value := _part(text, part)) is not None]
     if not values:
         raise _unusable(f"the secret {secret!r} has no field {part!r}")
-    if any(len(value) < SHORTEST for value in values):
-        raise _unusable(f"the secret {name!r} is shorter than {SHORTEST} characters: it could not be hidden reliably")
+    if any(len(value) < redaction.SHORTEST for value in values):
+        raise _unusable(f"the secret {name!r} is shorter than {redaction.SHORTEST} characters: it could not be hidden reliably")
     return values
 
 
@@ -188,15 +177,6 @@ def _part(text: str, part: str) -> str | None:
     except (ValueError, KeyError, TypeError):
         return None
     return found if isinstance(found, str) else None
-
-
-def _forms(values: Sequence[str]) -> Sequence[str]:
-    forms: set[str] = set()
-    for value in values:
-        coded = base64.b64encode(value.encode()).decode().rstrip("=")
-        forms |= {value, quote(value), quote(value, safe=""), quote_plus(value), json.dumps(value)[1:-1], repr(value)[1:-1]}
-        forms |= {coded, coded.replace("+", "-").replace("/", "_")}
-    return sorted(forms, key=lambda form: (-len(form), form))
 
 
 def _unusable(message: str) -> Unusable:

@@ -96,7 +96,9 @@ def _unusable(pattern: str) -> str | None:
         _matcher(pattern)
     except SchemaError as error:
         lines = str(error).splitlines()
-        reason = next((line.strip() for line in lines if line.strip().startswith("error: ")), "error: it is too large").removeprefix("error: ")
+        reason = next((line.strip() for line in lines if line.strip().startswith("error: ")), "error: it is too large").removeprefix(
+            "error: "
+        )
         return f"cannot be matched in linear time: {reason}"
     return None
 
@@ -207,7 +209,7 @@ def _of_text(schema: Mapping[str, Any], value: str, path: tuple[str | int, ...])
 
 
 def _unmatched(pattern: str, text: str) -> str | None:
-    """The rule that a text breaks. A schema stored by an earlier version may have a pattern that `check` now refuses: no text matches it."""
+    """The rule that a text breaks. An earlier version may have stored a pattern that `check` now refuses: no text matches it."""
     if (rule := _unusable(pattern)) is not None:
         return f"is not accepted: the pattern of the target {rule}; an administrator has to change it"
     if _steps(pattern) * len(text) > MOST_WORK:

@@ -53,7 +53,9 @@ def test_no_text_makes_a_pattern_slow(pattern: str) -> None:
 def test_the_longest_text_of_a_pattern_depends_on_its_steps() -> None:
     uuid = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     assert broken(of({"pattern": uuid}), {"a": " " * 262_000 + "0b9a3f52-6f0e-4d3c-9b61-0a2f5f1d9c11"}) == []
-    assert broken(of({"pattern": "x{1,1000}"}), {"a": "x" * 10_001}) == [(("a",), "must have at most 10,000 characters, because of its pattern")]
+    assert broken(of({"pattern": "x{1,1000}"}), {"a": "x" * 10_001}) == [
+        (("a",), "must have at most 10,000 characters, because of its pattern")
+    ]
 
 
 def test_no_text_matches_a_stored_pattern_that_is_not_supported_any_more() -> None:

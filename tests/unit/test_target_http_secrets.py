@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from scheduler.model.errors import NotFound, Unavailable
 from scheduler.model.job import FailureKind, Result
-from scheduler.targets import credentials
+from scheduler.targets import credentials, redaction
 from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.types import http
 from tests import webhook_receiver
@@ -177,7 +177,7 @@ def test_no_encoding_of_a_secret_remains(secret: str) -> None:
     forms = [secret, urllib.parse.quote(secret), urllib.parse.quote_plus(secret), json.dumps(secret), repr(secret)]
     forms.append(base64.urlsafe_b64encode(secret.encode()).decode())
     told = Result(output=" ".join(forms), log=secret, response={"status": 200, "headers": {secret: secret}, "body": secret})
-    assume(secret not in credentials.HIDDEN)  # a secret such as "secret" would be found in what replaces it
+    assume(secret not in redaction.HIDDEN)  # a secret such as "secret" would be found in what replaces it
     hidden = secrets.redacted(told)
     for text in (hidden.output, hidden.log, (hidden.response or {})["body"], *(hidden.response or {})["headers"]):
-        assert all(form.strip("'\"=") not in text.replace(credentials.HIDDEN, "") for form in forms)
+        assert all(form.strip("'\"=") not in text.replace(redaction.HIDDEN, "") for form in forms)
