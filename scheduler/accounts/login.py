@@ -1,13 +1,20 @@
-"""Sign-in. Guessing is slow, and neither the text nor the time of a refusal reveals which users exist."""
+"""Sign-in. Guessing is slow, and neither the text nor the time of a refusal reveals which users exist.
+
+Failures count by address, by user name and address together, and by user name. The second limit is the one that a guesser meets; it locks
+nobody out at another address. The third one bounds a guesser with many addresses, and does not apply at an address from which the user
+has signed in within a month.
+"""
 
 import hashlib
+import ipaddress
 from dataclasses import replace
 
 from scheduler.model.errors import TooMany, Unauthorized
 from scheduler.storage.ports import Ports, Session, User, Users
 
 WINDOW_MS = 900_000
-OF_NAME = 10  # failures of one user name within a window, from all addresses together
+OF_PAIR = 10  # failures of one user name from one address within a window
+OF_NAME = 100  # failures of one user name within a window, from all addresses together
 OF_ADDRESS = 100  # failures from one address within a window
 GRID_MS = 500  # a refusal is sent at the next multiple of this after the request came: its duration reveals nothing
 
@@ -18,17 +25,35 @@ def login(username: str, password: str, address: str, ports: Ports) -> Session:
     Each try is counted before it is made, so that parallel tries cannot exceed the limit; a successful try is subtracted again.
     """
     began = ports.clock.now()
-    # The address first: an address that has used up its tries cannot use up those of a name.
-    counted = [(_name("address", address), OF_ADDRESS), (_name("name", username.casefold()), OF_NAME)]
+    name, place = username.casefold(), _network(address)
+    known = _name("known", f"{place} {name}")
+    # In this order: what has used up its tries of one limit uses up none of the next ones.
+    counted = [(_name("address", place), OF_ADDRESS), (_name("pair", f"{place} {name}"), OF_PAIR)]
+    of_name = [(_name("name", name), OF_NAME)]
     try:
         _count(counted, ports.users, began)
+        try:
+            _count(of_name, ports.users, began)
+        except TooMany:
+            if ports.users.add_to_tally(known, 0, began).total <= 0:
+                raise
         session = ports.identity.login(username, password)
     except Unauthorized:
         ports.clock.sleep_until(began + -(-max(ports.clock.now() - began, 1) // GRID_MS) * GRID_MS)
         raise
-    for name, _ in counted:
-        ports.users.add_to_tally(name, -1, ports.clock.now())
+    for each, _ in (*counted, *of_name):
+        ports.users.add_to_tally(each, -1, ports.clock.now())
+    ports.users.add_to_tally(known, 1, ports.clock.now())
     return replace(session, user=session.user and _weighed(session.user, ports.users))
+
+
+def _network(address: str) -> str:
+    """What counts as one address: of IPv6 the /64, of which each network has 2^64 addresses."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return str(ipaddress.ip_network((found, 64), strict=False)) if found.version == 6 else address
 
 
 def _weighed(user: User, users: Users) -> User:
@@ -37,7 +62,7 @@ def _weighed(user: User, users: Users) -> User:
 
 def change_password(id: str, token: str, current: str, new: str, ports: Ports) -> None:
     """Change one's own password. Raises Invalid for a wrong current password or a bad new one, and TooMany after too many tries."""
-    counted = [(_name("password", id), OF_NAME)]
+    counted = [(_name("password", id), OF_PAIR)]
     _count(counted, ports.users, ports.clock.now())
     ports.identity.change_password(token, current, new)
     ports.users.add_to_tally(counted[0][0], -1, ports.clock.now())

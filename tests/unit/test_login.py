@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduler.accounts.login import GRID_MS, OF_ADDRESS, OF_NAME, WINDOW_MS, change_password, login
+from scheduler.accounts.login import GRID_MS, OF_ADDRESS, OF_NAME, OF_PAIR, WINDOW_MS, change_password, login
 from scheduler.model.errors import Invalid, TooMany, Unauthorized
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Session, User
@@ -65,23 +65,57 @@ def test_a_session_shows_the_weight_of_the_users_table() -> None:
     assert weights == [1.0, 0.25]
 
 
-def test_after_ten_failures_of_a_name_its_sign_ins_are_refused() -> None:
+def test_after_ten_failures_of_a_name_its_sign_ins_from_that_address_are_refused() -> None:
     door = Door()
-    for number in range(OF_NAME):
-        assert door.knock(address=f"192.0.2.{number}").startswith("unauthorized")
+    for _ in range(OF_PAIR):
+        assert door.knock().startswith("unauthorized")
     asked = door.identity.asked
-    assert door.knock("ANN", "right", "192.0.2.99").startswith("too_many_requests") and door.identity.asked == asked
+    assert door.knock("ANN", "right").startswith("too_many_requests") and door.identity.asked == asked
     assert door.knock("ben", "right").startswith("unauthorized")
+
+
+def test_a_stranger_locks_nobody_out() -> None:
+    door = Door()
+    for _ in range(1_000):
+        door.knock(address="198.51.100.1")
+    assert door.knock(password="right") == "in"
+
+
+def test_a_guesser_with_many_addresses_has_a_hundred_tries_in_a_window() -> None:
+    door = Door()
+    for number in range(1_000):
+        door.knock(address=f"198.51.{number // 250}.{number % 250}")
+    assert door.identity.asked == OF_NAME
+    assert door.knock(password="right").startswith("too_many_requests")
+
+
+def test_a_guesser_with_many_addresses_locks_nobody_out_where_they_have_signed_in() -> None:
+    door = Door()
+    assert door.knock(password="right") == "in"
+    for number in range(1_000):
+        door.knock(address=f"198.51.{number // 250}.{number % 250}")
+    assert door.knock(password="right") == "in"
+    for _ in range(OF_PAIR):
+        door.knock()
+    assert door.knock(password="right").startswith("too_many_requests"), "the user's own address has ten tries as well"
+
+
+def test_the_addresses_of_an_ipv6_network_count_as_one() -> None:
+    door = Door()
+    for number in range(OF_PAIR):
+        door.knock(address=f"2001:db8:1:2::{number:x}")
+    assert door.knock(address="2001:db8:1:2:ffff::1").startswith("too_many_requests")
+    assert door.knock(address="2001:db8:1:3::1").startswith("unauthorized")
 
 
 def test_an_unknown_name_is_throttled_like_a_known_one() -> None:
     door = Door()
-    assert [door.knock("nobody") for _ in range(OF_NAME + 2)] == [door.knock("ann") for _ in range(OF_NAME + 2)]
+    assert [door.knock("nobody") for _ in range(OF_PAIR + 2)] == [door.knock("ann") for _ in range(OF_PAIR + 2)]
 
 
 def test_after_fifteen_minutes_sign_in_works_again() -> None:
     door = Door()
-    for _ in range(OF_NAME + 5):
+    for _ in range(OF_PAIR + 5):
         door.knock()
     door.clock.advance(WINDOW_MS)
     assert door.knock(password="right") == "in"
@@ -114,7 +148,7 @@ def test_guessing_the_current_password_of_a_session_is_throttled_too() -> None:
 
     for _ in range(30):
         change("right")
-    for _ in range(OF_NAME):
+    for _ in range(OF_PAIR):
         with pytest.raises(Invalid):
             change("wrong")
     with pytest.raises(TooMany):
