@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from lambdas import _runtime
 from lambdas._settings import ADMINISTRATORS, OPERATORS, RESOURCE_SERVER
 from lambdas.rest import audit_trail, request_body
+from scheduler.accounts import sessions
 from scheduler.accounts.access import REFUSALS, Caller, Need, Role, Scope, need_of_foreign
 from scheduler.model.errors import Forbidden, Invalid, Unauthorized
 
@@ -29,17 +30,25 @@ class Rule:
     foreign: bool = False  # the route takes the parameter `user`: the id of another user whose objects the request is about
     action: str | None = None  # its name in the audit trail
     creates: int = 0  # jobs that count against the caller's rate of creates
+    admit: Callable[[Event, Mapping[str, str]], object] | None = None  # of an open route: checks the token of its own
 
 
 RULES: dict[str, Rule] = {}  # the rules of all registered routes, by method and path: `GET /me`
 _declared: dict[Callable[..., Any], Rule] = {}
 
 
-def needs(need: Need, *, foreign: bool = False, action: str | None = None, creates: int = 0) -> Callable[[Route], Route]:
+def needs(
+    need: Need,
+    *,
+    foreign: bool = False,
+    action: str | None = None,
+    creates: int = 0,
+    admit: Callable[[Event, Mapping[str, str]], object] | None = None,
+) -> Callable[[Route], Route]:
     """Declare the rule of a route, beside the function that answers it."""
 
     def declared(function: Route) -> Route:
-        _declared[function] = Rule(need, foreign, action, creates)
+        _declared[function] = Rule(need, foreign, action, creates, admit)
         return function
 
     return declared
@@ -51,16 +60,21 @@ def register(method: str, path: str, function: Callable[..., Any]) -> None:
         RULES[f"{method} {path.removeprefix(BASE)}"] = _declared[function]
 
 
-def admit(event: Event, method: str, path: str) -> Rule:
+def admit(event: Event, method: str, path: str, arguments: Mapping[str, str]) -> Rule:
     """The rule of a route, if the request satisfies it. Raises Unauthorized, Forbidden, Invalid."""
     rule = RULES[f"{method} {path.removeprefix(BASE)}"]
     if rule.need is Need.OPEN:
+        if rule.admit is not None:
+            rule.admit(event, arguments)
         return rule
     caller = caller_of(event)
     check(caller, rule.need)
-    # A route for any token shows no user's objects, so it need not read the users table.
-    if rule.need is not Need.SIGNED_IN and _runtime.api().quotas.profile(caller.id).disabled_at is not None:
-        raise Forbidden("This account is disabled.")
+    # A route for any token shows no user's objects: a program's token needs no read of the users table there.
+    if rule.need is not Need.SIGNED_IN or caller.role is not None:
+        profile = _runtime.api().quotas.profile(caller.id)
+        sessions.check(profile, _signed_in_at(event))
+        if rule.need is not Need.SIGNED_IN and profile.disabled_at is not None:
+            raise Forbidden("This account is disabled.")
     if not rule.foreign and _named(event) is not None:
         raise Invalid.field("user", "is not a known parameter")
     subject_of(event)
@@ -109,6 +123,12 @@ def caller_of(event: Event) -> Caller:
     groups = str(claims.get("cognito:groups", "")).removeprefix("[").removesuffix("]").replace(",", " ").split()
     role = Role.ADMINISTRATOR if ADMINISTRATORS in groups else Role.OPERATOR if OPERATORS in groups else Role.USER
     return Caller(id, str(name), role)
+
+
+def _signed_in_at(event: Event) -> int:
+    """When the token's user signed in (ms). Refreshed tokens keep that time."""
+    claims = event["requestContext"]["authorizer"]["jwt"]["claims"]
+    return int(claims.get("auth_time") or claims["iat"]) * 1000
 
 
 def check(caller: Caller, need: Need) -> None:

@@ -1,5 +1,6 @@
 """Routes of workers: that they live, and how it ended. Nobody signs in here: the token of the attempt is all it takes."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
@@ -8,7 +9,7 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas._logger import logger
-from lambdas.rest.access import needs
+from lambdas.rest.access import Event, needs
 from lambdas.rest.callback_models import BeatShape, CompleteRequest, FailRequest, HeartbeatRequest, ReportedShape
 from lambdas.rest.envelope import answer
 from lambdas.rest.resolver import REPORTED, answers, bearer_of
@@ -24,6 +25,18 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 ERRORS = (400, 401, 404, 409, 413, 415, 503)
 
 
+def _admit(event: Event, arguments: Mapping[str, str]) -> AttemptKey:
+    """The attempt that the bearer token stands for. Raises Unauthorized."""
+    world, token = _runtime.api(), bearer_of(event)
+    if token is None:
+        raise Unauthorized("send the token that came with the job as the bearer token")
+    return reports.admit(token, arguments["job_id"], world.secrets, world.clock.now())
+
+
+def _attempt(job_id: str) -> AttemptKey:
+    return _admit(router.current_event.raw_event, {"job_id": job_id})
+
+
 @router.post(
     "/api/v1/jobs/<job_id>/heartbeat",
     summary="The worker of a job lives",
@@ -32,7 +45,7 @@ ERRORS = (400, 401, 404, 409, 413, 415, 503)
     openapi_extensions=REPORTED,
     responses=answers(200, Answer[BeatShape], errors=ERRORS),
 )
-@needs(Need.OPEN)
+@needs(Need.OPEN, admit=_admit)
 def heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Response[str]:
     world, which = _runtime.api(), _attempt(job_id)
     return answer(BeatShape.from_record(reports.heartbeat(which, body.told, world)))
@@ -46,7 +59,7 @@ def heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Respons
     openapi_extensions=REPORTED,
     responses=answers(200, Answer[ReportedShape], errors=ERRORS),
 )
-@needs(Need.OPEN)
+@needs(Need.OPEN, admit=_admit)
 def complete(job_id: str, body: Annotated[CompleteRequest, Body()]) -> Response[str]:
     return _report(job_id, body.result)
 
@@ -59,7 +72,7 @@ def complete(job_id: str, body: Annotated[CompleteRequest, Body()]) -> Response[
     openapi_extensions=REPORTED,
     responses=answers(200, Answer[ReportedShape], errors=ERRORS),
 )
-@needs(Need.OPEN)
+@needs(Need.OPEN, admit=_admit)
 def fail(job_id: str, body: Annotated[FailRequest, Body()]) -> Response[str]:
     return _report(job_id, body.result)
 
@@ -69,11 +82,3 @@ def _report(job_id: str, result: Result) -> Response[str]:
     job = reports.report(which, result, world)
     logger.info("reported", extra=job.log_context())
     return answer(ReportedShape.of(job, world.clock.now()))
-
-
-def _attempt(job_id: str) -> AttemptKey:
-    """What the bearer token stands for. Raises Unauthorized."""
-    world, token = _runtime.api(), bearer_of(router.current_event.raw_event)
-    if token is None:
-        raise Unauthorized("send the token that came with the job as the bearer token")
-    return reports.admit(token, job_id, world.secrets, world.clock.now())

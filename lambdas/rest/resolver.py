@@ -65,7 +65,7 @@ class _Reading(OpenAPIRequestValidationMiddleware):
         event, route = app.current_event.raw_event, app.context["_route"]
         if not any(route is known for known in app._static_routes + app._dynamic_routes):
             return next_middleware(app)  # Powertools answers an unknown path
-        rule = access.admit(event, route.method, route.path)
+        rule = access.admit(event, route.method, route.path, app.context["_route_args"])
 
         def passed(app: Any) -> Any:
             if rule.need is not Need.OPEN:

@@ -12,6 +12,7 @@ from scheduler.accounts.access import Caller, Role, Scope
 from scheduler.accounts.audit import Entry
 from scheduler.accounts.model import PASSWORD, Quotas
 from scheduler.accounts.user_admin import KnownUser
+from scheduler.storage.ports import Session
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -155,13 +156,28 @@ class MeShape(Shape):
 
 
 class ChangedShape(Shape):
-    """That it was done."""
+    """That it was done, and the session with which the caller goes on."""
 
     changed: bool
+    token: str | None
+    """Null: sign in with the new password."""
+    expire: WrittenTime | None
+    refresh_token: str | None
+
+    @classmethod
+    def of(cls, session: Session | None) -> Json:
+        tokens = dict.fromkeys(("token", "expire", "refresh_token")) if session is None else {}
+        return cls.from_record(session, changed=True, **tokens)
+
+
+class SignedOutShape(Shape):
+    """That it was done."""
+
+    signed_out: bool
 
     @classmethod
     def of(cls) -> Json:
-        return cls.from_record(None, changed=True)
+        return cls.from_record(None, signed_out=True)
 
 
 class EntryShape(Shape):

@@ -21,13 +21,14 @@ from lambdas.rest.user_models import (
     MeShape,
     PasswordChange,
     PasswordRequest,
+    SignedOutShape,
     UserChange,
     UserRequest,
 )
 from scheduler.accounts import user_admin
 from scheduler.accounts.access import Need
-from scheduler.accounts.login import change_password
 from scheduler.accounts.model import Quotas
+from scheduler.accounts.sessions import change_password, end_all
 from scheduler.accounts.user_admin import KnownUser
 from scheduler.model.errors import NotFound, Unauthorized
 
@@ -52,6 +53,7 @@ def get_me() -> Response[str]:
 @router.post(
     "/api/v1/auth/password",
     summary="Change my password",
+    description="Ends all sessions of the caller within half a minute. The answer has the tokens of a new one.",
     tags=["auth"],
     responses=answers(200, Answer[ChangedShape], errors=(400, 401, 403, 413, 415, 429, 503)),
 )
@@ -61,8 +63,28 @@ def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]
     token = bearer_of(event)
     if token is None:
         raise Unauthorized()
-    change_password(access.caller_of(event).id, token, body.current_password, body.new_password, world)
-    return answer(ChangedShape.of())
+    caller = access.caller_of(event)
+    session = change_password(caller.id, caller.name, token, body.current_password, body.new_password, world)
+    world.quotas.forget(caller.id)
+    return answer(ChangedShape.of(session))
+
+
+@router.post(
+    "/api/v1/auth/logout",
+    summary="End all my sessions",
+    description=(
+        "Refresh tokens are refused at once, access tokens within half a minute, on every device. "
+        "A program that signs in with the same name has to sign in again. Idempotent."
+    ),
+    tags=["auth"],
+    responses=answers(200, Answer[SignedOutShape], errors=(400, 401, 403, 503)),
+)
+@needs(Need.PERSON, action="user.sign-out")
+def logout() -> Response[str]:
+    world, id = _runtime.api(), _caller()
+    end_all(id, world)
+    world.quotas.forget(id)
+    return answer(SignedOutShape.of())
 
 
 @router.post(
@@ -166,7 +188,7 @@ def delete_user(user_id: str) -> Response[str]:
 @router.put(
     "/api/v1/users/<user_id>/password",
     summary="Set the password of a user who has lost it",
-    description="Administrators only. Signs the user out everywhere.",
+    description="Administrators only. Ends all sessions of the user within half a minute.",
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )

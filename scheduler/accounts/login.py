@@ -7,6 +7,8 @@ has signed in within a month.
 
 import hashlib
 import ipaddress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from scheduler.model.errors import TooMany, Unauthorized
@@ -60,11 +62,12 @@ def _weighed(user: User, users: Users) -> User:
     return replace(user, job_weight=users.weights([user.id]).get(user.id, user.job_weight))
 
 
-def change_password(id: str, token: str, current: str, new: str, ports: Ports) -> None:
-    """Change one's own password. Raises Invalid for a wrong current password or a bad new one, and TooMany after too many tries."""
+@contextmanager
+def count_change(id: str, ports: Ports) -> Iterator[None]:
+    """Count one try to change one's own password, unless it succeeds. Raises TooMany after too many tries."""
     counted = [(_name("password", id), OF_PAIR)]
     _count(counted, ports.users, ports.clock.now())
-    ports.identity.change_password(token, current, new)
+    yield
     ports.users.add_to_tally(counted[0][0], -1, ports.clock.now())
 
 

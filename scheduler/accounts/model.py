@@ -34,6 +34,7 @@ class Profile:
     quotas: Quotas = field(default_factory=Quotas)
     disabled_at: int | None = None
     stock: Stock = field(default_factory=Stock)
+    sessions_since: int | None = None  # tokens of an earlier sign-in are refused
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ jobs are admitted. Waiting jobs are counted by a query, and only when there coul
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.accounts.model import Profile, Quotas, Stock, Tally
 from scheduler.model.errors import TooMany, Unavailable
@@ -103,7 +103,7 @@ class QuotaGate:
         if _bound(stock, tally, jobs) > most and now - stock.at >= pause:
             stock = Stock(self.ports.jobs.count_ahead(id, now), tally.total - jobs, now)
             self.ports.users.set_stock(id, stock)
-            known.profile = Profile(id, known.profile.quotas, known.profile.disabled_at, stock)
+            known.profile = replace(known.profile, stock=stock)
         if _bound(stock, tally, jobs) > most:
             _refuse(known, jobs, f"max_jobs: at most {most:,} jobs may wait for their time", now, stock.at + pause - now)
 

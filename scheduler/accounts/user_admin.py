@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from scheduler.accounts import sessions
 from scheduler.accounts.access import Role
 from scheduler.accounts.model import Account, Profile, Quotas
 from scheduler.model.errors import Conflict, NotFound
@@ -100,10 +101,11 @@ def delete(id: str, by: str, ports: Ports) -> KnownUser:
 
 
 def set_password(id: str, password: str, ports: Ports) -> KnownUser:
-    """Set a forgotten password, and sign the user out everywhere. Raises NotFound, Invalid, and Conflict for a machine client."""
+    """Set a forgotten password, and end all sessions of the user. Raises NotFound, Invalid, and Conflict for a machine client."""
     known = find(id, ports)
     _check_person(known, ports)
     ports.identity.set_password(id, password)
+    sessions.end_all(id, ports)
     return known
 
 

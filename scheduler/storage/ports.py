@@ -759,6 +759,9 @@ class Users(Protocol):
         Idempotent. A refusal may leave one of the two done.
         """
 
+    def set_sessions_since(self, id: str, at: int) -> None:
+        """Store the instant before which all sessions of the user began that have ended. Idempotent."""
+
     def delete(self, id: str, at: int) -> None:
         """Note that a user was deleted at this instant: the profile is disabled, and `barred` lists the user as deleted. Idempotent."""
 
@@ -828,7 +831,10 @@ class Identity(Protocol):
         """Delete an account; its user name is free again. Idempotent."""
 
     def set_password(self, id: str, password: str) -> None:
-        """Set a permanent password and sign the account out everywhere. Raises Invalid if the policy refuses the password."""
+        """Set a permanent password. Raises Invalid if the policy refuses it."""
+
+    def sign_out(self, id: str) -> None:
+        """Revoke all refresh tokens of an account. Access tokens stay valid for the gateway until they expire."""
 
 
 class Trail(Protocol):

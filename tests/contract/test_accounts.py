@@ -2,13 +2,14 @@
 
 import base64
 import json
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from scheduler.accounts.access import Role
-from scheduler.model.errors import Conflict, Invalid, SchedulerError, Unauthorized, Unavailable
+from scheduler.model.errors import Conflict, Invalid, NotFound, SchedulerError, Unauthorized, Unavailable
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.accounts import CognitoAccounts
 from scheduler.storage.aws.directory import GROUPS
@@ -186,15 +187,30 @@ def test_a_disabled_user_is_signed_out_and_cannot_sign_in(
     assert accounts.login("ada", PASSWORD).token
 
 
-def test_a_password_set_by_an_administrator_ends_old_sessions(
-    pool: tuple[Any, str, str], directory: CognitoIdentity, signed_out: list[str]
-) -> None:
+def test_an_administrator_sets_a_password(pool: tuple[Any, str, str], directory: CognitoIdentity) -> None:
     made, accounts = directory.create("ada", PASSWORD, Role.USER), CognitoAccounts(pool[0], pool[2])
     with pytest.raises(Invalid, match="password"):
         directory.set_password(made.id, "short")
     directory.set_password(made.id, "Another-horse-2")
     assert accounts.login("ada", "Another-horse-2").token
+
+
+def test_a_user_is_signed_out_by_id(directory: CognitoIdentity, signed_out: list[str]) -> None:
+    made = directory.create("ada", PASSWORD, Role.USER)
+    directory.sign_out(made.id)
     assert signed_out == [made.id]
+    with pytest.raises(NotFound):
+        directory.sign_out("00000000-0000-4000-8000-000000000000")
+
+
+def test_a_token_and_the_one_that_it_is_refreshed_to_show_when_their_user_signed_in(pool: tuple[Any, str, str]) -> None:
+    add(pool, "ada")
+    accounts = CognitoAccounts(pool[0], pool[2])
+    first = accounts.login("ada", PASSWORD)
+    for session in (first, accounts.refresh(first.refresh_token or "")):
+        part = session.token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        assert abs(claims["auth_time"] - time.time()) < 60
 
 
 def test_all_users_are_listed_once_with_their_roles(directory: CognitoIdentity) -> None:

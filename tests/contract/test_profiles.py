@@ -35,7 +35,9 @@ def test_each_part_of_a_profile_is_set_independently(users: Users) -> None:
     users.set_quotas("ann", Quotas(100, 2.5))
     users.set_disabled("ann", NOW)
     users.set_stock("ann", Stock(7, 20, NOW))
-    assert users.profiles(["ann", "ben"]) == {"ann": Profile("ann", Quotas(100, 2.5), NOW, Stock(7, 20, NOW)), "ben": Profile("ben")}
+    users.set_sessions_since("ann", NOW + 1)
+    ann = Profile("ann", Quotas(100, 2.5), NOW, Stock(7, 20, NOW), NOW + 1)
+    assert users.profiles(["ann", "ben"]) == {"ann": ann, "ben": Profile("ben")}
 
 
 def test_a_removed_quota_is_gone(users: Users) -> None:

@@ -25,8 +25,10 @@ NOW = parse("2026-11-20T10:00:00.500Z")
 class OneAccount(MemoryIdentity):
     """The account of ann, with the password `right` and the refresh token `fresh`."""
 
+    password = "right"
+
     def login(self, username: str, password: str) -> Session:
-        if (username, password) != ("ann", "right"):
+        if (username, password) != ("ann", self.password):
             raise Unauthorized("The user name or the password is wrong.")
         return Session("token", NOW + 3_600_000, "fresh", User("sub-ann", "ann"))
 
@@ -36,8 +38,9 @@ class OneAccount(MemoryIdentity):
         return Session("token2", NOW + 3_600_000)
 
     def change_password(self, token: str, current: str, new: str) -> None:
-        if current != "right":
+        if current != self.password:
             raise Invalid.field("current_password", "is wrong")
+        self.password = new
 
     def user(self, token: str, now: int) -> User:
         if token not in ("token", "token2"):
@@ -92,9 +95,11 @@ def event(
     scope: str | None = None,
     headers: Mapping[str, str] | None = None,
     base64: bool = False,
+    signed_in: int | None = None,
 ) -> dict[str, Any]:
     """The event of a request, as API Gateway sends it.
 
+    `signed_in`: the token's time of sign-in (ms).
     `user`: None on a route without an authorizer. `groups`: the claim as it arrives, `[one two]`. `scope`: of a machine client.
     """
     content = {"content-type": "application/json", "content-length": str(len(body))} if body is not None else {}
@@ -110,6 +115,8 @@ def event(
     if scope is not None:
         del claims["username"]
         claims["scope"] = scope
+    if signed_in is not None:
+        claims["auth_time"] = str(signed_in // 1000)
     if groups is not None:
         claims["cognito:groups"] = groups
     recorded: dict[str, Any] = {

@@ -333,6 +333,7 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("get", "/api/v1/me/audit"),
         ("get", "/api/v1/audit"),
         ("post", "/api/v1/auth/password"),
+        ("post", "/api/v1/auth/logout"),
         ("post", "/api/v1/users"),
         ("get", "/api/v1/users"),
         ("get", "/api/v1/users/{user_id}"),

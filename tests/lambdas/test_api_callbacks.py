@@ -61,6 +61,15 @@ def test_a_heartbeat_extends_the_lease_and_its_progress_is_shown(world: World) -
     assert (told["started_at"], told["start_delay_ms"]) == (render(NOW - 500), 0)
 
 
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("body", ['{"nope": 1}', "[]", "no JSON", '{"message": ""}', "{" * 5_000])
+def test_a_report_without_a_valid_token_does_not_learn_what_a_valid_report_is(world: World, verb: str, body: str) -> None:
+    job = accepted(world)
+    for headers in ({}, {"authorization": f"Bearer {token(job)[:-1]}"}):
+        assert send("POST", f"/jobs/{job.id}/{verb}", body=body, user=None, headers=headers).status == 401
+    assert send("POST", f"/jobs/{job.id}/{verb}", body=body, user=None, headers={"authorization": f"Bearer {token(job)}"}).status == 400
+
+
 def test_a_heartbeat_needs_no_body(world: World) -> None:
     job = accepted(world)
     headers = {"authorization": f"bearer {token(job)}"}

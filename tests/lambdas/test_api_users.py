@@ -8,7 +8,7 @@ import pytest
 from lambdas.rest import access
 from scheduler.accounts.audit import HIDDEN
 from scheduler.accounts.model import Quotas
-from scheduler.model.errors import Unavailable
+from scheduler.model.errors import Unauthorized, Unavailable
 from tests.lambdas.gateway import Answered, World, send
 
 ADMIN = {"groups": "[administrators]"}
@@ -106,6 +106,73 @@ def test_the_tokens_of_a_disabled_user_end_within_half_a_minute(world: World) ->
     assert (refused.status, refused.error["message"]) == (403, "This account is disabled.")
     assert send("PUT", f"/users/{id}/enabled", **ADMIN).data["enabled"] is True
     assert send("GET", "/me/jobs", user=id).status == 200
+
+
+def other_processes_know(world: World) -> None:
+    """Another process of the API has read the profile shortly before: it knows half a minute later at the latest."""
+    world.clock.advance(30_000)
+
+
+CHANGE = {"current_password": "right", "new_password": "Another-right-1"}
+BEARER = {"headers": {"authorization": "Bearer token"}}
+
+
+def test_a_changed_password_ends_the_other_sessions_and_answers_with_a_new_one(world: World) -> None:
+    before = world.clock.at
+    assert send("GET", "/me/jobs", signed_in=before).status == 200
+    changed = send("POST", "/auth/password", json_body=CHANGE, signed_in=before, **BEARER).data
+    assert (changed["changed"], changed["token"], changed["refresh_token"]) == (True, "token", "fresh")
+    assert world.identity.signed_out == ["sub-ann"]
+    new = world.clock.at
+    for path in ("/me/jobs", "/me", "/task-types"):
+        refused = send("GET", path, signed_in=before)
+        assert (refused.status, refused.error["message"]) == (401, "This session has ended. Sign in again.")
+        assert send("GET", path, signed_in=new).status == 200
+    assert send("GET", "/me/jobs", user="sub-ben", signed_in=before).status == 200
+
+
+def test_a_token_of_the_second_in_which_the_password_changed_is_refused(world: World) -> None:
+    send("POST", "/auth/password", json_body=CHANGE, **BEARER)
+    assert send("GET", "/me").status == 401, "the token has no time of sign-in: the time at which it was issued counts"
+
+
+def test_a_wrong_current_password_ends_no_session(world: World) -> None:
+    assert send("POST", "/auth/password", json_body=CHANGE | {"current_password": "wrong"}, **BEARER).status == 400
+    assert world.identity.signed_out == [] and send("GET", "/me").status == 200
+
+
+def test_a_password_that_is_changed_without_a_new_session_is_changed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(username: str, password: str) -> Any:
+        raise Unauthorized
+
+    monkeypatch.setattr(world.identity, "login", refuses)
+    changed = send("POST", "/auth/password", json_body=CHANGE, **BEARER)
+    assert changed.data == {"changed": True, "token": None, "expire": None, "refresh_token": None}
+
+
+def test_a_password_that_an_administrator_sets_ends_the_sessions_of_the_user(world: World) -> None:
+    id, before = create().data["id"], world.clock.at
+    assert send("GET", "/me/jobs", user=id, signed_in=before).status == 200
+    assert send("PUT", f"/users/{id}/password", json_body={"password": "Correct-horse-2"}, **ADMIN).status == 200
+    assert world.identity.signed_out == [id]
+    other_processes_know(world)
+    assert send("GET", "/me/jobs", user=id, signed_in=before).status == 401
+    assert send("GET", "/me/jobs", user=id, signed_in=world.clock.at).status == 200
+
+
+def test_another_process_refuses_the_tokens_of_ended_sessions_within_half_a_minute(world: World) -> None:
+    assert send("GET", "/me").status == 200
+    world.users.set_sessions_since("sub-ann", world.clock.at + 500)  # by another process
+    other_processes_know(world)
+    assert send("GET", "/me").status == 401
+
+
+def test_signing_out_ends_all_sessions_of_the_caller(world: World) -> None:
+    before = world.clock.at
+    assert send("POST", "/auth/logout", signed_in=before).data == {"signed_out": True}
+    assert world.identity.signed_out == ["sub-ann"]
+    assert [send("GET", "/me", signed_in=at).status for at in (before, before + 1_000)] == [401, 200]
+    assert send("POST", "/auth/logout", user=ROBOT, scope="punctual/admin").status == 403
 
 
 def test_disabling_is_idempotent(world: World) -> None:

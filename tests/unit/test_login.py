@@ -2,7 +2,8 @@
 
 import pytest
 
-from scheduler.accounts.login import GRID_MS, OF_ADDRESS, OF_NAME, OF_PAIR, WINDOW_MS, change_password, login
+from scheduler.accounts.login import GRID_MS, OF_ADDRESS, OF_NAME, OF_PAIR, WINDOW_MS, login
+from scheduler.accounts.sessions import change_password
 from scheduler.model.errors import Invalid, TooMany, Unauthorized
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Session, User
@@ -25,6 +26,9 @@ class Accounts:
     def change_password(self, token: str, current: str, new: str) -> None:
         if current != "right":
             raise Invalid.field("current_password", "is wrong")
+
+    def sign_out(self, id: str) -> None:
+        pass
 
 
 class Door(MemoryPorts):
@@ -144,7 +148,7 @@ def test_guessing_the_current_password_of_a_session_is_throttled_too() -> None:
     door = Door()
 
     def change(current: str) -> None:
-        change_password("sub-ann", "token", current, "new", door)
+        change_password("sub-ann", "ann", "token", current, "right", door)
 
     for _ in range(30):
         change("right")

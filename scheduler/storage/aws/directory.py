@@ -100,6 +100,9 @@ class CognitoDirectory:
     def set_password(self, id: str, password: str) -> None:
         with _refusing():
             self._client.admin_set_user_password(UserPoolId=self._pool, Username=id, Password=password, Permanent=True)
+
+    def sign_out(self, id: str) -> None:
+        with _refusing():
             self._client.admin_user_global_sign_out(UserPoolId=self._pool, Username=id)
 
     def _roles(self) -> dict[str, Role]:

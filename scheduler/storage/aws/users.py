@@ -44,6 +44,9 @@ class DynamoUsers:
         self._set(id, disabled_at=at)
         self._list(f"{'DELETE' if at is None else 'ADD'} disabled :ids", id)
 
+    def set_sessions_since(self, id: str, at: int) -> None:
+        self._set(id, sessions_since=at)
+
     def delete(self, id: str, at: int) -> None:
         self._set(id, disabled_at=at)
         self._list("ADD deleted :ids DELETE disabled :ids", id)
@@ -101,4 +104,4 @@ def _profile(id: str, item: Item) -> Profile:
 
     rate = float(item["creates_per_second"]["N"]) if "creates_per_second" in item else None
     stock = Stock(number("stock") or 0, number("stock_total") or 0, number("stock_at") or 0)
-    return Profile(id, Quotas(number("max_jobs"), rate), number("disabled_at"), stock)
+    return Profile(id, Quotas(number("max_jobs"), rate), number("disabled_at"), stock, number("sessions_since"))

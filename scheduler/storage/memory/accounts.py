@@ -20,6 +20,7 @@ class MemoryIdentity:
         self.clients = dict(clients or {})
         self.rows: dict[str, Account] = {}
         self.passwords: dict[str, str] = {}
+        self.signed_out: list[str] = []
         self._numbers = itertools.count(1)
 
     def create(self, username: str, password: str, role: Role) -> Account:
@@ -55,6 +56,9 @@ class MemoryIdentity:
         _check(password)
         self.passwords[id] = password
 
+    def sign_out(self, id: str) -> None:
+        self.signed_out.append(id)
+
 
 def _check(password: str) -> None:
     if len(password) < SHORTEST:
@@ -87,6 +91,9 @@ class MemoryUsers:
         self.rows[id] = replace(self.rows.get(id, Profile(id)), disabled_at=at)
         disabled = self._barred.disabled - {id} if at is None else self._barred.disabled | {id}
         self._barred = self._barred._replace(disabled=disabled)
+
+    def set_sessions_since(self, id: str, at: int) -> None:
+        self.rows[id] = replace(self.rows.get(id, Profile(id)), sessions_since=at)
 
     def delete(self, id: str, at: int) -> None:
         self.set_disabled(id, at)

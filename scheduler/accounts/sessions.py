@@ -1,0 +1,43 @@
+"""The sessions of a user: how they end, and which tokens are of an ended one.
+
+A token shows when its user signed in, and a refreshed one keeps that time. So one instant per user separates the ended sessions from the
+others. A process of the API reads it at most `quota.FRESH_MS` late.
+"""
+
+from scheduler.accounts.login import count_change
+from scheduler.accounts.model import Profile
+from scheduler.model.errors import Unauthorized
+from scheduler.storage.ports import Ports, Session
+
+SKEW_MS = 200  # the clock that writes the time of a sign-in into a token may be this far behind ours
+
+
+def check(profile: Profile, signed_in_at: int) -> None:
+    """Raises Unauthorized for a token of an ended session; `signed_in_at`: the token's time of sign-in (ms), which has whole seconds."""
+    if profile.sessions_since is not None and signed_in_at < profile.sessions_since:
+        raise Unauthorized("This session has ended. Sign in again.")
+
+
+def end_all(id: str, ports: Ports) -> int:
+    """End every session of a user: the refresh tokens at once, the access tokens as soon as the processes of the API know.
+
+    Returns the instant (ms) from which sign-ins begin sessions that last: the next whole second.
+    """
+    since = (ports.clock.now() // 1000 + 1) * 1000
+    ports.users.set_sessions_since(id, since)
+    ports.identity.sign_out(id)
+    return since
+
+
+def change_password(id: str, username: str, token: str, current: str, new: str, ports: Ports) -> Session | None:
+    """Change one's own password, end all sessions, and begin a new one; None if that sign-in fails: the password is changed nevertheless.
+
+    Raises Invalid for a wrong current password or a bad new one, and TooMany after too many tries.
+    """
+    with count_change(id, ports):
+        ports.identity.change_password(token, current, new)
+    ports.clock.sleep_until(end_all(id, ports) + SKEW_MS)
+    try:
+        return ports.identity.login(username, new)
+    except Unauthorized:
+        return None
