@@ -1,9 +1,10 @@
 """The shapes of what workers report."""
 
 import json
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from lambdas.rest.models import Request
 from lambdas.rest.shapes import Json, Shape, WrittenTime
@@ -27,11 +28,27 @@ class HeartbeatRequest(Request):
         return None if self.progress is None and self.message is None else Progress(self.progress, self.message)
 
 
+def _header_name(text: str) -> str:
+    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", text):
+        raise ValueError("must be a header name: letters, digits and dashes")
+    return text
+
+
+def _header_value(text: str) -> str:
+    if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text):
+        raise ValueError("must be one line without control characters")
+    return text
+
+
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+HeaderValue = Annotated[str, AfterValidator(_header_value)]
+
+
 class CompletedResponse(Request):
     """In the place of what the target answered when it took the job over."""
 
     status: Annotated[int, Field(ge=100, le=599)]
-    headers: Annotated[dict[str, str], Field(max_length=50)] = Field(default_factory=dict)
+    headers: Annotated[dict[HeaderName, HeaderValue], Field(max_length=50)] = Field(default_factory=dict)
     """The first 4,096 characters of names and values are kept."""
     body: Annotated[str, Field(max_length=4_096)] = ""
 

@@ -36,7 +36,7 @@ class MalformedJson(Invalid):
 
 
 class UnsupportedMediaType(Invalid):
-    """Send the body as JSON, with the header Content-Type: application/json."""
+    """Send the body as JSON in UTF-8, with the header Content-Type: application/json."""
 
     code = "unsupported_media_type"
 
@@ -123,7 +123,7 @@ def _broken(details: list[dict[str, str]]) -> Invalid:
 def _field(loc: Sequence[str | int]) -> str:
     if loc[0] == "query":
         return str(loc[1])  # one of its values has no name of its own
-    return ".".join(str(part) for part in loc[1:] if part != "[key]") or str(loc[0])
+    return ".".join('""' if part == "" else str(part) for part in loc[1:] if part != "[key]") or str(loc[0])
 
 
 _RULES = {
@@ -151,6 +151,7 @@ _RULES = {
     "greater_than_equal": "must be at least {ge:.10g}",
     "less_than": "must be less than {lt:.10g}",
     "less_than_equal": "must be at most {le:.10g}",
+    "json_invalid": "must not be nested deeper than 200 levels",  # the body was JSON: only its depth can be refused here
     "literal_error": "must be one of {expected}",
     "enum": "must be one of {expected}",
     "value_error": "{error}",

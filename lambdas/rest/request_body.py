@@ -3,13 +3,15 @@
 import base64
 import binascii
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from lambdas.rest.envelope import MalformedJson, UnsupportedMediaType
+from lambdas.rest.envelope import SHOWN_FIELD, MalformedJson, UnsupportedMediaType
 from scheduler.model.errors import Invalid, TooLarge
 
 LIMIT = 262_144  # bytes that fit into a job's item besides its history
+UTF_8 = ("utf-8", "utf8", "us-ascii")  # JSON is UTF-8 (RFC 8259); ASCII is a part of it
 LARGE = 4_194_304  # bytes of a batch: escaped and wrapped they still fit into Lambda's 6 MB; API Gateway takes 10 MB
 
 MEDIA_TYPES = ("application/json", "application/merge-patch+json")
@@ -23,7 +25,9 @@ def read(event: Mapping[str, Any], limit: int = LIMIT) -> dict[str, Any]:
     if not raw.strip():
         return {}
     media_type = next((value for name, value in event.get("headers", {}).items() if name.lower() == "content-type"), "application/json")
-    if media_type.partition(";")[0].strip().lower() not in MEDIA_TYPES:
+    kind, *options = (part.strip().lower() for part in media_type.split(";"))
+    charsets = [option.partition("=")[2].strip(' "') for option in options if option.partition("=")[0].strip() == "charset"]
+    if kind not in MEDIA_TYPES or any(charset not in UTF_8 for charset in charsets):
         raise UnsupportedMediaType()
     value = _parsed(raw)
     if not isinstance(value, dict):
@@ -42,9 +46,12 @@ def _bytes(event: Mapping[str, Any]) -> bytes:
 
 
 def _parsed(raw: bytes) -> Any:
-    """The value of a JSON text. Refuses NaN, infinite numbers and lone surrogates, which Python's parser accepts and the table does not."""
+    """The value of a JSON text. Refuses NaN, infinite numbers and lone surrogates, which Python's parser accepts and the table does not.
+
+    Refuses fields that are given twice: parsers differ in which one they keep.
+    """
     try:
-        value = json.loads(raw.decode(), parse_constant=_no_number)
+        value = json.loads(raw.decode(), parse_constant=_no_number, object_pairs_hook=_object)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except json.JSONDecodeError as error:
         raise MalformedJson(f"the body is not JSON: {error.msg.lower()} at line {error.lineno}, column {error.colno}") from None
@@ -55,6 +62,14 @@ def _parsed(raw: bytes) -> Any:
     except ValueError:
         raise MalformedJson("the body holds a number that JSON does not have or that is too large") from None
     return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise Invalid.field(twice[:SHOWN_FIELD] or '""', "is given twice")
+    return found
 
 
 def _no_number(name: str) -> NoReturn:

@@ -17,7 +17,7 @@ from lambdas._logger import logger
 from lambdas.rest import access, aliases, envelope, etags, idempotency, models, parameters, request_body
 from lambdas.rest.access import Route
 from lambdas.rest.resolution import Stage, payload_of
-from lambdas.rest.shapes import ErrorAnswer
+from lambdas.rest.shapes import ErrorAnswer, GatewayAnswer
 from scheduler.accounts.access import Need, need_of_foreign
 from scheduler.model import ids
 from scheduler.model.errors import NotFound, SchedulerError
@@ -221,6 +221,10 @@ def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
     codes += [503] if rule.action else []
     for code in codes:
         operation["responses"].setdefault(str(code), operation["responses"]["500"] | {"description": HTTPStatus(code).phrase})
+    if rule.need is not Need.OPEN:
+        shapes = [{"$ref": f"#/components/schemas/{shape.__name__}"} for shape in (ErrorAnswer, GatewayAnswer)]
+        unauthorized = {"description": HTTPStatus(401).phrase, "content": {"application/json": {"schema": {"anyOf": shapes}}}}
+        operation["responses"]["401"] = unauthorized
 
 
 def owner_of(event: Mapping[str, Any]) -> str:
@@ -252,8 +256,9 @@ def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
     edit = schemas["TaskEdit"]
     schemas["TaskPatch"]["properties"] = {name: _nullable(field) for name, field in edit["properties"].items()}
     schemas["BatchRequest"]["properties"]["jobs"]["items"] = {"$ref": "#/components/schemas/BatchItem"}
-    item = models.BatchItem.model_json_schema()
-    return schemas | payloads | {"BatchItem": item | {"properties": item["properties"] | schemas["JobRequest"]["properties"]}}
+    item = models.BatchItem.model_json_schema(ref_template="#/components/schemas/{model}")
+    parts: dict[str, Any] = item.pop("$defs", {}) | {"GatewayAnswer": GatewayAnswer.model_json_schema()}
+    return parts | schemas | payloads | {"BatchItem": item | {"properties": item["properties"] | schemas["JobRequest"]["properties"]}}
 
 
 def _nullable(field: dict[str, Any]) -> dict[str, Any]:

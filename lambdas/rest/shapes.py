@@ -101,6 +101,12 @@ class ErrorShape(Shape):
         return cls.from_record(error, request_id=request_id)
 
 
+class GatewayAnswer(Shape):
+    """The answer of API Gateway to a request without a valid token: it does not reach the API."""
+
+    message: str
+
+
 class ErrorAnswer(Shape):
     """Every error."""
 

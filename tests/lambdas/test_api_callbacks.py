@@ -61,6 +61,14 @@ def test_a_heartbeat_extends_the_lease_and_its_progress_is_shown(world: World) -
     assert (told["started_at"], told["start_delay_ms"]) == (render(NOW - 500), 0)
 
 
+@pytest.mark.parametrize("headers", [{"a\r\nb": "c"}, {"a": "b\r\nc: d"}, {"": "c"}, {"a b": "c"}, {"a": "\0"}])
+def test_reported_headers_are_headers(world: World, headers: dict[str, str]) -> None:
+    job = accepted(world)
+    refused = report(job, "complete", {"response": {"status": 200, "headers": headers}})
+    assert refused.status == 400 and all(field.startswith("response.headers.") for field in refused.fields), refused.text
+    assert report(job, "complete", {"response": {"status": 200, "headers": {"X-Rows": "42 \t ü"}}}).status == 200
+
+
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("body", ['{"nope": 1}', "[]", "no JSON", '{"message": ""}', "{" * 5_000])
 def test_a_report_without_a_valid_token_does_not_learn_what_a_valid_report_is(world: World, verb: str, body: str) -> None:

@@ -37,13 +37,14 @@ CORPUS: list[tuple[str, str]] = [
     *literal("169.254.170.2", "169.254.100.1", "[fd00:ec2::254]", "[fe80::1]"),
     # private and shared networks
     *literal("10.0.0.1", "10.1", "167772161", "172.16.0.1", "172.31.255.255", "192.168.0.1", "192.168.257", "0xc0a80001", "100.64.0.1"),
-    *literal("192.0.0.1", "198.18.0.1", "192.0.2.1", "198.51.100.1", "203.0.113.1"),
+    *literal("192.0.0.1", "198.18.0.1", "192.0.2.1", "198.51.100.1", "203.0.113.1", "192.88.99.1"),
     # multicast, broadcast, reserved
     *literal("224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255"),
     # IPv6: loopback, unspecified, unique local, link local, documentation, multicast
     *literal(
         "[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[fc00::1]", "[fd12:3456::1]", "[fe80::1%25lo]", "[fec0::1]", "[2001:db8::1]", "[ff02::1]"
     ),
+    *literal("[3fff::1]", "[3fff:fff:ffff::1]", "[2001:20::1]", "[2001:2f:ffff::1]"),
     # IPv4 inside IPv6: mapped, compatible, translated, 6to4, Teredo
     *literal(
         "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::ffff:169.254.169.254]", "[::ffff:a9fe:a9fe]", "[::ffff:10.0.0.1]", "[::127.0.0.1]"

@@ -43,6 +43,9 @@ RETRYABLE = (408, 425)  # and every 5xx
 TOO_MANY, UNAVAILABLE = 429, 503  # responses of a throttling target; the second one only with a Retry-After
 POLL = 0.2  # a set `stop` is noticed within this many seconds
 ROUTABLE_V6 = ipaddress.IPv6Network("2000::/3")
+# Not in Python's tables: relays of 6to4 (RFC 7526), documentation (RFC 9637), and ORCHIDv2, whose addresses are no locations (RFC 7343).
+NOT_PUBLIC = [ipaddress.ip_network(network) for network in ("192.88.99.0/24", "3fff::/20", "2001:20::/28")]
+HOST = r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*"
 
 
 # A predicate raises an error with a text for the caller; if it returned False, the API would answer "predicate failed".
@@ -57,6 +60,10 @@ def is_url(text: str) -> bool:
         raise ValueError("must be an http:// or https:// URL with a host")
     if url.auth is not None:
         raise ValueError("must not carry a user name or password")
+    if not url.host.startswith("[") and not re.fullmatch(HOST, url.host.removesuffix("."), re.IGNORECASE):
+        raise ValueError("must have an IP address or a host name: labels of 1 to 63 letters, digits, - and _, at most 253 characters")
+    if url.port == 0:
+        raise ValueError("must have a port from 1 to 65535, or none")
     return True
 
 
@@ -399,6 +406,8 @@ def _trust() -> ssl.SSLContext:
 def is_public(text: str) -> bool:
     """Whether an address is public: not private, loopback, link-local, multicast, reserved or a tunnel to such an address."""
     address = ipaddress.ip_address(text)
+    if any(address in network for network in NOT_PUBLIC):
+        return False
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return is_public(str(address.ipv4_mapped))
