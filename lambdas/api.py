@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any
 
@@ -21,6 +22,7 @@ from lambdas.rest import (
     idempotency,
     order_routes,
     parameters,
+    refresh_cookie,
     summary_routes,
     system_routes,
     target_routes,
@@ -135,23 +137,31 @@ def login(body: Annotated[Login, Body()]) -> Response[str]:
     world = _runtime.api()
     address = client_address(app.current_event.raw_event, world.settings.given("origin_secret"))
     session = sign_in(body.username, body.password, address, world)
-    return answer(SessionShape.of(session, world.clock.now()))
+    now = world.clock.now()
+    if not body.cookie:
+        return answer(SessionShape.of(session, now))
+    return answer(SessionShape.of(replace(session, refresh_token=""), now), cookies=[refresh_cookie.holding(session.refresh_token or "")])
 
 
 @app.post(
     "/api/v1/auth/refresh",
     summary="A new token for a refresh token",
-    description="The refresh token comes as the bearer token, or in the body.",
+    description="The refresh token comes in the body, as the bearer token, or in the cookie of a sign-in with `cookie`.",
     tags=["auth"],
     responses=answers(200, Answer[RefreshedShape], errors=(400, 401, 413, 415, 503)),
 )
 @needs(Need.OPEN)
 def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
-    token = body.refresh_token or _bearer()
+    given = body.refresh_token or _bearer()
+    token = given or refresh_cookie.read(app.current_event.raw_event)
     if token is None:
         raise Unauthorized("send the refresh token as the bearer token or as refresh_token in the body")
     world = _runtime.api()
-    return answer(RefreshedShape.of(world.identity.refresh(token), world.clock.now()))
+    session = world.identity.refresh(token)
+    if given and not body.cookie:
+        return answer(RefreshedShape.of(session, world.clock.now()))
+    cookie = refresh_cookie.holding(session.refresh_token or token)
+    return answer(RefreshedShape.of(replace(session, refresh_token=None), world.clock.now()), cookies=[cookie])
 
 
 @app.post(

@@ -6,6 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.content_types import APPLICATION_JSON
+from aws_lambda_powertools.shared.cookies import Cookie
 from pydantic import ValidationError
 
 from lambdas.rest.etags import PreconditionFailed
@@ -68,8 +69,8 @@ STATUS: dict[type[SchedulerError], int] = {
 }
 
 
-def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[str]:
-    return _response({"success": True, "data": data}, status, headers or {})
+def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None, cookies: list[Cookie] | None = None) -> Response[str]:
+    return _response({"success": True, "data": data}, status, headers or {}, cookies)
 
 
 def status(error: SchedulerError) -> int:
@@ -92,9 +93,9 @@ def _headers(error: SchedulerError) -> dict[str, str]:
     return {"Allow": ", ".join(error.allowed)} if isinstance(error, MethodNotAllowed) else {}
 
 
-def _response(body: Mapping[str, Any], status: int, headers: Mapping[str, str]) -> Response[str]:
+def _response(body: Mapping[str, Any], status: int, headers: Mapping[str, str], cookies: list[Cookie] | None = None) -> Response[str]:
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    return Response(status, APPLICATION_JSON, text, {"Cache-Control": "no-store", **headers})
+    return Response(status, APPLICATION_JSON, text, {"Cache-Control": "no-store", **headers}, cookies)
 
 
 def violations(errors: Sequence[Mapping[str, Any]]) -> Invalid:

@@ -111,12 +111,16 @@ class Login(Request):
 
     username: Annotated[str, Field(min_length=1, max_length=128)]
     password: Annotated[str, Field(min_length=1, max_length=256)]
+    cookie: bool = False
+    """For browsers: set the refresh token as a cookie that scripts cannot read. `refresh_token` is empty then."""
 
 
 class Refresh(Request):
-    """The refresh token, unless it comes as the bearer token."""
+    """The refresh token, unless it comes as the bearer token or in the cookie."""
 
     refresh_token: Annotated[str, Field(min_length=1, max_length=8_192)] | None = None
+    cookie: bool = False
+    """Set the refresh token as a cookie from now on, as `cookie` of a sign-in does."""
 
 
 class RetryRequest(Request):
@@ -489,7 +493,7 @@ class RefreshedShape(Shape):
     expires_in: int
     """Seconds until `expire`."""
     refresh_token: str | None = None
-    """There only if the old one was replaced."""
+    """There only if the old one was replaced, and the cookie does not have it."""
 
     @classmethod
     def of(cls, session: Session, now: int, **others: Any) -> Json:
@@ -499,6 +503,7 @@ class RefreshedShape(Shape):
 
 class SessionShape(RefreshedShape):
     refresh_token: str
+    """Empty after a sign-in with `cookie`."""
     user: UserShape
 
     @classmethod

@@ -95,6 +95,15 @@ class PasswordChange(Request):
     new_password: Password
 
 
+class SignOut(Request):
+    """Which sessions to end."""
+
+    everywhere: bool = True
+    """False: only the session of the refresh token."""
+    refresh_token: Annotated[str, Field(min_length=1, max_length=8_192)] | None = None
+    """With `everywhere` false. Absent: the one in the cookie."""
+
+
 class QuotasShape(Shape):
     max_jobs: int | None
     """Null: as many as the deployment allows everyone; in `allowed`, no limit."""
@@ -163,6 +172,7 @@ class ChangedShape(Shape):
     """Null: sign in with the new password."""
     expire: WrittenTime | None
     refresh_token: str | None
+    """Null if the request came with the cookie: the answer sets it."""
 
     @classmethod
     def of(cls, session: Session | None) -> Json:

@@ -1,6 +1,7 @@
 """Routes of users: who I am, my password; and for administrators, everybody."""
 
 import re
+from dataclasses import replace
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
@@ -8,7 +9,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas.rest import access
+from lambdas.rest import access, refresh_cookie
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.parameters import Limit
@@ -22,6 +23,7 @@ from lambdas.rest.user_models import (
     PasswordChange,
     PasswordRequest,
     SignedOutShape,
+    SignOut,
     UserChange,
     UserRequest,
 )
@@ -30,7 +32,7 @@ from scheduler.accounts.access import Need
 from scheduler.accounts.model import Quotas
 from scheduler.accounts.sessions import change_password, end_all
 from scheduler.accounts.user_admin import KnownUser
-from scheduler.model.errors import NotFound, Unauthorized
+from scheduler.model.errors import Invalid, NotFound, Unauthorized
 
 MOST_LISTED = 60  # users in an answer of Cognito
 
@@ -66,25 +68,34 @@ def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]
     caller = access.caller_of(event)
     session = change_password(caller.id, caller.name, token, body.current_password, body.new_password, world)
     world.quotas.forget(caller.id)
-    return answer(ChangedShape.of(session))
+    if session is None or refresh_cookie.read(event) is None:
+        return answer(ChangedShape.of(session))
+    return answer(ChangedShape.of(replace(session, refresh_token=None)), cookies=[refresh_cookie.holding(session.refresh_token or "")])
 
 
 @router.post(
     "/api/v1/auth/logout",
-    summary="End all my sessions",
+    summary="End all my sessions, or one",
     description=(
         "Refresh tokens are refused at once, access tokens within half a minute, on every device. "
-        "A program that signs in with the same name has to sign in again. Idempotent."
+        "A program that signs in with the same name has to sign in again. Idempotent. "
+        "With `everywhere` false only the session of the refresh token in the body or the cookie ends; its access token expires by itself."
     ),
     tags=["auth"],
-    responses=answers(200, Answer[SignedOutShape], errors=(400, 401, 403, 503)),
+    responses=answers(200, Answer[SignedOutShape], errors=(400, 401, 403, 413, 415, 503)),
 )
 @needs(Need.PERSON, action="user.sign-out")
-def logout() -> Response[str]:
+def logout(body: Annotated[SignOut, Body()]) -> Response[str]:
     world, id = _runtime.api(), _caller()
-    end_all(id, world)
-    world.quotas.forget(id)
-    return answer(SignedOutShape.of())
+    if body.everywhere:
+        end_all(id, world)
+        world.quotas.forget(id)
+    else:
+        token = body.refresh_token or refresh_cookie.read(router.current_event.raw_event)
+        if token is None:
+            raise Invalid.field("refresh_token", "is required if everywhere is false and no cookie has it")
+        world.identity.revoke(token)
+    return answer(SignedOutShape.of(), cookies=[refresh_cookie.holding("")])
 
 
 @router.post(

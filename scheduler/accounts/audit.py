@@ -6,7 +6,9 @@ from typing import Any
 
 KEPT_DAYS = 400
 HIDDEN = "(not kept)"  # stands for a value that may hold secrets
-_HIDES = frozenset({"payload", "message", "password", "current_password", "new_password", "headers", "secrets", "default_payload"})
+_HIDES = frozenset(
+    {"payload", "message", "password", "current_password", "new_password", "refresh_token", "headers", "secrets", "default_payload"}
+)
 _MOST = 300  # characters kept of each value
 
 

@@ -797,6 +797,9 @@ class Identity(Protocol):
     def refresh(self, refresh_token: str) -> Session:
         """Return a session with a new token. Raises Unauthorized for an invalid or expired refresh token."""
 
+    def revoke(self, refresh_token: str) -> None:
+        """End the session of a refresh token. Idempotent. Raises Unauthorized for a text that is none."""
+
     def change_password(self, token: str, current: str, new: str) -> None:
         """Change the password of the token's user.
 

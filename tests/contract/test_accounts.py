@@ -114,6 +114,17 @@ def test_an_unknown_refresh_token_is_refused(pool: tuple[Any, str, str]) -> None
         CognitoAccounts(pool[0], pool[2]).refresh("made up")
 
 
+def test_a_revoked_refresh_token_is_refused(pool: tuple[Any, str, str]) -> None:
+    client = clients.cognito()
+    wire, accounts = Wire(client), CognitoAccounts(client, "app")
+    wire.answer("RevokeToken", {})
+    accounts.revoke("token")
+    assert [(operation, sent["Token"]) for operation, sent in wire.calls] == [("RevokeToken", "token")]
+    wire.refuse("RevokeToken", "UnsupportedTokenTypeException")
+    with pytest.raises(Unauthorized):
+        accounts.revoke("token")
+
+
 def test_a_password_change_requires_the_old_password(pool: tuple[Any, str, str]) -> None:
     add(pool, "ada")
     accounts = CognitoAccounts(pool[0], pool[2])

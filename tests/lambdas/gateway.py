@@ -1,7 +1,7 @@
 """API Gateway in front of the api handler: events as it sends them (payload format 2.0, JWT authorizer), ports in memory."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -27,6 +27,10 @@ class OneAccount(MemoryIdentity):
 
     password = "right"
 
+    def __init__(self, clients: Mapping[str, str]) -> None:
+        super().__init__(clients)
+        self.revoked: list[str] = []
+
     def login(self, username: str, password: str) -> Session:
         if (username, password) != ("ann", self.password):
             raise Unauthorized("The user name or the password is wrong.")
@@ -36,6 +40,11 @@ class OneAccount(MemoryIdentity):
         if refresh_token != "fresh":
             raise Unauthorized("The refresh token is not valid any more.")
         return Session("token2", NOW + 3_600_000)
+
+    def revoke(self, refresh_token: str) -> None:
+        if refresh_token != "fresh":
+            raise Unauthorized("The refresh token is not valid.")
+        self.revoked.append(refresh_token)
 
     def change_password(self, token: str, current: str, new: str) -> None:
         if current != self.password:
@@ -63,6 +72,7 @@ class Answered:
     status: int
     headers: Mapping[str, str]
     text: str
+    cookies: Sequence[str] = ()
 
     @property
     def body(self) -> Any:
@@ -164,4 +174,4 @@ def send(method: str, path: str, *, json_body: Any = None, **rest: Any) -> Answe
     if json_body is not None:
         rest["body"] = json.dumps(json_body)
     answered = api.handler(event(method, f"/api/v1{path}", **rest), None)
-    return Answered(answered["statusCode"], answered["headers"], answered["body"])
+    return Answered(answered["statusCode"], answered["headers"], answered["body"], answered.get("cookies", ()))

@@ -175,6 +175,49 @@ def test_signing_out_ends_all_sessions_of_the_caller(world: World) -> None:
     assert send("POST", "/auth/logout", user=ROBOT, scope="punctual/admin").status == 403
 
 
+def cookie_of(answered: Answered) -> dict[str, str]:
+    """The header with which a browser sends the cookie of an answer back."""
+    (cookie,) = answered.cookies
+    value, *options = cookie.split("; ")
+    assert options[0] == "Path=/api/v1/auth" and options[2:] == ["HttpOnly", "Secure", "SameSite=Strict"]
+    assert options[1] == ("Max-Age=0" if value == "punctual-refresh=" else "Max-Age=2592000")
+    return {"cookie": f"other=1; {value}"}
+
+
+def test_the_refresh_token_of_a_browser_is_in_a_cookie_only(world: World) -> None:
+    credentials = {"username": "ann", "password": "right"}
+    assert send("POST", "/auth/login", json_body=credentials, user=None).cookies == []
+    signed_in = send("POST", "/auth/login", json_body=credentials | {"cookie": True}, user=None)
+    headers = cookie_of(signed_in)
+    assert (signed_in.data["token"], signed_in.data["refresh_token"]) == ("token", "") and '"fresh"' not in signed_in.text
+    refreshed = send("POST", "/auth/refresh", json_body={}, user=None, headers=headers)
+    assert refreshed.data["token"] == "token2" and cookie_of(refreshed) == headers and '"fresh"' not in refreshed.text
+    changed = send("POST", "/auth/password", json_body=CHANGE, headers=headers | BEARER["headers"])
+    assert (changed.data["token"], changed.data["refresh_token"]) == ("token", None) and cookie_of(changed) == headers
+
+
+def test_a_refresh_token_in_the_body_moves_into_the_cookie_if_asked(world: World) -> None:
+    moved = send("POST", "/auth/refresh", json_body={"refresh_token": "fresh", "cookie": True}, user=None)
+    assert cookie_of(moved) == {"cookie": "other=1; punctual-refresh=fresh"} and "refresh_token" not in moved.data
+    assert send("POST", "/auth/refresh", json_body={"refresh_token": "fresh"}, user=None).cookies == []
+
+
+@pytest.mark.parametrize("cookie", ["", "punctual-refresh=", "punctual-refresh=made-up", "other=fresh", "=;;\0=,"])
+def test_a_cookie_without_a_refresh_token_is_refused(world: World, cookie: str) -> None:
+    assert send("POST", "/auth/refresh", json_body={}, user=None, headers={"cookie": cookie}).status == 401
+
+
+def test_one_session_can_be_ended_alone(world: World) -> None:
+    one = {"everywhere": False}
+    assert list(send("POST", "/auth/logout", json_body=one).fields) == ["refresh_token"]
+    ended = send("POST", "/auth/logout", json_body=one, headers={"cookie": "punctual-refresh=fresh"})
+    assert ended.status == 200 and cookie_of(ended) == {"cookie": "other=1; punctual-refresh="}
+    assert send("POST", "/auth/logout", json_body=one | {"refresh_token": "fresh"}).status == 200
+    assert world.identity.revoked == ["fresh", "fresh"] and world.identity.signed_out == []
+    assert "'fresh'" not in repr(world.trail.rows)
+    assert send("GET", "/me").status == 200
+
+
 def test_disabling_is_idempotent(world: World) -> None:
     id = create().data["id"]
     first = send("PUT", f"/users/{id}/disabled", **ADMIN)

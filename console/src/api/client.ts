@@ -47,11 +47,11 @@ async function refreshed(): Promise<boolean> {
   const answer = await fetch('/api/v1/auth/refresh', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ refresh_token: had.refreshToken }),
+    body: JSON.stringify(had.refreshToken === undefined ? {} : { refresh_token: had.refreshToken, cookie: true }),
   });
   if (!answer.ok) return answer.status >= 500;
   const { data } = (await answer.json()) as { data: Schemas['RefreshedShape'] };
-  begin({ ...had, token: data.token, refreshToken: data.refresh_token ?? had.refreshToken });
+  begin({ token: data.token, username: had.username });
   return true;
 }
 
@@ -59,6 +59,7 @@ async function send(request: Request): Promise<Response> {
   const open = request.url.endsWith('/auth/login');
   const again = request.clone();
   const first = await fetch(authorized(request, open));
+  if (first.ok && request.url.endsWith('/auth/password')) await goOn(first.clone());
   if (first.status !== 401 || open) return first;
   if (await renew()) {
     const second = await fetch(authorized(again, open));
@@ -66,6 +67,13 @@ async function send(request: Request): Promise<Response> {
   }
   end('expired');
   return first;
+}
+
+/** A changed password ended all sessions; the answer has the token of a new one. */
+async function goOn(answer: Response): Promise<void> {
+  const { data } = (await answer.json()) as { data: Schemas['ChangedShape'] };
+  const had = session();
+  if (had !== null && data.token !== null) begin({ ...had, token: data.token });
 }
 
 function authorized(request: Request, open: boolean): Request {

@@ -1,9 +1,12 @@
-/** Who is signed in. Kept in local storage, so that a shared address opens in another tab without signing in again. */
+/**
+ * Who is signed in. Kept in local storage, so that a shared address opens in another tab without signing in again.
+ * The refresh token is in a cookie that no script can read.
+ */
 import { useSyncExternalStore } from 'react';
 
 export interface Session {
   token: string;
-  refreshToken: string;
+  refreshToken?: string; // of a sign-in to an earlier version: the next refresh moves it into the cookie
   username: string;
 }
 
@@ -49,8 +52,19 @@ export function begin(next: Session): void {
   tell();
 }
 
+/** End the session of the cookie, and delete the cookie. If this fails, the cookie alone signs nobody in. */
+function signOut(token: string): void {
+  void fetch('/api/v1/auth/logout', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+    body: JSON.stringify({ everywhere: false }),
+    keepalive: true,
+  }).catch(() => undefined);
+}
+
 /** Sign out, or find that the session is over. */
 export function end(why: 'expired' | null): void {
+  if (why === null && current !== null) signOut(current.token);
   current = null;
   ended = why;
   localStorage.removeItem(NAME);

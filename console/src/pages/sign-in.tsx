@@ -24,8 +24,8 @@ export function SignIn(): ReactNode {
     setBusy(true);
     setError(null);
     try {
-      const found = await take(api.POST('/api/v1/auth/login', { body: { username, password } }));
-      begin({ token: found.token, refreshToken: found.refresh_token, username: found.user.username });
+      const found = await take(api.POST('/api/v1/auth/login', { body: { username, password, cookie: true } }));
+      begin({ token: found.token, username: found.user.username });
     } catch (refused) {
       setError(apiError(refused).message);
       setBusy(false);

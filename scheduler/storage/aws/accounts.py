@@ -22,6 +22,7 @@ _WRONG = frozenset(  # all of them get the same answer: a caller must not learn 
         "NotAuthorizedException",
         "PasswordResetRequiredException",
         "RefreshTokenReuseException",
+        "UnsupportedTokenTypeException",
         "UserNotConfirmedException",
         "UserNotFoundException",
     }
@@ -56,6 +57,10 @@ class CognitoAccounts:
             answer = self._client.get_tokens_from_refresh_token(ClientId=self._client_id, RefreshToken=refresh_token)
         tokens = answer["AuthenticationResult"]
         return Session(tokens["AccessToken"], _end(_claims(tokens["AccessToken"])), tokens.get("RefreshToken"))
+
+    def revoke(self, refresh_token: str) -> None:
+        with _refusing("The refresh token is not valid."):
+            self._client.revoke_token(ClientId=self._client_id, Token=refresh_token)
 
     def change_password(self, token: str, current: str, new: str) -> None:
         with errors.translated():
