@@ -31,6 +31,7 @@ _ESCAPE = re.compile(
     rb"|\\x(?P<byte>[0-9a-fA-F]{2})|\\(?P<octal>[0-3][0-7]{2})|\\(?P<letter>[\x20-/:-\x7e]|0(?![0-7]?\Z))"
 )
 _PRINTABLE = re.compile(rb"=(?P<soft>\r?\n)|=(?P<byte>[0-9a-fA-F]{2})")
+_SPACES = bytes(range(0x21))
 _SPACE = re.compile(rb"[\x00-\x20]+")  # the NUL bytes too: of ASCII text in UTF-16 or UTF-32
 _INCOMPLETE = re.compile(rb"(?:%u?[0-9a-f]{0,3}|&#?[0-9a-z]{0,8}|\\(?:[ux][0-9a-f]{0,3}|[0-3][0-7]?)?|=[0-9a-f]?)\Z")
 LONGEST_ESCAPE = 10
@@ -94,10 +95,17 @@ def hidden(text: str, forms: Forms) -> str:
     raw = text.encode("utf-8", "surrogatepass")
     spans: list[tuple[int, int]] = []
     end = len(raw)
-    for view, compact in _views(raw):
-        lower = view.text.lower()  # of ASCII letters only: the length stays
-        spans += [(view.start(start), view.stop(stop)) for start, stop in _found(lower, forms, compact=compact)]
-        end = min(end, view.start(_cut(lower, forms, compact=compact)))
+    for view in _views(raw):
+        found, cut = _search(view.text, forms, compact=False)
+        spans += [(view.start(start), view.stop(stop)) for start, stop in found]
+        end = min(end, view.start(cut))
+        # Without white space. Where each byte stands is worked out only if something was found: white space is in every text.
+        compact = view.text.translate(None, _SPACES)
+        found, cut = _search(compact, forms, compact=True)
+        if found or cut < len(compact):
+            view = view.decoded(_SPACE)
+            spans += [(view.start(start), view.stop(stop)) for start, stop in found]
+            end = min(end, view.start(cut))
     return _replaced(raw, spans, end).decode("utf-8", "surrogatepass") if spans or end < len(raw) else text
 
 
@@ -149,20 +157,22 @@ class _View:
         return _View(b"".join((*parts, self.text[done:])), self, begins, sources) if parts else self
 
 
-def _views(raw: bytes) -> Iterator[tuple[_View, bool]]:
-    """All views of a text, and whether each is without white space."""
+def _views(raw: bytes) -> Iterator[_View]:
+    """All views of a text."""
     first = view = _View(raw)
-    found = [view]
+    yield view
     for _ in range(ROUNDS):
         if (following := view.decoded(_ESCAPE)) is view:
             break
-        found.append(view := following)
+        yield (view := following)
     if (printable := first.decoded(_PRINTABLE)) is not first:
-        found.append(printable)
-    for view in found:
-        yield view, False
-        if (compact := view.decoded(_SPACE)) is not view:
-            yield compact, True
+        yield printable
+
+
+def _search(text: bytes, forms: Forms, *, compact: bool) -> tuple[Sequence[tuple[int, int]], int]:
+    """Where secrets stand, and where the text must end."""
+    text = text.lower()  # of ASCII letters only: the length stays
+    return list(_found(text, forms, compact=compact)), _cut(text, forms, compact=compact)
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:

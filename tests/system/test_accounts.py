@@ -89,6 +89,44 @@ def test_passwords_are_changed_by_their_owner_and_by_administrators(system: Syst
     assert system.sign_in(user["username"], PASSWORD + "y").page()
 
 
+def test_a_changed_password_ends_the_other_sessions(system: System) -> None:
+    user, client = made(system, "paul")
+    client.page()
+    thief = Client(system.address)
+    stolen = thief.login(user["username"], PASSWORD)
+    changed = client.request("POST", "/auth/password", {"current_password": PASSWORD, "new_password": PASSWORD + "x"})
+    deadline = time.monotonic() + 35
+    while thief.send("GET", "/me/jobs")[0] == 200 and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert refused(thief.page).status == 401
+    assert refused(lambda: thief.request("POST", "/auth/refresh", {"refresh_token": stolen["refresh_token"]})).status == 401
+    went_on = Client(system.address, token=changed["token"])
+    assert went_on.page() and went_on.request("POST", "/auth/refresh", {"refresh_token": changed["refresh_token"]})["token"]
+    assert went_on.request("POST", "/auth/logout", {}) == {"signed_out": True}
+    assert refused(lambda: went_on.request("POST", "/auth/refresh", {"refresh_token": changed["refresh_token"]})).status == 401
+
+
+def test_the_console_keeps_its_refresh_token_in_a_cookie(system: System) -> None:
+    user, _ = made(system, "carla")
+    address = f"{system.stack.console_address}/api/v1/auth"
+    with urllib3.PoolManager() as pool:
+
+        def post(path: str, body: Any, **headers: str) -> Any:
+            answer = pool.request("POST", f"{address}/{path}", json=body, headers=headers)
+            return answer.status, json.loads(answer.data).get("data"), answer.headers.get("Set-Cookie", "")
+
+        status, session, cookie = post("login", {"username": user["username"], "password": PASSWORD, "cookie": True})
+        assert (status, session["refresh_token"]) == (200, "")
+        assert cookie.endswith("; Path=/api/v1/auth; Max-Age=2592000; HttpOnly; Secure; SameSite=Strict")
+        sent = cookie.partition(";")[0]
+        status, session, cookie = post("refresh", {}, Cookie=sent)
+        assert status == 200 and session["token"] and "refresh_token" not in session and "HttpOnly" in cookie
+        sent = cookie.partition(";")[0]
+        status, _, cookie = post("logout", {"everywhere": False}, Cookie=sent, Authorization=f"Bearer {session['token']}")
+        assert status == 200 and "Max-Age=0" in cookie
+        assert post("refresh", {}, Cookie=sent)[0] == 401
+
+
 def token_of(system: System, name: str) -> str:
     """Return an access token by client credentials, as a program gets it."""
     clients = dict(each.split("=") for each in system.outputs["MachineClients"].split())

@@ -52,7 +52,7 @@ export function begin(next: Session): void {
   tell();
 }
 
-/** End the session of the cookie, and delete the cookie. If this fails, the cookie alone signs nobody in. */
+/** End the session of the cookie, and delete the cookie. If this fails, the cookie stays until the next sign-in replaces it. */
 function signOut(token: string): void {
   void fetch('/api/v1/auth/logout', {
     method: 'POST',
