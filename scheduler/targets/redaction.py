@@ -106,7 +106,9 @@ def hidden(text: str, forms: Forms) -> str:
             view = view.decoded(_SPACE)
             spans += [(view.start(start), view.stop(stop)) for start, stop in found]
             end = min(end, view.start(cut))
-    return _replaced(raw, spans, end).decode("utf-8", "surrogatepass") if spans or end < len(raw) else text
+    if not spans and end == len(raw):
+        return text
+    return _replaced(raw, spans, end).decode("utf-8", "replace")  # a fragment may end within a character
 
 
 def _replaced(raw: bytes, spans: Sequence[tuple[int, int]], end: int) -> bytes:

@@ -133,6 +133,10 @@ def test_a_fragment_is_removed_only_if_it_is_half_of_the_secret() -> None:
     assert hidden("at /hooks/T0123456789/abcdefghijklm!", forms_of(secret)) == "at [secret]!"
 
 
+def test_a_fragment_may_end_within_a_character() -> None:
+    assert hidden("«è" + "é" * 15 + "è»", forms_of("é" * 20)).replace("\ufffd", "") == "«è[secret]»"
+
+
 @pytest.mark.parametrize("piece", ["\\", "%25", "&amp;", "\\u005c", "%", "=3D", "a", " \t", "sk_Liv", "c2tfTGl2", "\\x5c%", "&#38;"])
 def test_a_hostile_megabyte_takes_a_bounded_time(piece: str) -> None:
     text, found = (piece * 1_048_576)[:1_048_576], forms(SECRETS)
