@@ -128,7 +128,7 @@ def caller_of(event: Event) -> Caller:
 def _signed_in_at(event: Event) -> int:
     """When the token's user signed in (ms). Refreshed tokens keep that time."""
     claims = event["requestContext"]["authorizer"]["jwt"]["claims"]
-    return int(claims.get("auth_time") or claims["iat"]) * 1000
+    return int(claims.get("auth_time") or claims.get("iat") or 0) * 1000
 
 
 def check(caller: Caller, need: Need) -> None:

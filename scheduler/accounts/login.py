@@ -50,7 +50,7 @@ def login(username: str, password: str, address: str, ports: Ports) -> Session:
 
 
 def _network(address: str) -> str:
-    """What counts as one address: of IPv6 the /64, of which each network has 2^64 addresses."""
+    """The addresses that count as one: of IPv6 a /64, because every network has one at least."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

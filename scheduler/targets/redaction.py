@@ -39,7 +39,7 @@ _LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f", b"0
 
 
 class Forms(NamedTuple):
-    """What is searched for, in lower case and the longest first."""
+    """The byte strings to search for, in lower case and the longest first."""
 
     whole: Sequence[bytes]  # the secrets themselves, of which fragments are removed as well
     plain: Sequence[bytes]

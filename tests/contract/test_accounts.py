@@ -214,7 +214,7 @@ def test_a_user_is_signed_out_by_id(directory: CognitoIdentity, signed_out: list
         directory.sign_out("00000000-0000-4000-8000-000000000000")
 
 
-def test_a_token_and_the_one_that_it_is_refreshed_to_show_when_their_user_signed_in(pool: tuple[Any, str, str]) -> None:
+def test_tokens_show_when_their_user_signed_in(pool: tuple[Any, str, str]) -> None:
     add(pool, "ada")
     accounts = CognitoAccounts(pool[0], pool[2])
     first = accounts.login("ada", PASSWORD)

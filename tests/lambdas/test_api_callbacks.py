@@ -71,7 +71,7 @@ def test_reported_headers_are_headers(world: World, headers: dict[str, str]) -> 
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("body", ['{"nope": 1}', "[]", "no JSON", '{"message": ""}', "{" * 5_000])
-def test_a_report_without_a_valid_token_does_not_learn_what_a_valid_report_is(world: World, verb: str, body: str) -> None:
+def test_a_report_without_a_valid_token_learns_nothing_about_reports(world: World, verb: str, body: str) -> None:
     job = accepted(world)
     for headers in ({}, {"authorization": f"Bearer {token(job)[:-1]}"}):
         assert send("POST", f"/jobs/{job.id}/{verb}", body=body, user=None, headers=headers).status == 401

@@ -117,7 +117,7 @@ CHANGE = {"current_password": "right", "new_password": "Another-right-1"}
 BEARER = {"headers": {"authorization": "Bearer token"}}
 
 
-def test_a_changed_password_ends_the_other_sessions_and_answers_with_a_new_one(world: World) -> None:
+def test_a_changed_password_ends_all_sessions_and_begins_a_new_one(world: World) -> None:
     before = world.clock.at
     assert send("GET", "/me/jobs", signed_in=before).status == 200
     changed = send("POST", "/auth/password", json_body=CHANGE, signed_in=before, **BEARER).data
@@ -150,7 +150,7 @@ def test_a_password_that_is_changed_without_a_new_session_is_changed(world: Worl
     assert changed.data == {"changed": True, "token": None, "expire": None, "refresh_token": None}
 
 
-def test_a_password_that_an_administrator_sets_ends_the_sessions_of_the_user(world: World) -> None:
+def test_a_password_set_by_an_administrator_ends_the_sessions(world: World) -> None:
     id, before = create().data["id"], world.clock.at
     assert send("GET", "/me/jobs", user=id, signed_in=before).status == 200
     assert send("PUT", f"/users/{id}/password", json_body={"password": "Correct-horse-2"}, **ADMIN).status == 200
@@ -160,7 +160,7 @@ def test_a_password_that_an_administrator_sets_ends_the_sessions_of_the_user(wor
     assert send("GET", "/me/jobs", user=id, signed_in=world.clock.at).status == 200
 
 
-def test_another_process_refuses_the_tokens_of_ended_sessions_within_half_a_minute(world: World) -> None:
+def test_another_process_refuses_ended_sessions_within_half_a_minute(world: World) -> None:
     assert send("GET", "/me").status == 200
     world.users.set_sessions_since("sub-ann", world.clock.at + 500)  # by another process
     other_processes_know(world)

@@ -71,8 +71,8 @@ BREAKS = (
         "the new token is not kept",
         "a new token",
         "api/client.ts",
-        "begin({ ...had, token: data.token,",
-        "begin({ ...had, token: had.token,",
+        "begin({ token: data.token,",
+        "begin({ token: had.token,",
     ),
     Break(
         "is told at a glance: when each task runs next, how it went last, how often it was on time",

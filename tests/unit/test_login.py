@@ -69,7 +69,7 @@ def test_a_session_shows_the_weight_of_the_users_table() -> None:
     assert weights == [1.0, 0.25]
 
 
-def test_after_ten_failures_of_a_name_its_sign_ins_from_that_address_are_refused() -> None:
+def test_ten_failures_of_a_name_at_an_address_stop_its_sign_ins_there() -> None:
     door = Door()
     for _ in range(OF_PAIR):
         assert door.knock().startswith("unauthorized")
@@ -93,7 +93,7 @@ def test_a_guesser_with_many_addresses_has_a_hundred_tries_in_a_window() -> None
     assert door.knock(password="right").startswith("too_many_requests")
 
 
-def test_a_guesser_with_many_addresses_locks_nobody_out_where_they_have_signed_in() -> None:
+def test_a_guesser_with_many_addresses_locks_no_known_address_out() -> None:
     door = Door()
     assert door.knock(password="right") == "in"
     for number in range(1_000):
