@@ -73,7 +73,8 @@ async function send(request: Request): Promise<Response> {
 async function goOn(answer: Response): Promise<void> {
   const { data } = (await answer.json()) as { data: Schemas['ChangedShape'] };
   const had = session();
-  if (had !== null && data.token !== null) begin({ ...had, token: data.token });
+  if (had === null || data.token === null) return;
+  begin({ username: had.username, token: data.token, ...(data.refresh_token !== null && { refreshToken: data.refresh_token }) });
 }
 
 function authorized(request: Request, open: boolean): Request {

@@ -52,19 +52,19 @@ export function begin(next: Session): void {
   tell();
 }
 
-/** End the session of the cookie, and delete the cookie. If this fails, the cookie stays until the next sign-in replaces it. */
-function signOut(token: string): void {
+/** End the session, and delete the cookie. If this fails, the cookie stays until the next sign-in replaces it. */
+function signOut({ token, refreshToken }: Session): void {
   void fetch('/api/v1/auth/logout', {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-    body: JSON.stringify({ everywhere: false }),
+    body: JSON.stringify({ everywhere: false, ...(refreshToken !== undefined && { refresh_token: refreshToken }) }),
     keepalive: true,
   }).catch(() => undefined);
 }
 
 /** Sign out, or find that the session is over. */
 export function end(why: 'expired' | null): void {
-  if (why === null && current !== null) signOut(current.token);
+  if (why === null && current !== null) signOut(current);
   current = null;
   ended = why;
   localStorage.removeItem(NAME);
