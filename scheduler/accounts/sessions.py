@@ -18,15 +18,15 @@ def check(profile: Profile, signed_in_at: int) -> None:
         raise Unauthorized("This session has ended. Sign in again.")
 
 
-def end_all(id: str, ports: Ports) -> int:
+def end_all(id: str, ports: Ports) -> None:
     """End every session of a user: the refresh tokens at once, the access tokens as soon as the processes of the API know.
 
-    Returns the instant (ms) from which sign-ins begin sessions that last: the next whole second.
+    Returns when a sign-in begins a session that lasts: after the next whole second.
     """
     since = (ports.clock.now() // 1000 + 1) * 1000
     ports.users.set_sessions_since(id, since)
     ports.identity.sign_out(id)
-    return since
+    ports.clock.sleep_until(since + SKEW_MS)
 
 
 def change_password(id: str, username: str, token: str, current: str, new: str, ports: Ports) -> Session | None:
@@ -36,7 +36,7 @@ def change_password(id: str, username: str, token: str, current: str, new: str, 
     """
     with count_change(id, ports):
         ports.identity.change_password(token, current, new)
-    ports.clock.sleep_until(end_all(id, ports) + SKEW_MS)
+    end_all(id, ports)
     try:
         return ports.identity.login(username, new)
     except Unauthorized:
