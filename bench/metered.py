@@ -27,7 +27,7 @@ from infra.project import FILTERS
 from infra.settings import BATCH, Settings
 from lambdas._settings import Settings as Environment
 from scheduler.model import slots
-from scheduler.model.job import Finished, Job, Lane, Message, Result
+from scheduler.model.job import Finished, Job, Lane, Message, Result, TaskHead
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.execute import Process
 from scheduler.pipeline.submit import NewJob, submit
@@ -464,7 +464,7 @@ class _Pool:
     def has_room(self, job: Job) -> bool:
         return True
 
-    def start(self, job: Job, not_after: int | None = None) -> None:
+    def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
         self._done.append(Finished(job, self._clock.at, self._clock.at, SETTLED))
 
     def wait(self, until: int) -> list[Finished]:

@@ -17,7 +17,7 @@ from moto import mock_aws
 
 from local.write_units import Index, indexes, price
 from scheduler.model import ids, slots
-from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Lane, Overlap, Receipt, Result, Unit, UnitKey
+from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Lane, Overlap, Receipt, Result, TaskHead, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.dispatch import dispatch
@@ -220,7 +220,7 @@ class _Instant:
     def has_room(self, job: Job) -> bool:
         return True
 
-    def start(self, job: Job, not_after: int | None = None) -> None:
+    def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
         self._done.append(Finished(job, self._bench.now_ms, self._bench.now_ms, self._result))
 
     def wait(self, until: int) -> list[Finished]:

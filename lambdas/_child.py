@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from scheduler.model.job import FailureKind
 from scheduler.targets import registry
 from scheduler.targets.base import Context
+from scheduler.targets.job_context import JobContext
 
 HEAD = 4  # bytes of a frame's length field
 BEYOND_S = 60.0  # added to the job's deadline: normally the parent kills the child in time, this ends it if the parent does not
@@ -53,7 +54,7 @@ def main() -> None:
 
 def _ended(job: dict[str, Any], stop: threading.Event) -> list[Any]:
     deadline = time.monotonic() + job["seconds"] + BEYOND_S
-    context = Context(job_id=job["job_id"], attempt=job["attempt"], deadline=deadline, stop=stop)
+    context = Context(JobContext.read(job["job"]), deadline=deadline, stop=stop)
     try:
         result = registry.load(job["type"]).run(job["payload"], context)
     except Exception as error:

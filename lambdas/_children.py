@@ -85,7 +85,7 @@ class Child:
         said = deque([f"process {self.pid}"])
         self._read_errors(deque())  # drops what the child wrote after its previous answer: it is not of this job
         left = context.deadline - time.monotonic()
-        asked = {"type": job.spec.type, "payload": job.spec.payload, "job_id": context.job_id, "attempt": context.attempt, "seconds": left}
+        asked = {"type": job.spec.type, "payload": job.spec.payload, "job": context.job.encoded(), "seconds": left}
         failure = self._work(frame(asked), context, force, said)
         self._read_errors(said)
         result = failure if isinstance(failure, Result) else Result(failure=failure)

@@ -15,6 +15,7 @@ from scheduler.notify.text import Links
 from scheduler.storage.aws import clients, parameters
 from scheduler.storage.aws.calls import AwsCalls
 from scheduler.targets.base import Context, no_secrets
+from scheduler.targets.job_context import JobContext
 from scheduler.targets.types import email, http
 
 AT_ONCE = 10  # threads: one for each message of a batch
@@ -53,8 +54,7 @@ class Sender:
 
     def _context(self, id: str, owner: str | None = None) -> Context:
         return Context(
-            job_id=id,
-            attempt=1,
+            JobContext(id),
             deadline=self._ports.clock.monotonic() / 1_000 + CALL_S + GRACE_S,
             stop=threading.Event(),
             allow_private=self._ports.rules.allow_private_http,

@@ -14,12 +14,13 @@ from lambdas._children import Children
 from lambdas._clock import seconds_until
 from scheduler.admission.target_cache import TargetCache
 from scheduler.model.errors import SchedulerError
-from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result
+from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result, TaskHead
 from scheduler.pipeline.output_store import keep
 from scheduler.storage.ports import Clock, Outputs
 from scheduler.targets import named_target, registry
 from scheduler.targets.base import CallBackAddress, Context, Reach, no_calls, no_secrets
 from scheduler.targets.calls import Calls
+from scheduler.targets.job_context import JobContext
 from scheduler.targets.target_type import Fields, TargetType
 
 THREADS = 256  # jobs that an executor runs at once: each waits in a thread of its own for the answer of its target ...
@@ -74,13 +75,13 @@ class ThreadPool:
             return True
         return self._running < THREADS and not (len(self._computing) >= CHILDREN and _is(job, WORK))
 
-    def start(self, job: Job, not_after: int | None = None) -> None:
+    def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
         self._running += 1
         if _is(job, WORK):
             self._computing.add(job.key)
         stop = self._stops[job.key] = threading.Event()
         force = self._forces[job.key] = threading.Event()
-        (self._quick if _is(job, QUICK) else self._threads).submit(self._run, job, not_after, stop, force)
+        (self._quick if _is(job, QUICK) else self._threads).submit(self._run, job, not_after, task, stop, force)
 
     def wait(self, until: int) -> list[Finished]:
         first = self._first(until)
@@ -115,7 +116,7 @@ class ThreadPool:
                 continue
         return None if self._finished.empty() else self._finished.get_nowait()
 
-    def _run(self, job: Job, not_after: int | None, stop: threading.Event, force: threading.Event) -> None:
+    def _run(self, job: Job, not_after: int | None, task: TaskHead | None, stop: threading.Event, force: threading.Event) -> None:
         finished, started_at = self._finished, self._clock.now()
         try:
             callback = self._callbacks(job, started_at) if self._callbacks is not None and job.spec.callback is not None else None
@@ -123,8 +124,7 @@ class ThreadPool:
             failure = Failure(FailureKind.RETRYABLE, f"the call-back address could not be signed: {error}")
             return finished.put(Finished(job, started_at, self._clock.now(), Result(failure=failure)))
         context = Context(
-            job_id=job.id,
-            attempt=job.charged + 1,
+            JobContext.of(job, task),
             # The executor may start the job before its instant.
             deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.spec.timeout_ms) / 1000,
             stop=stop,
@@ -146,7 +146,7 @@ class ThreadPool:
         """Run the target. An exception is a bug of the target: the job may be retried, and the other jobs of the batch go on."""
         try:
             named = self._named.find(job.spec.target) if self._named is not None and job.spec.target is not None else None
-            payload = named_target.work_of(job, named)
+            payload = named_target.work_of(job, named, context.job)
             if isinstance(payload, Failure):
                 return Result(failure=payload)
             target = registry.load(job.spec.type)
@@ -172,8 +172,8 @@ QUICK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_quick")
 
 
 def _is(job: Job, kind: Callable[[TargetType], Callable[[Fields], bool]]) -> bool:
-    """Whether a job is of this kind by its own payload. The defaults of a named target count when it runs."""
-    if job.spec.target is not None and kind is QUICK:
+    """Whether a job is of this kind by its own payload. The defaults of a named target, and placeholders, count when it runs."""
+    if kind is QUICK and (job.spec.target is not None or job.spec.placeholders):
         return False
     try:
         return kind(registry.load(job.spec.type))(job.spec.payload)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from scheduler.model import ids, slots
 from scheduler.model.instants import parse
-from scheduler.model.job import Delivery, DueEntry, Failure, FailureKind, Finished, Job, JobKey, Message, Result
+from scheduler.model.job import Delivery, DueEntry, Failure, FailureKind, Finished, Job, JobKey, Message, Result, TaskHead
 from scheduler.model.spec import JobSpec
 
 NOW = parse("2026-11-20T10:00:00Z")
@@ -100,7 +100,7 @@ class ScriptedPool:
     def has_room(self, job: Job) -> bool:
         return True
 
-    def start(self, job: Job, not_after: int | None = None) -> None:
+    def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
         now = self.clock.now()
         self.starts.append((job, now))
         self._running.append(Finished(job, now, now + self.takes, self.result))

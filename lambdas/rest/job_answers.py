@@ -81,7 +81,7 @@ class FailureShape(Shape):
 
 class AttemptShape(Shape):
     number: int
-    """Rises from attempt to attempt; a gap is a hand-over that never started."""
+    """1, 2, 3 and so on, over the whole life of the job."""
     picked_at: WrittenTime
     started_at: WrittenTime | None
     ended_at: WrittenTime
@@ -95,10 +95,10 @@ class AttemptShape(Shape):
     """Whether `/attempts/{number}/output` and `/log` have all of it, or only what is shown here."""
 
     @classmethod
-    def of(cls, attempt: Attempt) -> Json:
+    def of(cls, number: int, attempt: Attempt) -> Json:
         return cls.from_record(
             attempt,
-            number=attempt.fence,
+            number=number,
             failure=optional(FailureShape.of, attempt.failure),
             output_kept="excerpt" if attempt.kept is Kept.CUT else "whole",
         )
@@ -231,7 +231,7 @@ class JobShape(SpecShape):
             reason=job.reason or _burials(job),
             lease_until=callback_lease.ends_at(job) if lifecycle.waits(job) else None,
             progress=optional(ProgressShape.from_record, job.progress),
-            attempts=[AttemptShape.of(attempt) for attempt in _with_outputs(job)],
+            attempts=[AttemptShape.of(number, attempt) for number, attempt in _with_outputs(job)],
             # A run with a misfire rule has no expiry: the same field holds the end of the rule's window.
             expires_at=job.start_by if origin is None or origin.misfire is None else None,
             task_id=None if origin is None else origin.task,
@@ -257,12 +257,12 @@ def _burials(job: Job) -> str | None:
     return f"no executor could start it: its messages reached the dead-letter queue {job.buried} times; it is enqueued again from its slot"
 
 
-def _with_outputs(job: Job) -> Sequence[Attempt]:
-    """Its attempts; the last one has its output too, which is the job's."""
+def _with_outputs(job: Job) -> Sequence[tuple[int, Attempt]]:
+    """Its attempts with their numbers; the last one has its output too, which is the job's."""
     if not job.attempts:
         return ()
-    *earlier, last = job.attempts
-    return (*earlier, last if last.output else replace(last, output=job.output))
+    *earlier, (number, last) = lifecycle.numbered_attempts(job)
+    return (*earlier, (number, last if last.output else replace(last, output=job.output)))
 
 
 class TextShape(Shape):

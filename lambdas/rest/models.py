@@ -30,7 +30,7 @@ from scheduler.model.spec import REQUESTED_RETRIES, CallBack, Jitter, JobSpec, O
 from scheduler.pipeline.lag import Lag
 from scheduler.pipeline.submit import Accepted, NewJob
 from scheduler.storage.ports import Session
-from scheduler.targets import registry
+from scheduler.targets import placeholders, registry
 from scheduler.targets.named_target import NAME, NamedTarget, merged
 
 T = TypeVar("T")
@@ -184,13 +184,13 @@ class WorkRequest(Request):
     """What to run: `message` alone, short for type log, or `type` or `target` with a `payload`."""
 
     message: Annotated[str, Field(min_length=1)] | None = None
-    """What to write to the log."""
+    """What to write to the log. It may have placeholders, such as `{{scheduled_at}}`."""
     target: TargetName | None = None
     """A named target: its defaults complete the payload."""
     type: str | None = Field(None, validate_default=True)
     """The type. With a target it may be absent; if it is given, it must be the target's."""
     payload: dict[str, Any] | None = Field(None, validate_default=True)
-    """What the task type needs; all in all at most 256 KB."""
+    """What the task type needs; all in all at most 256 KB. Its strings may have placeholders, such as `{{scheduled_at}}`."""
     max_attempts: Annotated[int, Field(ge=1, le=25)] = 3
     """How often to try; 1 means no retry. Throttled attempts do not count."""
     retry: RetryRequest | None = None
@@ -228,7 +228,8 @@ class WorkRequest(Request):
     def _fits(cls, value: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
         """Runs after the type was found good or bad; a bad one is reported already."""
         if info.data.get("type") is not None and info.data.get("target") is None:
-            if broken := list(resolution.of_shape(info.data["type"], value or {})):
+            of_type, payload = info.data["type"], value or {}
+            if broken := [*resolution.of_shape(of_type, payload), *resolution.of_placeholders(of_type, payload)]:
                 raise resolution.error_of(broken)
         elif value is not None and "type" in info.data and info.data.get("target") is None:
             raise ValueError("goes with type, not with message")
@@ -267,6 +268,8 @@ class WorkRequest(Request):
             broken = resolution.of_target(target, payload, stage)
         else:
             broken = [] if self.type is None else list(resolution.of_reach(self.type, payload, stage))
+        if self.message is not None:
+            yield from resolution.of_placeholders("log", {"message": self.message})
         yield from resolution.within("payload", broken)
         if self.callback is not None and not broken:
             given = payload if target is None else merged(target, payload)
@@ -281,9 +284,11 @@ class WorkRequest(Request):
     @property
     def spec(self) -> JobSpec:
         """The request as the record that is stored; its target, if it names one, is resolved."""
+        payload = (self._implied | (self.payload or {})) if self.message is None else {"message": self.message}
         return JobSpec(
             type=self.chosen_type,
-            payload=(self._implied | (self.payload or {})) if self.message is None else {"message": self.message},
+            payload=payload,
+            placeholders=placeholders.used_in(payload),
             target=self.target,
             tags=tuple(self.tags),
             max_attempts=self.max_attempts,
@@ -369,6 +374,8 @@ class JobChange(Request):
             spec["payload"] = _checked({"message": self.message}, job_type, target, stage)
         if "payload" in given:
             spec["payload"] = _checked(self.payload, job_type, target, stage)
+        if "payload" in spec:
+            spec["placeholders"] = placeholders.used_in(spec["payload"])
         if "max_attempts" in given:
             spec["max_attempts"] = self.max_attempts
         if "retry" in given:
@@ -403,7 +410,7 @@ class BatchRequest(Request):
 def _checked(payload: dict[str, Any], job_type: str, target: str | None, stage: Stage) -> dict[str, Any]:
     """The payload, if it is one of the type, or of the target. Raises Invalid naming every broken rule."""
     if target is None:
-        broken = resolution.of_payload(job_type, payload, stage)
+        broken = [*resolution.of_payload(job_type, payload, stage), *resolution.of_placeholders(job_type, payload)]
     else:
         broken = resolution.of_target(stage.find_target(target), payload, stage)
     if broken:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lambdas.rest import envelope
-from scheduler.targets import payload_schema, registry
+from scheduler.targets import payload_schema, placeholders, registry
 from scheduler.targets.base import NotAllowed, Reach
 from scheduler.targets.named_target import NamedTarget, merged, overridden
 
@@ -75,6 +75,7 @@ def of_target(target: NamedTarget | None, payload: Mapping[str, Any], stage: Sta
     broken: list[Broken] = [((name,), "is set by the target and locked") for name in overridden(target, payload)]
     if target.payload_schema is not None:
         broken += payload_schema.broken(target.payload_schema, payload)
+    broken += of_placeholders(target.kind, payload)
     return broken or of_payload(target.kind, merged(target, payload), stage)
 
 
@@ -86,6 +87,11 @@ def implied(job_type: str | None, target: NamedTarget | None, payload: Mapping[s
     if target is None:
         return {} if job_type is None else dict(registry.load(job_type).implied(payload))
     return {} if target.payload_schema is not None else dict(registry.load(target.kind).implied(merged(target, payload)))
+
+
+def of_placeholders(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:
+    """The rules that the placeholders of a payload, as a request gives it, break."""
+    return placeholders.broken(payload, equal_attempts=registry.load(job_type).equal_attempts)
 
 
 def of_callback(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:

@@ -11,7 +11,7 @@ from lambdas.rest.models import Request, TargetName
 from lambdas.rest.parameters import Part
 from lambdas.rest.resolution import Broken, Stage, given_to, payload_of
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
-from scheduler.targets import payload_schema, registry
+from scheduler.targets import payload_schema, placeholders, registry
 from scheduler.targets.named_target import (
     LEAST_PER_SECOND,
     MOST_AT_ONCE,
@@ -87,6 +87,7 @@ class TargetEdit(Request):
         """What is replaced of a target."""
         return {
             "defaults": self.defaults,
+            "placeholders": placeholders.used_in(self.defaults),
             "locked": default_locks(self.kind, self.defaults) if self.locked is None else tuple(sorted(set(self.locked))),
             "payload_schema": self.payload_schema,
             "rate": self.rate,
@@ -111,6 +112,8 @@ def _check_defaults(defaults: Mapping[str, Any], kind: str) -> None:
         errors = [each for each in error.errors(include_url=False, include_input=False) if each["type"] not in EARLIER]
         if errors:
             raise resolution.error_of([(each["loc"], envelope.rule(each)) for each in errors]) from None
+    if broken := list(resolution.of_placeholders(kind, defaults)):
+        raise resolution.error_of(broken)
 
 
 def _check_secrets(kind: str, defaults: Mapping[str, Any], locked: list[str] | None) -> None:

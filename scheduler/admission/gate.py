@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.admission.overlap import Skip
-from scheduler.model.job import Finished, Job, JobKey, RequeueCause
+from scheduler.model.job import Finished, Job, JobKey, RequeueCause, TaskHead
 
 READ_AHEAD_MS = 120  # the last read of waiting jobs starts this long before their instant, and up to as much again ...
 READ_SPREAD_MS = 280  # ... earlier: a hundred executors waiting for one instant do not all read at once
@@ -18,10 +18,11 @@ READ_WINDOW_MS = READ_AHEAD_MS + READ_SPREAD_MS  # no job starts by an older rea
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """The job may start at `not_before` or later, by a state read just after `asked_at`."""
+    """The job may start at `not_before` or later, by a state read just after `asked_at`. `task`: of a run, as read then."""
 
     asked_at: int
     not_before: int = 0
+    task: TaskHead | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,5 +146,5 @@ class Admission:
 def _both(before: Verdict | None, answer: Verdict | None) -> Verdict | None:
     """Combine the verdicts of two gates on a job that the first gate lets through."""
     if isinstance(before, Clear) and isinstance(answer, Clear):
-        return Clear(min(before.asked_at, answer.asked_at), max(before.not_before, answer.not_before))
+        return Clear(min(before.asked_at, answer.asked_at), max(before.not_before, answer.not_before), answer.task or before.task)
     return answer

@@ -29,6 +29,10 @@ class _Known:
     holders: Mapping[TaskKey, RunLock]
     jobs: Mapping[JobKey, Job]
     unreadable: Collection[JobKey]  # jobs that another version stored: each may be running
+    tasks: Mapping[TaskKey, TaskHead]
+
+    def clear(self, run: Job) -> Clear:
+        return Clear(self.asked_at, task=self.tasks.get(task_of(run)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ class RunGate:
         runs = [run for run in runs if task_of(run) not in unread]
         verdicts |= {run.key: Cancel(why) for run in runs if (why := unwanted(run, heads.get(task_of(run))))}
         first = _one_of_each([run for run in runs if run.key not in verdicts])
-        known = self._known(asked_at, first, holders)
+        known = self._known(asked_at, first, holders, heads)
         writes: list[tuple[Job, _Write]] = []
         for run in first:
             decision = self._decide(run, known)
@@ -99,12 +103,12 @@ class RunGate:
                 verdicts[run.key] = decision
         return verdicts | self._carry_out(writes, known)
 
-    def _known(self, asked_at: int, runs: Sequence[Job], holders: Mapping[TaskKey, RunLock]) -> _Known:
+    def _known(self, asked_at: int, runs: Sequence[Job], holders: Mapping[TaskKey, RunLock], tasks: Mapping[TaskKey, TaskHead]) -> _Known:
         names = {JobKey(key.owner, name) for key, holder in holders.items() for name in (holder.job, holder.waiting) if name}
         names |= {before for run in runs if (before := self._before(run)) is not None}
         keys = sorted(names - {run.key for run in runs})
         read = self.ports.jobs.get_many(keys) if keys else Found[JobKey, Job]()
-        return _Known(asked_at, holders, {run.key: run for run in runs} | read, read.unreadable)
+        return _Known(asked_at, holders, {run.key: run for run in runs} | read, read.unreadable, tasks)
 
     def _before(self, run: Job) -> JobKey | None:
         """The run before this one in a sequence of late runs; None if order does not matter: the run starts in time, or has started once.
@@ -130,7 +134,7 @@ class RunGate:
                 return _PassOn(overlap.passed_on(holder, before.id), back)
             return back
         if origin.overlap is Overlap.ALLOW:
-            return Clear(known.asked_at)
+            return known.clear(run)
         holding, waiting = (known.jobs.get(JobKey(run.owner, name)) if name else None for name in _names(holder))
         return overlap.decide(run, origin, holder, holding, waiting)
 
@@ -146,7 +150,7 @@ class RunGate:
                 continue
             over = self._end(decision.cancel)
             if isinstance(decision, overlap.Start):
-                verdicts[run.key] = Clear(known.asked_at)
+                verdicts[run.key] = known.clear(run)
             elif not over:
                 blocker = JobKey(run.owner, (decision.hold or known.holders[task_of(run)]).job)
                 verdicts[run.key] = Requeue(RequeueCause.OVERLAP, f"overlap: it runs after run {blocker.id}", blocker)

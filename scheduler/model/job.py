@@ -101,6 +101,7 @@ class TaskHead:
     generation: int
     inactive_at: int | None = None
     inactive_reason: str | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +317,7 @@ class Job:
     output: str | None = None
     response: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()
+    dropped: int = 0  # how many attempts its history no longer has
     reserved_at: int | None = None  # its reservation at a limited target; valid while it equals `due_at`
     fingerprint: str | None = None  # of the error of a failed or killed job: `fingerprint.of_job`
     redrives: int = 0  # how often it was scheduled again after it had failed or was killed

@@ -315,6 +315,16 @@ def redrive(job: Job, at: int, *, slot: str, by: str | None = None) -> Job:
     return _next_fence(job, Event.REDRIVE, attempt_output.superseded(job) | ends | life | {"slot": slot, "due_at": at})
 
 
+def next_attempt(job: Job) -> int:
+    """The number of the next attempt, or of the one that runs: attempts are numbered from 1 over the whole life of the job."""
+    return job.dropped + len(job.attempts) + 1
+
+
+def numbered_attempts(job: Job) -> list[tuple[int, Attempt]]:
+    """The attempts in the job's history, each with its number."""
+    return list(enumerate(job.attempts, job.dropped + 1))
+
+
 def is_charged(job: Job) -> bool:
     """Whether a crash under the present claim uses up an attempt: the work had started alone in its executor, or its worker has it.
 
@@ -375,7 +385,10 @@ def _attempted(job: Job, at: int, outcome: Outcome, started: int | None, result:
         failure = replace(failure, message=failure.message[:KEPT_FAILURE])
     attempt = Attempt(job.fence, claim.at, started, at, outcome, failure, result.log, kept=result.kept)
     changes = attempt_output.superseded(job)
-    changes["attempts"] = (*changes.get("attempts", job.attempts), attempt)[-KEPT_ATTEMPTS:]
+    history = (*changes.get("attempts", job.attempts), attempt)
+    changes["attempts"] = history[-KEPT_ATTEMPTS:]
+    if len(history) > KEPT_ATTEMPTS:
+        changes["dropped"] = job.dropped + len(history) - KEPT_ATTEMPTS
     if job.delay_ms is None and started is not None:
         changes["delay_ms"] = started - job.scheduled_at
     changes |= {"picked_at": claim.at, "started_at": started}

@@ -67,3 +67,4 @@ class JobSpec:
     callback: CallBack | None = None
     ordering: Ordering | None = None  # None: the job waits for no other
     events: bool = False  # whether its end is put on the stage's event bus: `scheduler.notify.announce`
+    placeholders: bool = False  # whether its payload has placeholders. A payload of an earlier version is never searched for them

@@ -41,7 +41,7 @@ from scheduler.admission.run_gate import RunGate
 from scheduler.admission.target_cache import TargetCache
 from scheduler.model import callback_lease, lifecycle, misfire, settlement, slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Delivery, Failure, FailureKind, Finished, Job, JobKey, Lane, RequeueCause, Result
+from scheduler.model.job import Delivery, Failure, FailureKind, Finished, Job, JobKey, Lane, RequeueCause, Result, TaskHead
 from scheduler.model.lifecycle import is_open, waits
 from scheduler.model.rules import Rules
 from scheduler.pipeline import bundles, delivery
@@ -78,6 +78,7 @@ class _Held:
     ahead: int = 0  # how long before its instant (ms) it goes to the pool
     ask_at: int = 0  # when its gates, or its lane, are to be checked again
     cleared_at: int | None = None  # when the gates last allowed the start
+    task: TaskHead | None = None  # of a run, as its gate read it then
     give_up_at: int | None = None  # the gates could not decide; when to requeue the job
     full_at: int | None = None  # when the executor was first found full
 
@@ -469,7 +470,7 @@ class Execution:
         crowded: dict[JobKey, Verdict] = {}
         for held in ready:
             if self.work.has_room(held.job):
-                self.work.start(held.job, held.not_after())
+                self.work.start(held.job, held.not_after(), held.task)
                 started.append(held)
                 continue
             held.full_at, held.ask_at = held.full_at or now, now + FULL_AGAIN_MS
@@ -522,6 +523,7 @@ class Execution:
             verdict = verdicts.get(held.job.key)
             if isinstance(verdict, Clear):
                 held.cleared_at, held.start_at = verdict.asked_at, max(held.start_at, verdict.not_before)
+                held.task = verdict.task
             elif isinstance(verdict, AskAgain):
                 held.cleared_at, held.ask_at = None, verdict.at
             elif isinstance(verdict, Undecided):

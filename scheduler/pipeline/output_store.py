@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from scheduler.model import attempt_output
+from scheduler.model import attempt_output, lifecycle
 from scheduler.model.errors import Gone, NotFound, SchedulerError
 from scheduler.model.job import Attempt, Job, Kept, Result
 from scheduler.storage.ports import Outputs
@@ -40,31 +40,32 @@ def output(job: Job, number: int, outputs: Outputs) -> Text:
     """Return the full output of an attempt, or the body of the response that it got. Raises NotFound, Gone."""
     attempt = _attempt(job, number)
     excerpt = attempt_output.output_of(job.output, job.response) if attempt is job.attempts[-1] else attempt.output
-    return _text(job, attempt, excerpt, "output", outputs)
+    return _text(job, (number, attempt), excerpt, "output", outputs)
 
 
 def logged(job: Job, number: int, outputs: Outputs) -> Text:
     """Return the full log of an attempt. Raises NotFound, Gone."""
     attempt = _attempt(job, number)
-    return _text(job, attempt, attempt.log, "log", outputs)
+    return _text(job, (number, attempt), attempt.log, "log", outputs)
 
 
 def _attempt(job: Job, number: int) -> Attempt:
-    found = [each for each in job.attempts if each.fence == number]
-    if not found:
+    found = dict(lifecycle.numbered_attempts(job)).get(number)
+    if found is None:
         raise NotFound(f"there is no attempt {number} among the last {attempt_output.KEPT_ATTEMPTS} that have ended")
-    return found[-1]
+    return found
 
 
-def _text(job: Job, attempt: Attempt, excerpt: str | None, kind: str, outputs: Outputs) -> Text:
+def _text(job: Job, numbered: tuple[int, Attempt], excerpt: str | None, kind: str, outputs: Outputs) -> Text:
+    number, attempt = numbered
     if attempt.kept is Kept.STORED:
         whole = outputs.get(job.key, attempt.fence)
         if whole is None:
-            raise Gone(f"the whole {kind} of attempt {attempt.fence} is no longer kept; its beginning or end is with the job")
+            raise Gone(f"the whole {kind} of attempt {number} is no longer kept; its beginning or end is with the job")
         excerpt = whole.output if kind == "output" else whole.log
         complete = len((excerpt or "").encode("utf-8", "replace")) < attempt_output.WHOLE
     else:
         complete = attempt.kept is None
     if not excerpt:
-        raise NotFound(f"attempt {attempt.fence} has no {kind}")
+        raise NotFound(f"attempt {number} has no {kind}")
     return Text(excerpt, complete)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result
+from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result, TaskHead
 from scheduler.storage.ports import Pool, Ports
 
 LOOK_MS = 2_000  # how often running jobs are checked for a requested cancel
@@ -33,13 +33,13 @@ class RunningJobs:
         """See `Pool.has_room`."""
         return self.pool.has_room(job)
 
-    def start(self, job: Job, not_after: int | None) -> None:
+    def start(self, job: Job, not_after: int | None, task: TaskHead | None) -> None:
         """Start the job's work, at `not_after` (ms) at the latest: see `Pool.start`."""
         now = self.ports.clock.now()
         if not self._started:
             self._look_at = now + LOOK_MS
         self._started[job.key] = _Started(job, max(now, job.due_at))  # the pool may get it ahead of its instant
-        self.pool.start(job, not_after)
+        self.pool.start(job, not_after, task)
 
     def wait(self, until: int) -> list[Finished]:
         """Return the jobs that finished by `until` (ms); a result that comes after its job was killed is ignored."""

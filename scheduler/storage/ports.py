@@ -677,8 +677,10 @@ class Pool(Protocol):
     def has_room(self, job: Job) -> bool:
         """Return whether the job would begin at once if it were started now, beside those that run."""
 
-    def start(self, job: Job, not_after: int | None = None) -> None:
+    def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
         """Start the job's target now, limited by its time-out, and return at once. `wait` returns its result.
+
+        `task`: the task of a run, as its receiver learns of it.
 
         A target that could not begin by `not_after` (ms) does not begin: its result is then `unstarted`.
         """

@@ -1,6 +1,6 @@
 """Shared parts of the AWS targets: a call in a separate thread, which a deadline or a stop can abandon, and the ids that receivers get.
 
-Depending on the type of the target, the ids are in the field `punctual` of a JSON object, or `IDS` are attributes or headers.
+Depending on the type of the target, ids and context are in the field `punctual` of a JSON object, or they are attributes or headers.
 """
 
 import base64
@@ -21,7 +21,10 @@ from scheduler.targets.registry import check_reach
 POLL = 0.2  # a set `stop` is noticed within this many seconds
 FIELD = "punctual"
 IDS = ("Idempotency-Key", "Punctual-Job-Id")  # as on `http`'s requests
+CONTEXT = "Punctual-Context"  # the attribute with the JSON of `FIELD`
 CALL_BACK = ("Punctual-Callback-Url", "Punctual-Callback-Token")
+MOST_ATTRIBUTES = 10  # that a message may have
+LARGE = 255_000  # bytes: a larger text goes without the context, which might not fit beside it (AWS's least limit is 256 KB)
 STOPPED = "stopped before the answer came"
 
 
@@ -62,23 +65,44 @@ def ids(context: Context) -> dict[str, str]:
     return ours if context.callback is None else ours | dict(zip(CALL_BACK, (context.callback.url, context.callback.token), strict=True))
 
 
-def with_ids(given: Mapping[str, Any], context: Context) -> str:
-    """A JSON object as text, with the ids in its field `punctual`. It is the same for every attempt, except for the call-back address."""
+def with_ids(given: Mapping[str, Any], context: Context, *, equal_attempts: bool = False) -> str:
+    """A JSON object as text, with the ids and the context in its field `punctual`.
+
+    `equal_attempts`: the text has no number of the attempt.
+    """
     ours: dict[str, Any] = {"job_id": context.job_id, "idempotency_key": context.idempotency_key}
     if context.callback is not None:
         ours["callback"] = {"url": context.callback.url, "token": context.callback.token}
-    return json.dumps({**given, FIELD: ours}, ensure_ascii=False, separators=(",", ":"))
+    facts = context.job.facts()
+    if equal_attempts:
+        facts.pop("attempt", None)
+    text = _json({**given, FIELD: ours | facts})
+    return _json({**given, FIELD: ours}) if _is_large(text) else text
 
 
-def envelope(attributes: Mapping[str, str], group: str | None, context: Context, *, is_fifo: bool) -> dict[str, Any]:
-    """The parameters of a message that have the same names for queues and topics; the attributes include the ids."""
+def envelope(text: str, attributes: Mapping[str, str], group: str | None, context: Context, *, is_fifo: bool) -> dict[str, Any]:
+    """The parameters of the message `text` that have the same names for queues and topics; the attributes include the ids.
+
+    The context is one attribute, if there is room for one more.
+    """
     carried = {**attributes, **ids(context)}
+    facts = context.job.facts()
+    if facts and len(carried) < MOST_ATTRIBUTES and not _is_large(text):
+        carried.setdefault(CONTEXT, json.dumps({"job_id": context.job_id, "idempotency_key": context.idempotency_key} | facts))
     found: dict[str, Any] = {"MessageAttributes": {name: {"DataType": "String", "StringValue": value} for name, value in carried.items()}}
     if group is not None:
         found["MessageGroupId"] = group
     if is_fifo:
         found["MessageDeduplicationId"] = context.unique  # AWS drops a second message with the same id within five minutes
     return found
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
+def _is_large(text: str) -> bool:
+    return len(text) * 4 > LARGE and len(text.encode("utf-8", "surrogatepass")) > LARGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +137,6 @@ def is_open(given: Mapping[str, Any]) -> bool:
 def is_attribute(name: str) -> bool:
     if not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", name) or name.lower().startswith(("aws.", "amazon.")):
         raise ValueError("must be letters, digits, - and _, with single dots between them, and not begin with AWS. or Amazon.")
-    if name.lower() in {each.lower() for each in (*IDS, *CALL_BACK)}:
+    if name.lower() in {each.lower() for each in (*IDS, CONTEXT, *CALL_BACK)}:
         raise ValueError("is set by the scheduler and cannot be given")
     return True

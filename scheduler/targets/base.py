@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from scheduler.model.errors import NotFound
 from scheduler.targets.calls import Calls
+from scheduler.targets.job_context import JobContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,7 @@ def no_secrets(name: str) -> Sequence[str]:
 class Context:
     """Everything that a target may know about the attempt it runs."""
 
-    job_id: str
-    attempt: int
+    job: JobContext
     deadline: float  # by `time.monotonic()`
     stop: threading.Event  # set: a cancel was requested or the lease is lost; end soon, only a success still counts
     allow_private: bool = False  # may call private and loopback addresses
@@ -60,6 +60,14 @@ class Context:
     calls: Callable[[], Calls] = no_calls  # returns the client for AWS, made at the first use
     callback: CallBackAddress | None = None  # of a job that reports by call-back
     secrets: Callable[[str], Sequence[str]] = no_secrets  # the values of a secret of the job's owner, by name, newest first
+
+    @property
+    def job_id(self) -> str:
+        return self.job.job_id
+
+    @property
+    def attempt(self) -> int:
+        return self.job.attempt
 
     @property
     def idempotency_key(self) -> str:

@@ -15,6 +15,7 @@ from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import aws_call
 from scheduler.targets.base import CallBackAddress, Context, Reach
 from scheduler.targets.calls import Calls, Refused
+from scheduler.targets.job_context import JobContext
 
 AHEAD_MS = 40  # how long before its instant a call is sent: the time to reach a warm function
 BUSY = ("TooManyRequestsException", "429")  # all instances of the function are busy: nothing was called
@@ -36,8 +37,7 @@ def encode_event(payload: Mapping[str, Any], secret: Mapping[str, str], context:
         {
             "payload": payload,
             "secret": secret,
-            "job_id": context.job_id,
-            "attempt": context.attempt,
+            **context.job.encoded(),
             "callback": None if address is None else [address.url, address.token, address.fence],
             "not_before": context.not_before,
             "not_after": context.not_after,
@@ -51,8 +51,7 @@ def encode_event(payload: Mapping[str, Any], secret: Mapping[str, str], context:
 def decode_event(event: Mapping[str, Any], reach: Reach, *, allow_private: bool) -> tuple[Mapping[str, Any], Mapping[str, str], Context]:
     """Decode the event, in the function: payload, secret headers, context."""
     context = Context(
-        job_id=event["job_id"],
-        attempt=event["attempt"],
+        JobContext.read(event),
         deadline=time.monotonic() + (event["until"] - _now()) / 1000,
         stop=threading.Event(),
         allow_private=allow_private,

@@ -1,10 +1,12 @@
 """Named targets: an administrator registers where and how to call, and jobs refer to it by name; locked fields are the target's own."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model.job import Failure, FailureKind, Job
+from scheduler.targets import payload_schema, placeholders
+from scheduler.targets.job_context import JobContext
 
 if TYPE_CHECKING:
     from scheduler.targets.target_type import TargetType
@@ -34,6 +36,7 @@ class NamedTarget:
     description: str | None = None
     enabled: bool = True
     version: int = 1
+    placeholders: bool = False  # whether the defaults have placeholders; those of an earlier version are never searched for them
 
     @property
     def is_limited(self) -> bool:
@@ -97,21 +100,41 @@ def secret_of(target: str, name: str) -> str:
     return f"{target}/{name}"
 
 
-def work_of(job: Job, target: NamedTarget | None) -> Mapping[str, Any] | Failure:
+def work_of(job: Job, target: NamedTarget | None, context: JobContext) -> Mapping[str, Any] | Failure:
     """The payload that the job runs with, or the failure if it cannot run; `target`: the one that its target name now refers to.
 
-    The target's own secrets are named as by `secret_of`.
+    Placeholders are replaced. The target's own secrets are named as by `secret_of`.
     """
     if job.spec.target is None:
-        return job.spec.payload
+        return _rendered(job.spec.type, job.spec.payload, context) if job.spec.placeholders else job.spec.payload
     if target is None:
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} does not exist")
     if not target.enabled:
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is disabled")
     if target.kind != job.spec.type:  # the target was deleted and registered again with another type
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is of kind {target.kind} now, not {job.spec.type}")
+    given = job.spec.payload
+    if job.spec.placeholders:
+        given = _rendered(target.kind, given, context)
+        if broken := _broken_anew(target, job.spec.payload, given):
+            return Failure(FailureKind.PERMANENT, broken[:500])
+    if target.placeholders:
+        target = replace(target, defaults=_rendered(target.kind, target.defaults, context))
     own = own_secrets(target.kind, target.locked)
-    return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, job.spec.payload).items()}
+    return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, given).items()}
+
+
+def _rendered(kind: str, payload: Mapping[str, Any], context: JobContext) -> Mapping[str, Any]:
+    return placeholders.rendered(payload, context, _declared(kind).encodings)
+
+
+def _broken_anew(target: NamedTarget, written: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """The rule of the target's schema that the payload breaks only with its placeholders replaced: their values may be any text."""
+    if target.payload_schema is None:
+        return ""
+    known = set(payload_schema.broken(target.payload_schema, written))
+    new = [each for each in payload_schema.broken(target.payload_schema, given) if each not in known]
+    return f"payload.{'.'.join(map(str, new[0].path))} {new[0].rule}: its placeholders are replaced" if new else ""
 
 
 def _declared(kind: str) -> "TargetType":

@@ -6,7 +6,7 @@ and the grants in `infra/targets.py` all read that record.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from scheduler.model.job import Result
@@ -112,6 +112,12 @@ class TargetType:
 
     callback_attributes: int | None = None
     """The most `attributes` of a payload that leave room for the two attributes of a call-back; None: any number."""
+
+    equal_attempts: bool = False
+    """Whether every attempt must send the same: a payload then cannot have the placeholder of the attempt's number."""
+
+    encodings: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
+    """For payload fields whose strings cannot have any text: the form that the value of a placeholder takes there."""
 
     ahead_ms: int = 0
     """How many ms before its instant a job is sent to the function that runs it, if the stage has such a function."""

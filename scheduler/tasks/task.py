@@ -67,7 +67,7 @@ class Task:
     @property
     def head(self) -> TaskHead:
         """The part of the task that an executor reads before it starts a run."""
-        return TaskHead(self.generation, self.inactive_at, self.inactive_reason)
+        return TaskHead(self.generation, self.inactive_at, self.inactive_reason, self.name)
 
     @property
     def is_recurring(self) -> bool:

@@ -77,6 +77,7 @@ receivers = st.builds(
     on=st.lists(st.sampled_from(Occasion), max_size=2).map(tuple),
     after_failures=counts,
     digest_ms=instants,
+    placeholders=st.booleans(),
 )
 origins = st.builds(
     RunInfo,
@@ -116,6 +117,7 @@ all_jobs = st.builds(
     fence=st.integers(1, 1000),
     charged=counts,
     throttled=counts,
+    dropped=counts,
     claim=st.none() | st.builds(Claim, st.text(), st.text(), instants, st.booleans(), maybe_instants),
     progress=st.none() | st.builds(Progress, st.none() | st.floats(0, 1), st.none() | st.text()),
     looks=counts,

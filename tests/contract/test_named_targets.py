@@ -28,6 +28,7 @@ WHOLE = target(
     concurrency=5,
     description="a place",
     enabled=False,
+    placeholders=True,
 )
 
 

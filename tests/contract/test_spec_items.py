@@ -20,6 +20,7 @@ FULL = JobSpec(
     callback=CallBack(60_000, 120_000),
     ordering=Ordering("k", OnFailure.PARK),
     events=True,
+    placeholders=True,
 )
 STORED: list[tuple[JobSpec, dict[str, Any]]] = [
     (
@@ -35,6 +36,7 @@ STORED: list[tuple[JobSpec, dict[str, Any]]] = [
             "callback": {"S": "[60000,120000]"},
             "ordering": {"S": '["k","park"]'},
             "events": {"N": "1"},
+            "placeholders": {"BOOL": True},
         },
     ),
     (JobSpec("log", {}), {"type": {"S": "log"}, "payload": {"S": "{}"}}),

@@ -192,7 +192,7 @@ def test_a_head_has_the_fields_that_a_run_needs(tasks: Tasks) -> None:
     for task in (active, paused):
         assert tasks.store(None, task, [])
     found = tasks.heads([active.key, paused.key, active.key, make.task().key, TaskKey("eve", active.id)])
-    assert found == {active.key: TaskHead(4), paused.key: TaskHead(1, NOW, "too loud")}
+    assert found == {active.key: TaskHead(4, name="a task"), paused.key: TaskHead(1, NOW, "too loud", "a task")}
     assert tasks.heads([]) == {}
 
 

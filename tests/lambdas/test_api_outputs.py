@@ -1,5 +1,7 @@
 """The outputs and logs of attempts, over HTTP."""
 
+from typing import Any
+
 import pytest
 
 from scheduler.model import lifecycle, settlement
@@ -20,8 +22,8 @@ def outputs(world: World) -> MemoryOutputs:
     return found
 
 
-def ran(world: World, outputs: MemoryOutputs, *results: Result, owner: str = "sub-ann") -> Job:
-    job = a_job(owner=owner)
+def ran(world: World, outputs: MemoryOutputs, *results: Result, owner: str = "sub-ann", **fields: Any) -> Job:
+    job = a_job(owner=owner, **fields)
     for number, result in enumerate(results):
         job = lifecycle.claim(job, claim=Claim("m", f"n{number}", NOW, alone=False))
         kept = keep(job, result, lambda: outputs)
@@ -63,6 +65,16 @@ def test_an_expired_output_is_gone(world: World, outputs: MemoryOutputs) -> None
 def test_an_unknown_output_is_not_found(world: World, outputs: MemoryOutputs, path: str) -> None:
     job = ran(world, outputs, Result("done"))
     assert send("GET", f"/me/jobs/{job.id}/{path}").status == 404
+
+
+def test_attempts_keep_their_numbers_when_earlier_ones_are_dropped(world: World, outputs: MemoryOutputs) -> None:
+    results = [Result(failure=AGAIN, log=f"log {number}") for number in range(1, 8)]
+    job = ran(world, outputs, *results, Result(LONG, log="log 8"), max_attempts=25, fence=30)
+    shown = send("GET", f"/me/jobs/{job.id}").data["attempts"]
+    assert [(each["number"], each["log"]) for each in shown] == [(number, f"log {number}") for number in (4, 5, 6, 7, 8)]
+    assert send("GET", f"/me/jobs/{job.id}/attempts/4/log").data["text"] == "log 4"
+    assert send("GET", f"/me/jobs/{job.id}/attempts/8/output").data == {"number": 8, "text": LONG, "complete": True}
+    assert [send("GET", f"/me/jobs/{job.id}/attempts/{number}/log").status for number in (3, 9, 31)] == [404, 404, 404]
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "one", "1.5"])

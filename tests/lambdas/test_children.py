@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from lambdas._children import Child, Children
 from local import process
 from scheduler.model.job import FailureKind, Job, Result
 from scheduler.targets.base import Context
+from scheduler.targets.job_context import JobContext
 from tests.conftest import a_job
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +59,7 @@ def stubborn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def context(seconds: float = 60.0, *, stop: threading.Event | None = None) -> Context:
-    return Context(job_id="job", attempt=1, deadline=time.monotonic() + seconds, stop=stop or threading.Event())
+    return Context(JobContext("job"), deadline=time.monotonic() + seconds, stop=stop or threading.Event())
 
 
 def slow(seconds: float = 60) -> Job:
@@ -85,6 +87,14 @@ def test_a_job_runs_in_its_own_process_which_is_kept(children: Children, caplog:
     assert pid(first) == pid(second) != os.getpid()
     assert (first.log or "").splitlines()[1:] == ["slow"]
     assert [(record.getMessage(), record.job_id) for record in caplog.records] == [("slow", "job")] * 2  # type: ignore[attr-defined]
+
+
+def test_a_child_knows_the_context_of_its_run(children: Children, caplog: pytest.LogCaptureFixture) -> None:
+    of_run = JobContext("job", 2, 1_795_000_000_250, 1_795_000_000_000, task_id="t1", task_name="Größe")
+    with caplog.at_level(logging.INFO):
+        run(children, slow(0.01), replace(context(), job=of_run))
+    (line,) = (vars(record) for record in caplog.records)
+    assert {name: line[name] for name in of_run.facts()} == of_run.facts()
 
 
 @pytest.mark.long

@@ -9,11 +9,11 @@ import pytest
 
 from lambdas._children import Children
 from lambdas._clock import SystemClock
-from lambdas._pool import ThreadPool
+from lambdas._pool import THREADS, ThreadPool
 from scheduler.callbacks.reports import Addresses
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Claim, FailureKind, Finished, JobKey, Kept, Result, Status
+from scheduler.model.job import Claim, FailureKind, Finished, JobKey, Kept, Result, RunInfo, Status, TaskHead
 from scheduler.model.lifecycle import Retention
 from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemoryOutputs, MemorySecrets
@@ -69,6 +69,28 @@ def test_a_target_learns_the_latest_start_of_its_job(children: Children, monkeyp
             pool.start(a_job(), latest)
             back(pool, SystemClock())
     assert seen == [None, 7]
+
+
+@pytest.mark.real_clock
+@pytest.mark.parametrize("sleep", [0, 0.01])  # in a thread, and in a child process
+def test_placeholders_are_replaced_in_a_marked_payload_alone(children: Children, sleep: float) -> None:
+    origin = RunInfo("t1", 1, NOW - 30_000)
+    payload = {"message": "{{task.name}} {{nominal_at:time}} {{attempt}}", "sleep_seconds": sleep}
+    with ThreadPoolExecutor(1) as threads:
+        pool = a_pool(threads, children)
+        outputs = []
+        for marked in (True, False):
+            pool.start(a_job(payload=payload, placeholders=marked, origin=origin, dropped=6), None, TaskHead(1, name="Nightly"))
+            outputs += [done.result.output for done in back(pool, SystemClock()).values()]
+    assert outputs == ["Nightly 09:59:30 7", payload["message"]]
+
+
+def test_a_payload_with_placeholders_is_not_quick(children: Children) -> None:
+    """Its message may become too long for the one thread of the quick jobs."""
+    with ThreadPoolExecutor(1) as threads, ThreadPoolExecutor(1) as quick:
+        pool = ThreadPool(threads, SystemClock(), children, MemoryOutputs, quick=quick)
+        pool._running = THREADS
+        assert pool.has_room(a_job(payload={"message": "m"})) and not pool.has_room(a_job(payload={"message": "m"}, placeholders=True))
 
 
 def test_a_type_of_another_version_is_refused_and_uses_no_attempt(children: Children) -> None:

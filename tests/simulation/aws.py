@@ -20,6 +20,7 @@ from scheduler.model.job import (
     LaterCheck,
     Message,
     Result,
+    TaskHead,
     Unit,
     UnitKey,
 )
@@ -376,7 +377,7 @@ class SimPool:
     def has_room(self, job: Job) -> bool:
         return len(self._running) < self._at_once
 
-    def start(self, job: Job, not_after: int | None = None) -> None:
+    def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
         now = self._clock.now()
         if not self.has_room(job):
             self._overfull(job)

@@ -38,12 +38,21 @@ def ran(client: Client, name: str, payload: dict[str, Any], **more: Any) -> dict
     return job
 
 
-def ids(job: dict[str, Any]) -> dict[str, str]:
-    return {"Idempotency-Key": job["id"], "Punctual-Job-Id": job["id"]}
+def facts(job: dict[str, Any], *, attempt: bool = True) -> dict[str, Any]:
+    """The field `punctual` of a one-time job's message."""
+    at = dict.fromkeys(("scheduled_at", "nominal_at"), job["scheduled_at"])
+    return dict.fromkeys(("job_id", "idempotency_key"), job["id"]) | at | ({"attempt": 1} if attempt else {})
 
 
-def with_ids(given: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
-    return {**given, "punctual": {"job_id": job["id"], "idempotency_key": job["id"]}}
+def are_ids(given: dict[str, str], job: dict[str, Any], **more: str) -> bool:
+    """Whether the attributes of a message are the ids, the context and `more`."""
+    context = json.loads(given.get("Punctual-Context", "null"))
+    rest = {name: value for name, value in given.items() if name != "Punctual-Context"}
+    return context == facts(job) and rest == {"Idempotency-Key": job["id"], "Punctual-Job-Id": job["id"], **more}
+
+
+def with_ids(given: dict[str, Any], job: dict[str, Any], *, attempt: bool = True) -> dict[str, Any]:
+    return {**given, "punctual": facts(job, attempt=attempt)}
 
 
 def test_an_sqs_job_sends_its_message_to_the_queue(system: System, client: Client) -> None:
@@ -51,14 +60,14 @@ def test_an_sqs_job_sends_its_message_to_the_queue(system: System, client: Clien
     message = arrived(system, "queue", job["id"])
     assert (job["status"], job["output"]) == ("succeeded", message["MessageId"])
     assert json.loads(message["Body"]) == {"order": 7}
-    assert attributes(message) == ids(job) | {"color": "red"}
+    assert are_ids(attributes(message), job, color="red")
 
 
 def test_a_message_to_a_topic_reaches_its_subscriber(system: System, client: Client) -> None:
     job = ran(client, "sns", {"topic": ARN["sns"], "message": "hello", "subject": "news"})
     message = arrived(system, "notifications", job["id"])
     assert (job["status"], message["Body"]) == ("succeeded", "hello")
-    assert attributes(message) == ids(job)
+    assert are_ids(attributes(message), job)
 
 
 def test_an_event_reaches_its_rule_on_the_bus(system: System, client: Client) -> None:
@@ -91,7 +100,7 @@ def test_an_execution_is_named_after_its_job(system: System, client: Client) -> 
     job = ran(client, "stepfunctions", {"state_machine": ARN["states"], "input": {"order": 7}})
     assert job["status"] == "succeeded" and job["output"].endswith(f":{job['id']}")
     found = system.aws("stepfunctions").describe_execution(executionArn=job["output"])
-    assert json.loads(found["input"]) == with_ids({"order": 7}, job)
+    assert json.loads(found["input"]) == with_ids({"order": 7}, job, attempt=False)
 
 
 @pytest.mark.parametrize(("given", "status"), [({"order": 7}, "succeeded"), ({"fail": True}, "failed")])
@@ -101,7 +110,7 @@ def test_a_job_that_waits_for_its_execution_ends_as_the_execution(client: Client
     if status == "failed":
         assert "AsItWasTold" in job["attempts"][0]["failure"]["message"]
     else:
-        assert json.loads(job["output"]) == with_ids(given, job)
+        assert json.loads(job["output"]) == with_ids(given, job, attempt=False)
 
 
 def test_an_e_mail_is_sent(system: System, client: Client) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from scheduler.targets.base import Context, Reach
 from scheduler.targets.calls import Calls, Left, Request
+from scheduler.targets.job_context import JobContext
 
 REGION = "eu-west-1:123456789012"
 FUNCTION = f"arn:aws:lambda:{REGION}:function:orders"
@@ -48,7 +49,7 @@ def context(
     calls: Calls | None = None, *, seconds: float = 10.0, stop: threading.Event | None = None, attempt: int = 1, reach: Reach = REACH
 ) -> Context:
     chosen = calls or FakeCalls()
-    return Context("01JOB", attempt, time.monotonic() + seconds, stop or threading.Event(), reach=reach, calls=lambda: chosen)
+    return Context(JobContext("01JOB", attempt), time.monotonic() + seconds, stop or threading.Event(), reach=reach, calls=lambda: chosen)
 
 
 def attributes(**given: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS
 from scheduler.admission.lane_state import LaneStateCache
 from scheduler.model import callback_lease, lifecycle, retry, slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Claim, Delivery, Failure, FailureKind, Job, Lane, Outcome, Result, Status
+from scheduler.model.job import Claim, Delivery, Failure, FailureKind, Job, Lane, Outcome, Result, Status, TaskHead
 from scheduler.model.retry import MAX_CRASHES_IN_ROW
 from scheduler.model.settlement import NOT_STARTED_MS
 from scheduler.model.spec import CallBack, Jitter, Ordering, RetryPolicy
@@ -573,7 +573,7 @@ def test_a_long_job_is_retried_after_reconciling_moved_its_slot() -> None:
     (item,) = stage.hand(a_job())
 
     class Moving(ScriptedPool):
-        def start(self, job: Job, not_after: int | None = None) -> None:
+        def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
             super().start(job)
             moved = lifecycle.move(job, slot="2026-11-20T10:09#00")
             assert stage.jobs.change([Change(job, moved, Guard.SLOT)]) == [Written.YES]
@@ -603,7 +603,7 @@ def test_finished_work_is_settled_after_an_outage_of_minutes(minutes: float) -> 
         return refuse(verb) if writes[-1] < minutes * 60_000 else verb(changes)
 
     class OneFails(ScriptedPool):
-        def start(self, job: Job, not_after: int | None = None) -> None:
+        def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
             self.result = FAILING if job.key == bad.message.key else Result("done")
             super().start(job)
 
@@ -707,7 +707,7 @@ def test_the_start_of_a_job_that_crashed_before_is_stored_first() -> None:
     (item,) = stage.hand(job)
 
     class Dies(ScriptedPool):
-        def start(self, job: Job, not_after: int | None = None) -> None:
+        def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
             assert (stage.stored(job).started_at, lifecycle.is_charged(stage.stored(job))) == (NOW, True)
             super().start(job)
 
@@ -753,7 +753,7 @@ def test_a_job_that_kills_each_executor_fails_at_its_third_crash() -> None:
     lane, starts = Lane.ONE_TIME, 0
 
     class Dies(ScriptedPool):
-        def start(self, job: Job, not_after: int | None = None) -> None:
+        def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
             raise SystemExit
 
     for _ in range(retry.MAX_CRASHES + 1):
@@ -821,7 +821,7 @@ def test_an_executor_without_the_fence_settles_nothing() -> None:
     (item,) = stage.hand(a_job())
 
     class Overtaken(ScriptedPool):
-        def start(self, job: Job, not_after: int | None = None) -> None:
+        def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
             super().start(job)
             assert stage.jobs.change([Change(job, lifecycle.take_back(job, NOW, slot=job.slot))]) == [Written.YES]
 
@@ -843,7 +843,7 @@ def test_a_failing_job_does_not_affect_its_batch() -> None:
     bad = items[3].message.key
 
     class OneFails(ScriptedPool):
-        def start(self, job: Job, not_after: int | None = None) -> None:
+        def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
             self.result = FAILING if job.key == bad else Result("done")
             super().start(job)
 
@@ -888,7 +888,7 @@ def test_a_job_that_does_not_stop_is_killed_and_its_result_ignored() -> None:
     deaf, other = stage.hand(a_job(), a_job(due_at=NOW + 4_500))
 
     class OneIsLong(ScriptedPool):
-        def start(self, job: Job, not_after: int | None = None) -> None:
+        def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
             self.takes = 34_000 if job.key == deaf.message.key else 55_000
             super().start(job)
 

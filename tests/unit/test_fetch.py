@@ -14,6 +14,7 @@ from scheduler.model.job import FailureKind, Result
 from scheduler.targets import fetch_call
 from scheduler.targets.base import CallBackAddress, Context, Reach
 from scheduler.targets.calls import Refused, Request
+from scheduler.targets.job_context import JobContext
 from scheduler.targets.types import http
 from tests.unit.fake_calls import FUNCTION, FakeCalls, raising
 from tests.unit.test_target_http import Receiver, serving
@@ -53,7 +54,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> ByFunction:
 
 def context(calls: FakeCalls, *, seconds: float = 10.0, fetcher: str = FUNCTION, **fields: Any) -> Context:
     fields = {"stop": threading.Event(), "allow_private": True, "reach": PLAIN} | fields
-    return Context("01JOB", 2, deadline=time.monotonic() + seconds, calls=lambda: calls, fetcher=fetcher, **fields)
+    return Context(JobContext("01JOB", 2), deadline=time.monotonic() + seconds, calls=lambda: calls, fetcher=fetcher, **fields)
 
 
 def without_times(result: Result) -> tuple[Any, ...]:

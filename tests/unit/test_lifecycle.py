@@ -337,3 +337,21 @@ class AnyLife(RuleBasedStateMachine):
 
 
 TestAnyLife = AnyLife.TestCase
+
+
+def test_attempts_are_numbered_over_the_whole_life_of_a_job() -> None:
+    """Requeues raise the fence and redrives begin a new life: neither leaves out a number nor uses one twice."""
+    job, numbers = a_job(), list[int]()
+    for turn in range(12):
+        claimed = happen(job, Event.CLAIM, NOW, **DATA)
+        job = happen(claimed, Event.REQUEUE, NOW, **DATA)
+        claimed = happen(job, Event.CLAIM, NOW, **DATA)
+        numbers.append(lifecycle.next_attempt(claimed))
+        if turn in (4, 9):
+            job = happen(happen(claimed, Event.FAIL, NOW + 70, **DATA), Event.REDRIVE, NOW + 90, **DATA)
+        else:
+            job = happen(claimed, Event.TAKE_BACK if turn % 3 else Event.RETRY, NOW + 70, **DATA)
+        kept = lifecycle.numbered_attempts(job)
+        assert [number for number, _ in kept] == list(range(max(1, len(numbers) - 4), len(numbers) + 1))
+        assert [attempt for _, attempt in kept] == list(job.attempts)
+    assert numbers == list(range(1, 13)) and job.dropped == 7

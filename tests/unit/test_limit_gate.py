@@ -11,7 +11,7 @@ from scheduler.admission.limits import Place, TargetUsage, UsageChange
 from scheduler.admission.target_cache import KNOWN_MS, TargetCache
 from scheduler.model import lifecycle
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Result
+from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Result, TaskHead
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.ports import ChangeResult, Found, Written
 from scheduler.targets.named_target import ITEMS, NamedTarget, item_name, share_of, slots_beside
@@ -225,7 +225,7 @@ def test_a_lease_is_as_long_as_the_job_may_take() -> None:
     seen: list[Place] = []
 
     class Looking(ScriptedPool):
-        def start(self, job: Job, not_after: int | None = None) -> None:
+        def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
             seen.extend(stage.usage.places)
             super().start(job)
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from scheduler.model.job import Failure, FailureKind
+from scheduler.targets.job_context import JobContext
 from scheduler.targets.named_target import NamedTarget, default_locks, work_of
 from tests.conftest import a_job
 
@@ -14,7 +15,7 @@ TARGET = NamedTarget("reports", "http", 0, 0, "ada", "ada", defaults=DEFAULTS, l
 
 
 def work(target: NamedTarget | None, payload: dict[str, Any]) -> Any:
-    return work_of(a_job(type="http", target="reports", payload=payload), target)
+    return work_of(a_job(type="http", target="reports", payload=payload), target, JobContext("01JOB"))
 
 
 def test_a_job_gives_what_is_open_and_locked_fields_are_the_targets() -> None:

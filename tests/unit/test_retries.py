@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.jobs.cancel import cancel
 from scheduler.model import lifecycle, retry
-from scheduler.model.job import Failure, FailureKind, Job, Lane, Outcome, Result, Status
+from scheduler.model.job import Failure, FailureKind, Job, Lane, Outcome, Result, Status, TaskHead
 from scheduler.model.spec import Jitter, RetryPolicy
 from scheduler.pipeline.enqueue import message
 from scheduler.storage.ports import Change, Written
@@ -129,7 +129,7 @@ class FlaggingPool(ScriptedPool):
         super().__init__(stage.clock, takes=5_000, **fields)
         self.stage = stage
 
-    def start(self, job: Job, not_after: int | None = None) -> None:
+    def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
         super().start(job)
         flagged = lifecycle.flag(self.stage.stored(job), self.stage.clock.now(), reason="enough")
         assert self.stage.jobs.change([Change(self.stage.stored(job), flagged)]) == [Written.YES]

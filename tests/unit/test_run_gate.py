@@ -27,6 +27,7 @@ from scheduler.model.job import (
     RunInfo,
     RunLock,
     Status,
+    TaskHead,
     TaskKey,
 )
 from scheduler.model.lifecycle import Event
@@ -689,7 +690,7 @@ def test_executor_that_ends_a_run_enqueues_the_waiting_run() -> None:
     item = stage.hand(second)
 
     class Meanwhile(ScriptedPool):
-        def start(self, job: Job, not_after: int | None = None) -> None:
+        def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
             super().start(job)
             assert run(stage, *item).starts == []
 
@@ -701,7 +702,7 @@ def test_the_pool_gets_the_latest_start_by_the_clearance_of_a_run() -> None:
     stage, seen = a_stage(), list[tuple[int, int | None]]()
 
     class Noting(ScriptedPool):
-        def start(self, job: Job, not_after: int | None = None) -> None:
+        def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
             seen.append((self.clock.now(), not_after))
             super().start(job)
 
@@ -776,7 +777,7 @@ def test_cancel_running_flags_the_other_run_and_starts_after_its_end() -> None:
     item = stage.hand(second)
 
     class Meanwhile(ScriptedPool):
-        def start(self, job: Job, not_after: int | None = None) -> None:
+        def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
             super().start(job)
             assert run(stage, *item).starts == []
 

@@ -10,6 +10,7 @@ import pytest
 from scheduler.targets import registry
 from scheduler.targets.base import CallBackAddress, Context, NotAllowed
 from scheduler.targets.calls import Request
+from scheduler.targets.job_context import JobContext
 from scheduler.targets.types.http import Payload, _headers
 from tests.unit.fake_calls import BUS, FUNCTION, MACHINE, QUEUE, TOPIC, FakeCalls, attributes, context
 from tests.unit.test_target_aws import json_of
@@ -46,7 +47,7 @@ def test_messages_carry_the_callback_address_as_attributes(name: str, payload: d
 
 
 def test_requests_carry_the_callback_address_as_headers() -> None:
-    plain = Context("01JOB", 1, time.monotonic() + 9, threading.Event())
+    plain = Context(JobContext("01JOB"), time.monotonic() + 9, threading.Event())
     request = Payload("https://example.com")
     assert _headers(request, replace(plain, callback=ADDRESS)) == _headers(request, plain) | TOLD
 

@@ -23,6 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from scheduler.model.job import Result
 from scheduler.targets.base import Context, Reach
+from scheduler.targets.job_context import JobContext
 from scheduler.targets.types import http
 
 PLAIN = Reach(plain_http=True)
@@ -142,7 +143,7 @@ def port() -> Iterator[int]:
 
 
 def context(seconds: float = 10.0, *, private: bool = True, stop: threading.Event | None = None) -> Context:
-    return Context("01JOB", 2, time.monotonic() + seconds, stop or threading.Event(), allow_private=private, reach=PLAIN)
+    return Context(JobContext("01JOB", 2), time.monotonic() + seconds, stop or threading.Event(), allow_private=private, reach=PLAIN)
 
 
 def call(url: str, *, seconds: float = 10.0, private: bool = True, stop: threading.Event | None = None, **payload: Any) -> Result:

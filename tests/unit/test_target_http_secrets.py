@@ -17,6 +17,7 @@ from scheduler.model.errors import NotFound, Unavailable
 from scheduler.model.job import FailureKind, Result
 from scheduler.targets import credentials, redaction
 from scheduler.targets.base import Context, NotAllowed, Reach
+from scheduler.targets.job_context import JobContext
 from scheduler.targets.types import http
 from tests import webhook_receiver
 
@@ -69,7 +70,7 @@ def read(name: str) -> Sequence[str]:
 
 
 def context(secrets: Callable[[str], Sequence[str]] = read) -> Context:
-    return Context("01JOB", 1, time.monotonic() + 10, threading.Event(), True, reach=Reach(plain_http=True), secrets=secrets)
+    return Context(JobContext("01JOB"), time.monotonic() + 10, threading.Event(), True, reach=Reach(plain_http=True), secrets=secrets)
 
 
 def call(url: str, secrets: Callable[[str], Sequence[str]] = read, **payload: Any) -> Result:

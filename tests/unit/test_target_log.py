@@ -9,10 +9,11 @@ import pytest
 from scheduler.model.job import FailureKind
 from scheduler.targets import registry
 from scheduler.targets.base import Context
+from scheduler.targets.job_context import JobContext
 
 
 def context(seconds: float = 60.0, *, stop: threading.Event | None = None) -> Context:
-    return Context(job_id="job", attempt=1, deadline=time.monotonic() + seconds, stop=stop or threading.Event())
+    return Context(JobContext("job"), deadline=time.monotonic() + seconds, stop=stop or threading.Event())
 
 
 def test_it_writes_the_message_with_the_job_id_and_returns_it(caplog: pytest.LogCaptureFixture) -> None:

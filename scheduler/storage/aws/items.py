@@ -55,6 +55,7 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "redriven_at": None,
     "reserved_at": None,
     "expires": None,
+    "dropped": 0,
 }
 # Items from before `requeue_cause` was stored mark a job that waits for its paused lane by this reason alone.
 _FORMER_CAUSES = {"its lane is paused": RequeueCause.PAUSED}
@@ -63,6 +64,7 @@ _TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by")
 # All attributes but those that may be large: payload, output, response, attempts, progress, notifications.
 OUTLINE = (
     *("pk", "sk", "v", "type", "target", "tags", "max_attempts", "timeout_ms", "retry", spec_items.ON_TIMEOUT, "callback", "ordering"),
+    "placeholders",
     *("scheduled_at", "due_at", "created_at", "fence", "lane", "claim", "requeue_cause", "task", "origin"),
     *("slot", "reason", "fingerprint", "redriven_by", "events"),
     *_NUMBERS,

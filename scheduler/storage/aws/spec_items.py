@@ -31,6 +31,8 @@ def encode(spec: JobSpec) -> dict[str, Any]:
         item["ordering"] = {"S": _json(_ordering(spec.ordering))}
     if spec.events:
         item["events"] = {"N": "1"}  # a filter of the stream reads it
+    if spec.placeholders:
+        item["placeholders"] = {"BOOL": True}
     return item
 
 
@@ -50,6 +52,8 @@ def decode(item: Mapping[str, Any]) -> JobSpec:
         found["ordering"] = _read_ordering(*json.loads(item["ordering"]["S"]))
     if "events" in item:
         found["events"] = True
+    if "placeholders" in item:
+        found["placeholders"] = True
     return JobSpec(item["type"]["S"], json.loads(item["payload"]["S"]), **found)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from scheduler.tasks.task import Task, TaskPage
 
-HEAD = ("generation", "inactive_at", "inactive_reason")
+HEAD = ("generation", "inactive_at", "inactive_reason", "name")
 
 
 class DynamoTasks:
@@ -149,4 +149,5 @@ def _holder(task: TaskKey, item: Mapping[str, Any]) -> RunLock:
 def _head(item: Mapping[str, Any]) -> TaskHead:
     keys.check_format(item)
     inactive_at = int(item["inactive_at"]["N"]) if "inactive_at" in item else None
-    return TaskHead(int(item["generation"]["N"]), inactive_at, item["inactive_reason"]["S"] if "inactive_reason" in item else None)
+    inactive_reason = item["inactive_reason"]["S"] if "inactive_reason" in item else None
+    return TaskHead(int(item["generation"]["N"]), inactive_at, inactive_reason, item["name"]["S"] if "name" in item else "")

@@ -11,6 +11,7 @@ from scheduler.model.job import Result
 from scheduler.targets import aws_call
 from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.calls import Calls, Request
+from scheduler.targets.job_context import as_line
 from scheduler.targets.target_type import TargetType
 
 CHARSET = "UTF-8"
@@ -58,7 +59,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Send one e-mail. It succeeds if SES accepts the e-mail; the output is its message id."""
     wanted = Payload(**payload)
     body = {kind: _text(text) for kind, text in (("Text", wanted.text), ("Html", wanted.html)) if text is not None}
-    headers = [{"Name": name, "Value": value} for name, value in aws_call.ids(context).items()]
+    headers = [{"Name": name, "Value": value} for name, value in (aws_call.ids(context) | context.job.headers()).items()]
     mail = {
         "FromEmailAddress": context.reach.sender,
         "Destination": {"ToAddresses": wanted.to},
@@ -75,4 +76,4 @@ def _text(text: str) -> dict[str, str]:
     return {"Data": text, "Charset": CHARSET}
 
 
-TYPE = TargetType(payload=Payload, run=run, check=check, content=("subject", "text", "html"))
+TYPE = TargetType(payload=Payload, run=run, check=check, content=("subject", "text", "html"), encodings={"subject": as_line})

@@ -40,7 +40,7 @@ class Payload:
     detail_type: Annotated[str, MinLen(1), MaxLen(128)]
     """The type of the event; rules match it."""
     detail: Annotated[dict[str, Any], Predicate(aws_call.is_open)] = field(default_factory=dict)
-    """The event itself, a JSON object; the scheduler adds its field `punctual` with the job's ids."""
+    """The event itself, a JSON object; the scheduler adds its field `punctual` with the job's ids and context."""
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:

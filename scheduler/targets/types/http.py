@@ -28,16 +28,18 @@ from urllib3.util import parse_url
 
 from scheduler.model.attempt_output import first_headers
 from scheduler.model.job import Failure, FailureKind, Result
-from scheduler.targets import credentials, fetch_call
+from scheduler.targets import credentials, fetch_call, placeholders
 from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.credentials import SecretName
+from scheduler.targets.job_context import HEADERS, as_header, as_url_part
 from scheduler.targets.target_type import TargetType
 
 READ_LIMIT = 1_048_576  # bytes of a response that are read and kept
 USER_AGENT = "Punctual/1"
 _IDS = ("idempotency-key", "punctual-job-id", "punctual-notice-id", "punctual-callback-url", "punctual-callback-token")
+_CONTEXT = tuple(name.lower() for name in HEADERS.values())
 _SIGNATURE = ("webhook-id", "webhook-timestamp", "webhook-signature")
-OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS, *_SIGNATURE)
+OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS, *_CONTEXT, *_SIGNATURE)
 BY_SECRET = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token")
 RETRYABLE = (408, 425)  # and every 5xx
 TOO_MANY, UNAVAILABLE = 429, 503  # responses of a throttling target; the second one only with a Retry-After
@@ -133,6 +135,8 @@ def check(payload: Mapping[str, Any], reach: Reach) -> None:
 
 def _check_url(text: str, reach: Reach) -> None:
     url = parse_url(text)
+    if placeholders.OPEN in (url.host or ""):
+        raise NotAllowed("url", "must not have a placeholder in its host")
     if url.scheme != "https" and not reach.plain_http:
         raise NotAllowed("url", "must be an https:// URL: this stage calls no others (deploy it with -c plain_http=true)")
     if reach.hosts and not any(_is_host(url.host or "", pattern) for pattern in reach.hosts):
@@ -264,6 +268,7 @@ def _body(body: Any) -> bytes | None:
 def _headers(request: Payload, context: Context) -> dict[str, str]:
     kind = "text/plain; charset=utf-8" if isinstance(request.body, str) else "application/json"
     ours = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"} | ({} if request.body is None else {"Content-Type": kind})
+    ours |= context.job.headers()  # a job of an earlier version may have a header of such a name, which stays
     given = {name.lower() for name in request.headers}
     return (
         {name: value for name, value in ours.items() if name.lower() not in given}
@@ -427,4 +432,5 @@ TYPE = TargetType(
     ahead_ms=fetch_call.AHEAD_MS,
     secrets=("bearer_secret", "basic_secret", "header_secrets", "signing_secret"),
     destination="url",
+    encodings={"url": as_url_part, "headers": as_header},
 )

@@ -30,7 +30,7 @@ class Payload:
     function: Annotated[str, MaxLen(300), Predicate(RESOURCE.is_arn)]
     """Its ARN, with or without a version or alias."""
     event: Annotated[dict[str, Any], Predicate(aws_call.is_open)] = field(default_factory=dict)
-    """The event for the function, a JSON object; the scheduler adds its field `punctual` with the job's ids."""
+    """The event for the function, a JSON object; the scheduler adds its field `punctual` with the job's ids and context."""
     mode: Literal["sync", "async"] = "sync"
     """sync waits for the answer, within the job's time-out; async only queues the event."""
 

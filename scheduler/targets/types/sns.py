@@ -11,6 +11,7 @@ from scheduler.model.job import Result
 from scheduler.targets import arns, aws_call
 from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls, Request
+from scheduler.targets.job_context import as_header, as_line, as_url_part
 from scheduler.targets.target_type import Permission, Resource, TargetType
 
 RESOURCE = Resource(
@@ -44,7 +45,7 @@ class Payload:
     subject: Annotated[str, MinLen(1), MaxLen(100), Predicate(_is_subject)] | None = None
     """For subscribers by e-mail."""
     attributes: Annotated[dict[AttributeName, AttributeValue], MaxLen(8)] = field(default_factory=dict)
-    """Message attributes, at most 8: subscriptions filter by them, and two are the scheduler's."""
+    """Message attributes, at most 8: subscriptions filter by them. At most 7 leave room for Punctual-Context."""
     group: Annotated[str, MinLen(1), MaxLen(128)] | None = None
     """The message group; a FIFO topic needs one."""
 
@@ -59,7 +60,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Publish one message. The output is its id."""
     wanted = Payload(**payload)
     body = wanted.message if isinstance(wanted.message, str) else json.dumps(wanted.message, ensure_ascii=False)
-    envelope = aws_call.envelope(wanted.attributes, wanted.group, context, is_fifo=wanted.topic.endswith(".fifo"))
+    envelope = aws_call.envelope(body, wanted.attributes, wanted.group, context, is_fifo=wanted.topic.endswith(".fifo"))
     subject = {"Subject": wanted.subject} if wanted.subject is not None else {}
     message = {"TopicArn": wanted.topic, "Message": body, **envelope, **subject}
 
@@ -77,4 +78,5 @@ TYPE = TargetType(
     resource=RESOURCE,
     calls_back=True,
     callback_attributes=6,
+    encodings={"subject": as_header, "attributes": as_line, "group": as_url_part},
 )

@@ -11,6 +11,7 @@ from scheduler.model.job import Result
 from scheduler.targets import arns, aws_call
 from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls, Request
+from scheduler.targets.job_context import as_line, as_url_part
 from scheduler.targets.target_type import Permission, Resource, TargetType
 
 RESOURCE = Resource(
@@ -36,7 +37,7 @@ class Payload:
     body: Any
     """A string is sent as it is, anything else as JSON."""
     attributes: Annotated[dict[AttributeName, AttributeValue], MaxLen(8)] = field(default_factory=dict)
-    """Message attributes, at most 8; SQS takes 10, and two are the scheduler's."""
+    """Message attributes, at most 8; SQS takes 10, and two are the scheduler's. At most 7 leave room for Punctual-Context."""
     group: Annotated[str, MinLen(1), MaxLen(128)] | None = None
     """The message group; a FIFO queue needs one."""
 
@@ -52,7 +53,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     wanted = Payload(**payload)
     arn = arns.queue(wanted.queue)
     body = wanted.body if isinstance(wanted.body, str) else json.dumps(wanted.body, ensure_ascii=False)
-    envelope = aws_call.envelope(wanted.attributes, wanted.group, context, is_fifo=arn.endswith(".fifo"))
+    envelope = aws_call.envelope(body, wanted.attributes, wanted.group, context, is_fifo=arn.endswith(".fifo"))
     message = {"QueueUrl": arns.queue_url(arn), "MessageBody": body, **envelope}
 
     def call(calls: Calls) -> Result:
@@ -69,4 +70,5 @@ TYPE = TargetType(
     resource=RESOURCE,
     calls_back=True,
     callback_attributes=6,
+    encodings={"attributes": as_line, "group": as_url_part},
 )

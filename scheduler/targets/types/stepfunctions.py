@@ -1,5 +1,6 @@
 """`stepfunctions`: starts an execution of a state machine, and waits for its end if asked."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
@@ -40,7 +41,7 @@ class Payload:
     state_machine: Annotated[str, MaxLen(300), Predicate(RESOURCE.is_arn)]
     """The ARN of the state machine."""
     input: Annotated[dict[str, Any], Predicate(aws_call.is_open)] = field(default_factory=dict)
-    """A JSON object; the scheduler adds its field `punctual` with the job's ids."""
+    """A JSON object; the scheduler adds its field `punctual` with the job's ids and context."""
     wait: bool = False
     """Whether to wait for its end, within the job's time-out. Standard state machines only."""
 
@@ -52,7 +53,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     The output is its ARN or, after waiting, its output. A failed execution is a permanent failure: another attempt would find it again.
     """
     wanted = Payload(**payload)
-    given = aws_call.with_ids(wanted.input, context)
+    given = aws_call.with_ids(wanted.input, context, equal_attempts=True)
 
     def call(calls: Calls) -> Result:
         arn = _start(calls, wanted.state_machine, given, context)
@@ -72,9 +73,18 @@ def _start(calls: Calls, machine: str, given: str, context: Context) -> str:
         if refused.code != EXISTS:
             raise
     arn = f"{machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
-    if _describe(calls, arn, context).get("input", "") != given:
+    if _own(_describe(calls, arn, context).get("input", "")) != _own(given):
         raise Refused(EXISTS, f"there is an execution {name} with another input", retryable=False)
     return arn
+
+
+def _own(text: str) -> Any:
+    """The input without the scheduler's field: another version may have written that, and a task may have got another name since."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return {name: value for name, value in found.items() if name != aws_call.FIELD} if isinstance(found, dict) else None
 
 
 def _describe(calls: Calls, arn: str, context: Context) -> Mapping[str, Any]:
@@ -108,4 +118,4 @@ def _judged(found: Mapping[str, Any]) -> Result:
     return Result(failure=Failure(FailureKind.PERMANENT, f"the execution ended as {found['status']}{f': {why}' if why else ''}"[:500]))
 
 
-TYPE = TargetType(payload=Payload, run=run, content=("input",), resource=RESOURCE, calls_back=True)
+TYPE = TargetType(payload=Payload, run=run, content=("input",), resource=RESOURCE, calls_back=True, equal_attempts=True)

@@ -1,0 +1,79 @@
+"""The context of a run: what its receiver learns about its job and its task, in the form of its target's type. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+from urllib.parse import quote
+
+from scheduler.model import instants, lifecycle
+from scheduler.model.job import Job, TaskHead
+
+_PRINTABLE = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """One attempt at a job, as its receiver sees it. It is made once for each attempt.
+
+    Only a job has a `scheduled_at`: a notice is sent like a job, but has no context besides its id.
+    """
+
+    job_id: str
+    attempt: int = 1  # from 1, over the whole life of the job
+    scheduled_at: int | None = None
+    nominal_at: int | None = None  # the time by the schedule, before jitter; of any other job its `scheduled_at`
+    job_key: str | None = None
+    task_id: str | None = None
+    task_name: str | None = None  # as read just before the start
+    task_key: str | None = None
+
+    @classmethod
+    def of(cls, job: Job, task: TaskHead | None) -> "JobContext":
+        """The context of the next attempt at a job. `task`: its task, if it is a run of one."""
+        origin = job.origin
+        if origin is None:
+            return cls(job.id, lifecycle.next_attempt(job), job.scheduled_at, job.scheduled_at)
+        nominal_at = job.scheduled_at if origin.nominal_at is None else origin.nominal_at
+        name = None if task is None else task.name or None
+        return cls(job.id, lifecycle.next_attempt(job), job.scheduled_at, nominal_at, task_id=origin.task, task_name=name)
+
+    @classmethod
+    def read(cls, encoded: Mapping[str, Any]) -> "JobContext":
+        """Read what `encoded` returned, perhaps in another version: a field that this version does not know is ignored."""
+        return cls(**{name: encoded[name] for name in _FIELDS if name in encoded})
+
+    def encoded(self) -> dict[str, Any]:
+        """The context as JSON, for another process."""
+        return {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
+
+    def facts(self) -> dict[str, str | int]:
+        """Everything but the job's id, by the names in JSON. A fact that the job does not have is absent."""
+        if self.scheduled_at is None or self.nominal_at is None:
+            return {}
+        facts: dict[str, str | int] = {"scheduled_at": instants.render(self.scheduled_at), "nominal_at": instants.render(self.nominal_at)}
+        facts["attempt"] = self.attempt
+        return facts | {name: value for name in _TEXTS if (value := getattr(self, name)) is not None}
+
+    def headers(self) -> dict[str, str]:
+        """The facts as headers."""
+        return {HEADERS[name]: as_header(str(value)) for name, value in self.facts().items()}
+
+
+_FIELDS = tuple(each.name for each in fields(JobContext))
+_TEXTS = ("job_key", "task_id", "task_name", "task_key")
+HEADERS = {name: f"Punctual-{name.replace('_', '-').title()}" for name in _FIELDS if name != "job_id"}
+
+
+def as_header(text: str) -> str:
+    """The text as the value of a header: every character but printable ASCII, and every %, is percent-encoded as UTF-8."""
+    return quote(text, safe=_PRINTABLE, errors="replace")
+
+
+def as_url_part(text: str) -> str:
+    """The text as a part of a URL's path or query: only letters, digits and any of _ . - ~ are not percent-encoded."""
+    return quote(text, safe="", errors="replace")
+
+
+def as_line(text: str) -> str:
+    """The text on one line: a blank takes the place of each character that is not printable."""
+    return "".join(each if each.isprintable() else " " for each in text)
