@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model.job import Failure, FailureKind, Job
-from scheduler.targets import payload_schema, placeholders
+from scheduler.targets import placeholders
 from scheduler.targets.job_context import JobContext
 
 if TYPE_CHECKING:
@@ -132,6 +132,8 @@ def _broken_anew(target: NamedTarget, written: Mapping[str, Any], given: Mapping
     """The rule of the target's schema that the payload breaks only with its placeholders replaced: their values may be any text."""
     if target.payload_schema is None:
         return ""
+    from scheduler.targets import payload_schema  # imported here: it loads the engine of patterns
+
     known = set(payload_schema.broken(target.payload_schema, written))
     new = [each for each in payload_schema.broken(target.payload_schema, given) if each not in known]
     return f"payload.{'.'.join(map(str, new[0].path))} {new[0].rule}: its placeholders are replaced" if new else ""

@@ -69,6 +69,7 @@ job_specs = st.builds(
     callback=st.none() | st.builds(CallBack, instants, instants),
     ordering=st.none() | st.builds(Ordering, st.text(), st.sampled_from(OnFailure)),
     events=st.booleans(),
+    placeholders=st.booleans(),
 )
 receivers = st.builds(
     Notifications,
@@ -77,7 +78,6 @@ receivers = st.builds(
     on=st.lists(st.sampled_from(Occasion), max_size=2).map(tuple),
     after_failures=counts,
     digest_ms=instants,
-    placeholders=st.booleans(),
 )
 origins = st.builds(
     RunInfo,

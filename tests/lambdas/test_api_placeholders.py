@@ -102,7 +102,7 @@ def test_old_defaults_of_a_target_refuse_no_job(world: World) -> None:
 
 def test_the_host_of_a_url_has_no_placeholder() -> None:
     answered = send("POST", "/me/jobs", json_body={"type": "http", "payload": {"url": "https://{{job.id}}.example.com/"}})
-    assert answered.fields == {"payload.url": "must not have a placeholder in its host"}
+    assert answered.status == 400 and answered.fields["payload.url"].startswith("must have an IP address or a host name")
 
 
 @pytest.mark.parametrize("name", ["Punctual-Scheduled-At", "punctual-task-name", "Punctual-Attempt", "Punctual-Job-Key"])

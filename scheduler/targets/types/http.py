@@ -28,7 +28,7 @@ from urllib3.util import parse_url
 
 from scheduler.model.attempt_output import first_headers
 from scheduler.model.job import Failure, FailureKind, Result
-from scheduler.targets import credentials, fetch_call, placeholders
+from scheduler.targets import credentials, fetch_call
 from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.credentials import SecretName
 from scheduler.targets.job_context import HEADERS, as_header, as_url_part
@@ -135,8 +135,6 @@ def check(payload: Mapping[str, Any], reach: Reach) -> None:
 
 def _check_url(text: str, reach: Reach) -> None:
     url = parse_url(text)
-    if placeholders.OPEN in (url.host or ""):
-        raise NotAllowed("url", "must not have a placeholder in its host")
     if url.scheme != "https" and not reach.plain_http:
         raise NotAllowed("url", "must be an https:// URL: this stage calls no others (deploy it with -c plain_http=true)")
     if reach.hosts and not any(_is_host(url.host or "", pattern) for pattern in reach.hosts):
