@@ -396,7 +396,7 @@ class Stage:
 
 
 TABLES: dict[str, dict[str, Any]] = {**tables.ALL, "users": tables.USERS, "counters": tables.COUNTERS}
-TABLED = ("jobs", "tasks", "orders", "ledger", "receipts", "redrives", "targets", "users", "counters")  # ports that tables implement
+TABLED = ("jobs", "tasks", "orders", "ledger", "receipts", "operations", "targets", "users", "counters")  # ports that tables implement
 
 
 class _Metered:

@@ -11,7 +11,18 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from infra.accounts import Accounts
-from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, read_callback_secret, step_in, step_out
+from infra.function import (
+    JOB_RESOURCES,
+    Foundation,
+    Function,
+    allow,
+    change_jobs,
+    change_tasks,
+    list_jobs,
+    read_callback_secret,
+    step_in,
+    step_out,
+)
 from infra.settings import Settings
 
 BASE = "/api/v1"
@@ -85,30 +96,20 @@ class Api(Construct):
                 **self._origin_secret(foundation.settings),
             ),
             grants=[
-                allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:GetItem"),
-                allow(storage.jobs.table_arn, "dynamodb:Query"),  # history
-                allow(storage.list_index_arns, "dynamodb:Query"),
-                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # failures, runs of a task: their indexes hold keys only
-                allow(storage.jobs.table_arn, "dynamodb:PartiQLDelete"),  # runs of a task that was changed
+                allow(storage.jobs.table_arn, "dynamodb:GetItem"),
+                *list_jobs(foundation),
                 change_jobs(foundation),
-                allow(  # a task is stored in a transaction, which needs the grants of its parts; its holder goes with it
-                    storage.tasks.table_arn,
-                    "dynamodb:GetItem",
-                    "dynamodb:Query",
-                    "dynamodb:PutItem",
-                    "dynamodb:UpdateItem",
-                    "dynamodb:DeleteItem",
-                ),
+                *change_tasks(foundation),
                 *step_out(foundation),  # a cancelled job may have another one waiting
                 step_in(foundation),
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # lag, receipts, lanes, breakers, backlogs
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and the receipt of a task
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
-                allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # an aborted redrive moves to the ended ones; a breaker is closed
+                allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # an aborted operation moves to the ended ones; a breaker is closed
                 allow(storage.outputs.arn_for_objects("*"), "s3:GetObject"),
                 allow(storage.outputs.bucket_arn, "s3:ListBucket"),  # without it S3 answers "denied" for expired objects
                 allow(storage.counters.table_arn, "dynamodb:Query"),  # summaries
-                allow([*lanes.arns, lanes.work.queue_arn], "sqs:SendMessage"),  # the work of the overflow, of redrives and of resumed lanes
+                allow([*lanes.arns, lanes.work.queue_arn], "sqs:SendMessage"),  # the work of the overflow, operations and resumed lanes
                 read_callback_secret(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),  # weights, quotas, tallies
                 allow(storage.audit.table_arn, "dynamodb:PutItem", "dynamodb:Query"),  # no function may delete entries

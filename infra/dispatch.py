@@ -1,9 +1,9 @@
-"""dispatch: consumes the work queue: publishes, reconciles and closes units of minutes, dispatches the overflow, redrives, sweeps."""
+"""dispatch: consumes the work queue: publishes, reconciles and closes units of minutes, dispatches the overflow, operates, sweeps."""
 
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, step_in, step_out
+from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, change_tasks, list_jobs, step_in, step_out
 from infra.lanes import DISPATCH_TIMEOUT
 
 
@@ -19,13 +19,13 @@ class Dispatch(Construct):
             foundation,
             foundation.environment(*JOB_RESOURCES, "ledger_table", "users_table", "work_queue_url", topic_arn=lanes.topic.topic_arn),
             grants=[
-                allow(  # units, redrives, checks, the sweep; a unit is closed in a transaction, which needs the grants of its parts
+                allow(  # units, operations, checks, the sweep; a unit is closed in a transaction, which needs the grants of its parts
                     storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"
                 ),
                 allow(storage.due_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the sweep scans it
-                allow(storage.failures_index_arn, "dynamodb:Query"),  # redrives
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:DeleteItem"),  # canaries
-                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # reconciling, redrives
+                *list_jobs(foundation),  # operations; reconciling reads jobs in batches too
+                *change_tasks(foundation),  # operations
                 change_jobs(foundation),
                 *step_out(foundation),  # ends jobs whose last attempt died with its executor; whether the task of a run allows a redrive
                 step_in(foundation),

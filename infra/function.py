@@ -71,6 +71,25 @@ def change_jobs(foundation: Foundation) -> iam.PolicyStatement:
     return allow(foundation.storage.jobs.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate")
 
 
+def list_jobs(foundation: Foundation) -> list[iam.PolicyStatement]:
+    """The grants behind the lists of jobs; the indexes of failures and of the runs of a task hold keys only."""
+    storage = foundation.storage
+    return [
+        allow(storage.jobs.table_arn, "dynamodb:Query", "dynamodb:BatchGetItem"),
+        allow(storage.list_index_arns, "dynamodb:Query"),
+    ]
+
+
+def change_tasks(foundation: Foundation) -> list[iam.PolicyStatement]:
+    """The grants behind the service of tasks: a task is stored in a transaction with its runs, and its run lock is deleted with it."""
+    storage = foundation.storage
+    tasks = ("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
+    return [
+        allow(storage.tasks.table_arn, *(f"dynamodb:{action}" for action in tasks)),
+        allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLDelete"),
+    ]
+
+
 def read_callback_secret(foundation: Foundation) -> iam.PolicyStatement:
     """The grant behind `Secrets.keys`."""
     return allow(foundation.storage.callback_secret_arn, "secretsmanager:GetSecretValue")

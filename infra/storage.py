@@ -117,7 +117,6 @@ class Storage(Construct):
         self.outputs = self._outputs(settings)
         self.callback_secret_arn = self._callback_secret(settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"
-        self.failures_index_arn = f"{self.jobs.table_arn}/index/{FAILURES_INDEX}"
         self.by_month_index_arn = f"{self.audit.table_arn}/index/{BY_MONTH_INDEX}"
         self.replenish_index_arn = f"{self.tasks.table_arn}/index/{REPLENISH_INDEX}"
         self.list_index_arns = [f"{self.jobs.table_arn}/index/{name}" for name in (FAILURES_INDEX, MOVED_INDEX, BY_TASK_INDEX)]

@@ -31,10 +31,10 @@ from scheduler.storage.ports import (
     Lanes,
     Ledger,
     Notices,
+    Operations,
     OrderingQueues,
     Outputs,
     Receipts,
-    Redrives,
     Secrets,
     Targets,
     Tasks,
@@ -141,10 +141,10 @@ class AwsPorts:
         return DynamoReceipts(self._dynamodb, self.settings.ledger_table)
 
     @cached_property
-    def redrives(self) -> Redrives:
-        from scheduler.storage.aws.redrives import DynamoRedrives
+    def operations(self) -> Operations:
+        from scheduler.storage.aws.operations import DynamoOperations
 
-        return DynamoRedrives(self._dynamodb, self.settings.ledger_table)
+        return DynamoOperations(self._dynamodb, self.settings.ledger_table)
 
     @cached_property
     def targets(self) -> Targets:

@@ -20,6 +20,7 @@ from lambdas.rest import (
     etags,
     form_routes,
     idempotency,
+    operation_routes,
     order_routes,
     parameters,
     refresh_cookie,
@@ -89,6 +90,7 @@ app.include_router(form_routes.router)
 app.include_router(task_routes.router)
 app.include_router(dead_letter_routes.router)
 app.include_router(callback_routes.router)
+app.include_router(operation_routes.router)
 app.include_router(order_routes.router)
 app.include_router(system_routes.router)
 app.include_router(target_routes.router)

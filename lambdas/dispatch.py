@@ -4,7 +4,7 @@ from typing import Any
 
 from lambdas import _runtime
 from lambdas._logger import logger
-from scheduler.dead_letters.redrive import redrive
+from scheduler.operations.step import step
 from scheduler.pipeline.worker import hidden_s, work
 from scheduler.storage.aws.work_queue import delivery
 
@@ -22,7 +22,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         if found is None:
             logger.error("poison", extra={"record": str(record)[:500]})
             continue
-        result = work(found, ports, redrive=redrive)
+        result = work(found, ports, operation=step)
         counts = {"published": result.published, "jobs_pulled": result.pulled}
         logger.info("dispatch", extra={"work": found.item, **counts, "next_at": result.next_at})
         if result.next_at is not None:

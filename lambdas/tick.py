@@ -9,7 +9,7 @@ from lambdas._metrics import emit
 from scheduler.insight import metrics
 from scheduler.pipeline.tick import tick
 
-_runtime.at_init(_runtime.ports, "jobs", "ledger", "work", "redrives")
+_runtime.at_init(_runtime.ports, "jobs", "ledger", "work", "operations")
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

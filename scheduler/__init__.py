@@ -6,10 +6,11 @@
     sharing       fair shares: who goes next when more is due than can run, and how much a lane may hold
     admission     may this job start now? overlap, ordering, limits, breakers, paused lanes: each rule beside its gate
     pipeline      the engine: submit, tick, worker, dispatch, overflow, execute, closing, reconcile, later checks, bury
-    dead_letters  jobs that failed or were killed: groups by error, redrives
+    dead_letters  jobs that failed or were killed: groups by error, how one of them is redriven
     jobs          what an owner does with a job: cancel, change, retry, history
     callbacks     jobs that report by call-back
     tasks         schedules, planning, and what people do with a task
+    operations    one action on many jobs or tasks, at a rate
     notify        notifications of the runs of tasks
     insight       counters, forecast, statistics, archive, scaling
     accounts      users, roles, quotas, sign-in, audit trail

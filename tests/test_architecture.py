@@ -26,8 +26,8 @@ NOT_PURE = (
     "infra",
     "local",
 )
-LAYERS = ["model", "storage", "targets", "sharing", "admission", "pipeline", "dead_letters", "jobs", "callbacks", "tasks", "notify"]
-LAYERS += ["insight", "accounts", "storage.memory", "storage.aws"]
+LAYERS = ["model", "storage", "targets", "sharing", "admission", "pipeline", "dead_letters", "jobs", "callbacks", "tasks"]
+LAYERS += ["operations", "notify", "insight", "accounts", "storage.memory", "storage.aws"]
 ENGINE = ("pipeline", "jobs", "callbacks")  # packages of services only: adapters and infrastructure import none of them
 CLOCKS = {("time", word) for word in ("time", "time_ns", "monotonic", "monotonic_ns")}
 CLOCKS |= {("datetime", "now"), ("datetime", "utcnow"), ("date", "today")}

@@ -15,7 +15,8 @@ from scheduler.accounts.audit import Entry, redacted
 from scheduler.model import ids
 from scheduler.model.errors import SchedulerError, Unavailable
 
-_OBJECTS = ("job_id", "task_id", "redrive_id", "ordering_key", "user_id", "name")  # path parameters that name what is changed
+# path parameters that name what is changed
+_OBJECTS = ("job_id", "task_id", "redrive_id", "operation_id", "ordering_key", "user_id", "name")
 
 
 def recorded(

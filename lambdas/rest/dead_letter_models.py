@@ -6,13 +6,13 @@ from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, fiel
 
 from lambdas.rest.job_answers import FailureShape
 from lambdas.rest.models import Instant, Request
+from lambdas.rest.operation_models import TaskId, Type
 from lambdas.rest.parameters import part
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional
-from scheduler.dead_letters import model
 from scheduler.dead_letters.groups import Group, Overview
-from scheduler.dead_letters.model import Filter, Redrive, State
-from scheduler.model import ids
+from scheduler.model import operation
 from scheduler.model.fingerprint import LENGTH, is_fingerprint
+from scheduler.model.operation import Filter, Operation, State
 
 FINGERPRINT = rf"^[0-9a-f]{{{LENGTH}}}$"
 
@@ -23,21 +23,15 @@ def _fingerprint(text: str) -> str:
     return text
 
 
-def _task(text: str) -> str:
-    if not ids.is_job_id(text):
-        raise ValueError("must be the id of a task")
-    return text
-
-
 FILTERS = ("task", "type", "fingerprint", "since", "until")
 
 
 class RedriveRequest(Request):
     """The dead letters to run again, and the rate. Give at least one filter, or `all`."""
 
-    task: Annotated[str, AfterValidator(_task)] | None = None
+    task: TaskId | None = None
     """Runs of the task with this id."""
-    type: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    type: Type | None = None
     """Jobs of this task type."""
     fingerprint: Annotated[str, AfterValidator(_fingerprint), WithJsonSchema({"type": "string", "pattern": FINGERPRINT})] | None = None
     """Jobs that died of this error."""
@@ -47,7 +41,7 @@ class RedriveRequest(Request):
     """Scheduled before this instant."""
     all: bool = Field(False, validate_default=True)
     """True: all dead letters, without a filter. A request with neither is refused."""
-    rate: Annotated[int, Field(ge=1, le=model.MAX_RATE)] = model.DEFAULT_RATE
+    rate: Annotated[int, Field(ge=1, le=operation.MAX_RATE)] = operation.DEFAULT_RATE
     """Jobs per second."""
     limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Jobs redriven at most, the latest by scheduled time first. Absent: all."""
@@ -144,5 +138,6 @@ class RedriveShape(Shape):
     ended_at: WrittenTime | None
 
     @classmethod
-    def of(cls, redrive: Redrive) -> Json:
-        return cls.from_record(redrive, filter=FilterShape.from_record(redrive.filter), status=redrive.state, matched=redrive.found)
+    def of(cls, redrive: Operation) -> Json:
+        filter = FilterShape.from_record(redrive.filter)
+        return cls.from_record(redrive, filter=filter, status=redrive.state, found=redrive.matched, redriven=redrive.done)

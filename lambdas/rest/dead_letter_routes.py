@@ -18,13 +18,13 @@ from lambdas.rest.parameters import AnyLimit, Cursor, Limit, OfTask, Since, Unti
 from lambdas.rest.resolver import answers, job_of, owner_of
 from lambdas.rest.shapes import Answer
 from scheduler.accounts.access import Need
-from scheduler.dead_letters import requests
 from scheduler.dead_letters.groups import listing, overview
-from scheduler.dead_letters.model import Filter
 from scheduler.jobs.retry_job import retry_job
-from scheduler.model import ids
+from scheduler.model import ids, operation
 from scheduler.model.errors import NotFound
 from scheduler.model.fingerprint import is_fingerprint
+from scheduler.model.operation import Action, Filter, Operation
+from scheduler.operations import requests
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
@@ -96,8 +96,9 @@ def list_letters(
 )
 @needs(Need.WRITE, foreign=True, action="redrive.start")
 def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
-    world = _runtime.api()
-    made = requests.start(_owner(), body.filter, world, rate=body.rate, limit=body.limit, random=secrets.randbits(ids.RANDOM_BITS))
+    world, random = _runtime.api(), secrets.randbits(ids.RANDOM_BITS)
+    planned = operation.new(_owner(), world.clock.now(), random, Action.REDRIVE, body.filter, rate=body.rate, limit=body.limit)
+    made = requests.start(planned, world)
     logger.info("redrive started", extra={"redrive_id": made.id, "rate": made.rate})
     return answer(RedriveShape.of(made), 202, {"Location": f"/api/v1/dead-letters/redrives/{made.id}"})
 
@@ -110,7 +111,7 @@ def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
 )
 @needs(Need.READ, foreign=True)
 def get_redrive(redrive_id: str) -> Response[str]:
-    return answer(RedriveShape.of(requests.find(_owner(), redrive_id, redrives=_runtime.api().redrives)))
+    return answer(RedriveShape.of(_found(redrive_id)))
 
 
 @router.post(
@@ -122,8 +123,15 @@ def get_redrive(redrive_id: str) -> Response[str]:
 )
 @needs(Need.WRITE, foreign=True, action="redrive.abort")
 def abort_redrive(redrive_id: str) -> Response[str]:
-    world = _runtime.api()
-    return answer(RedriveShape.of(requests.abort(_owner(), redrive_id, world)))
+    return answer(RedriveShape.of(requests.abort(_owner(), _found(redrive_id).id, _runtime.api())))
+
+
+def _found(id: str) -> Operation:
+    """The caller's redrive of that id. Raises NotFound, also for an operation of another kind."""
+    found = requests.find(_owner(), id, operations=_runtime.api().operations)
+    if found.action is not Action.REDRIVE:
+        raise NotFound("there is no such redrive")
+    return found
 
 
 def _owner() -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from scheduler.dead_letters.model import Filter, is_dead
+from scheduler.dead_letters.model import is_dead, matches
 from scheduler.model import fingerprint, ids
-from scheduler.model.errors import Invalid
 from scheduler.model.job import DeadLetter, Failure, Job, JobKey, Page
+from scheduler.model.operation import Filter
 from scheduler.model.paging import read_on, read_position
 from scheduler.storage.ports import Jobs
 
@@ -48,21 +48,15 @@ class Overview:
     complete: bool
 
 
-def check(filter: Filter) -> None:
-    """Raises Invalid for an empty time range."""
-    if filter.since is not None and filter.until is not None and filter.since >= filter.until:
-        raise Invalid.field("to", "must be later than from")
-
-
 def overview(owner: str, filter: Filter, *, jobs: Jobs) -> Overview:
     """Group the letters of an owner by error, the most frequent first."""
-    check(filter)
+    filter.check()
     found: dict[str | None, Group] = {}
     read, complete = 0, True
     for letters, more in _pages(owner, filter, jobs):
         read += len(letters)
         for letter in letters:
-            if filter.matches(letter):
+            if matches(letter, filter):
                 found.setdefault(letter.fingerprint, Group(letter.fingerprint, letter)).add(letter)
         if more and read >= READ:
             complete = False
@@ -92,11 +86,11 @@ def _sample(groups: list[Group], jobs: Jobs) -> None:
 
 def listing(owner: str, filter: Filter, *, limit: int, cursor: str | None, jobs: Jobs) -> Page:
     """Return a page of the jobs that match the filter, newest first. Its cursor is None only if no further job can match."""
-    check(filter)
+    filter.check()
 
     def read(after: str | None, limit: int) -> tuple[list[Job], str | None]:
         letters, cursor = jobs.letters(owner, since=filter.since, until=filter.until, after=after, limit=limit)
-        chosen: list[JobKey] = [letter.key for letter in letters if filter.matches(letter)]
+        chosen: list[JobKey] = [letter.key for letter in letters if matches(letter, filter)]
         stored = jobs.get_many(chosen) if chosen else {}
         return [stored[key] for key in chosen if key in stored], cursor
 

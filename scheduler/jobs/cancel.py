@@ -1,9 +1,12 @@
-"""Cancel a job: at once if it has not started. A claimed job is flagged instead, and its executor drops it or stops its work."""
+"""Cancel jobs: at once if they have not started. A claimed job is flagged instead, and its executor drops it or stops its work."""
+
+from collections.abc import Sequence
 
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Status
-from scheduler.pipeline.follow_up import send_on
+from scheduler.pipeline.change_many import change_many
+from scheduler.pipeline.follow_up import send_on, wake
 from scheduler.storage.ports import Change, Ports, Written
 
 TRIES = 5
@@ -24,21 +27,44 @@ def cancel(key: JobKey, ports: Ports) -> Job:
             return _finished(job)
         if job.cancel_requested_at is not None and job.claim is not None:
             return _settled(job, ports)
-        if job.claim is None:
-            changed = lifecycle.cancel(job, ports.clock.now(), reason=settlement.CANCELLED, retention=ports.rules.retention)
-            change = Change(job, changed)
-        else:
-            changed = settlement.flag(job, settlement.CANCELLED, ports.clock.now(), shards=ports.rules.shards)
-            change = Change.of_slot(job, changed)
+        change = _cancelling(job, ports)
         (held,) = ports.jobs.change([change])
         if held is Written.REFUSED:
             raise Unavailable
         if held is Written.YES and job.claim is not None and not lifecycle.waits(job):
-            return _settled(changed, ports)
+            return _settled(change.after, ports)
         if held is Written.YES:
-            send_on(changed, ports, now=ports.clock.now())
-            return changed
+            send_on(change.after, ports, now=ports.clock.now())
+            return change.after
     raise Unavailable("the job keeps changing; try again")
+
+
+def cancel_many(jobs: Sequence[Job], ports: Ports) -> tuple[list[Job], list[Job]]:
+    """Cancel or flag these open jobs as `cancel` does, without waiting for their executors.
+
+    Returns the changed jobs, and those that the table refuses to change; a job that has changed meanwhile is in neither.
+    """
+    changed, refused = change_many([_cancelling(job, ports) for job in jobs], ports)
+    now = ports.clock.now()
+    wake([job for job in changed if not lifecycle.is_open(job)], ports, now=now)
+    for job in changed:
+        if lifecycle.is_open(job) and lifecycle.waits(job):
+            send_on(job, ports, now=now)
+    return changed, refused
+
+
+def is_cancelled_after(job: Job, at: int) -> bool:
+    """Whether a user has cancelled the job later than at `at`, or has requested it."""
+    wanted = lifecycle.is_open(job) or (job.cancelled_at is not None and job.reason == settlement.CANCELLED)
+    return wanted and job.cancel_requested_at is not None and job.cancel_requested_at > at
+
+
+def _cancelling(job: Job, ports: Ports) -> Change:
+    """The change that cancels an open job, or flags it if an executor has claimed it."""
+    now = ports.clock.now()
+    if job.claim is None:
+        return Change(job, lifecycle.cancel(job, now, reason=settlement.CANCELLED, retention=ports.rules.retention))
+    return Change.of_slot(job, settlement.flag(job, settlement.CANCELLED, now, shards=ports.rules.shards))
 
 
 def _require(job: Job | None) -> Job:

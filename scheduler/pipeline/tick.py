@@ -47,7 +47,7 @@ class Tick:
 
     def run(self) -> TickResult:
         """Carry out every part; one that fails does not stop the others. Raises Unavailable if the lag cannot be read."""
-        for part in (self._check_restored, self._open, self._drive, self._drive_overflow, self._drive_redrives, self._check):
+        for part in (self._check_restored, self._open, self._drive, self._drive_overflow, self._drive_operations, self._check):
             self._tolerate(part)
         last = lag(self.ports.ledger, self.ports.clock.now())
         self.result.plan_lag_ms = plan_lag(self.ports.ledger, self.ports.clock.now())
@@ -120,9 +120,9 @@ class Tick:
     def _drive_overflow(self) -> None:
         self._send([WorkItem.of_unit(unit.key) for unit in self.ports.ledger.overflow_units() if _is_lost(unit, self.now)])
 
-    def _drive_redrives(self) -> None:
-        running = self.ports.redrives.running()
-        self._send([WorkItem(WorkKind.REDRIVE, each.owner, each.id) for each in running if each.lease_until + LOST_MS < self.now])
+    def _drive_operations(self) -> None:
+        running = self.ports.operations.running()
+        self._send([WorkItem(WorkKind.OPERATION, each.owner, each.id) for each in running if each.lease_until + LOST_MS < self.now])
 
     def _check(self) -> None:
         self._send([WorkItem(WorkKind.CHECKS)])

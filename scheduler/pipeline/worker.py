@@ -48,10 +48,10 @@ class WorkResult:
     failed: bool = False
 
 
-def work(delivery: WorkDelivery, ports: Ports, *, redrive: Step) -> WorkResult:
+def work(delivery: WorkDelivery, ports: Ports, *, operation: Step) -> WorkResult:
     """Carry out the step that a message names. Never raises an Exception: a step that fails is tried again later, and harms no other.
 
-    `redrive` carries out the steps of redrives.
+    `operation` carries out the steps of operations.
     """
     item, result = delivery.item, WorkResult()
 
@@ -67,7 +67,7 @@ def work(delivery: WorkDelivery, ports: Ports, *, redrive: Step) -> WorkResult:
         elif item.kind is WorkKind.RESUME:
             wake_overdue(ports, ports.clock.now())
         else:
-            result.next_at = redrive(item, ports, hide)
+            result.next_at = operation(item, ports, hide)
     except LeaseLost:
         result.next_at = ports.clock.now() + LEASE_MS
     except Exception as error:

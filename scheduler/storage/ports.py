@@ -56,9 +56,9 @@ if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.accounts.model import Account, Profile, Quotas, Stock, Tally
     from scheduler.admission.breaker import Breaker, Circuit
     from scheduler.admission.limits import TargetUsage, UsageChange
-    from scheduler.dead_letters.model import Redrive
     from scheduler.insight.counting import Counted, Entry
     from scheduler.model.attempt_output import FullOutput
+    from scheduler.model.operation import Operation
     from scheduler.model.rules import Rules
     from scheduler.model.spec import JobSpec
     from scheduler.notify.announce import Event
@@ -532,19 +532,25 @@ class Receipts(Protocol):
         """Return the receipt of this owner and key that is valid at `now`, None if there is none (strongly consistent)."""
 
 
-class Redrives(Protocol):
-    """The records of redrives. A record of an ended redrive expires."""
+class Operations(Protocol):
+    """The records of operations on many jobs or tasks. A record of an ended operation expires."""
 
-    def add(self, redrive: Redrive) -> None:
+    def add(self, operation: Operation) -> None:
         """Insert a new record. Idempotent: an existing record is unchanged."""
 
-    def get(self, owner: str, id: str) -> Redrive | None:
+    def get(self, owner: str, id: str) -> Operation | None:
         """Return the record, None if there is none or it has expired (strongly consistent)."""
 
-    def running(self) -> list[Redrive]:
-        """Return the running redrives of all owners (strongly consistent)."""
+    def running(self) -> list[Operation]:
+        """Return the running operations of all owners, by owner and id (strongly consistent)."""
 
-    def change(self, before: Redrive, after: Redrive) -> bool:
+    def ended(self, owner: str, *, after: str | None, limit: int) -> tuple[list[Operation], str | None]:
+        """Return a page of the ended operations of an owner, newest first, beyond the one with the id `after`, and the next page's cursor.
+
+        The cursor is the id of the page's last record. Strongly consistent.
+        """
+
+    def change(self, before: Operation, after: Operation) -> bool:
         """Replace the record if the stored one has the version of `before`.
 
         False also if an earlier try, whose answer was lost, applied it.
@@ -899,7 +905,7 @@ class Ports(Protocol):
     @property
     def receipts(self) -> Receipts: ...
     @property
-    def redrives(self) -> Redrives: ...
+    def operations(self) -> Operations: ...
     @property
     def targets(self) -> Targets: ...
     @property

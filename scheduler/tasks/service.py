@@ -101,15 +101,18 @@ def check_generation(task: Task, wanted: int | None) -> None:
         raise Conflict(f"the task was changed meanwhile: its generation is {task.generation}")
 
 
-def deactivate(key: TaskKey, reason: str | None, ports: Ports) -> Task:
-    """Pause the task and remove its future runs; when this returns, no run starts any more. Idempotent. Raises NotFound, Unavailable."""
+def deactivate(key: TaskKey, reason: str | None, ports: Ports, *, settle: bool = True) -> Task:
+    """Pause the task and remove its future runs; when this returns, no run starts any more. Idempotent. Raises NotFound, Unavailable.
+
+    `settle` False: this does not wait for runs that are about to start: see `withdraw_runs`.
+    """
 
     def paused(task: Task, now: int) -> Task | None:
         if task.inactive_at is not None:
             return None
         return replace(task, inactive_at=now, inactive_reason=reason, planned_until=now)
 
-    return _changed(key, paused, ports)
+    return _changed(key, paused, ports, settle=settle)
 
 
 def activate(key: TaskKey, ports: Ports) -> Task:
@@ -124,16 +127,16 @@ def activate(key: TaskKey, ports: Ports) -> Task:
     return _changed(key, resumed, ports)
 
 
-def delete(key: TaskKey, ports: Ports, *, check: Callable[[Task], None] = lambda task: None) -> Task:
+def delete(key: TaskKey, ports: Ports, *, check: Callable[[Task], None] = lambda task: None, settle: bool = True) -> Task:
     """Delete the task and its future runs; past runs stay in the history. Raises NotFound, Unavailable.
 
-    `check` raises an error if the task, as it is now, must not be deleted.
+    `check` raises an error if the task, as it is now, must not be deleted. `settle`: see `deactivate`.
     """
     for _ in range(TRIES):
         task = find(key, ports)
         check(task)
         if ports.tasks.delete(task):
-            withdraw_runs(task, ports)
+            withdraw_runs(task, ports, settle=settle)
             return task
     raise Unavailable("the task keeps changing; try again")
 
@@ -196,7 +199,7 @@ def next_runs(task: Task, count: int, now: int) -> list[Run]:
     return planning.next_runs(task, now, count)
 
 
-def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], ports: Ports) -> Task:
+def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], ports: Ports, *, settle: bool = True) -> Task:
     """Apply `change` in a new generation, withdraw the old runs and store the new ones. A change of None leaves the task as it is."""
     for _ in range(TRIES):
         task, now = find(key, ports), ports.clock.now()
@@ -206,7 +209,7 @@ def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], ports: Po
         left = task.planned - len(planning.to_come(task, now))
         changed = replace(changed, generation=task.generation + 1, updated_at=now, planned=left, replenish=None, gap=None)
         if plan := _store(task, changed, ports, now):
-            withdraw_runs(task, ports)
+            withdraw_runs(task, ports, settle=settle)
             return _filled(plan, ports)
     raise Unavailable("the task keeps changing; try again")
 

@@ -17,13 +17,13 @@ STARTED_MS = 100  # allowed time from the decision to start a run to its first e
 log = logging.getLogger(__name__)
 
 
-def withdraw_runs(old: Task, ports: Ports) -> None:
+def withdraw_runs(old: Task, ports: Ports, *, settle: bool = True) -> None:
     """Withdraw the future runs of the generation of `old`; the task has a newer generation already, or is deleted.
 
     Their ids are derived, so no lagging index can hide a run. A run that an executor has claimed cannot be withdrawn: the executor
     reads the generation at most `READ_WINDOW_MS` before it starts the run. When this returns, every executor that read the old
-    generation has started its run. A due run stays: its executor cancels it instead of starting it, so that every time that came
-    has its record.
+    generation has started its run, unless `settle` is False: then this does not wait for it. A due run stays: its executor cancels
+    it instead of starting it, so that every time that came has its record.
     """
     if old.inactive_at is not None:
         return
@@ -32,7 +32,8 @@ def withdraw_runs(old: Task, ports: Ports) -> None:
     stay = withdraw(runs, ports.jobs)
     if old.spec.ordering is not None:
         _step_out(OrderKey(old.owner, old.spec.ordering.key), set(runs) - set(stay), ports.orders)
-    ports.clock.sleep_until(now + READ_WINDOW_MS + STARTED_MS)
+    if settle:
+        ports.clock.sleep_until(now + READ_WINDOW_MS + STARTED_MS)
 
 
 def withdraw(keys: Sequence[JobKey], jobs: Jobs) -> list[JobKey]:

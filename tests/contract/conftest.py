@@ -25,9 +25,9 @@ from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.lanes import SqsLanes
 from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.aws.notices import DynamoNotices
+from scheduler.storage.aws.operations import DynamoOperations
 from scheduler.storage.aws.ordering_queues import DynamoOrderingQueues
 from scheduler.storage.aws.receipts import DynamoReceipts
-from scheduler.storage.aws.redrives import DynamoRedrives
 from scheduler.storage.aws.targets import DynamoTargets
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.aws.users import DynamoUsers
@@ -36,7 +36,7 @@ from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
-from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryWork
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryOperations, MemoryWork
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import (
@@ -45,9 +45,9 @@ from scheduler.storage.ports import (
     Lanes,
     Ledger,
     Notices,
+    Operations,
     OrderingQueues,
     Receipts,
-    Redrives,
     Targets,
     Tasks,
     Users,
@@ -186,10 +186,10 @@ def ledger(request: pytest.FixtureRequest) -> Ledger:
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
-def redrives(request: pytest.FixtureRequest) -> Redrives:
+def operations(request: pytest.FixtureRequest) -> Operations:
     if request.param == "memory":
-        return MemoryRedrives()
-    return DynamoRedrives(tables.on_moto(request, "ledger", tables.LEDGER), "ledger")
+        return MemoryOperations()
+    return DynamoOperations(tables.on_moto(request, "ledger", tables.LEDGER), "ledger")
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

@@ -16,7 +16,7 @@ from tests.contract.test_lanes import records
 from tests.contract.wire import Wire
 
 UNIT = WorkItem.of_unit(UnitKey("2026-11-20T10:01", 3))
-ITEMS = [UNIT, WorkItem(WorkKind.CHECKS), WorkItem(WorkKind.REDRIVE, "ann", "01JD2F7Q")]
+ITEMS = [UNIT, WorkItem(WorkKind.CHECKS), WorkItem(WorkKind.OPERATION, "ann", "01JD2F7Q")]
 
 
 def received(work: WorkQueue) -> list[WorkDelivery]:

@@ -71,26 +71,31 @@ def test_only_its_service_can_assume_a_role(any_stage: Synthesized) -> None:
         assert group == (":schedule-group/default" if service == "scheduler" else ""), "as EventBridge Scheduler asks for"
 
 
-def test_only_some_verbs_write_jobs_and_only_api_and_plan_insert_them(prod: Synthesized) -> None:
-    changers = {"Api", "Dispatch", "Bury", "Scale"} | EXECUTORS  # dispatch: reconciles, redrives; scale: its canaries
+def test_only_some_verbs_write_jobs_and_fewer_insert_them(prod: Synthesized) -> None:
+    changers = {"Api", "Dispatch", "Bury", "Scale"} | EXECUTORS  # dispatch: reconciles, operations; scale: its canaries
     assert who_may(prod, "dynamodb:UpdateItem", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PutItem", "StorageJobs") == {"Api", "Tick", "Dispatch", "Scale"}  # tick and dispatch: canaries
-    assert who_may(prod, "dynamodb:PartiQLInsert", "StorageJobs") == {"Api", "Plan"}
-    assert who_may(prod, "dynamodb:PartiQLDelete", "StorageJobs") == {"Api", "Plan"}
+    assert who_may(prod, "dynamodb:PartiQLInsert", "StorageJobs") == {"Api", "Plan", "Dispatch"}  # dispatch: tasks resumed
+    assert who_may(prod, "dynamodb:PartiQLDelete", "StorageJobs") == {"Api", "Plan", "Dispatch"}  # dispatch: tasks paused
     assert who_may(prod, "dynamodb:DeleteItem", "StorageJobs") == {"Dispatch"}  # canaries of closed units
 
 
-def test_dispatch_reads_two_indexes_changes_jobs_and_writes_canaries(prod: Synthesized) -> None:
+def test_dispatch_reads_indexes_changes_jobs_and_writes_canaries(prod: Synthesized) -> None:
     assert {grant for grant in prod.grants("Dispatch") if grant[1].startswith("StorageJobs")} == {
         ("dynamodb:Query", "StorageJobs/index/due"),
         ("dynamodb:Scan", "StorageJobs/index/due"),  # the sweep
-        ("dynamodb:Query", "StorageJobs/index/failures"),  # redrives
+        ("dynamodb:Query", "StorageJobs/index/failures"),  # operations read the lists
+        ("dynamodb:Query", "StorageJobs/index/moved"),
+        ("dynamodb:Query", "StorageJobs/index/by_task"),
+        ("dynamodb:Query", "StorageJobs"),
         ("dynamodb:BatchGetItem", "StorageJobs"),
         ("dynamodb:UpdateItem", "StorageJobs"),
         ("dynamodb:PartiQLUpdate", "StorageJobs"),
         ("dynamodb:PutItem", "StorageJobs"),
         ("dynamodb:DeleteItem", "StorageJobs"),
+        ("dynamodb:PartiQLInsert", "StorageJobs"),  # runs of tasks that operations resume
+        ("dynamodb:PartiQLDelete", "StorageJobs"),  # ... and pause or delete
     }
 
 
@@ -111,10 +116,10 @@ def test_dispatch_reads_weights_and_only_the_api_writes_them(prod: Synthesized) 
     assert found == {("Dispatch", "dynamodb:BatchGetItem"), ("Api", "dynamodb:BatchGetItem"), ("Api", "dynamodb:UpdateItem")} | barred
 
 
-def test_only_the_api_edits_tasks_and_plan_updates_them_too(prod: Synthesized) -> None:
-    assert who_may(prod, "dynamodb:PutItem", "StorageTasks") == {"Api"}
-    assert who_may(prod, "dynamodb:DeleteItem", "StorageTasks") == {"Api"}
-    assert who_may(prod, "dynamodb:UpdateItem", "StorageTasks") == {"Api", "Plan"} | EXECUTORS  # executors: the usage of limits
+def test_api_and_dispatch_edit_tasks_and_plan_updates_them_too(prod: Synthesized) -> None:
+    assert who_may(prod, "dynamodb:PutItem", "StorageTasks") == {"Api", "Dispatch"}  # dispatch: operations on many tasks
+    assert who_may(prod, "dynamodb:DeleteItem", "StorageTasks") == {"Api", "Dispatch"}
+    assert who_may(prod, "dynamodb:UpdateItem", "StorageTasks") == {"Api", "Plan", "Dispatch"} | EXECUTORS  # executors: usage of limits
 
 
 def test_an_executor_reads_and_writes_ordering_queues_locks_and_limits(prod: Synthesized) -> None:
@@ -128,10 +133,11 @@ def test_verbs_that_end_or_create_jobs_may_change_ordering_queues(prod: Synthesi
     enders = {"Api", "Dispatch", "Bury"} | EXECUTORS
     assert who_may(prod, "dynamodb:Query", "StorageTasks") == enders
     assert who_may(prod, "dynamodb:PartiQLDelete", "StorageTasks") == enders | {"Plan"}
-    assert who_may(prod, "dynamodb:PartiQLInsert", "StorageTasks") == {"Api", "Plan", "Dispatch"} | EXECUTORS  # dispatch: redrives
+    assert who_may(prod, "dynamodb:PartiQLInsert", "StorageTasks") == {"Api", "Plan", "Dispatch"} | EXECUTORS  # dispatch: operations
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageTasks") == EXECUTORS
     assert of_tasks(prod, "Bury") == {"BatchGetItem", "Query", "PartiQLDelete"}
-    assert of_tasks(prod, "Dispatch") == {"BatchGetItem", "Query", "PartiQLDelete", "PartiQLInsert"}
+    edits = {"GetItem", "PutItem", "UpdateItem", "DeleteItem"}
+    assert of_tasks(prod, "Dispatch") == {"BatchGetItem", "Query", "PartiQLDelete", "PartiQLInsert"} | edits
     for lane in LANE_OF.values():
         assert "Bury" in who_may(prod, "sqs:SendMessage", lane), "jobs that waited for a buried one are enqueued"
 
@@ -191,7 +197,7 @@ def test_only_executors_and_notify_read_secrets_of_jobs(any_stage: Synthesized) 
 
 
 def test_only_api_and_dispatch_read_the_failures(prod: Synthesized) -> None:
-    """The API lists dead letters; dispatch redrives them."""
+    """The API lists dead letters; dispatch redrives them, as one kind of operation."""
     assert who_may(prod, "dynamodb:Query", "StorageJobs/index/failures") == {"Api", "Dispatch"}
 
 
@@ -303,7 +309,7 @@ def test_only_the_api_administers_people(prod: Synthesized) -> None:
 
 
 def test_the_verbs_that_use_the_ledger(prod: Synthesized) -> None:
-    """One table holds minutes and units, latencies, backlogs, breakers, pauses, receipts and redrives."""
+    """One table holds minutes and units, latencies, backlogs, breakers, pauses, receipts and operations."""
     confirming = {"Api", "Tick", "Dispatch", "Plan", "Bury", "Scale"} | EXECUTORS  # they place jobs: in shards that the cursor confirms
     assert who_may(prod, "dynamodb:GetItem", "StorageLedger") == confirming
     assert who_may(prod, "dynamodb:PutItem", "StorageLedger") == confirming
@@ -315,7 +321,7 @@ def test_the_verbs_that_use_the_ledger(prod: Synthesized) -> None:
 def test_verbs_that_write_jobs_may_read_them_in_batches(prod: Synthesized) -> None:
     """A job that another job's change releases is read before it is enqueued; plan reads the runs that an edit replaces."""
     assert who_may(prod, "dynamodb:BatchGetItem", "StorageJobs") == {"Api", "Dispatch", "Bury", "Plan"} | EXECUTORS
-    assert who_may(prod, "dynamodb:GetItem", "StorageTasks") == {"Api", "Plan", "Notify"} | EXECUTORS
+    assert who_may(prod, "dynamodb:GetItem", "StorageTasks") == {"Api", "Plan", "Notify", "Dispatch"} | EXECUTORS
 
 
 def test_dispatch_may_read_the_depth_of_every_lane(prod: Synthesized) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from lambdas.rest import dead_letter_models, job_answers, shapes
-from scheduler.dead_letters.redrive import redrive
 from scheduler.model import ids
 from scheduler.model.fingerprint import of_job
 from scheduler.model.instants import render
 from scheduler.model.job import Attempt, Failure, FailureKind, Job, Outcome
 from scheduler.model.spec import JobSpec
+from scheduler.operations.step import step
 from tests.conftest import with_spec
 from tests.lambdas.gateway import NOW, Answered, World, send
 
@@ -39,7 +39,7 @@ def dead(world: World, number: int = 0, message: str = "HTTP 404", owner: str = 
 def work_off(world: World) -> None:
     """Carry out the redrives that the API sent to the work queue, to their ends."""
     for sent in world.work.receive(world.clock.now()):
-        while redrive(sent.item, world, lambda: None) is not None:
+        while step(sent.item, world, lambda: None) is not None:
             pass
         world.work.delete(sent.receipt)
 
@@ -176,4 +176,4 @@ def test_an_unknown_or_another_users_redrive_is_not_found(world: World, method: 
 def test_invalid_redrives_are_refused_field_by_field(world: World, body: dict[str, Any], field: str) -> None:
     answered = send("POST", "/dead-letters/redrive", json_body=body)
     assert answered.status == 400 and list(answered.fields) == [field]
-    assert world.redrives.running() == []
+    assert world.operations.running() == []

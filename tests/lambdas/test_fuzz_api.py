@@ -16,9 +16,9 @@ from werkzeug.test import Client
 from lambdas import _runtime
 from scheduler.accounts.model import Account
 from scheduler.admission import ordering
-from scheduler.dead_letters import model
 from scheduler.model import lifecycle
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Receipt, Result
+from scheduler.model.operation import Action, Filter, Operation, new
 from scheduler.model.spec import Ordering
 from scheduler.targets.named_target import NamedTarget
 from scheduler.tasks.schedule import Rate, Schedule
@@ -57,7 +57,7 @@ class Belongings:
     owner: str
     jobs: list[Job] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
-    redrives: list[model.Redrive] = field(default_factory=list)
+    redrives: list[Operation] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
 
     @property
@@ -85,7 +85,7 @@ class Belongings:
         others = [replace(each, id=a_job().id) for each in (failed, killed, done)]
         lined = job(due_at=NOW + HOUR, ordering=Ordering(f"{self.owner}:line"))
         self.jobs = [job(due_at=NOW + HOUR), job(due_at=NOW + 3_000), running, lined, *others, *_runs(task, self.secret)]
-        self.redrives = [model.new(self.owner, NOW, next(_numbers), model.Filter())]
+        self.redrives = [new(self.owner, NOW, next(_numbers), Action.REDRIVE, Filter())]
         self.receipts = [Receipt(self.owner, "bob's key", "f", NOW - 1_000, 5)]
 
     def into(self, world: World) -> None:
@@ -96,7 +96,7 @@ class Belongings:
         for task in self.tasks:
             world.tasks.store(None, task, [])
         for each in self.redrives:
-            world.redrives.add(each)
+            world.operations.add(each)
         world.receipts.keep(self.receipts, NOW)
 
     def names(self, parameter: str) -> list[str]:
@@ -105,6 +105,7 @@ class Belongings:
             "job_id": [job.id for job in self.jobs],
             "task_id": [task.id for task in self.tasks],
             "redrive_id": [each.id for each in self.redrives],
+            "operation_id": [each.id for each in self.redrives],
             "ordering_key": [f"{self.owner}:line"],
             "number": ["1"],
             "name": ["reports"],
@@ -202,7 +203,7 @@ class Fuzz:
     def state(self, owner: str | None) -> Any:
         """All stored records of a user, or of all users."""
         world = self.world
-        rows = [world.jobs.rows.values(), world.tasks.rows.values(), world.redrives.rows.values(), world.receipts.rows.values()]
+        rows = [world.jobs.rows.values(), world.tasks.rows.values(), world.operations.rows.values(), world.receipts.rows.values()]
         return [{each for each in map(_frozen, kind) if owner in (None, each[0])} for kind in rows]
 
 

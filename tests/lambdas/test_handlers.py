@@ -18,9 +18,8 @@ from lambdas._logger import logger
 from lambdas._make_way import MOST, RESTED_MS, Way
 from lambdas._settings import Settings
 from scheduler.callbacks.reports import Addresses
-from scheduler.dead_letters import model
 from scheduler.insight import metrics
-from scheduler.model import slots
+from scheduler.model import operation, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import CANARY_OWNER, Failure, FailureKind, Job, Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
@@ -342,11 +341,11 @@ def test_each_line_of_a_service_is_printed_once(monkeypatch: pytest.MonkeyPatch)
 def test_dispatch_carries_out_a_redrive_to_its_end(world: World) -> None:
     dead = a_job(slot=None, failed_at=world.clock.now(), reason="no")
     world.jobs.put(dead)
-    record = model.new(dead.owner, world.clock.now(), 1, model.Filter())
-    world.redrives.add(record)
-    (sent,) = asked(world, WorkItem(WorkKind.REDRIVE, record.owner, record.id))
+    record = operation.new(dead.owner, world.clock.now(), 1, operation.Action.REDRIVE, operation.Filter())
+    world.operations.add(record)
+    (sent,) = asked(world, WorkItem(WorkKind.OPERATION, record.owner, record.id))
     assert dispatch.handler({"Records": [sent]}, CONTEXT) == {"batchItemFailures": []}
-    assert world.redrives.get(record.owner, record.id).redriven == 1
+    assert world.operations.get(record.owner, record.id).done == 1
     assert world.jobs.get(dead.key).redrives == 1
 
 

@@ -15,9 +15,9 @@ from lambdas.rest.models import JobRequest
 from lambdas.rest.resolution import Stage
 from lambdas.rest.target_models import TargetRequest
 from lambdas.rest.task_models import TaskRequest
-from scheduler.dead_letters.model import Filter
 from scheduler.model.instants import parse
 from scheduler.model.job import Job
+from scheduler.model.operation import Filter
 from scheduler.model.spec import JobSpec
 from scheduler.targets.base import Reach
 from scheduler.targets.named_target import NamedTarget

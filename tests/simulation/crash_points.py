@@ -19,10 +19,14 @@ from unittest.mock import patch
 
 import greenlet
 
+from scheduler.model import operation, slots
+from scheduler.model.errors import Unavailable
+from scheduler.model.operation import Action, Filter
+from scheduler.operations import requests
 from scheduler.pipeline import dispatch
 from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Killed
-from tests.simulation.world import Report, World
+from tests.simulation.world import START, Report, World
 
 SEEDS = (1, 2, 3, 4, 5, 13)  # a world for each; a point is tried in the first world that has it
 SCENE = {"jobs": 30, "minutes": 8, "tasks": 6, "ordered": 20, "wind_down": 100}
@@ -44,7 +48,14 @@ EFFECTS |= {
     "require_shards",
 }  # ledger
 EFFECTS |= {"store", "delete", "move_on", "hold", "enqueue", "take_turns", "leave", "keep", "use"}  # tasks, orders, receipts, limits
+EFFECTS |= {"add"}  # operations; a record of theirs also has a `change`
 EFFECTS |= {"send", "publish", "extend", "hide"}  # lanes, topic, work queue
+OPERATIONS = (  # when each begins (minutes), its owner and action
+    (3, "user", Action.CANCEL_JOBS),
+    (4, "user0", Action.PAUSE_TASKS),
+    (5, "user0", Action.RESUME_TASKS),
+    (6, "user1", Action.DELETE_TASKS),
+)
 SERVICES = re.compile(r"/scheduler/(?!storage/|model/)")
 WORKER = re.compile(r"/scheduler/pipeline/worker\.py$")  # it carries out steps of several services
 END = "its end"
@@ -132,7 +143,12 @@ class Watched(Faulty):
 
 
 class Scene(World):
-    """The small world. It keeps a reference to its invocations, so that each has its own identity."""
+    """The small world, with operations on many jobs and tasks.
+
+    It keeps a reference to its invocations, so that each has its own identity.
+    """
+
+    FAULTY = (*World.FAULTY, "operations")
 
     def __init__(self, seed: int, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -147,6 +163,21 @@ class Scene(World):
             spawn(body, when)
 
         self.hub.spawn = keep  # type: ignore[method-assign]
+
+    def run(self, jobs: int, minutes: int, *, tasks: int = 0, ordered: int = 0, wind_down: int = 100) -> Report:
+        for minute, owner, action in OPERATIONS:
+            self.hub.spawn(lambda owner=owner, action=action: self._operate(owner, action), START + minute * slots.MINUTE)  # type: ignore[misc]
+        report = super().run(jobs, minutes, tasks=tasks, ordered=ordered, wind_down=wind_down)
+        for record in self.plain.operations.running():
+            self._violation("operation_open", record.id)
+        return report
+
+    def _operate(self, owner: str, action: Action) -> None:
+        planned = operation.new(owner, self.hub.time, self._requests, action, Filter(), rate=8)
+        try:
+            requests.start(planned, self._ports())
+        except Unavailable:
+            return
 
     def _faulty(self, port: object, freeze: int = 1) -> Any:
         return self._seen.setdefault((id(port), 0), Watched(port, self.faults, self._watcher))

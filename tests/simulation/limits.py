@@ -53,7 +53,6 @@ from infra.options import Options
 from infra.settings import HELD, settings_for
 from lambdas._pool import THREADS
 from scheduler.admission.limits import UsageChange
-from scheduler.dead_letters.redrive import redrive
 from scheduler.insight import scaling
 from scheduler.insight.project import project
 from scheduler.insight.provision import provision
@@ -63,6 +62,7 @@ from scheduler.model.job import Delivery, Job, JobKey, Lane, Message
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery
+from scheduler.operations.step import step
 from scheduler.pipeline.execute import Process, execute
 from scheduler.pipeline.tick import tick
 from scheduler.pipeline.worker import hidden_s, work
@@ -415,7 +415,7 @@ class Scene:
                 self.work.hide(delivery.receipt, 1)
                 return
             self.steps += 1
-            done = work(delivery, self.ports, redrive=redrive)
+            done = work(delivery, self.ports, operation=step)
             self.steps -= 1
         if done.next_at is None:
             self.work.delete(delivery.receipt)

@@ -29,7 +29,7 @@ from tests.simulation.faults import CALM, Rates
 from tests.simulation.stepped import SteppedWorld
 from tests.simulation.world import START
 
-TABLES = frozenset({"jobs", "tasks", "orders", "ledger", "receipts", "users", "targets", "redrives"})
+TABLES = frozenset({"jobs", "tasks", "orders", "ledger", "receipts", "users", "targets", "operations"})
 SERVICES: dict[str, frozenset[str]] = {  # by the name of the outage: the services that are away
     "jobs table": frozenset({"jobs"}),
     "DynamoDB": TABLES,

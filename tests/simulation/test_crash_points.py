@@ -8,6 +8,10 @@ FEW = [
     Point("submit", "put", "send"),  # the job is accepted but not enqueued
     Point("execute", "claim", "change"),  # the job is claimed and its work done, but not settled
     Point("execute", "change", END),  # the job is settled, but its message not deleted
+    Point("requests.start", "add", "send"),  # the operation is stored, but its message not sent
+    Point("step", "change", "change"),  # the operation is leased, and has done nothing; or a chunk is cancelled but not counted
+    Point("step", "store", "withdraw"),  # a task is paused, but its runs are still there
+    Point("step", "withdraw", "change"),  # the runs are withdrawn, but the chunk is not counted
 ]
 
 

@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 from scheduler.dead_letters.model import is_dead
-from scheduler.dead_letters.redrive import redrive
 from scheduler.jobs.cancel import cancel
 from scheduler.model import callback_lease, ids, lifecycle, slots
 from scheduler.model.errors import Conflict, NotFound, Unavailable
@@ -16,6 +15,7 @@ from scheduler.model.job import Delivery, Job, JobKey, Lane, Status, Unit
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery
+from scheduler.operations.step import step
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.execute import Process, execute
@@ -84,6 +84,8 @@ class Container:
 
 class World:
     """One run under the given rules and rates of faults. The same seed gives the same run."""
+
+    FAULTY = (*PORTS, "targets")  # the ports that invocations see with faults
 
     def __init__(self, seed: int, rates: Rates, *, rules: Rules | None = None, concurrency: int = 50) -> None:
         self.random = Random(seed)
@@ -222,8 +224,7 @@ class World:
 
     def _view(self, freeze: Mapping[str, int]) -> MemoryPorts:
         """Return the ports as invocations see them. `freeze` multiplies the rate of freezes of these ports."""
-        names = (*PORTS, "targets")
-        return self.plain.but(**{name: self._faulty(getattr(self.plain, name), freeze.get(name, 1)) for name in names})
+        return self.plain.but(**{name: self._faulty(getattr(self.plain, name), freeze.get(name, 1)) for name in self.FAULTY})
 
     def _ports(self) -> MemoryPorts:
         """Return the ports as one invocation sees them."""
@@ -272,7 +273,7 @@ class World:
         """Carry out one step of the engine, as the event source mapping of the work queue does."""
         self.lineage.invoked(DISPATCH, [delivery.message_id])
         ports = self._dispatchers.but(clock=self._clock())
-        done = work(delivery, ports, redrive=redrive)
+        done = work(delivery, ports, operation=step)
         self.faults.counts["through the overflow"] += done.published if delivery.item.of == slots.OVERFLOW else 0
         self.faults.counts["steps failed"] += done.failed
         if done.next_at is not None:

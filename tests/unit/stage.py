@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from scheduler.admission.breaker_gate import BreakerRegistry
-from scheduler.dead_letters.redrive import redrive
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Job, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkItem
+from scheduler.operations.step import step
 from scheduler.pipeline import leftover
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import dispatch
@@ -93,7 +93,7 @@ class Stage(MemoryPorts):
         done: list[WorkResult] = []
         while True:
             for delivery in self.work.receive(self.clock.now()):
-                done.append(result := work(delivery, self, redrive=redrive))
+                done.append(result := work(delivery, self, operation=step))
                 if result.next_at is None:
                     self.work.delete(delivery.receipt)
                 else:

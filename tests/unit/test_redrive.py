@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from scheduler.dead_letters import requests as verbs
 from scheduler.dead_letters.groups import listing, overview
-from scheduler.dead_letters.model import LEASE_MS, MAX_RUNNING, Filter, Redrive, State
-from scheduler.dead_letters.redrive import SETTLED_MS, WORK_MS, RedriveStep
-from scheduler.model import ids, lifecycle, slots
+from scheduler.model import ids, lifecycle, operation, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound
 from scheduler.model.fingerprint import of_job
 from scheduler.model.job import Job, JobKey, Lane, RunInfo
+from scheduler.model.operation import LEASE_MS, MAX_RUNNING, Action, Filter, Operation, State
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkItem, WorkKind
+from scheduler.operations import requests as verbs
+from scheduler.operations.step import SETTLED_MS, WORK_MS, OperationStep
 from scheduler.pipeline.tick import LOST_MS
 from scheduler.pipeline.worker import WorkResult
 from scheduler.storage.ports import Written
@@ -27,10 +27,11 @@ from tests.unit.task_stage import TaskStage
 
 @dataclass
 class RedriveStage(TaskStage):
-    def begin(self, *, owner: str = "ann", rate: int = 50, limit: int | None = None, **filter: Any) -> Redrive:
+    def begin(self, *, owner: str = "ann", rate: int = 50, limit: int | None = None, **filter: Any) -> Operation:
         """Start a redrive and wait until its first chunk is due."""
         self.requests += 1
-        made = verbs.start(owner, Filter(**filter), self, rate=rate, limit=limit, random=self.requests)
+        wanted = operation.new(owner, self.clock.now(), self.requests, Action.REDRIVE, Filter(**filter), rate=rate, limit=limit)
+        made = verbs.start(wanted, self)
         self.clock.advance(SETTLED_MS)
         return made
 
@@ -42,8 +43,8 @@ class RedriveStage(TaskStage):
         """Carry out steps, each when it is due, until none is left, or until `within_ms` from now."""
         return self.work_off(until=self.clock.now() + within_ms)
 
-    def found(self, record: Redrive) -> Redrive:
-        return verbs.find(record.owner, record.id, redrives=self.redrives)
+    def found(self, record: Operation) -> Operation:
+        return verbs.find(record.owner, record.id, operations=self.operations)
 
     def dead(self, count: int, **fields: Any) -> list[Job]:
         """This number of jobs that failed a minute apart, the last one before now."""
@@ -61,16 +62,16 @@ class RedriveStage(TaskStage):
     def lives(self, jobs: list[Job]) -> list[int]:
         return [self.stored(job).redrives for job in jobs]
 
-    def counts(self, record: Redrive) -> tuple[State, int, int, int]:
+    def counts(self, record: Operation) -> tuple[State, int, int, int]:
         found = self.found(record)
-        return found.state, found.found, found.redriven, found.skipped
+        return found.state, found.matched, found.done, found.skipped
 
 
 def test_all_dead_jobs_are_redriven_at_the_rate_and_counted() -> None:
     stage = RedriveStage()
     dead = stage.dead(120)
     record, began = stage.begin(rate=20), stage.clock.now()
-    assert stage.counts(record) == (State.RUNNING, 0, 0, 0) and stage.asked == [WorkItem(WorkKind.REDRIVE, "ann", record.id)]
+    assert stage.counts(record) == (State.RUNNING, 0, 0, 0) and stage.asked == [WorkItem(WorkKind.OPERATION, "ann", record.id)]
     stage.finish()
     assert stage.asked == []
     assert stage.counts(record) == (State.DONE, 120, 120, 0)
@@ -157,7 +158,7 @@ def test_next_step_continues_a_long_redrive() -> None:
     assert result.next_at == stage.clock.now()
     assert WORK_MS - 2_000 <= stage.clock.now() - began <= WORK_MS + 2_000
     first = stage.found(record)
-    assert first.state is State.RUNNING and 43 <= first.redriven <= 47 and first.lease_until == 0
+    assert first.state is State.RUNNING and 43 <= first.done <= 47 and first.lease_until == 0
     stage.finish()
     assert stage.lives(dead) == [1] * 100 and stage.counts(record) == (State.DONE, 100, 100, 0)
 
@@ -167,7 +168,7 @@ def test_a_redrive_is_taken_over_once_the_lease_of_a_dead_step_has_ended() -> No
     dead, record = stage.dead(3), stage.begin()
     now = stage.clock.now()
     mine = replace(record, lease_until=now + LEASE_MS, version=2)
-    assert stage.redrives.change(record, mine)
+    assert stage.operations.change(record, mine)
     (waited,) = stage.step()
     assert waited.next_at == now + LEASE_MS + 1_000 and stage.lives(dead) == [0] * 3
     stage.finish()
@@ -194,13 +195,13 @@ def test_refusal_of_any_call_only_costs_time(failing: str, then: Any) -> None:
 def test_each_job_is_redriven_once_whichever_record_write_fails(nth: int, then: Any) -> None:
     stage = RedriveStage()
     dead, record = stage.dead(40), stage.begin()
-    calls, inner = [0], stage.redrives
+    calls, inner = [0], stage.operations
 
     def change(verb: Any, *args: Any) -> Any:
         calls[0] += 1
         return then(verb, *args) if calls[0] == nth else verb(*args)
 
-    stage.redrives = Wrapped(inner, change=change)
+    stage.operations = Wrapped(inner, change=change)
     stage.finish()
     assert stage.lives(dead) == [1] * 40
     assert stage.found(record).state is State.DONE
@@ -210,20 +211,20 @@ def test_chunk_of_a_dead_invocation_is_counted_once_by_a_lagging_index() -> None
     stage = RedriveStage()
     dead, record = stage.dead(40), stage.begin()
     shown = stage.jobs.letters("ann", since=None, until=None, after=None, limit=100)
-    inner, died = stage.redrives, [False]
+    inner, died = stage.operations, [False]
 
-    def die(verb: Any, before: Redrive, after: Redrive) -> bool:
-        if after.redriven and not died[0]:
+    def die(verb: Any, before: Operation, after: Operation) -> bool:
+        if after.done and not died[0]:
             died[0] = True
             raise KeyboardInterrupt
         held: bool = verb(before, after)
         return held
 
-    stage.redrives = Wrapped(inner, change=die)
+    stage.operations = Wrapped(inner, change=die)
     with pytest.raises(KeyboardInterrupt):
         stage.finish()
     assert sum(stage.lives(dead)) == 12
-    stage.redrives = inner
+    stage.operations = inner
     lagging = times(1, lambda verb, *args, **rest: shown)
     stage.jobs = Wrapped(stage.jobs, letters=lagging)
     stage.finish()
@@ -259,8 +260,8 @@ def test_a_redrive_waits_until_the_index_shows_what_has_just_failed() -> None:
     stage.dead(1)
     made = stage.begin()
     stage.clock.at = made.started_at
-    result = RedriveStep(stage, lambda: None).run(made.owner, made.id)
-    assert result.redriven == 1 and stage.clock.at >= made.started_at + SETTLED_MS
+    result = OperationStep(stage, lambda: None).run(made.owner, made.id)
+    assert result.done == 1 and stage.clock.at >= made.started_at + SETTLED_MS
 
 
 def test_two_redrives_have_their_own_rates() -> None:
@@ -271,7 +272,7 @@ def test_two_redrives_have_their_own_rates() -> None:
     ends = []
     for each in (slow, fast):  # their steps run side by side
         began = stage.clock.now()
-        RedriveStep(stage, lambda: None).run(each.owner, each.id)
+        OperationStep(stage, lambda: None).run(each.owner, each.id)
         ends.append((stage.found(each).ended_at or 0) - began)
     slow_end, fast_end = ends
     assert 9_000 <= slow_end <= 11_500 and 700 <= fast_end <= 2_000
@@ -295,7 +296,7 @@ def test_abort_stops_within_a_chunk_and_counts_that_chunk() -> None:
     stage.finish()
     assert sum(stage.lives(dead)) == 15
     assert stage.counts(record) == (State.ABORTED, 15, 15, 0)
-    assert stage.asked == [] and RedriveStep(stage, lambda: None).run("ann", record.id).next_at is None
+    assert stage.asked == [] and OperationStep(stage, lambda: None).run("ann", record.id).next_at is None
 
 
 def test_abort_is_idempotent_and_a_finished_redrive_refuses_it() -> None:
@@ -342,17 +343,17 @@ def test_a_redrive_whose_message_is_refused_waits_for_the_tick() -> None:
 def test_the_tick_leaves_a_redrive_alone_that_is_at_work() -> None:
     stage = RedriveStage()
     record = stage.begin()
-    stage.redrives.change(record, replace(record, lease_until=stage.clock.now() + 1, version=2))
+    stage.operations.change(record, replace(record, lease_until=stage.clock.now() + 1, version=2))
     stage.work.queued.clear()
     stage.tick()
-    assert WorkKind.REDRIVE not in {item.kind for item in stage.asked}
+    assert WorkKind.OPERATION not in {item.kind for item in stage.asked}
 
 
 def test_a_long_step_keeps_its_message_hidden() -> None:
     stage = RedriveStage()
     stage.dead(60)
     record, hidden = stage.begin(rate=1), list[int]()
-    RedriveStep(stage, lambda: hidden.append(stage.clock.now())).run("ann", record.id)
+    OperationStep(stage, lambda: hidden.append(stage.clock.now())).run("ann", record.id)
     assert len(hidden) >= 7 and all(later - at <= 6_000 for at, later in pairwise(hidden))
 
 

@@ -226,7 +226,7 @@ def test_a_refused_message_stops_no_other() -> None:
 
 
 @pytest.mark.parametrize("error", [Unavailable, ValueError, KeyError])
-@pytest.mark.parametrize("port, verb", [("jobs", "mark"), ("ledger", "advance"), ("ledger", "overflow_units"), ("redrives", "running")])
+@pytest.mark.parametrize("port, verb", [("jobs", "mark"), ("ledger", "advance"), ("ledger", "overflow_units"), ("operations", "running")])
 def test_a_part_that_fails_in_any_way_stops_no_other(port: str, verb: str, error: type[Exception]) -> None:
     stage = fresh()
     stage.tick()

@@ -39,7 +39,7 @@ def opened(*due: int, at: int = NOW - 60_000) -> Stage:
     return stage
 
 
-def no_redrive(*args: Any) -> int | None:
+def no_operation(*args: Any) -> int | None:
     raise AssertionError
 
 
@@ -48,7 +48,7 @@ def receive(stage: Stage) -> list[WorkDelivery]:
 
 
 def do(stage: Stage, delivery: WorkDelivery) -> WorkResult:
-    return worker.work(delivery, stage, redrive=no_redrive)
+    return worker.work(delivery, stage, operation=no_operation)
 
 
 def test_one_message_drives_a_unit_from_opening_to_closing() -> None:

@@ -416,15 +416,20 @@ def if_no_receipt(now: int) -> dict[str, Any]:
     return {"ConditionExpression": f"{NEW} OR #at <= :bound", "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 
 
-REDRIVES = "redrives"  # the partition of the running redrives
+OPERATIONS = "redrives"  # the partition of the running operations: redrives were the first kind
 
 
-def running_redrive(owner: str, id: str) -> Value:
-    return {"pk": {"S": REDRIVES}, "sk": {"S": f"{owner}#{id}"}}
+def running_operation(owner: str, id: str) -> Value:
+    return {"pk": {"S": OPERATIONS}, "sk": {"S": f"{owner}#{id}"}}
 
 
-def ended_redrive(owner: str, id: str) -> Value:
-    return {"pk": {"S": f"redriven#{owner}"}, "sk": {"S": id}}
+def ended_operations(owner: str) -> str:
+    """The partition of an owner's ended operations."""
+    return f"redriven#{owner}"
+
+
+def ended_operation(owner: str, id: str) -> Value:
+    return {"pk": {"S": ended_operations(owner)}, "sk": {"S": id}}
 
 
 def if_epoch(epoch: int) -> dict[str, Any]:

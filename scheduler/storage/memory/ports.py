@@ -14,8 +14,8 @@ from scheduler.storage.memory.stores import (
     MemoryJobs,
     MemoryLanes,
     MemoryLedger,
+    MemoryOperations,
     MemoryOutputs,
-    MemoryRedrives,
     MemorySecrets,
     MemoryWork,
 )
@@ -37,7 +37,7 @@ class MemoryPorts:
     work: Any = None  # by default one on this clock
     functions: Any = field(default_factory=MemoryFunctions)
     receipts: Any = field(default_factory=MemoryReceipts)
-    redrives: Any = field(default_factory=MemoryRedrives)
+    operations: Any = field(default_factory=MemoryOperations)
     targets: Any = field(default_factory=MemoryTargets)
     users: Any = field(default_factory=MemoryUsers)
     identity: Any = field(default_factory=MemoryIdentity)

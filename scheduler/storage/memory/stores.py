@@ -11,7 +11,6 @@ from operator import attrgetter
 from typing import Any
 
 from scheduler.admission.breaker import Breaker, Circuit
-from scheduler.dead_letters.model import Redrive, State
 from scheduler.model import ids, item_limit, lifecycle, slots
 from scheduler.model.attempt_output import FullOutput
 from scheduler.model.errors import NotFound, Unreadable
@@ -35,6 +34,7 @@ from scheduler.model.job import (
 )
 from scheduler.model.lifecycle import DEAD
 from scheduler.model.notifications import Notifications
+from scheduler.model.operation import Operation, State
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.sharing.fair_queue import Backlog
@@ -462,22 +462,27 @@ class MemoryLedger:
         return [backlog for backlog in self._backlogs.values() if backlog.lane is lane and backlog.at >= since]
 
 
-class MemoryRedrives:
-    """The records of redrives."""
+class MemoryOperations:
+    """The records of operations."""
 
     def __init__(self) -> None:
-        self.rows: dict[tuple[str, str], Redrive] = {}
+        self.rows: dict[tuple[str, str], Operation] = {}
 
-    def add(self, redrive: Redrive) -> None:
-        self.rows.setdefault((redrive.owner, redrive.id), redrive)
+    def add(self, operation: Operation) -> None:
+        self.rows.setdefault((operation.owner, operation.id), operation)
 
-    def get(self, owner: str, id: str) -> Redrive | None:
+    def get(self, owner: str, id: str) -> Operation | None:
         return self.rows.get((owner, id))
 
-    def running(self) -> list[Redrive]:
+    def running(self) -> list[Operation]:
         return [self.rows[key] for key in sorted(self.rows) if self.rows[key].state is State.RUNNING]
 
-    def change(self, before: Redrive, after: Redrive) -> bool:
+    def ended(self, owner: str, *, after: str | None, limit: int) -> tuple[list[Operation], str | None]:
+        found = [row for (_, id), row in sorted(self.rows.items(), reverse=True) if after is None or id < after]
+        page = [row for row in found if row.owner == owner and row.state is not State.RUNNING]
+        return page[:limit], page[limit - 1].id if len(page) > limit else None
+
+    def change(self, before: Operation, after: Operation) -> bool:
         stored = self.rows.get((before.owner, before.id))
         if stored is None or (stored.version, stored.state) != (before.version, before.state):
             return False

@@ -1,0 +1,134 @@
+"""Routes of operations: one action on many jobs or tasks, at a rate, with progress and abort."""
+
+import secrets
+from typing import Annotated, Any
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _runtime
+from lambdas._logger import logger
+from lambdas.rest.access import needs
+from lambdas.rest.envelope import answer
+from lambdas.rest.operation_models import (
+    CancelRequest,
+    DeleteTasksRequest,
+    EstimateShape,
+    OperationShape,
+    OperationsShape,
+    PauseTasksRequest,
+    ResumeTasksRequest,
+    TasksRequest,
+)
+from lambdas.rest.parameters import Cursor, Limit
+from lambdas.rest.resolver import answers, owner_of
+from lambdas.rest.shapes import Answer
+from scheduler.accounts.access import Need
+from scheduler.model import ids, operation
+from scheduler.model.operation import Action
+from scheduler.operations import requests
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+STARTED = "It goes on by itself: read how far it is, or abort it. With `dry_run` it only counts what matches (200)."
+STARTS: Any = answers(202, Answer[OperationShape], errors=(400, 401, 409, 413, 415, 503)) | answers(200, Answer[EstimateShape])
+
+
+@router.post(
+    "/api/v1/me/jobs/cancel",
+    summary="Cancel many jobs, at a rate",
+    description=f"Jobs that match the filter when they are read, and that have not started when their turn comes. {STARTED}",
+    tags=["operations"],
+    responses=STARTS,
+)
+@needs(Need.WRITE, foreign=True, action="operation.cancel_jobs")
+def cancel_jobs(body: Annotated[CancelRequest, Body()]) -> Response[str]:
+    return _start(Action.CANCEL_JOBS, body)
+
+
+@router.post(
+    "/api/v1/tasks/pause",
+    summary="Pause many tasks, at a rate",
+    description=f"Nothing of them is planned or started any more. {STARTED}",
+    tags=["operations"],
+    responses=STARTS,
+)
+@needs(Need.WRITE, foreign=True, action="operation.pause_tasks")
+def pause_tasks(body: Annotated[PauseTasksRequest, Body()]) -> Response[str]:
+    return _start(Action.PAUSE_TASKS, body, reason=body.reason)
+
+
+@router.post(
+    "/api/v1/tasks/resume",
+    summary="Resume many tasks, at a rate",
+    description=f"Each from then on: what would have run meanwhile does not. {STARTED}",
+    tags=["operations"],
+    responses=STARTS,
+)
+@needs(Need.WRITE, foreign=True, action="operation.resume_tasks")
+def resume_tasks(body: Annotated[ResumeTasksRequest, Body()]) -> Response[str]:
+    return _start(Action.RESUME_TASKS, body)
+
+
+@router.post(
+    "/api/v1/tasks/delete",
+    summary="Delete many tasks, at a rate",
+    description=f"Their future runs go with them; what has run stays in the history. {STARTED}",
+    tags=["operations"],
+    responses=STARTS,
+)
+@needs(Need.WRITE, foreign=True, action="operation.delete_tasks")
+def delete_tasks(body: Annotated[DeleteTasksRequest, Body()]) -> Response[str]:
+    return _start(Action.DELETE_TASKS, body)
+
+
+@router.get(
+    "/api/v1/operations",
+    summary="My operations",
+    description="Redrives of dead letters are among them. The first page begins with the running ones, five at most, beyond `limit`.",
+    tags=["operations"],
+    responses=answers(200, Answer[OperationsShape], errors=(400, 401, 503)),
+)
+@needs(Need.READ, foreign=True)
+def list_operations(limit: Limit = 20, cursor: Cursor = None) -> Response[str]:
+    found, following = requests.listing(_owner(), limit=limit, cursor=cursor, operations=_runtime.api().operations)
+    return answer(OperationsShape.of(found, following))
+
+
+@router.get(
+    "/api/v1/operations/<operation_id>",
+    summary="How far an operation is",
+    tags=["operations"],
+    responses=answers(200, Answer[OperationShape], errors=(401, 404, 503)),
+)
+@needs(Need.READ, foreign=True)
+def get_operation(operation_id: str) -> Response[str]:
+    return answer(OperationShape.of(requests.find(_owner(), operation_id, operations=_runtime.api().operations)))
+
+
+@router.post(
+    "/api/v1/operations/<operation_id>/abort",
+    summary="Abort an operation",
+    description="Within a second or so nothing more is changed; what was changed stays so. Idempotent.",
+    tags=["operations"],
+    responses=answers(200, Answer[OperationShape], errors=(401, 404, 409, 503)),
+)
+@needs(Need.WRITE, foreign=True, action="operation.abort")
+def abort_operation(operation_id: str) -> Response[str]:
+    return answer(OperationShape.of(requests.abort(_owner(), operation_id, _runtime.api())))
+
+
+def _start(action: Action, body: CancelRequest | TasksRequest, reason: str | None = None) -> Response[str]:
+    """Start the operation that a request describes, or count what it would change."""
+    world, random = _runtime.api(), secrets.randbits(ids.RANDOM_BITS)
+    planned = operation.new(_owner(), world.clock.now(), random, action, body.filter, rate=body.rate, limit=body.limit, reason=reason)
+    if body.dry_run:
+        return answer(EstimateShape.of(requests.estimate(planned, world)))
+    made = requests.start(planned, world)
+    logger.info("operation started", extra={"operation_id": made.id, "action": made.action, "rate": made.rate})
+    return answer(OperationShape.of(made), 202, {"Location": f"/api/v1/operations/{made.id}"})
+
+
+def _owner() -> str:
+    return owner_of(router.current_event.raw_event)

@@ -1,0 +1,128 @@
+"""Operations: one action on many jobs or tasks of an owner, at a rate. Pure.
+
+An operation is a record with its progress and a lease. The function that processes it writes it under the condition of its version.
+Not the record prevents that something is done twice, but the fence of each job and the generation of each task.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from scheduler.model import ids
+from scheduler.model.errors import Invalid
+from scheduler.model.job import Lane
+
+DEFAULT_RATE = 50
+MAX_RATE = 1_000
+MAX_RUNNING = 5  # operations of one owner at once
+CHUNKS_PER_S = 4
+LEASE_MS = 30_000  # a chunk takes seconds at most; another invocation takes the operation over after this
+KEPT_S = 90 * 86_400  # how long the record is kept after its end
+
+
+class Action(StrEnum):
+    """The action that an operation carries out on each job or task."""
+
+    REDRIVE = "redrive"  # a job that failed or was killed is scheduled again
+    CANCEL_JOBS = "cancel_jobs"
+    PAUSE_TASKS = "pause_tasks"
+    RESUME_TASKS = "resume_tasks"
+    DELETE_TASKS = "delete_tasks"
+
+
+class State(StrEnum):
+    """The state of an operation."""
+
+    RUNNING = "running"
+    DONE = "done"  # it has processed all that matched, or has reached its limit
+    ABORTED = "aborted"  # a user requested it
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter of jobs or tasks; None or empty: any. `since` and `until` (ms) apply to the scheduled time, as in all lists of jobs.
+
+    `tags`: all of them. `statuses`: one of them.
+    """
+
+    task: str | None = None
+    type: str | None = None
+    fingerprint: str | None = None  # of dead letters
+    since: int | None = None
+    until: int | None = None  # exclusive
+    tags: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    lane: Lane | None = None
+    name: str | None = None  # of tasks: a part of the name, ignoring case
+
+    def check(self) -> None:
+        """Raises Invalid for an empty time range."""
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise Invalid.field("to", "must be later than from")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation and its progress."""
+
+    owner: str
+    id: str
+    started_at: int  # jobs and tasks that were created later, or failed later, are left alone
+    action: Action = Action.REDRIVE
+    filter: Filter = field(default_factory=Filter)
+    rate: int = DEFAULT_RATE  # jobs or tasks per second
+    limit: int | None = None  # the most jobs or tasks to change; None: all
+    reason: str | None = None  # of a pause
+    state: State = State.RUNNING
+    ended_at: int | None = None
+    done: int = 0
+    skipped: int = 0  # matched when they were read, but not any more when their turn came
+    failed: int = 0  # an unexpected error; the log has it
+    after: str | None = None  # the position of the last job or task read
+    version: int = 1  # rises with every change; every change is conditional on it
+    lease_until: int = 0
+
+    @property
+    def matched(self) -> int:
+        """How many matched the filter so far."""
+        return self.done + self.skipped + self.failed
+
+    @property
+    def expires(self) -> int | None:
+        """When the record expires (epoch seconds); None while the operation runs."""
+        return None if self.ended_at is None else self.ended_at // 1000 + KEPT_S
+
+    def chunk(self, at_most: int) -> int:
+        """How many to change at once. Several chunks a second, so that an abort takes effect soon and the rate stays even."""
+        size = max(1, min(self.rate // CHUNKS_PER_S, at_most))
+        return size if self.limit is None else max(0, min(size, self.limit - self.done))
+
+
+class Candidate(NamedTuple):
+    """A job or task that an operation has read. `chosen` is what its action needs of it; None: it does not match."""
+
+    position: str
+    chosen: Any
+
+
+class Counts(NamedTuple):
+    """The result of one chunk."""
+
+    done: int = 0
+    skipped: int = 0
+    failed: int = 0
+
+
+def new(
+    owner: str,
+    now: int,
+    random: int,
+    action: Action,
+    filter: Filter,
+    *,
+    rate: int = DEFAULT_RATE,
+    limit: int | None = None,
+    reason: str | None = None,
+) -> Operation:
+    """An operation that starts at `now`; `random` fills its id: see `ids.new`."""
+    return Operation(owner, ids.new(now, random), now, action, filter, rate, limit, reason)

@@ -1,0 +1,73 @@
+"""Pause, resume or delete many tasks: an operation that reads an owner's tasks, the newest first, and changes those that match."""
+
+import logging
+from dataclasses import dataclass
+
+from scheduler.model.errors import NotFound, Unavailable
+from scheduler.model.job import TaskKey
+from scheduler.model.operation import Action, Candidate, Counts, Operation
+from scheduler.storage.ports import Ports
+from scheduler.tasks import service
+from scheduler.tasks.task import Task, TaskStatus, status
+
+READ = 100  # tasks read at once
+STATUSES = {
+    Action.PAUSE_TASKS: (TaskStatus.ACTIVE,),
+    Action.RESUME_TASKS: (TaskStatus.INACTIVE,),
+    Action.DELETE_TASKS: tuple(TaskStatus),
+}  # without a filter of statuses
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTasks:
+    """The work of an operation that changes tasks."""
+
+    ports: Ports
+    at_most: int = 5  # one after the other, each with some ten writes
+
+    def read(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
+        """A page of tasks; those chosen match and were created before the start."""
+        page, now = self.ports.tasks.page(operation.owner, after=after, limit=READ), self.ports.clock.now()
+        return [Candidate(task.id, task.key if _is_wanted(task, operation, now) else None) for task in page.tasks], page.cursor
+
+    def apply(self, operation: Operation, chosen: list[TaskKey]) -> Counts:
+        """Change these tasks, unless they do not match any more. An error of one task stops no other."""
+        done = failed = 0
+        for key in chosen:
+            try:
+                done += self._change(operation, key)
+            except Unavailable:
+                raise
+            except Exception:
+                log.exception("could not change a task", extra={"operation_id": operation.id, "task_id": key.id, "user_id": key.owner})
+                failed += 1
+        return Counts(done, len(chosen) - done - failed, failed)
+
+    def _change(self, operation: Operation, key: TaskKey) -> bool:
+        """Whether the task was changed. Its runs that are about to start may still do so for half a second."""
+        task = self.ports.tasks.get(key)
+        if task is None or not _is_wanted(task, operation, self.ports.clock.now()):
+            return False
+        try:
+            if operation.action is Action.PAUSE_TASKS:
+                service.deactivate(key, operation.reason, self.ports, settle=False)
+            elif operation.action is Action.RESUME_TASKS:
+                service.activate(key, self.ports)
+            else:
+                service.delete(key, self.ports, settle=False)
+        except NotFound:
+            return False
+        return True
+
+
+def _is_wanted(task: Task, operation: Operation, now: int) -> bool:
+    filter = operation.filter
+    return (
+        task.created_at <= operation.started_at
+        and status(task, now) in (filter.statuses or STATUSES[operation.action])
+        and (filter.name is None or filter.name.casefold() in task.name.casefold())
+        and filter.type in (None, task.spec.type)
+        and set(filter.tags) <= set(task.spec.tags)
+    )

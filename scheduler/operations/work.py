@@ -1,0 +1,33 @@
+"""The work of an operation: how its action reads candidates, and how it changes them."""
+
+from typing import Any, Protocol
+
+from scheduler.dead_letters.redrive import Redrives
+from scheduler.model.operation import Action, Candidate, Counts, Operation
+from scheduler.operations.cancel_jobs import CancelJobs
+from scheduler.storage.ports import Ports
+
+
+class Work(Protocol):
+    """The part of a step that depends on the action."""
+
+    @property
+    def at_most(self) -> int:
+        """The largest chunk; `apply` must take less time with it than a message stays hidden."""
+
+    def read(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
+        """A page of candidates beyond the position `after` (None: from the beginning), and the position at which to read on."""
+
+    def apply(self, operation: Operation, chosen: list[Any]) -> Counts:
+        """Carry out the action on what the candidates chose. Idempotent. Raises Unavailable."""
+
+
+def work_of(record: Operation, ports: Ports) -> Work:
+    """The work of an operation."""
+    if record.action is Action.REDRIVE:
+        return Redrives(ports)
+    if record.action is Action.CANCEL_JOBS:
+        return CancelJobs(ports)
+    from scheduler.operations.change_tasks import ChangeTasks  # it loads schedules, which would slow down each cold start
+
+    return ChangeTasks(ports)

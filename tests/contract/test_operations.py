@@ -1,0 +1,127 @@
+"""The port Operations."""
+
+from dataclasses import replace
+
+import pytest
+
+from scheduler.model import operation
+from scheduler.model.job import Lane
+from scheduler.model.operation import Action, Filter, Operation, State
+from scheduler.storage.aws.operations import DynamoOperations
+from scheduler.storage.ports import Operations
+from tests.contract.make import NOW
+
+DEAD = Filter("01JD4Q8XKZ38W2M5R7T9V1C4FH", "http", "0123456789ab", NOW - 60_000, NOW)
+TASKS = Filter(type="log", tags=("a", "b"), statuses=("active",), name="report")
+JOBS = Filter(task="01JD4Q8XKZ38W2M5R7T9V1C4FH", since=NOW, tags=("a",), statuses=("queued", "running"), lane=Lane.RETRY)
+
+
+def made(operations: Operations, number: int = 1, action: Action = Action.REDRIVE, filter: Filter = DEAD, **fields: object) -> Operation:
+    new = replace(operation.new("ada", NOW, number, action, filter, rate=20, limit=7), **fields)  # type: ignore[arg-type]
+    operations.add(new)
+    return new
+
+
+def changed(before: Operation, **fields: object) -> Operation:
+    return replace(before, version=before.version + 1, **fields)  # type: ignore[arg-type]
+
+
+def end(operations: Operations, before: Operation, **fields: object) -> Operation:
+    after = changed(before, state=State.DONE, ended_at=NOW + 5, **fields)
+    assert operations.change(before, after)
+    return after
+
+
+@pytest.mark.parametrize(
+    ("action", "filter"),
+    [(Action.REDRIVE, DEAD), (Action.CANCEL_JOBS, JOBS), (Action.PAUSE_TASKS, TASKS), (Action.DELETE_TASKS, Filter())],
+)
+def test_an_operation_is_read_back_whole_and_is_running(operations: Operations, action: Action, filter: Filter) -> None:
+    one = made(operations, 1, action, filter, reason="holidays")
+    two = made(operations, 2, action, Filter(), owner="eve", limit=None)
+    assert operations.get("ada", one.id) == one and operations.get("eve", two.id) == two
+    assert operations.get("ada", two.id) is None
+    assert operations.running() == [one, two]
+
+
+def test_adding_an_operation_again_overwrites_nothing(operations: Operations) -> None:
+    one = made(operations)
+    assert operations.change(one, changed(one, skipped=3))
+    operations.add(one)
+    found = operations.get("ada", one.id)
+    assert found is not None and found.skipped == 3
+
+
+def test_progress_is_stored_only_over_the_last_version(operations: Operations) -> None:
+    one = made(operations, action=Action.CANCEL_JOBS, filter=JOBS)
+    after = changed(one, done=4, skipped=1, failed=2, after="01JD4Q8XKZ38W2M5R7T9V1C4FH", lease_until=NOW + 30_000)
+    assert operations.change(one, after)
+    assert not operations.change(one, changed(one, done=9))
+    assert operations.get("ada", one.id) == after and operations.running() == [after] and after.matched == 7
+
+
+@pytest.mark.parametrize("state", [State.DONE, State.ABORTED])
+def test_an_ended_operation_is_kept_and_not_running(operations: Operations, state: State) -> None:
+    one = made(operations)
+    ended = changed(one, state=state, ended_at=NOW + 5)
+    assert operations.change(one, ended)
+    assert operations.running() == [] and operations.get("ada", one.id) == ended
+    assert not operations.change(one, changed(one, done=9))
+    assert operations.get("ada", one.id) == ended
+
+
+def test_an_end_over_an_old_version_changes_nothing(operations: Operations) -> None:
+    one = made(operations)
+    after = changed(one, done=5)
+    assert operations.change(one, after)
+    assert not operations.change(one, changed(one, state=State.ABORTED, ended_at=NOW))
+    assert operations.running() == [after]
+
+
+def test_the_counts_of_an_ended_operation_may_still_grow(operations: Operations) -> None:
+    one = made(operations)
+    ended = end(operations, one)
+    more = changed(ended, done=3)
+    assert operations.change(ended, more) and operations.get("ada", one.id) == more
+
+
+def test_ended_operations_of_an_owner_are_listed_newest_first_by_pages(operations: Operations) -> None:
+    ended = [end(operations, made(operations, number, action=Action.CANCEL_JOBS, filter=JOBS)) for number in range(1, 6)]
+    made(operations, 9)
+    end(operations, made(operations, 7, owner="eve"))
+    newest = sorted(ended, key=lambda each: each.id, reverse=True)
+    page, cursor = operations.ended("ada", after=None, limit=2)
+    assert page == newest[:2] and cursor == newest[1].id
+    page, cursor = operations.ended("ada", after=cursor, limit=2)
+    assert page == newest[2:4]
+    assert operations.ended("ada", after=cursor, limit=2) == (newest[4:], None)
+    assert operations.ended("bob", after=None, limit=2) == ([], None)
+
+
+# Other versions
+
+
+def test_a_redrive_of_the_version_before_is_read(operations: Operations) -> None:
+    if not isinstance(operations, DynamoOperations):
+        pytest.skip("the memory store has no items")
+    numbers = {"started_at": NOW, "rate": 20, "found": 3, "redriven": 2, "skipped": 1, "version": 4, "lease_until": 0}
+    item = {"pk": "redrives", "sk": "ada#01JD4Q8XKZ38W2M5R7T9V1C4FH", "owner": "ada", "id": "01JD4Q8XKZ38W2M5R7T9V1C4FH"}
+    texts = item | {"state": "running", "filter": '{"type": "http"}', "after": "01JD4Q8XKZ38W2M5R7T9V1C4FG"}
+    stored = {name: {"S": value} for name, value in texts.items()} | {name: {"N": str(value)} for name, value in numbers.items()}
+    operations._table.put(stored, {})
+    (found,) = operations.running()
+    assert found == Operation(
+        "ada", texts["id"], NOW, Action.REDRIVE, Filter(type="http"), 20, done=2, skipped=1, after=texts["after"], version=4
+    )
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_the_version_before_can_read_redrives_and_nothing_else(operations: Operations, action: Action) -> None:
+    """It would take any item with a `filter` for a redrive: an operation on all tasks for one of all dead letters."""
+    if not isinstance(operations, DynamoOperations):
+        pytest.skip("the memory store has no items")
+    one = made(operations, 1, action, Filter())
+    (item,) = operations._table.all({"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": "redrives"}}})
+    assert item["sk"]["S"] == f"ada#{one.id}"
+    assert ({"filter", "found", "redriven", "skipped"} <= set(item)) == (action is Action.REDRIVE)
+    assert ("filter" in item) == (action is Action.REDRIVE)
