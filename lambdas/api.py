@@ -20,6 +20,7 @@ from lambdas.rest import (
     etags,
     form_routes,
     idempotency,
+    key_routes,
     operation_routes,
     order_routes,
     parameters,
@@ -86,6 +87,7 @@ EXAMPLES: dict[str, Any] = {
         },
     },
 }
+app.include_router(key_routes.router)  # before the routes by id: a path is answered by the first route that it fits
 app.include_router(form_routes.router)
 app.include_router(task_routes.router)
 app.include_router(dead_letter_routes.router)

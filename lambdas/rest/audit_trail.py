@@ -16,7 +16,7 @@ from scheduler.model import ids
 from scheduler.model.errors import SchedulerError, Unavailable
 
 # path parameters that name what is changed
-_OBJECTS = ("job_id", "task_id", "redrive_id", "operation_id", "ordering_key", "user_id", "name")
+_OBJECTS = ("job_id", "task_id", "redrive_id", "operation_id", "ordering_key", "key", "user_id", "name")
 
 
 def recorded(

@@ -64,7 +64,8 @@ def _ended(done: Accepted | Refusal | None, index: int) -> Accepted | SchedulerE
         return Unavailable(details=[{"field": _path(index), "rule": "was not accepted; try it again"}])
     if isinstance(done, TooLarge):
         return _too_large(index, done.message)
-    return Conflict(done.message, details=[{"field": f"{_path(index)}.idempotency_key", "rule": "was used for another request"}])
+    broken = done.details or [{"field": "idempotency_key", "rule": "was used for another request"}]
+    return Conflict(done.message, details=[each | {"field": f"{_path(index)}.{each['field']}"} for each in broken])
 
 
 def _too_large(index: int, rule: str) -> TooLarge:

@@ -24,6 +24,7 @@ from scheduler.model.spec import CallBack, Jitter, OnFailure, RetryPolicy
 from scheduler.pipeline.output_store import Text
 
 if TYPE_CHECKING:
+    from scheduler.jobs.by_key import Put
     from scheduler.tasks.task import Task
 
 AFTER_FAILURE = {"continue": OnFailure.BLOCK, "pause": OnFailure.PARK, "block": OnFailure.BLOCK, "park": OnFailure.PARK}
@@ -203,8 +204,12 @@ class JobShape(SpecShape):
     """When it was last."""
     expires_at: WrittenTime | None
     """If it has not started by then, it is skipped."""
+    key: str | None
+    """The name that you chose for it."""
     task_id: str | None
     """The task it is a run of."""
+    task_key: str | None
+    """The name that you chose for that task."""
     generation: int | None
     """The task's when this run was planned."""
     nominal_at: WrittenTime | None
@@ -234,6 +239,7 @@ class JobShape(SpecShape):
             attempts=[AttemptShape.of(number, attempt) for number, attempt in _with_outputs(job)],
             # A run with a misfire rule has no expiry: the same field holds the end of the rule's window.
             expires_at=job.start_by if origin is None or origin.misfire is None else None,
+            key=None if origin is not None else job.spec.key,
             task_id=None if origin is None else origin.task,
             generation=None if origin is None else origin.generation,
             nominal_at=None if origin is None else origin.nominal_at,
@@ -277,6 +283,19 @@ class TextShape(Shape):
     @classmethod
     def of(cls, text: Text, number: int) -> Json:
         return cls.from_record(text, number=number)
+
+
+class PutJobShape(JobShape):
+    """A job, and what the request did."""
+
+    outcome: Literal["created", "replaced", "kept", "extended"]
+    """`created`, `replaced`, `kept` or `extended`."""
+    follows: str | None
+    """The job that had the key and goes on beside this one."""
+
+    @classmethod
+    def of_put(cls, done: "Put", now: int) -> Json:
+        return JobShape.of(done.job, now) | {"outcome": done.outcome, "follows": done.follows}
 
 
 class PageShape(ListShape):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -22,8 +23,9 @@ from lambdas.rest.request import Request as Request
 from lambdas.rest.resolution import Broken, Stage
 from lambdas.rest.shapes import WRITTEN_INSTANT, Json, Shape, Violation, WrittenTime, optional, present
 from scheduler import VERSION
+from scheduler.jobs.by_key import OnConflict, OnStarted
 from scheduler.jobs.ordering_keys import LineView
-from scheduler.model import instants
+from scheduler.model import durations, instants, own_keys
 from scheduler.model.errors import Invalid, SchedulerError
 from scheduler.model.job import Lane
 from scheduler.model.spec import REQUESTED_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
@@ -79,8 +81,16 @@ def _ordering_key(text: str) -> str:
     return text
 
 
+def _own_key(text: str) -> str:
+    if not own_keys.is_key(text):
+        raise ValueError(own_keys.RULE)
+    return text
+
+
 OrderingKey = Annotated[str, AfterValidator(_ordering_key), WithJsonSchema({"type": "string", "pattern": f"^{ORDERING_KEY}$"})]
 Key = Annotated[str, AfterValidator(_key), WithJsonSchema({"type": "string", "pattern": f"^{idempotency.KEY}$"})]
+OwnKeyText = Annotated[str, AfterValidator(_own_key), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": own_keys.LONGEST})]
+Delay = Annotated[int, BeforeValidator(durations.parse), WithJsonSchema({"type": "string"})]
 Tag = Annotated[str, AfterValidator(_tag), WithJsonSchema({"type": "string", "pattern": f"^{TAG}$"})]
 Tags = Annotated[list[Tag], Field(max_length=10), AfterValidator(_different)]
 
@@ -210,6 +220,8 @@ class WorkRequest(Request):
     """Who is told when it fails, recovers, succeeds, is late or killed. Absent: nobody."""
     events: bool = False
     """Whether each end is put on the stage's event bus, so that other systems can react to it."""
+    key: OwnKeyText | None = None
+    """A name of yours: no two jobs that have not ended have the same one, and no two tasks. Find and change it by `/by-key/{key}`."""
     _kind: str | None = PrivateAttr(None)  # of its target, once that is resolved
     _implied: dict[str, Any] = PrivateAttr(default_factory=dict)  # fields of the payload that follow from others
 
@@ -297,6 +309,7 @@ class WorkRequest(Request):
             callback=None if self.callback is None else self.callback.policy,
             ordering=None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.BLOCK),
             events=self.events,
+            key=self.key,
         )
 
 
@@ -305,17 +318,65 @@ class JobRequest(WorkRequest):
 
     execute_at: Instant | None = None
     """When to start: RFC 3339 with an offset, to the millisecond. Absent: now. Up to a day past: due now, and late."""
+    delay: Delay | None = None
+    """How long after this request to start, instead of `execute_at`: 30m, 1h30m, 2d, or PT30M. Up to ten years."""
+    delay_seconds: Annotated[float, Field(ge=0, le=instants.FUTURE_LIMIT // 1_000)] | None = None
+    """The same as a number of seconds."""
     expires_at: Instant | None = None
     """It does not start, nor is it tried again, at this instant or later; it is skipped then. Absent: however late."""
 
+    @field_validator("delay", "delay_seconds")
+    @classmethod
+    def _one_time(cls, value: float | None, info: ValidationInfo) -> float | None:
+        given = [name for name in ("execute_at", "delay") if info.data.get(name) is not None]
+        if value is not None and given:
+            raise ValueError(f"goes without {given[0]}: give one of execute_at, delay and delay_seconds")
+        return value
+
+    @property
+    def delay_ms(self) -> int | None:
+        return self.delay if self.delay_seconds is None else -int(-self.delay_seconds * 1_000 // 1)
+
     def asked(self, owner: str, now: int, within: str = "") -> NewJob:
         """The job to submit. Raises Invalid if its start or its end is out of bounds at `now`; `within` leads the field's name."""
+        told = None if self.notifications is None else self.notifications.wanted
+        new = NewJob(owner, self.spec, self.execute_at, self.expires_at, told, self.delay_ms)
         if self.execute_at is not None:
             instants.check_start(f"{within}execute_at", self.execute_at, now)
         if self.expires_at is not None:
-            instants.check_end(f"{within}expires_at", self.expires_at, max(self.execute_at or now, now))
-        told = None if self.notifications is None else self.notifications.wanted
-        return NewJob(owner, self.spec, execute_at=self.execute_at, expires_at=self.expires_at, notifications=told)
+            instants.check_end(f"{within}expires_at", self.expires_at, max(new.start(now), now))
+        return new
+
+
+class KeyedJobRequest(JobRequest):
+    """A one-time job in the place of the one that has the key of the path; and what to do if there is one."""
+
+    on_conflict: Annotated[OnConflict, Field(strict=False)] = OnConflict.REPLACE
+    """If a job of this key has not ended: `replace` gives it this time and content, `keep` leaves it as it is, `extend` gives it this
+    time only."""
+    on_started: Annotated[OnStarted, Field(strict=False)] = OnStarted.REFUSE
+    """If that job has started or is about to: `refuse` answers 409, `follow` creates a new job that takes the key."""
+
+    @field_validator("on_conflict")
+    @classmethod
+    def _has_time(cls, value: OnConflict, info: ValidationInfo) -> OnConflict:
+        """Runs after the times were found good or bad; a bad one is reported already."""
+        times = [info.data.get(name, 0) for name in ("execute_at", "delay", "delay_seconds")]
+        if value is OnConflict.EXTEND and all(time is None for time in times):
+            raise ValueError("extend goes with a time: give execute_at, delay or delay_seconds")
+        return value
+
+    def of_key(self, owner: str, key: str, now: int) -> NewJob:
+        """The job to put under the key of the path. Raises Invalid as `asked` does, and for another key in the body."""
+        check_same_key(self.key, key)
+        new = self.asked(owner, now)
+        return replace(new, spec=replace(new.spec, key=key))
+
+
+def check_same_key(given: str | None, key: str) -> None:
+    """Raise Invalid if a body names another key than its path."""
+    if given not in (None, key):
+        raise Invalid.field("key", "must be the key in the path, or absent")
 
 
 def _absent() -> Any:

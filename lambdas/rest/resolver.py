@@ -1,5 +1,6 @@
 """The HTTP resolver: Powertools' own, with our envelope, our reading of bodies, and an OpenAPI document that matches both."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -19,8 +20,8 @@ from lambdas.rest.access import Route
 from lambdas.rest.resolution import Stage, payload_of
 from lambdas.rest.shapes import ErrorAnswer, GatewayAnswer
 from scheduler.accounts.access import Need, need_of_foreign
-from scheduler.model import ids
-from scheduler.model.errors import NotFound, SchedulerError
+from scheduler.model import ids, own_keys
+from scheduler.model.errors import Invalid, NotFound, SchedulerError
 from scheduler.model.job import JobKey
 from scheduler.targets import registry
 
@@ -42,7 +43,8 @@ MATCH_PARAMETER = {
     "schema": {"type": "string", "minLength": 1},
 }
 USER_PARAMETER = {"name": "user", "in": "query", "required": False, "schema": {"type": "string", "pattern": f"^{access.USER_ID}$"}}
-WITH_PAYLOAD = ("JobRequest", "TaskRequest", "TaskEdit")  # requests whose `payload` depends on their `type`
+WITH_PAYLOAD = ("JobRequest", "KeyedJobRequest", "TaskRequest", "TaskEdit")  # requests whose `payload` depends on their `type`
+BY_KEY = re.compile(rf"{access.BASE}/((me/)?jobs|tasks)/by-key/")
 SAFE = {  # headers of every answer
     "Strict-Transport-Security": "max-age=63072000; includeSubDomains",
     "X-Content-Type-Options": "nosniff",
@@ -181,7 +183,11 @@ class Resolver(APIGatewayHttpResolver):
         path = self.current_event.path
         taken = {route.method for route in self._static_routes + self._dynamic_routes if route.rule.match(path)}
         allowed = sorted(taken | aliases.methods(path))
-        return envelope.MethodNotAllowed(allowed) if allowed else NotFound("there is no such path")
+        if allowed:
+            return envelope.MethodNotAllowed(allowed)
+        if BY_KEY.match(path):  # a key with a character that no route takes
+            return Invalid.field("key", own_keys.RULE)
+        return NotFound("there is no such path")
 
 
 def _one_or_several(schema: dict[str, Any]) -> dict[str, Any]:

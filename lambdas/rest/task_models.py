@@ -1,18 +1,19 @@
 """The shapes of tasks, as they are asked for and as they are answered."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lambdas.rest.form_models import RunShape, ScheduleRequest
 from lambdas.rest.job_answers import SpecShape
-from lambdas.rest.models import Request, WorkRequest
+from lambdas.rest.models import Request, WorkRequest, check_same_key
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional
 from scheduler.model.job import Misfire, Overlap
 from scheduler.tasks import schedule_form
 from scheduler.tasks.schedule import Run
-from scheduler.tasks.service import NewTask
+from scheduler.tasks.service import NewTask, PutOutcome
 from scheduler.tasks.task import Task, TaskPage, TaskStatus
 from scheduler.tasks.task import status as task_status
 
@@ -74,6 +75,12 @@ class TaskRequest(WorkRequest):
             max_catch_up=self.max_catch_up,
             notifications=None if self.notifications is None else self.notifications.wanted,
         )
+
+    def of_key(self, owner: str, key: str) -> NewTask:
+        """The task to put under the key of the path. Raises Invalid for another key in the body."""
+        check_same_key(self.key, key)
+        new = self.asked(owner)
+        return replace(new, spec=replace(new.spec, key=key))
 
 
 def _is_recurring(schedule: ScheduleRequest | None) -> bool:
@@ -137,6 +144,8 @@ class TaskFacts(SpecShape):
     """What is always told of a task; null where there is nothing to tell."""
 
     name: str
+    key: str | None
+    """The name that you chose for it; it never changes."""
     description: str | None
     status: TaskStatus
     schedule: ScheduleShape | None
@@ -163,6 +172,7 @@ class TaskFacts(SpecShape):
         recurring = task.is_recurring
         return cls.of_spec(
             task,
+            key=task.spec.key,
             status=task_status(task, now),
             schedule=optional(schedule_form.write, task.schedule),
             misfire=task.misfire if recurring else None,
@@ -181,6 +191,13 @@ class TaskShape(TaskFacts):
     @classmethod
     def of(cls, task: Task, runs: Sequence[Run], now: int) -> Json:
         return cls.facts(task, now, next_runs=[RunShape.of(run) for run in runs])
+
+
+class PutTaskShape(TaskShape):
+    """A task and its next runs, and what the request did."""
+
+    outcome: PutOutcome
+    """`created`, `updated`, or `unchanged`: it was as requested already."""
 
 
 class ListedTaskShape(TaskFacts):

@@ -1,1 +1,1 @@
-"""The operations of an owner on a job: cancel, change, retry, list the history, resume an ordering key."""
+"""The operations of an owner on a job: cancel, change, retry, put by key, list the history, resume an ordering key."""

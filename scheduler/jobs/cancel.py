@@ -9,7 +9,7 @@ from scheduler.pipeline.change_many import change_many
 from scheduler.pipeline.follow_up import send_on, wake
 from scheduler.storage.ports import Change, Ports, Written
 
-TRIES = 5
+TRIES = 40  # puts by the key of a job may change it that often meanwhile
 POLL_MS = 100
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from scheduler.admission import ordering
 from scheduler.admission.ordering_queue import join_queues, leave_queues
-from scheduler.model import instants, lifecycle, slots
+from scheduler.model import ids, instants, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
-from scheduler.model.job import Job, JobKey
+from scheduler.model.job import Job, JobKey, QueueEntry, shard_key
 from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.pipeline.follow_up import wake_line
-from scheduler.storage.ports import Change, Ports, Written
+from scheduler.storage.ports import KEPT_KEYS_MS, Change, Ports, Written
 
 TRIES = 5
 TIMES = ("scheduled_at", "start_by")  # of a scheduled run, only its task determines these
@@ -37,35 +37,54 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports, *, check: C
         if before is None:
             raise NotFound("there is no such job")
         check(before)
-        _check(before, wanted, now)
-        after = _changed(before, wanted, now, ports.rules)
-        if wanted.get("spec") or wanted.get("notifications"):
-            ports.jobs.check(after.spec, after.notifications)
-        moved = before.spec.ordering is not None and ordering.marker(before) != ordering.marker(after)
-        if moved and not all(join_queues([after], orders=ports.orders, now=now)):
-            raise Unavailable
-        (held,) = ports.jobs.change([Change(before, after)])
-        if held is Written.REFUSED:
-            raise Unavailable
-        if held is Written.YES and _is_ours(ports.jobs.get(key), wanted):
-            (job,) = enqueue_if_due_soon([after], now, ports)
-            if moved:
-                leave_queues([before], orders=ports.orders)
-                wake_line(before, ports, now=ports.clock.now())
+        job = try_change(before, wanted, ports, now)
+        if job is not None:
             return job
     raise Unavailable("the job keeps changing; try again")
 
 
+def try_change(before: Job, wanted: Mapping[str, Any], ports: Ports, now: int) -> Job | None:
+    """Change the job as `reschedule` does, if it is stored as it is given; None: another request or an executor changed it meanwhile.
+
+    `now` is an instant at which the job was read, or just before.
+    """
+    _check(before, wanted, now)
+    after = _changed(before, wanted, now, ports.rules)
+    if wanted.get("spec") or wanted.get("notifications"):
+        ports.jobs.check(after.spec, after.notifications)
+    old, new = _entry(before), _entry(after)
+    if new is not None and new != old and not all(join_queues([after], orders=ports.orders, now=now)):
+        raise Unavailable
+    if _outlasts_key(before, after) and ports.jobs.prolong_key(after) is Written.REFUSED:
+        raise Unavailable
+    (held,) = ports.jobs.change([Change(before, after)])
+    if held is Written.REFUSED:
+        raise Unavailable
+    if held is Written.NO or not _is_ours(ports.jobs.get(before.key), wanted):
+        return None
+    (job,) = enqueue_if_due_soon([after], now, ports)
+    if old is not None and new != old:
+        leave_queues([before], orders=ports.orders)
+        wake_line(before, ports, now=ports.clock.now())
+    return job
+
+
+def why_fixed(job: Job, now: int) -> str | None:
+    """Why the job cannot be changed any more; None: it can."""
+    if not lifecycle.is_open(job):
+        return f"it is finished: {lifecycle.state(job)}"
+    if job.delay_ms is not None or (job.claim is not None and lifecycle.started_at(job) <= now):
+        return "it has started"
+    if job.cancel_requested_at is not None:
+        return "it is being cancelled"
+    return "it is about to start" if job.claim is not None else None
+
+
 def _check(job: Job, wanted: Mapping[str, Any], now: int) -> None:
     """Raises Conflict if the job may not be changed to these fields."""
-    if not lifecycle.is_open(job):
-        raise Conflict(f"it is finished: {lifecycle.state(job)}")
-    if job.delay_ms is not None or (job.claim is not None and lifecycle.started_at(job) <= now):
-        raise Conflict("it has started")
-    if job.cancel_requested_at is not None:
-        raise Conflict("it is being cancelled")
-    if job.claim is not None:
-        raise Conflict("it is about to start")
+    why = why_fixed(job, now)
+    if why is not None:
+        raise Conflict(why)
     if job.origin is not None and job.origin.nominal_at is not None and any(name in wanted for name in TIMES):
         raise Conflict("it is a run of a schedule: its time is changed by editing its task")
     if job.origin is not None and wanted.get("notifications") is not None:
@@ -76,8 +95,19 @@ def _changed(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job
     """The changed job, in a slot that the tick has yet to read."""
     start = max(wanted["scheduled_at"], now) if "scheduled_at" in wanted else job.due_at
     _check_end(job, wanted, max(start, now))
-    slot = slots.place(start, now, job.shard_key, rules.shards).slot
-    return lifecycle.reschedule(job, slot=slot, fields={**_fields(job, wanted), "due_at": start})
+    fields = _fields(job, wanted)
+    slot = slots.place(start, now, shard_key(job.owner, job.id, fields["spec"].ordering), rules.shards).slot
+    return lifecycle.reschedule(job, slot=slot, fields={**fields, "due_at": start})
+
+
+def _entry(job: Job) -> QueueEntry | None:
+    """The job's entry in its ordering queue, if it has an ordering key."""
+    return None if job.spec.ordering is None else ordering.marker(job)
+
+
+def _outlasts_key(before: Job, after: Job) -> bool:
+    """Whether the entry of the job's key, which expires by the job's first time or a later one, may expire too early for the new time."""
+    return before.own_key is not None and after.scheduled_at > ids.time(before.id) + KEPT_KEYS_MS // 2
 
 
 def _fields(job: Job, wanted: Mapping[str, Any]) -> dict[str, Any]:

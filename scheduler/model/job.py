@@ -78,6 +78,24 @@ class OrderKey(NamedTuple):
     key: str
 
 
+class OwnKey(NamedTuple):
+    """A key that an owner chose for a job or a task: `scheduler.model.own_keys`."""
+
+    owner: str
+    key: str
+
+
+class KeyEntry(NamedTuple):
+    """The entry of a key: it names the job that has the key, or had it last. The key is free once that job has ended or is gone."""
+
+    own: OwnKey
+    job: str
+
+    @property
+    def job_key(self) -> JobKey:
+        return JobKey(self.own.owner, self.job)
+
+
 @dataclass(frozen=True, slots=True)
 class RunInfo:
     """The run info: the part of a task that its run carries, so that an executor can decide at the instant without the schedule."""
@@ -336,6 +354,16 @@ class Job:
         Jobs of one ordering key share it, so that one dispatcher publishes them in order.
         """
         return shard_key(self.owner, self.id, self.spec.ordering)
+
+    @property
+    def own_key(self) -> OwnKey | None:
+        """The key that its owner chose for it; None for a run, whose specification has the key of its task."""
+        return None if self.spec.key is None or self.origin is not None else OwnKey(self.owner, self.spec.key)
+
+    @property
+    def task_key(self) -> str | None:
+        """The key that its owner chose for the task it is a run of; None for any other job."""
+        return None if self.origin is None else self.spec.key
 
     def log_context(self) -> dict[str, Any]:
         """The fields that identify this job in a log line."""

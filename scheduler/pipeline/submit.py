@@ -8,27 +8,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scheduler.admission.ordering_queue import join_queues
-from scheduler.model import ids, slots
+from scheduler.admission.ordering_queue import join_queues, leave_queues
+from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, TooLarge, Unavailable
-from scheduler.model.job import Job, JobKey, Receipt, changed, shard_key
+from scheduler.model.job import Job, JobKey, KeyEntry, OwnKey, Receipt, changed, shard_key
 from scheduler.model.notifications import Notifications
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
-from scheduler.storage.ports import Jobs, Ports, Receipts, Written
+from scheduler.storage.ports import Found, Jobs, KeyTaking, Ports, Receipts, Written
+
+TRIES = 10  # of a job with a key, while others take and free the key
 
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job as its owner requests it, already validated. `execute_at` None means now."""
+    """A job as its owner requests it, already validated. Without `execute_at` and `delay_ms` it is due now."""
 
     owner: str
     spec: JobSpec
     execute_at: int | None = None
     expires_at: int | None = None  # the job is not started at this instant (ms) or later
     notifications: Notifications | None = None  # None: nobody is notified of its end
+    delay_ms: int | None = None  # instead of `execute_at`: counted from the instant at which the job was first requested
+
+    def start(self, now: int) -> int:
+        """The start that the owner requests by a call at `now`."""
+        return now + (self.delay_ms or 0) if self.execute_at is None else self.execute_at
 
 
 class Submission(NamedTuple):
@@ -70,8 +77,8 @@ def submit_all(asked: Sequence[Submission], ports: Ports, *, direct: DirectPath 
 
     A job is accepted once it is stored, even if it then cannot be enqueued. `direct` decides which jobs may be enqueued at once (None:
     all). If an idempotency key was used before for the same request, the answer is the same as then, and the job is stored only if it
-    is missing; for a different request the answer is a Conflict. Receipts are stored first: if a job is refused after that, a repeated
-    call stores it. Raises Unavailable if a table refuses all jobs at once.
+    is missing; for a different request the answer is a Conflict, as it is for a job whose key belongs to an open job. Receipts are stored
+    first: if a job is refused after that, a repeated call stores it. Raises Unavailable if a table refuses all jobs at once.
     """
     errors = [_too_large(each.request, ports.jobs) for each in asked]
     fitting = [each for each, error in zip(asked, errors, strict=True) if error is None]
@@ -94,23 +101,84 @@ def _submit_all(asked: Sequence[Submission], ports: Ports, direct: DirectPath | 
     wanted = {answer.job.key: answer for answer in answers if isinstance(answer, Accepted)}
     found = ports.jobs.get_many(replays) if (replays := [key for key, answer in wanted.items() if answer.replayed]) else {}
     drafts = _shared([_placed(answer, now, ports.rules) for key, answer in wanted.items() if key not in found], now, direct)
-    held = _put(drafts, now, ports) if drafts else []
-    stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
+    held = dict(zip((draft.key for draft in drafts), _put(drafts, now, ports) if drafts else [], strict=True))
+    stored = [draft for draft in drafts if held[draft.key] is Written.YES]
     waiting = [job for job in found.values() if _never_started(job)]  # the call that stored it may have died before it enqueued the job
     handed = enqueue_if_due_soon([*stored, *waiting], now, ports)
     _start_intake([*stored, *waiting], direct)
     new = {job.key: job for job in handed[: len(stored)]}
-    return [_settled(answer, new) if isinstance(answer, Accepted) and answer.job.key not in found else answer for answer in answers]
+    return [_settled(answer, new, held) if isinstance(answer, Accepted) and answer.job.key not in found else answer for answer in answers]
 
 
-def _put(drafts: Sequence[Job], now: int, ports: Ports) -> list[bool]:
-    """Store jobs; return for each whether it is stored. A job that exists already was stored by an earlier, unanswered try.
+def take_over(request: NewJob, before: KeyEntry | None, ports: Ports, *, random: int, direct: DirectPath | None = None) -> Job | None:
+    """Accept a job that takes its key from the job of the entry `before` (None: the key has no entry), and enqueue it if it is due soon.
 
-    Raises Unavailable if all are refused at once.
+    None: the entry is not `before` any more, and nothing is stored. Raises TooLarge; Unavailable if a table refuses.
     """
-    may = join_queues(drafts, orders=ports.orders, now=now)
-    put = iter(_insert([draft for draft, ready in zip(drafts, may, strict=True) if ready], ports.jobs) if any(may) else [])
-    return [ready and next(put) is not Written.REFUSED for ready in may]
+    ports.jobs.check(request.spec, request.notifications)
+    now = ports.clock.now()
+    (draft,) = _shared([_draft(request, now, ports.rules, random)], now, direct)
+    if not all(join_queues([draft], orders=ports.orders, now=now)):
+        raise Unavailable
+    (held,) = ports.jobs.take_keys([KeyTaking(before, draft)])
+    if held is Written.REFUSED:
+        raise Unavailable
+    if held is Written.NO:
+        leave_queues([draft], orders=ports.orders)
+        return None
+    (job,) = enqueue_if_due_soon([draft], now, ports)
+    _start_intake([draft], direct)
+    return job
+
+
+def _put(drafts: Sequence[Job], now: int, ports: Ports) -> list[Written | Conflict]:
+    """Store jobs; return YES for each that is stored. A job that exists already was stored by an earlier, unanswered try.
+
+    REFUSED: a table refused it. A Conflict: its key belongs to an open job. Raises Unavailable if all are refused at once.
+    """
+    may = dict(zip((draft.key for draft in drafts), join_queues(drafts, orders=ports.orders, now=now), strict=True))
+    plain = [draft for draft in drafts if may[draft.key] and draft.own_key is None]
+    named = [draft for draft in drafts if may[draft.key] and draft.own_key is not None]
+    done: dict[JobKey, Written | Conflict] = dict.fromkeys(may, Written.REFUSED)
+    for draft, written in zip(plain, _insert(plain, ports.jobs) if plain else [], strict=True):
+        done[draft.key] = Written.YES if written is Written.NO else written
+    if named:
+        done |= _take_free_keys(named, ports)
+    return list(done.values())
+
+
+def _take_free_keys(drafts: Sequence[Job], ports: Ports) -> dict[JobKey, Written | Conflict]:
+    """Store jobs with keys, of each key one at most; the results by job, as `_put` returns them. Raises Unavailable."""
+    done: dict[JobKey, Written | Conflict] = {}
+    for _ in range(TRIES):
+        if not (left := [draft for draft in drafts if draft.key not in done]):
+            break
+        takings: dict[OwnKey, KeyTaking] = {}
+        entries = ports.jobs.key_entries([draft.own_key for draft in left if draft.own_key is not None])
+        found = ports.jobs.get_many([entry.job_key for entry in entries.values()]) if entries else Found[JobKey, Job]()
+        for draft in left:
+            assert draft.own_key is not None
+            entry = entries.get(draft.own_key)
+            if entry is not None and entry.job == draft.id:
+                done[draft.key] = Written.YES
+            elif entry is not None and (entry.job_key in found.unreadable or _is_open(found.get(entry.job_key))):
+                done[draft.key] = _taken(entry)
+            else:
+                takings.setdefault(draft.own_key, KeyTaking(entry, draft))
+        written = ports.jobs.take_keys(list(takings.values())) if takings else []
+        done |= {taking.job.key: held for taking, held in zip(takings.values(), written, strict=True) if held is not Written.NO}
+    lost = [draft for draft in drafts if isinstance(done.get(draft.key), Conflict)]
+    leave_queues(lost, orders=ports.orders)
+    return {draft.key: done.get(draft.key, Written.REFUSED) for draft in drafts}
+
+
+def _taken(entry: KeyEntry) -> Conflict:
+    rule = f"belongs to the job {entry.job}, which has not ended; PUT by its key replaces it"
+    return Conflict(f"key: {rule}", details=[{"field": "key", "rule": rule}])
+
+
+def _is_open(job: Job | None) -> bool:
+    return job is not None and lifecycle.is_open(job)
 
 
 def _insert(drafts: Sequence[Job], jobs: Jobs) -> list[Written]:
@@ -123,9 +191,11 @@ def _insert(drafts: Sequence[Job], jobs: Jobs) -> list[Written]:
         return [Written.REFUSED]
 
 
-def _settled(answer: Accepted, new: Mapping[JobKey, Job]) -> Accepted | None:
-    """Return the answer with the job as stored, or None if it is not stored."""
-    job = new.get(answer.job.key)
+def _settled(answer: Accepted, new: Mapping[JobKey, Job], held: Mapping[JobKey, Written | Conflict]) -> Accepted | Conflict | None:
+    """Return the answer with the job as stored; if it is not stored, the Conflict of its key, or None."""
+    job, written = new.get(answer.job.key), held[answer.job.key]
+    if isinstance(written, Conflict):
+        return written
     return None if job is None else Accepted(job, answer.at, answer.replayed)
 
 
@@ -179,7 +249,7 @@ def _never_started(job: Job) -> bool:
 
 
 def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
-    scheduled_at = now if request.execute_at is None else request.execute_at
+    scheduled_at = request.start(now)
     due_at = max(scheduled_at, now)
     job_id = ids.new(scheduled_at, random)
     return Job(

@@ -31,12 +31,14 @@ from scheduler.model.job import (
     Finished,
     Job,
     JobKey,
+    KeyEntry,
     Lane,
     LaneState,
     LaterCheck,
     Message,
     OrderingQueue,
     OrderKey,
+    OwnKey,
     Page,
     QueueEntry,
     QueueHead,
@@ -149,6 +151,14 @@ class Change(NamedTuple):
 
 
 KEPT_RECEIPTS_MS = 86_400_000
+KEPT_KEYS_MS = 400 * 86_400_000  # after the time of its job: longer than any ended job is kept; the entry of a key expires then
+
+
+class KeyTaking(NamedTuple):
+    """Insert a new `job` that takes its key from the job that the entry `before` names (None: the key has no entry)."""
+
+    before: KeyEntry | None
+    job: Job
 
 
 class Jobs(Protocol):
@@ -162,6 +172,19 @@ class Jobs(Protocol):
 
     def put_many(self, jobs: Sequence[Job]) -> list[Written]:
         """Insert each of these new, different jobs. NO: its id is taken. REFUSED: it is probably not stored."""
+
+    def key_entries(self, keys: Sequence[OwnKey]) -> dict[OwnKey, KeyEntry]:
+        """Return the entries of keys that exist (strongly consistent). Keys may repeat."""
+
+    def take_keys(self, takings: Sequence[KeyTaking]) -> list[Written]:
+        """Insert each job, and with it in one transaction the entry of its key. No two of the jobs have the same key.
+
+        NO: the entry is not `before` any more, or the id of the job is taken. YES also if an earlier try, whose answer was lost,
+        applied it.
+        """
+
+    def prolong_key(self, job: Job) -> Written:
+        """Let the entry of the job's key expire by the present time of the job. NO: the entry names another job, or does not exist."""
 
     def get(self, key: JobKey) -> Job | None:
         """Return the job, None if there is none (strongly consistent). Raises Unreadable."""
@@ -409,17 +432,25 @@ class Tasks(Protocol):
     def check(self, task: Task) -> None:
         """Raise TooLarge if the task needs more bytes in the table than `item_limit.LIMIT`. No call of AWS."""
 
-    def store(self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
+    def store(
+        self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None, *, former: str | None = None
+    ) -> bool:
         """In one transaction, replace the task `before` (None: it must not exist) by `after`, insert the runs and store the receipt.
 
+        With a new task that has a key, also store the entry of the key, which must name the task `former` until then (None: no entry).
         At most `task.STORED_WITH_IT` runs. False, and nothing is changed, if the stored task has another generation than `before`, or if
-        the task, the id of a run or the key of the receipt exists. True also if an earlier try, whose answer was lost, applied it.
+        the task, the id of a run or the key of the receipt exists, or if the entry names another task than `former`. True also if an
+        earlier try, whose answer was lost, applied it.
         """
 
-    def delete(self, task: Task) -> bool:
-        """Delete the task if it has this generation, and its run lock. False if it has another generation or does not exist.
+    def of_key(self, own: OwnKey) -> str | None:
+        """Return the id of the task that has this key or had it last, None if none has had it (strongly consistent)."""
 
-        A refusal while deleting the run lock is ignored: the lock of a deleted task has no effect.
+    def delete(self, task: Task) -> bool:
+        """Delete the task if it has this generation, its run lock and the entry of its key.
+
+        False if it has another generation or does not exist. A refusal while deleting the run lock or the entry is ignored: those of a
+        deleted task have no effect.
         """
 
     def move_on(self, before: Task, after: Task) -> bool:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 from scheduler.admission.ordering_queue import join_queues
 from scheduler.model import ids
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
-from scheduler.model.job import Job, JobKey, Misfire, Overlap, Receipt, TaskKey
+from scheduler.model.job import Job, JobKey, Misfire, Overlap, OwnKey, Receipt, TaskKey
 from scheduler.model.notifications import Notifications
 from scheduler.model.paging import read_on, read_position
 from scheduler.model.rules import Rules
@@ -16,11 +17,20 @@ from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Ports
 from scheduler.tasks import planning, schedule_form
 from scheduler.tasks.schedule import Once, Run, Schedule
-from scheduler.tasks.task import STORED_WITH_IT, Task, TaskPage, TaskStatus, status
+from scheduler.tasks.task import STORED_WITH_IT, Task, TaskPage, TaskStatus, planned_as, status
 from scheduler.tasks.top_up import TopUp
 from scheduler.tasks.withdraw import withdraw_runs
 
 TRIES = 5  # an edit that loses a race against another one starts from scratch
+PUT_TRIES = 20
+
+
+class PutOutcome(StrEnum):
+    """The effect that a put by key had."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +66,17 @@ def create(new: NewTask, ports: Ports, *, random: int, receipt: Receipt | None =
     """Store the task with its next runs, and enqueue the runs that are due soon.
 
     With a `receipt` whose key was used before for the same request, return the task as created then, and store nothing.
-    Raises Invalid (with `schedule.` before the name of a field of the schedule), TooLarge, Conflict for a key used for another request,
-    Unavailable.
+    Raises Invalid (with `schedule.` before the name of a field of the schedule), TooLarge, Conflict for a key used for another request
+    and for a key of another task, Unavailable.
     """
     now = ports.clock.now() if receipt is None else receipt.at
     if receipt is not None and (earlier := ports.receipts.find(receipt.owner, receipt.key, now)):
         return _made_before(new, receipt, earlier, ports.rules)
     task = _first(new, now, random if receipt is None else receipt.random)
     _check_size(task, ports)
-    plan = _store(None, task, ports, now, receipt)
+    plan = _store(None, task, ports, now, receipt, _free(task.own_key, ports))
     if plan is None:
+        _free(task.own_key, ports)
         earlier = ports.receipts.find(receipt.owner, receipt.key, now) if receipt else None
         if receipt is None or earlier is None:
             raise Unavailable
@@ -73,13 +84,55 @@ def create(new: NewTask, ports: Ports, *, random: int, receipt: Receipt | None =
     return _filled(plan, ports)
 
 
-def edit(key: TaskKey, new: NewTask | Callable[[Task], NewTask | None], ports: Ports, *, generation: int | None = None) -> Task:
+def put(new: NewTask, ports: Ports, *, random: int) -> tuple[Task, PutOutcome]:
+    """Create the task of the draft's key, or replace it as `edit` does; a task that is as requested already stays as it is.
+
+    Raises Invalid, TooLarge, Unavailable, and Conflict if other requests keep changing the task.
+    """
+    assert new.spec.key is not None
+    own = OwnKey(new.owner, new.spec.key)
+    for _ in range(PUT_TRIES):
+        former = ports.tasks.of_key(own)
+        stored = None if former is None else ports.tasks.get(TaskKey(own.owner, former))
+        if stored is not None:
+            try:
+                edited = edit(stored.key, new, ports, generation=stored.generation, keeps_same=True)
+            except (Conflict, NotFound):
+                continue  # it was changed or deleted meanwhile
+            return edited, PutOutcome.UNCHANGED if edited.generation == stored.generation else PutOutcome.UPDATED
+        now = ports.clock.now()
+        task = _first(new, now, random)
+        _check_size(task, ports)
+        plan = _store(None, task, ports, now, former=former)
+        if plan is not None:
+            return _filled(plan, ports), PutOutcome.CREATED
+    raise Conflict("other requests keep changing the task of this key; try again")
+
+
+def find_by_key(own: OwnKey, ports: Ports) -> Task:
+    """Return the task that has the key. Raises NotFound."""
+    id = ports.tasks.of_key(own)
+    task = None if id is None else ports.tasks.get(TaskKey(own.owner, id))
+    if task is None:
+        raise NotFound("no task has this key")
+    return task
+
+
+def edit(
+    key: TaskKey,
+    new: NewTask | Callable[[Task], NewTask | None],
+    ports: Ports,
+    *,
+    generation: int | None = None,
+    keeps_same: bool = False,
+) -> Task:
     """Replace the task. When this returns, the runs of the new schedule have replaced all runs that had not started.
 
     `new` may depend on the task as it is; None leaves that as it is.
 
     A schedule sent back as it was read is the same schedule: a rate keeps its rhythm, and an instant that has passed does not
-    run again. Raises NotFound, Invalid, TooLarge, Unavailable, and Conflict if the task has another generation than the one given.
+    run again. `keeps_same`: a task that is as requested already stays as it is, with its generation. The key of a task never changes.
+    Raises NotFound, Invalid, TooLarge, Unavailable, and Conflict if the task has another generation than the one given.
     """
 
     def edited(task: Task, now: int) -> Task | None:
@@ -87,9 +140,15 @@ def edit(key: TaskKey, new: NewTask | Callable[[Task], NewTask | None], ports: P
         wanted = new(task) if callable(new) else new
         if wanted is None:
             return None
-        made = _made(wanted, task.id, _parsed(wanted.schedule, task, now), now)
+        if wanted.spec.key not in (None, task.spec.key):
+            raise Invalid.field("key", "cannot be changed: delete the task and create another one")
+        same = keeps_same and _is_same(wanted.schedule, task)
+        made = _made(wanted, task.id, task.schedule if same else _parsed(wanted.schedule, task, now), now)
+        made = replace(made, spec=replace(made.spec, key=task.spec.key))
         _check_size(made, ports)
         kept = replace(made, created_at=task.created_at, inactive_at=task.inactive_at, inactive_reason=task.inactive_reason)
+        if keeps_same and planned_as(replace(kept, updated_at=task.updated_at, generation=task.generation), task) == task:
+            return None
         return replace(kept, planned_until=planning.since(task, kept.schedule, now))
 
     return _changed(key, edited, ports)
@@ -214,11 +273,13 @@ def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], ports: Po
     raise Unavailable("the task keeps changing; try again")
 
 
-def _store(before: Task | None, task: Task, ports: Ports, now: int, receipt: Receipt | None = None) -> planning.Planned | None:
+def _store(
+    before: Task | None, task: Task, ports: Ports, now: int, receipt: Receipt | None = None, former: str | None = None
+) -> planning.Planned | None:
     """Store the task with its first runs and enqueue runs that are due soon. None if another request changed or created it meanwhile."""
     plan = planning.further(task, now, ports.rules, most=STORED_WITH_IT)
     _line_up(plan.runs, now, ports)
-    if not ports.tasks.store(before, plan.task, plan.runs, receipt):
+    if not ports.tasks.store(before, plan.task, plan.runs, receipt, former=former):
         return None
     _handed_over(plan.runs, now, ports)
     return plan
@@ -245,6 +306,15 @@ def _made_before(new: NewTask, receipt: Receipt, earlier: Receipt, rules: Rules)
     """The task as first returned: it follows entirely from the request and its receipt."""
     _compare(receipt, earlier)
     return planning.further(_first(new, earlier.at, earlier.random), earlier.at, rules, most=STORED_WITH_IT).task
+
+
+def _free(own: OwnKey | None, ports: Ports) -> str | None:
+    """The id that the entry of a free key still has. Raises Conflict, naming the field, if a task has the key."""
+    id = None if own is None else ports.tasks.of_key(own)
+    if own is not None and id is not None and ports.tasks.get(TaskKey(own.owner, id)) is not None:
+        rule = f"belongs to the task {id}; PUT by its key updates it"
+        raise Conflict(f"key: {rule}", details=[{"field": "key", "rule": rule}])
+    return id
 
 
 def _first(new: NewTask, at: int, random: int) -> Task:
@@ -276,6 +346,19 @@ def _parsed(form: Mapping[str, object] | None, task: Task | None, now: int) -> S
         (detail,) = error.details
         field = detail["field"]
         raise Invalid.field(field if field == "schedule" else f"schedule.{field}", detail["rule"]) from None
+
+
+def _is_same(form: Mapping[str, object] | None, task: Task) -> bool:
+    """Whether a form requests the schedule that the task has. A rate without a start keeps its rhythm."""
+    if form is None or task.schedule is None:
+        return form is None and task.schedule is None
+    given = {name: value for name, value in form.items() if value is not None}
+    if "rate" in given:
+        given = {"start": schedule_form.write(task.schedule).get("start")} | given
+    try:
+        return schedule_form.parse(given, task.created_at) == task.schedule
+    except Invalid:
+        return False
 
 
 def _made(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Task:

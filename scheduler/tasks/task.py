@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from scheduler.model.job import Lane, Misfire, Overlap, TaskHead, TaskKey
+from scheduler.model.job import Lane, Misfire, Overlap, OwnKey, TaskHead, TaskKey
 from scheduler.model.notifications import Notifications
 from scheduler.model.spec import JobSpec
 from scheduler.tasks.schedule import Once, Schedule
@@ -63,6 +63,11 @@ class Task:
     @property
     def key(self) -> TaskKey:
         return TaskKey(self.owner, self.id)
+
+    @property
+    def own_key(self) -> OwnKey | None:
+        """The key that its owner chose for it."""
+        return None if self.spec.key is None else OwnKey(self.owner, self.spec.key)
 
     @property
     def head(self) -> TaskHead:

@@ -70,6 +70,7 @@ job_specs = st.builds(
     ordering=st.none() | st.builds(Ordering, st.text(), st.sampled_from(OnFailure)),
     events=st.booleans(),
     placeholders=st.booleans(),
+    key=st.none() | st.text(),
 )
 receivers = st.builds(
     Notifications,

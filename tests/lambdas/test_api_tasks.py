@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lambdas import api
 from lambdas.rest import form_models, job_answers, models, shapes, task_models
-from scheduler.model import ids, lifecycle
+from scheduler.model import ids, lifecycle, own_keys
 from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
 from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
 from scheduler.model.spec import CallBack
@@ -104,6 +104,7 @@ def test_a_created_task_is_returned_with_its_next_ten_runs(world: World) -> None
         "payload": {"url": "https://example.com"},
         "schedule": {"cron": "0 * * * *", "dst_gap": "skip", "end": "2027-01-01T00:00:00.000Z", "time_zone": "Europe/Berlin"},
         "tags": ["a", "env:prod"],
+        "key": None,
         "ordering_key": "orders",
         "on_failure": "park",
         "after_failure": "pause",
@@ -254,6 +255,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"retry": {"cap_seconds": 0.5}}, {"retry.cap_seconds": "must be at least base_seconds"}),
     ({"ordering_key": "a b"}, {"ordering_key": "must be 1 to 128 letters, digits or any of - _ . : @"}),
     ({"on_failure": "park"}, {"on_failure": "goes with an ordering_key"}),
+    ({"key": "a/b"}, {"key": own_keys.RULE}),
     ({"timeout_seconds": 841}, {"timeout_seconds": "must be at most 840"}),
     ({"callback": {}}, {"callback": "a job of type log has no worker that could report"}),
     ({"notifications": {}}, {"notifications": "give emails, webhooks or both"}),

@@ -390,7 +390,10 @@ def test_a_change_stays_if_its_entry_cannot_be_completed(world: World, monkeypat
 
 
 def test_every_changing_route_is_in_the_trail_or_a_known_exception() -> None:
-    """The exceptions: sign-in, creating jobs (a job names its owner itself), previews, and reports of workers, who have no account."""
+    """The exceptions: sign-in, creating jobs and putting them by key (a job names its owner itself), previews, reports of workers.
+
+    Workers have no account.
+    """
     silent = {route for route, rule in access.RULES.items() if rule.action is None and not route.startswith("GET ")}
     assert silent == {
         "POST /auth/login",
@@ -400,6 +403,8 @@ def test_every_changing_route_is_in_the_trail_or_a_known_exception() -> None:
         "POST /jobs/<job_id>/fail",
         "POST /me/jobs",
         "POST /me/jobs/batch",
+        "PUT /jobs/by-key/<key>",
+        "PUT /me/jobs/by-key/<key>",
         "POST /schedules/preview",
     }
 

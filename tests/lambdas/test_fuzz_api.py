@@ -20,6 +20,7 @@ from scheduler.model import lifecycle
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Receipt, Result
 from scheduler.model.operation import Action, Filter, Operation, new
 from scheduler.model.spec import Ordering
+from scheduler.storage.ports import KeyTaking
 from scheduler.targets.named_target import NamedTarget
 from scheduler.tasks.schedule import Rate, Schedule
 from scheduler.tasks.task import Task
@@ -46,7 +47,7 @@ HOUR = 3_600_000
 NOBODYS = tuple(
     f"/api/v1/{path}" for path in ("task-types", "types", "schedules/preview", "version")
 )  # their answers are the same for all: only the gateway checks the token
-NAMES_OF_ANYBODY = {"fingerprint", "ordering_key", "name"}  # these name no user's object; `judge` checks that no answer shows bob's
+NAMES_OF_ANYBODY = {"fingerprint", "key", "ordering_key", "name"}  # these name no user's object; `judge` checks that no answer shows bob's
 _numbers = itertools.count(1)
 
 
@@ -81,16 +82,21 @@ class Belongings:
             updated_at=NOW,
             planned_until=NOW + HOUR,
         )
-        self.tasks = [task, replace(task, id=make.task().id, inactive_at=NOW, inactive_reason=self.secret, replenish=None)]
+        inactive = replace(task, id=make.task().id, inactive_at=NOW, inactive_reason=self.secret, replenish=None)
+        self.tasks = [task, inactive, replace(task, id=make.task().id, spec=replace(task.spec, key=f"{self.owner}:key"))]
         others = [replace(each, id=a_job().id) for each in (failed, killed, done)]
         lined = job(due_at=NOW + HOUR, ordering=Ordering(f"{self.owner}:line"))
-        self.jobs = [job(due_at=NOW + HOUR), job(due_at=NOW + 3_000), running, lined, *others, *_runs(task, self.secret)]
+        named = job(due_at=NOW + HOUR, key=f"{self.owner}:key")
+        self.jobs = [job(due_at=NOW + HOUR), job(due_at=NOW + 3_000), running, lined, named, *others, *_runs(task, self.secret)]
         self.redrives = [new(self.owner, NOW, next(_numbers), Action.REDRIVE, Filter())]
         self.receipts = [Receipt(self.owner, "bob's key", "f", NOW - 1_000, 5)]
 
     def into(self, world: World) -> None:
         for job in self.jobs:
-            world.jobs.put(job)
+            if job.own_key is None:
+                world.jobs.put(job)
+            else:
+                world.jobs.take_keys([KeyTaking(None, job)])
         world.identity.rows[self.owner] = Account(self.owner, self.owner)
         world.orders.enqueue([ordering.marker(job) for job in self.jobs if job.spec.ordering is not None])
         for task in self.tasks:
@@ -107,6 +113,7 @@ class Belongings:
             "redrive_id": [each.id for each in self.redrives],
             "operation_id": [each.id for each in self.redrives],
             "ordering_key": [f"{self.owner}:line"],
+            "key": [f"{self.owner}:key"],
             "number": ["1"],
             "name": ["reports"],
             "user_id": [self.owner],

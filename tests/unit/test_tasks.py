@@ -39,9 +39,9 @@ def test_a_task_is_stored_with_its_next_ten_runs_in_one_transaction() -> None:
     stage = TaskStage()
     calls: list[int] = []
 
-    def store(verb: Any, before: Task | None, after: Task, runs: list[Job], receipt: Receipt | None = None) -> Any:
+    def store(verb: Any, before: Task | None, after: Task, runs: list[Job], *rest: Any, **more: Any) -> Any:
         calls.append(len(runs))
-        return verb(before, after, runs, receipt)
+        return verb(before, after, runs, *rest, **more)
 
     stage.tasks = Wrapped(stage.tasks, store=store)
     stage.jobs = Wrapped(stage.jobs, put_many=refuse)
@@ -68,9 +68,9 @@ def test_runs_due_soon_are_enqueued_and_later_ones_wait_in_slots() -> None:
 def test_runs_of_a_slow_transaction_are_in_safe_slots_and_enqueued() -> None:
     stage = TaskStage()
 
-    def slowly(verb: Any, *args: Any) -> Any:
+    def slowly(verb: Any, *args: Any, **more: Any) -> Any:
         stage.clock.advance(100_000)
-        return verb(*args)
+        return verb(*args, **more)
 
     stage.tasks = Wrapped(stage.tasks, store=slowly)
     task = stage.create({"rate": "250 seconds"})
@@ -261,10 +261,10 @@ def test_two_edits_at_once_leave_the_runs_of_the_later_one_only() -> None:
     task = stage.create(HOURLY)
     real = stage.tasks
 
-    def interrupted(verb: Any, *args: Any) -> Any:
+    def interrupted(verb: Any, *args: Any, **more: Any) -> Any:
         stage.tasks = real
         stage.edit(task, {"cron": "15 * * * *"})
-        return verb(*args)
+        return verb(*args, **more)
 
     stage.tasks = Wrapped(real, store=times(1, interrupted))
     edited = stage.edit(task, {"cron": "30 * * * *"})
@@ -284,7 +284,7 @@ def test_edit_of_a_named_generation_is_refused_after_another_edit() -> None:
 def test_a_task_that_keeps_changing_is_given_up_on() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
-    stage.tasks = Wrapped(stage.tasks, store=lambda verb, *args: False, delete=lambda verb, *args: False)
+    stage.tasks = Wrapped(stage.tasks, store=lambda verb, *args, **more: False, delete=lambda verb, *args: False)
     with pytest.raises(Unavailable):
         stage.edit(task, MINUTELY)
     with pytest.raises(Unavailable):
@@ -572,10 +572,10 @@ def test_top_up_in_the_middle_of_an_edit_leaves_no_old_run(verb: str, schedule: 
     stage.clock.at = slots.start_of(slots.minute(task.replenish)) + 30_000
     real = stage.tasks
 
-    def later(write: Any, *args: Any) -> Any:
+    def later(write: Any, *args: Any, **more: Any) -> Any:
         stage.tasks = real
         assert stage.top_up(task).runs > 0
-        return write(*args)
+        return write(*args, **more)
 
     stage.tasks = Wrapped(real, **{verb: times(1, later)})
     _ = stage.edit(task, {"cron": "0 0 1 1 *"}) if verb == "store" else service.delete(task.key, stage)

@@ -102,6 +102,13 @@ def condition_failed(error: ClientError) -> bool:
     return code(error) in CONDITION_FAILED
 
 
+def is_conflict(error: ClientError) -> bool:
+    """Whether the write was refused for a transaction in progress, and for no other temporary reason."""
+    if code(error) == _TRANSACTION_CANCELLED:
+        return _reasons(error) & TRANSIENT == {"TransactionConflict"}
+    return code(error) == "TransactionConflictException"
+
+
 def code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 

@@ -64,7 +64,7 @@ _TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by")
 # All attributes but those that may be large: payload, output, response, attempts, progress, notifications.
 OUTLINE = (
     *("pk", "sk", "v", "type", "target", "tags", "max_attempts", "timeout_ms", "retry", spec_items.ON_TIMEOUT, "callback", "ordering"),
-    "placeholders",
+    *("key", "placeholders"),
     *("scheduled_at", "due_at", "created_at", "fence", "lane", "claim", "requeue_cause", "task", "origin"),
     *("slot", "reason", "fingerprint", "redriven_by", "events"),
     *_NUMBERS,

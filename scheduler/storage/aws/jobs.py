@@ -5,19 +5,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from scheduler.model import item_limit
-from scheduler.model.errors import Unreadable
-from scheduler.model.job import Claim, DeadLetter, DueEntry, Job, JobKey, Lane, Page, TaskKey, UnitKey
+from scheduler.model.errors import Unavailable, Unreadable
+from scheduler.model.job import Claim, DeadLetter, DueEntry, Job, JobKey, KeyEntry, Lane, OwnKey, Page, TaskKey, UnitKey
 from scheduler.model.notifications import Notifications
 from scheduler.model.spec import JobSpec
 from scheduler.storage.aws import items, keys, readable, spec_items
 from scheduler.storage.aws.keys import Term
 from scheduler.storage.aws.lists import JobLists, Span
 from scheduler.storage.aws.table import Answer, Statement, Table
-from scheduler.storage.aws.updates import Update, as_delete
-from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Found, Written
+from scheduler.storage.aws.updates import Update, as_delete, as_put
+from scheduler.storage.ports import KEPT_KEYS_MS, Change, ClaimRequest, ClaimResult, Found, KeyTaking, Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
 
 class DynamoJobs:
@@ -36,6 +37,41 @@ class DynamoJobs:
 
     def put_many(self, jobs: Sequence[Job]) -> list[Written]:
         return self._table.insert([items.encode(job) for job in jobs])
+
+    def key_entries(self, wanted: Sequence[OwnKey]) -> dict[OwnKey, KeyEntry]:
+        by_partition = {keys.own_key(own)["pk"]["S"]: own for own in wanted}
+        if len(by_partition) == 1:
+            item = self._table.get(keys.own_key(wanted[0]))
+            stored = [item] if item else []
+        else:
+            stored = list(self._table.get_many([keys.own_key(own) for own in by_partition.values()]))
+        return {(own := by_partition[item["pk"]["S"]]): KeyEntry(own, item["id"]["S"]) for item in stored}
+
+    def take_keys(self, takings: Sequence[KeyTaking]) -> list[Written]:
+        return list(self._table.pool.map(self._take, takings) if len(takings) > 1 else map(self._take, takings))
+
+    def prolong_key(self, job: Job) -> Written:
+        if job.own_key is None:
+            return Written.NO
+        update = Update(keys.own_key(job.own_key), {"expires": _expires(job)}, (), [keys.names(job.id)])
+        (answer,) = self._table.update([update])
+        return answer.done
+
+    def _take(self, taking: KeyTaking) -> Written:
+        own, job = taking.job.own_key, taking.job
+        assert own is not None
+        entry = keys.own_key(own) | {"id": {"S": job.id}, "expires": _expires(job)}
+        actions = [
+            as_put(entry, keys.if_names(taking.before and taking.before.job), self._table.name),
+            as_put(items.encode(job), keys.IF_NEW, self._table.name),
+        ]
+        try:
+            if self._table.transact(actions):
+                return Written.YES
+            stored = self.key_entries([own]).get(own)  # an earlier answer may have been lost
+        except Unavailable:
+            return Written.REFUSED
+        return Written.of(stored is not None and stored.job == job.id)
 
     def get(self, key: JobKey) -> Job | None:
         item = self._table.get(keys.job(key))
@@ -143,6 +179,11 @@ class DynamoJobs:
         self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
     ) -> tuple[list[DeadLetter], str | None]:
         return self._lists.letters(owner, Span(since, until, after, limit))
+
+
+def _expires(job: Job) -> "AttributeValueTypeDef":
+    """When the entry of the job's key expires, in epoch seconds."""
+    return {"N": str((max(job.scheduled_at, job.created_at) + KEPT_KEYS_MS) // 1000)}
 
 
 def _claiming(request: ClaimRequest) -> Update:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scheduler.model import ids, slots
-from scheduler.model.job import Job, JobKey, Lane, LaterCheck, OrderKey, QueueEntry, QueueHead, RunLock, TaskKey, UnitKey
+from scheduler.model.job import Job, JobKey, Lane, LaterCheck, OrderKey, OwnKey, QueueEntry, QueueHead, RunLock, TaskKey, UnitKey
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest, Guard
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def holder(key: TaskKey) -> Value:
 
 
 TARGETS = "targets"  # the partition of all named targets
-BESIDE_TASKS = ("holder#", "order#", "usage#", TARGETS)  # starts of the partitions of the tasks table that contain no tasks
+BESIDE_TASKS = ("holder#", "order#", "usage#", "key#", TARGETS)  # starts of the partitions of the tasks table that contain no tasks
 
 
 def target(name: str) -> Value:
@@ -309,8 +309,25 @@ def is_canary(pk: str) -> bool:
 
 
 def is_beside_jobs(pk: str) -> bool:
-    """Whether this is the key of an item of the jobs table that is no job: of a canary, or of the mark."""
-    return is_canary(pk) or pk == MARK["pk"]["S"]
+    """Whether this is the key of an item of the jobs table that is no job: of a canary, of the mark, or of the entry of a key."""
+    return is_canary(pk) or pk == MARK["pk"]["S"] or pk.startswith("key#")
+
+
+def own_key(own: OwnKey) -> Value:
+    """The entry of a key: in the jobs table of a job's, in the tasks table of a task's. The partition has a hash of the key."""
+    return {"pk": {"S": f"key#{own.owner}#{hashlib.sha256(own.key.encode()).hexdigest()[:32]}"}, "sk": {"S": "key"}}
+
+
+def names(entry: str) -> Term:
+    """The entry of a key names this job or task."""
+    return Term(("id",), "=", {"S": entry})
+
+
+def if_names(former: str | None) -> dict[str, Any]:
+    """The entry of a key names this job or task; None: there is no entry."""
+    if former is None:
+        return IF_NEW
+    return {"ConditionExpression": "id = :former", "ExpressionAttributeValues": {":former": {"S": former}}}
 
 
 # The ledger.

@@ -5,14 +5,15 @@ news#<id>       the decision on one event, or on the end of a window
 sending#<id>    the delivery of one notice to one receiver
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from scheduler.model.job import TaskKey
 from scheduler.notify.messages import Message, decode_outbox, decode_state, encode_outbox, encode_state
 from scheduler.notify.policy import DeliveryRecord, NotificationState, Outbox
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Table
+from scheduler.storage.aws.updates import as_put
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -50,7 +51,7 @@ class DynamoNotices:
         if outbox is None:
             return self._table.put(standing, condition)
         news = keys.news(after.task, id) | {"outbox": {"S": encode_outbox(outbox)}, "expires": {"N": str(now // 1_000 + KEPT_S)}}
-        return self._table.transact([self._put(standing, condition), self._put(news, keys.IF_NEW)])
+        return self._table.transact([as_put(standing, condition, self._table.name), as_put(news, keys.IF_NEW, self._table.name)])
 
     def delivery(self, task: TaskKey, id: str) -> DeliveryRecord | None:
         item = self._table.get(keys.sending(task, id))
@@ -71,6 +72,3 @@ class DynamoNotices:
         if self._queue is None:
             raise RuntimeError("this function has no queue of notices")
         self._queue.send(messages, now)
-
-    def _put(self, item: Mapping[str, Any], condition: Mapping[str, Any]) -> dict[str, Any]:
-        return {"Put": {"TableName": self._table.name, "Item": item, **condition}}

@@ -33,6 +33,8 @@ def encode(spec: JobSpec) -> dict[str, Any]:
         item["events"] = {"N": "1"}  # a filter of the stream reads it
     if spec.placeholders:
         item["placeholders"] = {"BOOL": True}
+    if spec.key is not None:
+        item["key"] = {"S": spec.key}
     return item
 
 
@@ -54,6 +56,8 @@ def decode(item: Mapping[str, Any]) -> JobSpec:
         found["events"] = True
     if "placeholders" in item:
         found["placeholders"] = True
+    if "key" in item:
+        found["key"] = item["key"]["S"]
     return JobSpec(item["type"]["S"], json.loads(item["payload"]["S"]), **found)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 STATEMENTS = 25  # of one BatchExecuteStatement
 KEYS = 100  # of one BatchGetItem
 PAUSES_S = (0.05, 0.1, 0.2, 0.4)  # before keys are requested again that a BatchGetItem left unprocessed without reading any
+CONFLICT_PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)  # before a write is repeated that met a transaction in progress
 CONNECTIONS = ids.PARTITIONS  # parallel calls: an owner's partitions are read at once
 _OWN_FAULT = frozenset(  # the fault of one write, not of its whole batch; batches report them without "Exception"
     {
@@ -56,6 +57,7 @@ class Statement(NamedTuple):
     content: dict[str, Any]
 
 
+T = TypeVar("T")
 Write = TypeVar("Write", Update, Statement)
 
 
@@ -167,7 +169,7 @@ class Table:
         try:
             with errors.translated():
                 try:
-                    return Answer(Written.YES, self._client.update_item(**arguments).get("Attributes"))
+                    return Answer(Written.YES, self._unhindered(lambda: self._client.update_item(**arguments)).get("Attributes"))
                 except ClientError as error:
                     if errors.condition_failed(error):
                         old: Any = error.response
@@ -208,12 +210,23 @@ class Table:
         """Write, and return False if the condition is false."""
         with errors.translated():
             try:
-                write()
+                self._unhindered(write)
             except ClientError as error:
                 if errors.condition_failed(error):
                     return False
                 raise
         return True
+
+    def _unhindered(self, write: Callable[[], T]) -> T:
+        """Write, and again after a pause while a transaction in progress has the item: it ends within milliseconds."""
+        for pause in CONFLICT_PAUSES_S:
+            try:
+                return write()
+            except ClientError as error:
+                if not errors.is_conflict(error):
+                    raise
+            self.pause(pause)
+        return write()
 
 
 def _unless_refusing(run: Callable[[Sequence[Write]], list[Answer]]) -> Callable[[Sequence[Write]], list[Answer]]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from scheduler.model import item_limit
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, Receipt, RunLock, TaskHead, TaskKey
+from scheduler.model.job import Job, OwnKey, Receipt, RunLock, TaskHead, TaskKey
 from scheduler.storage.aws import items, keys, readable, receipts
 from scheduler.storage.aws.table import Statement, Table
-from scheduler.storage.aws.updates import Update, as_insert, as_statement
+from scheduler.storage.aws.updates import Update, as_insert, as_put, as_statement
 from scheduler.storage.ports import Found, Written
 
 if TYPE_CHECKING:
@@ -63,15 +63,20 @@ class DynamoTasks:
 
         item_limit.check("the task", items.size(task_items.encode(task)))
 
-    def store(self, before: "Task | None", after: "Task", runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
+    def store(
+        self, before: "Task | None", after: "Task", runs: Sequence[Job], receipt: Receipt | None = None, *, former: str | None = None
+    ) -> bool:
         from scheduler.storage.aws import task_items
         from scheduler.tasks.task import planned_as
 
         condition = keys.IF_NEW if before is None else keys.if_generation(before.generation)
-        actions = [_put(self._table.name, task_items.encode(after), condition)]
-        actions += [_put(self._jobs, items.encode(run), keys.IF_NEW) for run in runs]
+        actions = [as_put(task_items.encode(after), condition, self._table.name)]
+        actions += [as_put(items.encode(run), keys.IF_NEW, self._jobs) for run in runs]
         if receipt is not None:
-            actions.append(_put(self._ledger, receipts.encode(receipt), keys.if_no_receipt(receipt.at)))
+            actions.append(as_put(receipts.encode(receipt), keys.if_no_receipt(receipt.at), self._ledger))
+        if before is None and after.own_key is not None:
+            entry = keys.own_key(after.own_key) | {"id": {"S": after.id}}
+            actions.append(as_put(entry, keys.if_names(former), self._table.name))
         if self._table.transact(actions):
             return True
         stored = self.get(after.key)
@@ -82,9 +87,15 @@ class DynamoTasks:
             return False
         try:
             self._table.delete(keys.holder(task.key))
+            if task.own_key is not None:
+                self._table.delete(keys.own_key(task.own_key), keys.if_names(task.id))
         except Unavailable:
-            pass  # the leftover names a run of a deleted task: no run reads it
+            pass  # a leftover names a run of a deleted task, or that task: no run reads it, and its key is free
         return True
+
+    def of_key(self, own: OwnKey) -> str | None:
+        item = self._table.get(keys.own_key(own))
+        return item["id"]["S"] if item else None
 
     def move_on(self, before: "Task", after: "Task") -> bool:
         from scheduler.storage.aws import task_items
@@ -122,10 +133,6 @@ class DynamoTasks:
 
     def overdue(self, before: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
         return _keys(self._table.scan(keys.replenish_before(before) | _start(after)))
-
-
-def _put(table: str, item: Mapping[str, Any], condition: Mapping[str, Any]) -> dict[str, Any]:
-    return {"Put": {"TableName": table, "Item": item, **condition}}
 
 
 def _start(after: str | None) -> dict[str, Any]:

@@ -76,6 +76,11 @@ def as_delete(key: Value, terms: Sequence[Term], table: str) -> dict[str, Any]:
     return {"Statement": f'DELETE FROM "{table}" {_where(key, terms, parameters)}', "Parameters": parameters}
 
 
+def as_put(item: Mapping[str, Any], condition: Mapping[str, Any], table: str) -> dict[str, Any]:
+    """The action of a transaction that stores an item if the condition (arguments of PutItem) is true."""
+    return {"Put": {"TableName": table, "Item": item, **condition}}
+
+
 def as_insert(item: Mapping[str, Any], table: str) -> dict[str, Any]:
     """One statement of BatchExecuteStatement that stores a new item; an INSERT never overwrites."""
     fields = ",".join(f"'{name}':?" for name in item)

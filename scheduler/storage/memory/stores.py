@@ -22,10 +22,12 @@ from scheduler.model.job import (
     DueEntry,
     Job,
     JobKey,
+    KeyEntry,
     Lane,
     LaneState,
     LaterCheck,
     Message,
+    OwnKey,
     Page,
     TaskKey,
     Unit,
@@ -38,7 +40,7 @@ from scheduler.model.operation import Operation, State
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.sharing.fair_queue import Backlog
-from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Found, Guard, Watched, Written
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Found, Guard, KeyTaking, Watched, Written
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
 MAX_RECEIVES = 10
@@ -86,6 +88,7 @@ class MemoryJobs:
         self.rows: dict[JobKey, Job] = {}
         self.unreadable: dict[JobKey, str] = {}  # the jobs that count as stored by another version, each with the reason
         self._index: dict[str, _Shown] = defaultdict(_Shown)
+        self.entries: dict[OwnKey, KeyEntry] = {}  # of keys
         self._canaries: dict[UnitKey, str] = {}
         self._mark: str | None = None
 
@@ -101,6 +104,16 @@ class MemoryJobs:
 
     def put_many(self, jobs: Sequence[Job]) -> list[Written]:
         return [Written.of(self.put(job)) for job in jobs]
+
+    def key_entries(self, keys: Sequence[OwnKey]) -> dict[OwnKey, KeyEntry]:
+        return {own: self.entries[own] for own in keys if own in self.entries}
+
+    def take_keys(self, takings: Sequence[KeyTaking]) -> list[Written]:
+        return [Written.of(self._take(taking)) for taking in takings]
+
+    def prolong_key(self, job: Job) -> Written:
+        entry = None if job.own_key is None else self.entries.get(job.own_key)
+        return Written.of(entry is not None and entry.job == job.id)
 
     def get(self, key: JobKey) -> Job | None:
         if key in self.unreadable:
@@ -223,6 +236,16 @@ class MemoryJobs:
         if not holds:
             return stored.key not in self.unreadable and change.made(stored)
         self._store(stored, after if stored is before else replace(stored, **differences(before, after)))
+        return True
+
+    def _take(self, taking: KeyTaking) -> bool:
+        own, job = taking.job.own_key, taking.job
+        assert own is not None
+        stored = self.entries.get(own)
+        if stored != taking.before or job.key in self.rows:
+            return stored is not None and stored.job == job.id
+        self.entries[own] = KeyEntry(own, job.id)
+        self._store(None, job)
         return True
 
     def _withdraw(self, key: JobKey) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from scheduler.model import item_limit
-from scheduler.model.job import Job, Receipt, RunLock, TaskHead, TaskKey
+from scheduler.model.job import Job, OwnKey, Receipt, RunLock, TaskHead, TaskKey
 from scheduler.storage.memory.stores import MemoryJobs, json_size
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Found, Written
 from scheduler.tasks.task import Task, TaskPage, planned_as
@@ -37,17 +37,24 @@ class MemoryTasks:
         self.rows: dict[TaskKey, Task] = {}
         self._index: dict[TaskKey, str] = {}
         self._holders: dict[TaskKey, RunLock] = {}
+        self._of_keys: dict[OwnKey, str] = {}
 
     def check(self, task: Task) -> None:
         item_limit.check("the task", json_size([task.spec.payload, task.name, task.description]))
 
-    def store(self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
+    def store(
+        self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None, *, former: str | None = None
+    ) -> bool:
         stored = self.rows.get(after.key)
         if stored is not None and planned_as(stored, after) == after:
             return True
         taken = receipt is not None and self._receipts.find(receipt.owner, receipt.key, receipt.at) is not None
         if taken or any(self._jobs.get(run.key) is not None for run in runs) or _generation(stored) != _generation(before):
             return False
+        if before is None and after.own_key is not None:
+            if self._of_keys.get(after.own_key) != former:
+                return False
+            self._of_keys[after.own_key] = after.id
         for run in runs:
             self._jobs.put(run)
         if receipt is not None:
@@ -60,8 +67,13 @@ class MemoryTasks:
             return False
         del self.rows[task.key]
         self._holders.pop(task.key, None)
+        if task.own_key is not None and self._of_keys.get(task.own_key) == task.id:
+            del self._of_keys[task.own_key]
         self._project(task.key, None)
         return True
+
+    def of_key(self, own: OwnKey) -> str | None:
+        return self._of_keys.get(own)
 
     def move_on(self, before: Task, after: Task) -> bool:
         stored = self.rows.get(before.key)

@@ -1,0 +1,119 @@
+"""Routes of jobs and tasks by the keys that their owners chose."""
+
+import secrets
+from typing import Annotated, Any
+from urllib.parse import unquote
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _runtime
+from lambdas.rest.access import needs
+from lambdas.rest.envelope import answer
+from lambdas.rest.job_answers import JobShape, PutJobShape
+from lambdas.rest.models import KeyedJobRequest
+from lambdas.rest.resolver import answers, owner_of
+from lambdas.rest.shapes import Answer
+from lambdas.rest.task_models import PutTaskShape, TaskRequest, TaskShape
+from lambdas.rest.task_routes import NEXT_RUNS, RUNS_OF_TASK
+from scheduler.accounts.access import Need
+from scheduler.jobs import by_key
+from scheduler.model import ids, own_keys
+from scheduler.model.errors import Invalid
+from scheduler.model.job import OwnKey
+from scheduler.tasks import service
+
+EXAMPLES: dict[str, Any] = {
+    "expiry": {
+        "summary": "An expiry that a later order moves",
+        "value": {"delay": "30m", "message": "order 17 has expired", "on_conflict": "replace"},
+    },
+    "debounce": {
+        "summary": "Once, a minute after the last change",
+        "value": {"delay": "1m", "message": "index the page", "on_conflict": "extend", "on_started": "follow"},
+    },
+}
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+
+@router.put(
+    "/api/v1/me/jobs/by-key/<key>",
+    summary="Create or change the job of a key",
+    description="201: a job was created, since none of this key was left to change. 200: `outcome` says what was done.",
+    tags=["jobs"],
+    responses=answers(201, Answer[PutJobShape], 200, errors=(400, 401, 409, 413, 415, 503)),
+)
+@needs(Need.WRITE, creates=1)  # as a job that is created, it leaves no entry in the audit trail
+def put_job(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
+    world, own = _runtime.api(), _own(key)
+    new = body.of_key(own.owner, own.key, world.clock.now())
+    random = secrets.randbits(ids.RANDOM_BITS)
+    done = by_key.put(new, world, random=random, on_conflict=body.on_conflict, on_started=body.on_started, direct=world.direct)
+    created = done.outcome is by_key.PutOutcome.CREATED
+    headers = {"Location": f"/api/v1/me/jobs/{done.job.id}"} if created else {}
+    return answer(PutJobShape.of_put(done, world.clock.now()), 201 if created else 200, headers)
+
+
+@router.get(
+    "/api/v1/me/jobs/by-key/<key>",
+    summary="The job of a key",
+    description="The one that has it or, if that has ended, had it last.",
+    tags=["jobs"],
+    responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 503)),
+)
+@needs(Need.READ, foreign=True)
+def get_job(key: str) -> Response[str]:
+    world = _runtime.api()
+    return answer(JobShape.of(by_key.find_by_key(_own(key), world), world.clock.now()))
+
+
+@router.post(
+    "/api/v1/me/jobs/by-key/<key>/cancel",
+    summary="Cancel the job of a key",
+    description="As by its id: at once if it has not started; a running job is asked to stop. Idempotent.",
+    tags=["jobs"],
+    responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 409, 503)),
+)
+@needs(Need.WRITE, foreign=True, action="job.cancel")
+def cancel_job(key: str) -> Response[str]:
+    world = _runtime.api()
+    return answer(JobShape.of(by_key.cancel_by_key(_own(key), world), world.clock.now()))
+
+
+@router.put(
+    "/api/v1/tasks/by-key/<key>",
+    summary="Create or replace the task of a key",
+    description="For schedules that are kept as code: a task that is as requested already stays as it is.",
+    tags=["tasks"],
+    responses=answers(201, Answer[PutTaskShape], 200, errors=(400, 401, 409, 413, 415, 503)),
+)
+@needs(Need.WRITE, action="task.put", creates=RUNS_OF_TASK)
+def put_task(key: str, body: Annotated[TaskRequest, Body()]) -> Response[str]:
+    world, own = _runtime.api(), _own(key)
+    task, outcome = service.put(body.of_key(own.owner, own.key), world, random=secrets.randbits(ids.RANDOM_BITS))
+    now, created = world.clock.now(), outcome is service.PutOutcome.CREATED
+    shown = TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now) | {"outcome": outcome}
+    return answer(shown, 201 if created else 200, {"Location": f"/api/v1/tasks/{task.id}"} if created else {})
+
+
+@router.get(
+    "/api/v1/tasks/by-key/<key>",
+    summary="The task of a key",
+    tags=["tasks"],
+    responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 503)),
+)
+@needs(Need.READ, foreign=True)
+def get_task(key: str) -> Response[str]:
+    world = _runtime.api()
+    task, now = service.find_by_key(_own(key), world), world.clock.now()
+    return answer(TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now))
+
+
+def _own(key: str) -> OwnKey:
+    """The caller's key of that name. Raises Invalid for a text that cannot be one."""
+    text = unquote(key)  # a gateway may pass the path on as it came; no key has a percent sign
+    if not own_keys.is_key(text):
+        raise Invalid.field("key", own_keys.RULE)
+    return OwnKey(owner_of(router.current_event.raw_event), text)

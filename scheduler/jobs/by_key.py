@@ -1,0 +1,150 @@
+"""Jobs by the keys that their owners chose: put, find, cancel.
+
+The entry of a key names one job. It changes only in one transaction with the insertion of the next job, on the condition that it still
+names the job that was read. A job that has not started is changed in place under its fence and keeps its id. So of many writers at one
+key each finds what another one left. The end of a job writes nothing: a reader takes the key of an ended job as free.
+"""
+
+import itertools
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from scheduler.jobs.cancel import cancel
+from scheduler.jobs.change import try_change, why_fixed
+from scheduler.model import lifecycle
+from scheduler.model.errors import Conflict, NotFound
+from scheduler.model.job import Job, KeyEntry, OwnKey
+from scheduler.model.spec import JobSpec
+from scheduler.pipeline.direct_path import DirectPath
+from scheduler.pipeline.submit import NewJob, take_over
+from scheduler.storage.ports import Ports
+
+PATIENCE_MS = 10_000  # how long a put goes on while it loses races
+PAUSE_MS = 5  # before the second try, at most; twice as long before each one after it, up to `LONGEST_PAUSE_MS`
+LONGEST_PAUSE_MS = 160
+
+
+class OnConflict(StrEnum):
+    """The effect of a put if the job of its key has not ended."""
+
+    REPLACE = "replace"  # the job gets the time and the content of the request
+    KEEP = "keep"  # the job stays as it is
+    EXTEND = "extend"  # the job gets the time of the request and keeps its content
+
+
+class OnStarted(StrEnum):
+    """The effect of a put if the job of its key cannot be changed any more."""
+
+    REFUSE = "refuse"
+    FOLLOW = "follow"  # a new job takes the key; the other one goes on
+
+
+class PutOutcome(StrEnum):
+    """The effect that a put had."""
+
+    CREATED = "created"
+    REPLACED = "replaced"
+    KEPT = "kept"
+    EXTENDED = "extended"
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """The result of a put. `follows`: the id of the job that had the key and goes on beside the new one."""
+
+    job: Job
+    outcome: PutOutcome
+    follows: str | None = None
+
+
+class Step(StrEnum):
+    """The step that a put takes."""
+
+    CREATE = "create"
+    KEEP = "keep"
+    CHANGE = "change"
+
+
+def put(
+    new: NewJob,
+    ports: Ports,
+    *,
+    random: int,
+    on_conflict: OnConflict = OnConflict.REPLACE,
+    on_started: OnStarted = OnStarted.REFUSE,
+    direct: DirectPath | None = None,
+) -> Put:
+    """Create the job, or apply the rules if the job of its key has not ended. `random` fills the id of a new job.
+
+    Raises Conflict if the job of the key cannot be changed any more; Invalid if it would end before it starts; TooLarge; Unavailable.
+    """
+    assert new.spec.key is not None
+    own = OwnKey(new.owner, new.spec.key)
+    give_up = ports.clock.now() + PATIENCE_MS
+    for attempt in itertools.count():
+        if attempt:
+            ports.clock.sleep_until(ports.clock.now() + _pause(attempt, random))
+        if attempt and ports.clock.now() >= give_up:
+            break
+        entry, stored = _read(own, ports)
+        now = ports.clock.now()
+        step = decide(stored, on_conflict, on_started, now)
+        if stored is not None and step is Step.KEEP:
+            return Put(stored, PutOutcome.KEPT)
+        if stored is not None and step is Step.CHANGE:
+            changed = try_change(stored, _wanted(new, on_conflict, now), ports, now)
+            if changed is not None:
+                return Put(changed, PutOutcome.EXTENDED if on_conflict is OnConflict.EXTEND else PutOutcome.REPLACED)
+        else:
+            made = take_over(new, entry, ports, random=random, direct=direct)
+            if made is not None:
+                return Put(made, PutOutcome.CREATED, stored.id if stored is not None and lifecycle.is_open(stored) else None)
+    raise Conflict("other requests keep changing the job of this key; try again")
+
+
+def decide(stored: Job | None, on_conflict: OnConflict, on_started: OnStarted, now: int) -> Step:
+    """The step of a put, by the job that its key names (None: there is none). Raises Conflict if the rules allow no step."""
+    if stored is None or not lifecycle.is_open(stored):
+        return Step.CREATE
+    why = why_fixed(stored, now)
+    if why is None:
+        return Step.KEEP if on_conflict is OnConflict.KEEP else Step.CHANGE
+    if on_started is OnStarted.FOLLOW:
+        return Step.CREATE
+    if on_conflict is OnConflict.KEEP and stored.cancel_requested_at is None:
+        return Step.KEEP
+    raise Conflict(f"the key belongs to the job {stored.id}, which cannot be changed: {why}")
+
+
+def find_by_key(own: OwnKey, ports: Ports) -> Job:
+    """Return the job that has the key or, if that has ended, had it last. Raises NotFound."""
+    _, job = _read(own, ports)
+    if job is None:
+        raise NotFound("no job has this key")
+    return job
+
+
+def cancel_by_key(own: OwnKey, ports: Ports) -> Job:
+    """Cancel the job of the key as `cancel` does. Raises NotFound, Unavailable, and Conflict if it has finished otherwise."""
+    return cancel(find_by_key(own, ports).key, ports)
+
+
+def _read(own: OwnKey, ports: Ports) -> tuple[KeyEntry | None, Job | None]:
+    entry = ports.jobs.key_entries([own]).get(own)
+    return entry, None if entry is None else ports.jobs.get(entry.job_key)
+
+
+def _wanted(new: NewJob, on_conflict: OnConflict, now: int) -> dict[str, Any]:
+    """The fields that the job of the key gets, as `change.reschedule` takes them."""
+    time: dict[str, Any] = {"scheduled_at": new.start(now)}
+    if on_conflict is OnConflict.EXTEND:
+        return time | ({} if new.expires_at is None else {"start_by": new.expires_at})
+    spec = {each.name: getattr(new.spec, each.name) for each in fields(JobSpec)}
+    return time | {"start_by": new.expires_at, "spec": spec, "notifications": new.notifications}
+
+
+def _pause(attempt: int, random: int) -> int:
+    """How long to wait before a try (ms): any part of a growing bound, so that writers who collided do not collide again."""
+    bound = min(PAUSE_MS << (attempt - 1), LONGEST_PAUSE_MS)
+    return 1 + (random >> attempt) % bound
