@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from tests.simulation.faults import CALM, ROUGH
 from tests.simulation.item_faults import CodedWorld
+from tests.simulation.keyed import KeyedWorld
 from tests.simulation.lenient import LenientWorld
 from tests.simulation.unexpected import UnexpectedWorld
 from tests.simulation.world import USUAL, Report, World
@@ -42,7 +43,13 @@ KINDS += (
     "doubled_by_key",
     "conflict_with_itself",
 )
-WORLDS: dict[str, type[World]] = {"usual": World, "coded": CodedWorld, "lenient": LenientWorld, "unexpected": UnexpectedWorld}
+WORLDS: dict[str, type[World]] = {
+    "usual": World,
+    "coded": CodedWorld,
+    "keyed": KeyedWorld,
+    "lenient": LenientWorld,
+    "unexpected": UnexpectedWorld,
+}
 LONG = {"seeds": 1_000, "jobs": 10_000, "minutes": 60, "unexpected": 40}  # `--long`: ten million jobs, an hour and a half of one core
 
 
@@ -104,7 +111,7 @@ def _arguments() -> argparse.Namespace:
         "--world",
         choices=WORLDS,
         default="usual",
-        help="coded: jobs are items; lenient: queues take old receipts; unexpected: see --unexpected",
+        help="coded: jobs are items; keyed: users also name jobs by keys; lenient: queues take old receipts; unexpected: see --unexpected",
     )
     parser.add_argument(
         "--unexpected", type=int, default=4, help="further runs in which calls raise any error and batches are answered in part (default 4)"

@@ -26,13 +26,16 @@ from scheduler.operations import requests
 from scheduler.pipeline import dispatch
 from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Killed
+from tests.simulation.keyed import KeyedWorld
 from tests.simulation.world import START, Report, World
 
 SEEDS = (1, 2, 3, 4, 5, 13)  # a world for each; a point is tried in the first world that has it
+KEYED_SEEDS = (1, 2)
 SCENE = {"jobs": 30, "minutes": 8, "tasks": 6, "ordered": 20, "wind_down": 100}
 # No crash, no refusal, no lost message: doubled and dead messages only exercise bury and the handling of duplicates.
 RATES = Rates(double=0.1, dead=0.5, lag_ms=300, cancel=0.15, change=0.2, expire=0.1, retry=0.5, pause=1.0)
 EFFECTS = {"put", "put_many", "claim", "change", "withdraw", "set_aside", "put_canary", "drop_canary", "set_mark"}  # jobs
+EFFECTS |= {"take_keys", "prolong_key"}
 EFFECTS |= {
     "advance",
     "open_unit",
@@ -183,12 +186,22 @@ class Scene(World):
         return self._seen.setdefault((id(port), 0), Watched(port, self.faults, self._watcher))
 
 
+class KeyedScene(Scene, KeyedWorld):
+    """The small world, with users who also name jobs by keys."""
+
+    USES = 60
+
+
 class Where(NamedTuple):
-    """An effect of a world, by its number. `dense`: dispatchers publish each job at its time, however few there are."""
+    """An effect of a world, by its number. `dense`: dispatchers publish each job at its time, however few there are.
+
+    `keyed`: users also name jobs by keys.
+    """
 
     seed: int
     dense: bool
     number: int
+    keyed: bool = False
 
 
 def points(seeds: Sequence[int] = SEEDS) -> dict[Point, Where]:
@@ -205,16 +218,31 @@ def points(seeds: Sequence[int] = SEEDS) -> dict[Point, Where]:
     return found
 
 
+def points_of_keys(seeds: Sequence[int] = KEYED_SEEDS) -> dict[Point, Where]:
+    """Return every point of the operations by key in the worlds where users name jobs."""
+    found: dict[Point, Where] = {}
+    for seed in seeds:
+        watcher = Watcher()
+        report = _run(seed, False, watcher, keyed=True)
+        if report.violations:
+            raise AssertionError(f"the scene fails without a crash: {report.examples}")
+        for point, number in watcher.ended().items():
+            if point.service.startswith("by_key."):
+                found.setdefault(point, Where(seed, False, number, keyed=True))
+    return found
+
+
 def crash(where: Where) -> tuple[Report, str | None]:
     """Run the scene with a crash after this effect. Returns the report and the killed service."""
     watcher = Watcher(fatal=where.number)
-    report = _run(where.seed, where.dense, watcher)
+    report = _run(where.seed, where.dense, watcher, where.keyed)
     return report, watcher.died
 
 
-def _run(seed: int, dense: bool, watcher: Watcher) -> Report:
+def _run(seed: int, dense: bool, watcher: Watcher, keyed: bool = False) -> Report:
+    scene = KeyedScene if keyed else Scene
     with patch("scheduler.pipeline.dispatch.SPARSE", -1 if dense else dispatch.SPARSE):
-        return Scene(seed, watcher).run(**SCENE)
+        return scene(seed, watcher).run(**SCENE)
 
 
 def main() -> int:
@@ -222,7 +250,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only services whose names contain this text")
     args = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    found = {point: where for point, where in points().items() if args.only in point.service}
+    found = {point: where for point, where in (points() | points_of_keys()).items() if args.only in point.service}
     tried: Counter[str] = Counter()
     recovered: Counter[str] = Counter()
     for point, where in sorted(found.items()):

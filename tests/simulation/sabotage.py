@@ -16,6 +16,7 @@ from unittest.mock import patch
 from scheduler.admission import ordering, overlap, run_gate
 from scheduler.admission.lane_state import LaneStateCache, pause, resume
 from scheduler.admission.run_gate import RunGate
+from scheduler.jobs import by_key
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
 from scheduler.model.job import Delivery, DueEntry, Job, Lane, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
 from scheduler.model.rules import Rules
@@ -30,10 +31,11 @@ from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Change, ClaimResult, Guard, Ports
+from scheduler.storage.ports import Change, ClaimResult, Guard, KeyTaking, Ports
 from tests.simulation import deployments
 from tests.simulation.aws import LaggingJobs, Lenience, WatchedLedger
 from tests.simulation.faults import CALM, ROUGH, Rates
+from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.world import START, USUAL, World
 
@@ -191,6 +193,20 @@ def _answer_by_own_random(asked: submit.Submission, standing: Mapping[str, Recei
 def _keep_over_standing(self: MemoryReceipts, receipt: Receipt, now: int) -> Receipt:
     self.rows[(receipt.owner, receipt.key)] = receipt
     return receipt
+
+
+def _take_from_anyone(self: MemoryJobs, taking: KeyTaking) -> bool:
+    assert taking.job.own_key is not None
+    return _take_key(self, taking._replace(before=self.entries.get(taking.job.own_key)))
+
+
+def _decide_to_create(stored: Job | None, *rules: Any) -> by_key.Step:
+    step = _decide_put(stored, *rules)
+    return by_key.Step.CREATE if step is by_key.Step.CHANGE else step
+
+
+def _change_or_not(before: Job, *rest: Any) -> Job:
+    return _try_change(before, *rest) or before
 
 
 def _send_on_unseen(jobs: Sequence[Delivery], ports: Ports, **how: Any) -> set[str]:
@@ -359,6 +375,7 @@ _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
 _send_on = bundles.send_on
 _take, _recheck, _lagging_change = Execution._take, leftover.decide, LaggingJobs._change
 _answer = submit._answer
+_take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
 
 SABOTAGES = [
     Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence), seed=2),
@@ -392,6 +409,10 @@ SABOTAGES = [
     Sabotage("a resume forgets early messages", _patched(tick, "_waits_since", lambda unit: unit.resting), seed=2, scene=paused_shortly),
     Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
+    # keys of owners
+    Sabotage("a key taken whoever has it", _patched(MemoryJobs, "_take", _take_from_anyone), scene=crowded_keys),
+    Sabotage("a key taken from a job that has not ended", _patched(by_key, "decide", _decide_to_create), scene=crowded_keys),
+    Sabotage("a change by key answered whether stored or not", _patched(by_key, "try_change", _change_or_not), scene=crowded_keys),
     # the lease of a batch
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=14, scene=frozen),
 ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation.crash_points import END, Point, crash, points
+from tests.simulation.crash_points import END, Point, crash, points, points_of_keys
 
 FEW = [
     Point("submit", "put", "send"),  # the job is accepted but not enqueued
@@ -28,6 +28,31 @@ def test_every_job_ends_after_a_crash_in_the_main_services() -> None:
 def test_every_job_ends_after_a_crash_at_any_point_of_any_service() -> None:
     known = points()
     assert len(known) > 100 and len({point.service for point in known}) > 15
+    for point, where in known.items():
+        report, died = crash(where)
+        assert died == point.service
+        assert report.violations == {}, (point, where, report.examples)
+
+
+OF_KEYS = [
+    Point("by_key.put", "take_keys", END),  # the job has its key but is not enqueued
+    Point("by_key.put", "change", "send"),  # the job is replaced but not enqueued
+    Point("by_key.cancel_by_key", "change", END),
+]
+
+
+def test_every_job_ends_after_a_crash_in_an_operation_by_key() -> None:
+    known = points_of_keys((1,))
+    for point in OF_KEYS:
+        report, died = crash(known[point])
+        assert died == point.service
+        assert report.violations == {}, (point, report.examples)
+
+
+@pytest.mark.long
+def test_every_job_ends_after_a_crash_at_any_point_of_an_operation_by_key() -> None:
+    known = points_of_keys()
+    assert len(known) > 8
     for point, where in known.items():
         report, died = crash(where)
         assert died == point.service

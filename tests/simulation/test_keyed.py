@@ -1,0 +1,35 @@
+"""Jobs by keys in virtual time: at most one open job of a key, no put lost, every answer true."""
+
+import pytest
+
+from scheduler.jobs.by_key import PutOutcome
+from tests.simulation.faults import ROUGH
+from tests.simulation.keyed import KeyedWorld, crowded_keys
+from tests.simulation.sabotage import SABOTAGES, find
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))])
+def test_a_key_has_one_open_job_and_loses_no_put_under_faults(seed: int) -> None:
+    world = KeyedWorld(seed, ROUGH)
+    report = world.run(100, 10, tasks=2, ordered=20)
+    assert report.violations == {}, report.examples
+    assert all(world.namers.outcomes[outcome] > 20 for outcome in PutOutcome) and world.namers.outcomes["cancelled"] > 10
+
+
+def test_users_who_race_for_keys_need_nothing_but_the_guards() -> None:
+    report = crowded_keys(1).report
+    assert report.violations == {}, report.examples
+
+
+@pytest.mark.parametrize(
+    ("name", "oracle"),
+    [
+        ("whoever has it", "two_open_of_a_key"),
+        ("has not ended", "followed_unasked"),
+        ("stored or not", "put_lost"),
+    ],
+)
+def test_the_simulation_notices_a_removed_guard_of_keys(name: str, oracle: str) -> None:
+    (removed,) = [each for each in SABOTAGES if name in each.name]
+    found = find(removed, range(1, 6))
+    assert found is not None and found.oracle == oracle
