@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from moto import mock_aws
 
 from local.write_units import Index, indexes, price
+from scheduler.jobs import by_key
 from scheduler.model import ids, slots
 from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Lane, Overlap, Receipt, Result, TaskHead, Unit, UnitKey
 from scheduler.model.rules import Rules
@@ -121,6 +122,7 @@ TASK = NewTask(
     {"cron": "0 * * * *", "time_zone": "Europe/Berlin"},
     description="Its purpose in a sentence or two, so that every other user finds its owner before they change it.",
 )
+NAMED = "order 17, expiry"
 BATCH = 10  # jobs created in one call, and executed in one
 RUNS = 12  # two top-ups: for an hourly task a top-up stores six runs, the fewest possible
 
@@ -155,6 +157,16 @@ class Bench(MemoryPorts):
         """Accept a job with an idempotency key."""
         receipt = Receipt(REQUEST.owner, "order 17 of 2026-11-20", "f" * 64, self.now_ms, random=7919)
         self._submit(Submission(REQUEST, receipt.random, receipt))
+
+    def put_by_key(self) -> None:
+        """Put a job under a key, due in an hour: a new one, or a minute later in the place of the one that has it."""
+        self.now_ms += 60_000
+        new = replace(REQUEST, spec=replace(REQUEST.spec, key=NAMED), delay_ms=3_600_000)
+        by_key.put(new, self, random=self.now_ms)
+
+    def submit_named(self) -> None:
+        """Accept a job that is due now and takes a key of its owner's."""
+        self._submit(Submission(replace(REQUEST, spec=replace(REQUEST.spec, key=NAMED)), self.now_ms))
 
     def _submit(self, *asked: Submission) -> None:
         submit_all(asked, self)
@@ -271,6 +283,11 @@ def with_key(bench: Bench) -> None:
     bench.execute(Lane.ONE_TIME, GOOD)
 
 
+def with_own_key(bench: Bench) -> None:
+    bench.submit_named()
+    bench.execute(Lane.ONE_TIME, GOOD)
+
+
 def nothing(bench: Bench) -> None:
     """Prepare nothing."""
 
@@ -298,6 +315,8 @@ SCENARIOS = {
     "one-time job": Scenario(one_time, budget=BUDGET),
     "job created in a batch": Scenario(one_time_by_batch, jobs=BATCH, budget=BUDGET),
     "job with an idempotency key": Scenario(with_key),
+    "job with a key of its owner": Scenario(with_own_key),
+    "replacing a job by its key": Scenario(Bench.put_by_key, before=Bench.put_by_key),
     "job that fails": Scenario(failed),
     "job retried once": Scenario(retried),
     "recurring run": recurring(Overlap.SKIP, RUN_BUDGET),
