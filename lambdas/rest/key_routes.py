@@ -9,13 +9,14 @@ from aws_lambda_powertools.event_handler.openapi.params import Body
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
+from lambdas.rest import etags
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.job_answers import JobShape, PutJobShape
 from lambdas.rest.models import KeyedJobRequest
 from lambdas.rest.resolver import answers, owner_of
 from lambdas.rest.shapes import Answer
-from lambdas.rest.task_models import PutTaskShape, TaskRequest, TaskShape
+from lambdas.rest.task_models import PutTaskShape, TaskEdit, TaskShape
 from lambdas.rest.task_routes import NEXT_RUNS, RUNS_OF_TASK
 from scheduler.accounts.access import Need
 from scheduler.jobs import by_key
@@ -66,7 +67,8 @@ def put_job(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examples=EXA
 @needs(Need.READ, foreign=True)
 def get_job(key: str) -> Response[str]:
     world = _runtime.api()
-    return answer(JobShape.of(by_key.find_by_key(_own(key), world), world.clock.now()))
+    job = by_key.find_by_key(_own(key), world)
+    return answer(JobShape.of(job, world.clock.now()), headers=etags.header(etags.of_job(job)))
 
 
 @router.post(
@@ -90,12 +92,14 @@ def cancel_job(key: str) -> Response[str]:
     responses=answers(201, Answer[PutTaskShape], 200, errors=(400, 401, 409, 413, 415, 503)),
 )
 @needs(Need.WRITE, action="task.put", creates=RUNS_OF_TASK)
-def put_task(key: str, body: Annotated[TaskRequest, Body()]) -> Response[str]:
+def put_task(key: str, body: Annotated[TaskEdit, Body()]) -> Response[str]:
     world, own = _runtime.api(), _own(key)
-    task, outcome = service.put(body.of_key(own.owner, own.key), world, random=secrets.randbits(ids.RANDOM_BITS))
+    random = secrets.randbits(ids.RANDOM_BITS)
+    task, outcome = service.put(body.of_key(own.owner, own.key), world, random=random, generation=body.generation)
     now, created = world.clock.now(), outcome is service.PutOutcome.CREATED
     shown = TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now) | {"outcome": outcome}
-    return answer(shown, 201 if created else 200, {"Location": f"/api/v1/tasks/{task.id}"} if created else {})
+    location = {"Location": f"/api/v1/tasks/{task.id}"} if created else {}
+    return answer(shown, 201 if created else 200, etags.header(etags.of_task(task)) | location)
 
 
 @router.get(
@@ -108,7 +112,7 @@ def put_task(key: str, body: Annotated[TaskRequest, Body()]) -> Response[str]:
 def get_task(key: str) -> Response[str]:
     world = _runtime.api()
     task, now = service.find_by_key(_own(key), world), world.clock.now()
-    return answer(TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now))
+    return answer(TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now), headers=etags.header(etags.of_task(task)))
 
 
 def _own(key: str) -> OwnKey:

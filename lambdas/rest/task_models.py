@@ -105,7 +105,7 @@ class TaskEdit(TaskRequest):
 
 def without_read_only(body: Mapping[str, Any]) -> Json:
     """The body without the fields of an answered task that no request sets."""
-    answered = TaskShape.model_fields.keys() | ListedTaskShape.model_fields.keys()
+    answered = PutTaskShape.model_fields.keys() | ListedTaskShape.model_fields.keys()
     return {name: value for name, value in body.items() if name in TaskEdit.model_fields or name not in answered}
 
 

@@ -84,10 +84,11 @@ def create(new: NewTask, ports: Ports, *, random: int, receipt: Receipt | None =
     return _filled(plan, ports)
 
 
-def put(new: NewTask, ports: Ports, *, random: int) -> tuple[Task, PutOutcome]:
+def put(new: NewTask, ports: Ports, *, random: int, generation: int | None = None) -> tuple[Task, PutOutcome]:
     """Create the task of the draft's key, or replace it as `edit` does; a task that is as requested already stays as it is.
 
-    Raises Invalid, TooLarge, Unavailable, and Conflict if other requests keep changing the task.
+    Raises Invalid, TooLarge, Unavailable, and Conflict if the task has another generation than the one given, or if other requests
+    keep changing it.
     """
     assert new.spec.key is not None
     own = OwnKey(new.owner, new.spec.key)
@@ -95,6 +96,7 @@ def put(new: NewTask, ports: Ports, *, random: int) -> tuple[Task, PutOutcome]:
         former = ports.tasks.of_key(own)
         stored = None if former is None else ports.tasks.get(TaskKey(own.owner, former))
         if stored is not None:
+            check_generation(stored, generation)
             try:
                 edited = edit(stored.key, new, ports, generation=stored.generation, keeps_same=True)
             except (Conflict, NotFound):

@@ -311,6 +311,15 @@ def test_the_entry_of_a_deleted_task_does_not_keep_its_key(world: World) -> None
     assert (made.status, made.data["outcome"]) == (201, "created") and made.data["id"] != first
 
 
+def test_a_task_that_was_read_by_its_key_may_be_put_back(world: World) -> None:
+    put_task(schedule={"rate": "5 minutes"}, tags=["a"])
+    read = send("GET", TASK)
+    again = send("PUT", TASK, json_body=read.data)
+    assert (again.status, again.data["outcome"], again.headers["ETag"]) == (200, "unchanged", read.headers["ETag"])
+    assert send("PUT", TASK, json_body=again.data | {"message": "other", "payload": None, "type": None}).data["generation"] == 2
+    assert send("PUT", TASK, json_body=read.data).status == 409
+
+
 def test_the_key_of_a_task_never_changes(world: World) -> None:
     made = put_task().data
     refused = send("PUT", f"/tasks/{made['id']}", json_body=NIGHTLY | {"key": "other"})

@@ -403,7 +403,6 @@ def test_every_changing_route_is_in_the_trail_or_a_known_exception() -> None:
         "POST /jobs/<job_id>/fail",
         "POST /me/jobs",
         "POST /me/jobs/batch",
-        "PUT /jobs/by-key/<key>",
         "PUT /me/jobs/by-key/<key>",
         "POST /schedules/preview",
     }

@@ -37,7 +37,6 @@ BODIES: dict[str, Any] = {
     "POST /me/jobs": {"message": "m"},
     "POST /me/jobs/batch": {"jobs": [{"message": "m"}]},
     "PATCH /me/jobs/<job_id>": {"max_attempts": 2},
-    "PUT /jobs/by-key/<key>": {"message": "m", "delay": "1h"},
     "PUT /me/jobs/by-key/<key>": {"message": "m", "delay": "1h"},
     "PUT /tasks/by-key/<key>": TASK,
     "POST /tasks": TASK,
