@@ -32,10 +32,11 @@ class JobContext:
         """The context of the next attempt at a job. `task`: its task, if it is a run of one."""
         origin = job.origin
         if origin is None:
-            return cls(job.id, lifecycle.next_attempt(job), job.scheduled_at, job.scheduled_at)
+            return cls(job.id, lifecycle.next_attempt(job), job.scheduled_at, job.scheduled_at, job.spec.key)
         nominal_at = job.scheduled_at if origin.nominal_at is None else origin.nominal_at
         name = None if task is None else task.name or None
-        return cls(job.id, lifecycle.next_attempt(job), job.scheduled_at, nominal_at, task_id=origin.task, task_name=name)
+        of_task = {"task_id": origin.task, "task_name": name, "task_key": job.task_key}
+        return cls(job.id, lifecycle.next_attempt(job), job.scheduled_at, nominal_at, **of_task)
 
     @classmethod
     def read(cls, encoded: Mapping[str, Any]) -> "JobContext":

@@ -11,10 +11,11 @@ from scheduler.jobs import by_key
 from scheduler.jobs.by_key import OnConflict, OnStarted, Put, PutOutcome, put
 from scheduler.jobs.change import reschedule
 from scheduler.model.errors import Conflict, Unavailable
-from scheduler.model.job import Job, KeyEntry, Lane, OrderKey, OwnKey
+from scheduler.model.job import Job, KeyEntry, Lane, OrderKey, OwnKey, RunInfo
 from scheduler.model.spec import JobSpec, Ordering
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from scheduler.storage.ports import KEPT_KEYS_MS, KeyTaking, Written
+from scheduler.targets.job_context import JobContext
 from tests.conftest import NOW
 from tests.unit.stage import Stage, Wrapped, refuse
 
@@ -225,6 +226,13 @@ def test_the_entry_of_a_key_is_prolonged_before_a_move_far_ahead() -> None:
     with pytest.raises(Unavailable):
         use(stage, request(at=NOW + 2 * KEPT_KEYS_MS))
     assert stage.stored(job).scheduled_at == NOW + KEPT_KEYS_MS
+
+
+def test_receivers_learn_the_key_of_a_job_or_of_its_task() -> None:
+    job = use(Stage(), request()).job
+    alone = JobContext.of(job, None)
+    run = JobContext.of(replace(job, origin=RunInfo("task", 1)), None)
+    assert [(each.job_key, each.task_key) for each in (alone, run)] == [(OWN.key, None), (None, OWN.key)]
 
 
 def test_a_run_of_a_task_has_no_entry_for_the_key_of_its_task() -> None:
