@@ -75,5 +75,5 @@ def test_decisions_are_numbered_dated_and_complete() -> None:
 
 def test_every_test_that_the_findings_about_the_api_name_exists() -> None:
     named = re.findall(r"`(test_\w+)`", (DOCS / "api-findings.md").read_text())
-    code = "".join(path.read_text() for path in (ROOT / "tests/lambdas").glob("test_*.py"))
+    code = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     assert named and [name for name in named if f"def {name}(" not in code] == []
