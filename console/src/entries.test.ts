@@ -8,12 +8,21 @@ test('an action is told in words, and one that is not known by its name', () => 
 });
 
 test('what was changed is linked to, unless it is gone or has no page', () => {
-  expect(pageOf({ action: 'task.edit', object: '01A' })).toBe('/tasks/01A');
-  expect(pageOf({ action: 'job.cancel', object: '01B' })).toBe('/jobs/01B');
-  expect(pageOf({ action: 'target.change', object: 'a b' })).toBe('/targets/one?name=a%20b');
-  expect(pageOf({ action: 'task.delete', object: '01A' })).toBeNull();
-  expect(pageOf({ action: 'user.change', object: 'x' })).toBeNull();
-  expect(pageOf({ action: 'task.create', object: null })).toBeNull();
+  const page = (action: string, object: string | null, owner = 'me') => pageOf({ action, object, owner }, 'me');
+  expect(page('task.edit', '01A')).toBe('/tasks/01A');
+  expect(page('job.cancel', '01B')).toBe('/jobs/01B');
+  expect(page('target.change', 'a b', 'system')).toBe('/targets/one?name=a%20b');
+  expect(page('redrive.start', '01C')).toBe('/dead-letters?redrive=01C');
+  expect(page('task.delete', '01A')).toBeNull();
+  expect(page('user.change', 'x')).toBeNull();
+  expect(page('task.create', null)).toBeNull();
+});
+
+test('what is somebody else’s is linked to with its owner', () => {
+  const page = (action: string) => pageOf({ action, object: '01A', owner: 'ann' }, 'me');
+  expect(page('task.edit')).toBe('/tasks/01A?user=ann');
+  expect(page('job.cancel')).toBe('/jobs/01A?user=ann');
+  expect(page('redrive.start')).toBe('/dead-letters?user=ann&redrive=01A');
 });
 
 test('a change whose answer was never written down is not told as done', () => {

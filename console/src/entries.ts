@@ -1,6 +1,7 @@
 /** Entries of the audit trail in words. Pure. */
 import type { Schemas } from './api/client';
 import { pageOfTarget } from './form/target';
+import { ofUser, pageOfJob, pageOfTask } from './parts/links';
 
 export type Entry = Schemas['EntryShape'];
 
@@ -22,6 +23,7 @@ const DONE: Record<string, string> = {
   'target.delete': 'Deleted a target',
   'system.pause': 'Paused lanes',
   'system.resume': 'Resumed lanes',
+  'system.close-breaker': 'Closed a breaker',
   'user.create': 'Created a user',
   'user.change': 'Changed a user',
   'user.disable': 'Disabled a user',
@@ -36,15 +38,16 @@ export function actionInWords(action: string): string {
   return DONE[action] ?? action;
 }
 
-/** Where what was changed can be looked at; null if it has no page, or is gone. */
-export function pageOf({ action, object }: Pick<Entry, 'action' | 'object'>): string | null {
+/** The page of what was changed, for the viewer with the id `own`; null if it has none, or is gone. */
+export function pageOf({ action, object, owner }: Pick<Entry, 'action' | 'object' | 'owner'>, own: string): string | null {
   if (object === null) return null;
   const [kind, verb] = action.split('.');
+  const user = owner === own ? undefined : owner;
   if (verb === 'delete') return null;
-  if (kind === 'task') return `/tasks/${object}`;
-  if (kind === 'job') return `/jobs/${object}`;
+  if (kind === 'task') return pageOfTask(object, user);
+  if (kind === 'job') return pageOfJob(object, user);
   if (kind === 'target') return pageOfTarget(object);
-  if (kind === 'redrive') return `/dead-letters?redrive=${object}`;
+  if (kind === 'redrive') return `/dead-letters${ofUser(user) || '?'}${user === undefined ? '' : '&'}redrive=${object}`;
   return null;
 }
 

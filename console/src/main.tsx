@@ -8,7 +8,7 @@ import { createRoot } from 'react-dom/client';
 import { createBrowserRouter, Navigate, RouterProvider, type RouteObject } from 'react-router';
 
 import { useSession } from './api/session';
-import { Lost } from './pages/lost';
+import { ForOperators, Lost } from './pages/lost';
 import { SignIn } from './pages/sign-in';
 import { NoticesProvider } from './parts/notices';
 import { applyTheme } from './parts/theme';
@@ -18,6 +18,7 @@ const Tasks = lazy(() => import('./pages/tasks'));
 const TaskForm = lazy(() => import('./pages/task-form'));
 const TaskPage = lazy(() => import('./pages/task'));
 const Jobs = lazy(() => import('./pages/jobs'));
+const JobForm = lazy(() => import('./pages/job-form'));
 const JobPage = lazy(() => import('./pages/job'));
 const DeadLetters = lazy(() => import('./pages/dead-letters'));
 const DeadLetterGroup = lazy(() => import('./pages/dead-letter-group'));
@@ -39,6 +40,7 @@ const routes: RouteObject[] = [
       { path: 'tasks/:id', element: <TaskPage /> },
       { path: 'tasks/:id/edit', element: <TaskForm /> },
       { path: 'jobs', element: <Jobs /> },
+      { path: 'jobs/new', element: <JobForm /> },
       { path: 'jobs/:id', element: <JobPage /> },
       { path: 'dead-letters', element: <DeadLetters /> },
       { path: 'dead-letters/:fingerprint', element: <DeadLetterGroup /> },
@@ -47,9 +49,9 @@ const routes: RouteObject[] = [
       { path: 'targets', element: <Targets /> },
       { path: 'targets/new', element: <TargetPage /> },
       { path: 'targets/one', element: <TargetPage /> },
-      { path: 'users', element: <Users /> },
+      { path: 'users', element: <ForOperators><Users /></ForOperators> },
       { path: 'audit', element: <Audit /> },
-      { path: 'system', element: <System /> },
+      { path: 'system', element: <ForOperators><System /></ForOperators> },
       { path: '*', element: <Lost /> },
     ],
   },

@@ -8,15 +8,19 @@ import { Suspense, useState, type ReactNode } from 'react';
 import { Outlet, useLocation, useNavigate } from 'react-router';
 
 import { end, mayOversee, useRole, useSession, type Role } from './api/session';
+import { ofUser } from './parts/links';
 import { Flashes } from './parts/notices';
 import { PasswordDialog } from './parts/password';
 import { choose, isDark } from './parts/theme';
 import { VIEWERS_ZONE } from './parts/time';
 
-const PAGES: SideNavigationProps.Item[] = [
+/** Pages of what a user has: they stay with the user that the address names. */
+const OF_A_USER = [
   { type: 'link', text: 'Tasks', href: '/tasks' },
   { type: 'link', text: 'Jobs', href: '/jobs' },
   { type: 'link', text: 'Dead letters', href: '/dead-letters' },
+] as const;
+const PAGES: SideNavigationProps.Item[] = [
   { type: 'divider' },
   { type: 'link', text: 'Capacity', href: '/capacity' },
   { type: 'link', text: 'Metrics', href: '/metrics' },
@@ -36,7 +40,9 @@ const ELSEWHERE: SideNavigationProps.Item[] = [
 
 export function Shell(): ReactNode {
   const navigate = useNavigate();
-  const { pathname } = useLocation();
+  const { pathname, search } = useLocation();
+  const whose = ofUser(new URLSearchParams(search).get('user') ?? undefined);
+  const active = `/${pathname.split('/')[1] ?? ''}`;
   const session = useSession();
   const [dark, setDark] = useState(isDark);
   const [open, setOpen] = useState(window.innerWidth > 900);
@@ -87,8 +93,8 @@ export function Shell(): ReactNode {
         navigation={
           <SideNavigation
             header={{ href: '/', text: 'Scheduler' }}
-            activeHref={`/${pathname.split('/')[1] ?? ''}`}
-            items={[...PAGES, ...(mayOversee(role) ? OF_OPERATORS : []), TRAIL, ...ELSEWHERE]}
+            activeHref={OF_A_USER.some(({ href }) => href === active) ? `${active}${whose}` : active}
+            items={[...OF_A_USER.map((item) => ({ ...item, href: `${item.href}${whose}` })), ...PAGES, ...(mayOversee(role) ? OF_OPERATORS : []), TRAIL, ...ELSEWHERE]}
             onFollow={go}
             itemsControl={<Box color="text-body-secondary" fontSize="body-s">Times are in {VIEWERS_ZONE}; UTC is on hover.</Box>}
           />

@@ -98,12 +98,20 @@ export function mayOversee(role: Role): boolean {
 }
 
 export function groups(token: string): string[] {
+  const named = claims(token)['cognito:groups'];
+  return Array.isArray(named) ? named.map(String) : [];
+}
+
+/** The id of who is signed in, by which the API knows the owner of tasks and jobs. */
+export function idOf(token: string): string {
+  return String(claims(token)['sub'] ?? '');
+}
+
+function claims(token: string): Record<string, unknown> {
   try {
     const part = token.split('.')[1] ?? '';
-    const claims = JSON.parse(atob(part.replaceAll('-', '+').replaceAll('_', '/'))) as Record<string, unknown>;
-    const named = claims['cognito:groups'];
-    return Array.isArray(named) ? named.map(String) : [];
+    return JSON.parse(atob(part.replaceAll('-', '+').replaceAll('_', '/'))) as Record<string, unknown>;
   } catch {
-    return [];
+    return {};
   }
 }

@@ -1,17 +1,39 @@
 /** A task as the form holds it, to and from what the API takes. Pure. */
-import type { ApiError, ScheduleRequest, Schemas, Task, TaskRequest } from '../api/client';
-import { fieldsOfNotifications, fromNotifications, NOBODY, toNotifications, type NotificationsDraft } from './notifications';
+import type { ApiError, Job, ScheduleRequest, Schemas, Task, TaskRequest } from '../api/client';
+import { fromNotifications, NOBODY, toNotifications, type NotificationsDraft } from './notifications';
 import { number } from './typed';
 
 export type Kind = 'now' | 'at' | 'cron' | 'rate';
 
-export interface Draft {
-  name: string;
-  description: string;
+/** What is run and how: part of a task and of a job. */
+export interface WorkDraft {
   type: string;
   /** The named target instead of a type; '': none. */
   target: string;
   payload: Record<string, unknown>;
+  maxAttempts: string;
+  timeout: string;
+  retryBase: string;
+  retryCap: string;
+  retryJitter: string;
+  retryElapsed: string;
+  retryOnTimeout: boolean;
+  callback: boolean;
+  leaseSeconds: string;
+  maxSeconds: string;
+  orderingKey: string;
+  onFailure: string;
+  tags: string[];
+  /** What the API returned of these and the form does not show: an edit sends it back unchanged. */
+  retryRest: Rest;
+  callbackRest: Rest;
+}
+
+export type Rest = Record<string, unknown>;
+
+export interface Draft extends WorkDraft {
+  name: string;
+  description: string;
   kind: Kind;
   cron: string;
   every: string;
@@ -28,30 +50,38 @@ export interface Draft {
   misfire: string;
   misfireThreshold: string;
   maxCatchUp: string;
-  maxAttempts: string;
-  timeout: string;
-  retryBase: string;
-  retryCap: string;
-  retryJitter: string;
-  retryElapsed: string;
-  retryOnTimeout: boolean;
-  callback: boolean;
-  leaseSeconds: string;
-  maxSeconds: string;
-  orderingKey: string;
-  onFailure: string;
   notifications: NotificationsDraft;
-  tags: string[];
+  rest: Rest;
+  scheduleRest: { kind: Kind; fields: Rest };
 }
 
 /** The API's own defaults, shown so that nobody has to know them. */
+export const NEW_WORK: WorkDraft = {
+  type: 'http',
+  target: '',
+  payload: {},
+  maxAttempts: '3',
+  timeout: '300',
+  retryBase: '1',
+  retryCap: '900',
+  retryJitter: 'full',
+  retryElapsed: '',
+  retryOnTimeout: true,
+  callback: false,
+  leaseSeconds: '300',
+  maxSeconds: '86400',
+  orderingKey: '',
+  onFailure: '',
+  tags: [],
+  retryRest: {},
+  callbackRest: {},
+};
+
 export function empty(timeZone: string): Draft {
   return {
+    ...NEW_WORK,
     name: '',
     description: '',
-    type: 'http',
-    target: '',
-    payload: {},
     kind: 'cron',
     cron: '*/5 * * * *',
     every: '5',
@@ -68,35 +98,62 @@ export function empty(timeZone: string): Draft {
     misfire: '',
     misfireThreshold: '',
     maxCatchUp: '',
-    maxAttempts: '3',
-    timeout: '300',
-    retryBase: '1',
-    retryCap: '900',
-    retryJitter: 'full',
-    retryElapsed: '',
-    retryOnTimeout: false,
-    callback: false,
-    leaseSeconds: '300',
-    maxSeconds: '86400',
-    orderingKey: '',
-    onFailure: '',
     notifications: NOBODY,
-    tags: [],
+    rest: {},
+    scheduleRest: { kind: 'now', fields: {} },
   };
+}
+
+const text = (value: number | string | null | undefined): string => (value === null || value === undefined ? '' : String(value));
+
+/** The draft of what a task or a job runs. */
+export function fromWork(work: Task | Job): WorkDraft {
+  return {
+    type: work.type,
+    target: work.target ?? '',
+    payload: work.payload,
+    maxAttempts: text(work.max_attempts),
+    timeout: text(work.timeout_seconds),
+    retryBase: text(work.retry.base_seconds),
+    retryCap: text(work.retry.cap_seconds),
+    retryJitter: work.retry.jitter,
+    retryElapsed: text(work.retry.max_elapsed_seconds),
+    retryOnTimeout: work.retry.on_timeout,
+    callback: work.callback !== null,
+    leaseSeconds: text(work.callback?.lease_seconds ?? 300),
+    maxSeconds: text(work.callback?.max_seconds ?? 86_400),
+    orderingKey: work.ordering_key ?? '',
+    onFailure: work.on_failure ?? '',
+    tags: work.tags,
+    retryRest: unknown(work.retry, RETRY),
+    callbackRest: unknown(work.callback, CALLBACK),
+  };
+}
+
+const RETRY = ['base_seconds', 'cap_seconds', 'jitter', 'max_elapsed_seconds', 'on_timeout'];
+const CALLBACK = ['lease_seconds', 'max_seconds'];
+const SCHEDULE = ['at', 'cron', 'rate', 'time_zone', 'jitter_seconds', 'start', 'end', 'max_runs', 'dst_gap', 'dst_overlap'];
+/** The fields of a task that the form shows, and those that only the API sets. */
+const TASK = [
+  'name', 'description', 'type', 'target', 'payload', 'schedule', 'overlap', 'misfire', 'misfire_threshold_seconds', 'max_catch_up', 'max_attempts',
+  'timeout_seconds', 'retry', 'callback', 'ordering_key', 'on_failure', 'notifications', 'tags',
+  'id', 'status', 'generation', 'created_at', 'updated_at', 'inactive_at', 'inactive_reason', 'next_run', 'next_runs',
+];
+
+/** What the form does not know. A null means that the field is not set. */
+function unknown(record: object | null | undefined, known: readonly string[]): Rest {
+  return Object.fromEntries(Object.entries(record ?? {}).filter(([name, value]) => !known.includes(name) && value !== null));
 }
 
 export function fromTask(task: Task, blank: Draft): Draft {
   const schedule = task.schedule;
   const rate = rateOf(schedule?.rate);
   const kind: Kind = schedule?.cron ? 'cron' : schedule?.rate ? 'rate' : schedule?.at ? 'at' : 'now';
-  const text = (value: number | string | null | undefined): string => (value === null || value === undefined ? '' : String(value));
   return {
     ...blank,
+    ...fromWork(task),
     name: task.name,
     description: task.description ?? '',
-    type: task.type,
-    target: task.target ?? '',
-    payload: task.payload,
     kind,
     cron: schedule?.cron ?? blank.cron,
     every: rate?.every ?? blank.every,
@@ -113,20 +170,9 @@ export function fromTask(task: Task, blank: Draft): Draft {
     misfire: task.misfire ?? '',
     misfireThreshold: text(task.misfire_threshold_seconds),
     maxCatchUp: text(task.max_catch_up),
-    maxAttempts: text(task.max_attempts),
-    timeout: text(task.timeout_seconds),
-    retryBase: text(task.retry.base_seconds),
-    retryCap: text(task.retry.cap_seconds),
-    retryJitter: task.retry.jitter,
-    retryElapsed: text(task.retry.max_elapsed_seconds),
-    retryOnTimeout: task.retry.on_timeout,
-    callback: task.callback !== null,
-    leaseSeconds: text(task.callback?.lease_seconds ?? 300),
-    maxSeconds: text(task.callback?.max_seconds ?? 86_400),
-    orderingKey: task.ordering_key ?? '',
-    onFailure: task.on_failure ?? '',
     notifications: fromNotifications(task.notifications),
-    tags: task.tags,
+    rest: unknown(task, TASK),
+    scheduleRest: { kind, fields: unknown(schedule, SCHEDULE) },
   };
 }
 
@@ -138,8 +184,9 @@ export function rateOf(rate: string | null | undefined): { every: string; unit: 
 
 export function scheduleOf(draft: Draft): ScheduleRequest | null {
   if (draft.kind === 'now') return null;
-  if (draft.kind === 'at') return compact({ at: draft.at, time_zone: zone(draft) });
-  const common = { time_zone: zone(draft), jitter_seconds: number(draft.jitter), end: draft.end, start: draft.start, max_runs: number(draft.maxRuns) };
+  const rest = draft.scheduleRest.kind === draft.kind ? draft.scheduleRest.fields : {};
+  if (draft.kind === 'at') return compact({ ...rest, at: draft.at, time_zone: zone(draft) });
+  const common = { ...rest, time_zone: zone(draft), jitter_seconds: number(draft.jitter), end: draft.end, start: draft.start, max_runs: number(draft.maxRuns) };
   if (draft.kind === 'rate') return compact({ rate: `${draft.every.trim()} ${draft.unit}`, ...common });
   return compact({ cron: draft.cron.trim(), ...common, dst_gap: draft.dstGap, dst_overlap: draft.dstOverlap } as ScheduleRequest);
 }
@@ -155,34 +202,46 @@ function compact(schedule: ScheduleRequest): ScheduleRequest {
 
 export function toRequest(draft: Draft): TaskRequest {
   const recurs = draft.kind === 'cron' || draft.kind === 'rate';
-  const text = (value: string): string | undefined => (value.trim() === '' ? undefined : value.trim());
   const request = {
+    ...draft.rest,
     name: draft.name,
-    description: text(draft.description),
-    ...(draft.target === '' ? { type: draft.type } : { target: draft.target }),
-    payload: draft.payload,
+    description: given(draft.description),
+    ...toWork(draft),
     schedule: scheduleOf(draft),
-    overlap: text(draft.overlap),
-    misfire: recurs ? text(draft.misfire) : undefined,
+    overlap: given(draft.overlap),
+    misfire: recurs ? given(draft.misfire) : undefined,
     misfire_threshold_seconds: recurs ? number(draft.misfireThreshold) : undefined,
     max_catch_up: recurs && draft.misfire === 'run_all' ? number(draft.maxCatchUp) : undefined,
+    notifications: toNotifications(draft.notifications),
+  };
+  // What is typed is checked by the API alone; the types say what a good request looks like.
+  return JSON.parse(JSON.stringify(request)) as TaskRequest;
+}
+
+export function given(typed: string): string | undefined {
+  return typed.trim() === '' ? undefined : typed.trim();
+}
+
+/** The part of a request that tasks and jobs share. */
+export function toWork(draft: WorkDraft): object {
+  return {
+    ...(draft.target === '' ? { type: draft.type } : { target: draft.target }),
+    payload: draft.payload,
     max_attempts: number(draft.maxAttempts),
     timeout_seconds: number(draft.timeout),
     retry: {
+      ...draft.retryRest,
       base_seconds: number(draft.retryBase),
       cap_seconds: number(draft.retryCap),
       jitter: draft.retryJitter,
       max_elapsed_seconds: number(draft.retryElapsed),
       on_timeout: draft.retryOnTimeout,
     },
-    callback: draft.callback ? { lease_seconds: number(draft.leaseSeconds), max_seconds: number(draft.maxSeconds) } : undefined,
-    ordering_key: text(draft.orderingKey),
-    on_failure: text(draft.orderingKey) === undefined ? undefined : text(draft.onFailure),
-    notifications: toNotifications(draft.notifications),
+    callback: draft.callback ? { ...draft.callbackRest, lease_seconds: number(draft.leaseSeconds), max_seconds: number(draft.maxSeconds) } : undefined,
+    ordering_key: given(draft.orderingKey),
+    on_failure: given(draft.orderingKey) === undefined ? undefined : given(draft.onFailure),
     tags: draft.tags,
   };
-  // What is typed is checked by the API alone; the types say what a good request looks like.
-  return JSON.parse(JSON.stringify(request)) as TaskRequest;
 }
 
 export type FieldErrors = Record<string, string>;
@@ -202,18 +261,6 @@ export function leftOver(errors: FieldErrors, shown: readonly string[]): string[
   return Object.entries(errors)
     .filter(([field]) => !shown.includes(field))
     .map(([field, rule]) => `${field}: ${rule}`);
-}
-
-const SHOWN_FIELDS = [
-  'name', 'description', 'type', 'target', 'schedule.cron', 'schedule.rate', 'schedule.at', 'schedule.time_zone', 'schedule.jitter_seconds',
-  'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.dst_gap', 'schedule.dst_overlap', 'overlap', 'misfire', 'misfire_threshold_seconds', 'max_catch_up',
-  'max_attempts', 'timeout_seconds', 'retry.base_seconds', 'retry.cap_seconds', 'retry.max_elapsed_seconds', 'retry.jitter', 'callback',
-  'callback.lease_seconds', 'callback.max_seconds', 'ordering_key', 'on_failure', 'tags',
-];
-
-/** The fields of the API at which the form shows what is wrong; those of the payload come from its schema. */
-export function shownFields(draft: Draft): string[] {
-  return [...SHOWN_FIELDS, ...fieldsOfNotifications(draft.notifications)];
 }
 
 export type Overlap = Schemas['Overlap'];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { ApiError, type Task } from '../api/client';
-import { empty, fieldErrors, fromTask, leftOver, rateOf, scheduleOf, shownFields, toRequest } from './draft';
+import { empty, fieldErrors, fromTask, leftOver, rateOf, scheduleOf, toRequest } from './draft';
 import { anything, asText, fieldsOf, json, withField } from './schema';
 
 const TASK = {
@@ -23,6 +23,15 @@ describe('a draft', () => {
     });
     expect(asked).not.toHaveProperty('ordering_key');
     expect(asked).not.toHaveProperty('callback');
+  });
+
+  test('keeps what the form does not know, and nothing that only the API sets', () => {
+    const unknown = { ...TASK, moon: { phase: 'full' }, tide: null, retry: { ...TASK.retry, moon: 1 }, schedule: { ...TASK.schedule, moon: 2 }, notifications: { ...TASK.notifications, webhooks: [{ url: 'https://example.com', signing_secret: 's', format: 'slack' }] } } as unknown as Task;
+    const asked = toRequest(fromTask(unknown, empty('UTC')));
+    expect(asked).toMatchObject({ moon: { phase: 'full' }, notifications: { webhooks: [{ format: 'slack' }] } });
+    expect([asked.retry, asked.schedule]).toMatchObject([{ moon: 1 }, { moon: 2 }]);
+    expect(toRequest({ ...fromTask(unknown, empty('UTC')), kind: 'rate' }).schedule).not.toHaveProperty('moon');
+    for (const name of ['id', 'status', 'generation', 'next_runs', 'tide']) expect(asked).not.toHaveProperty(name);
   });
 
   test('that names a target says no type', () => {
@@ -66,12 +75,6 @@ test('errors go to their fields, and those of none are kept', () => {
   expect(errors).toEqual({ name: 'is required; must not be blank', 'payload.url': 'is required' });
   expect(leftOver(errors, ['name'])).toEqual(['payload.url: is required']);
   expect(fieldErrors(error, 'schedule.')).toHaveProperty(['schedule.name']);
-});
-
-test('what is wrong with a receiver has its field as long as the receiver is there', () => {
-  const errors = { 'notifications.emails.0': 'must be an address', 'notifications.emails.1': 'must be an address' };
-  const { notifications } = fromTask(TASK, empty('UTC'));
-  expect(leftOver(errors, shownFields({ ...empty('UTC'), notifications }))).toEqual(['notifications.emails.1: must be an address']);
 });
 
 describe('a form of a schema', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { fieldsOfNotifications, fromNotifications, NOBODY, OCCASIONS, toNotifications, withOccasion, type Notifications, type Occasion } from './notifications';
+import { fromNotifications, NOBODY, OCCASIONS, toNotifications, withOccasion, type Notifications, type Occasion } from './notifications';
 
 const TOLD: Notifications = {
   emails: ['ann@example.com'], webhooks: [{ url: 'https://hooks.example.com/a', signing_secret: 'hook' }], on: ['failure', 'late'], after_failures: 2, digest_seconds: 60,
@@ -37,10 +37,4 @@ test('an occasion comes and goes in its place, and an unknown one stays', () => 
   expect(withOccasion(['failure', 'recovery'], 'failure', false)).toEqual(['recovery']);
   expect(withOccasion(['early' as Occasion, 'late'], 'late', true)).toEqual(['late', 'early']);
   expect(Object.keys(OCCASIONS)).toContain('late');
-});
-
-test('each row has fields of its own for what is wrong with it', () => {
-  const fields = fieldsOfNotifications({ ...fromNotifications(TOLD), emails: ['a', 'b'] });
-  expect(fields).toEqual(expect.arrayContaining(['notifications.emails.1', 'notifications.webhooks.0.url', 'notifications.webhooks.0.signing_secret', 'notifications.on']));
-  expect(fieldsOfNotifications(NOBODY)).toEqual([]);
 });

@@ -56,11 +56,3 @@ export function withOccasion(on: readonly Occasion[], occasion: Occasion, wanted
   const known = (Object.keys(OCCASIONS) as Occasion[]).filter((each) => (each === occasion ? wanted : on.includes(each)));
   return [...known, ...on.filter((each) => !(each in OCCASIONS))];
 }
-
-/** The fields of the API at which the form shows what is wrong. */
-export function fieldsOfNotifications(draft: NotificationsDraft): string[] {
-  const fields = ['emails', 'webhooks', 'on', 'after_failures', 'digest_seconds'];
-  const addresses = draft.emails.map((_, at) => `emails.${at}`);
-  const hooks = draft.webhooks.flatMap((_, at) => [`webhooks.${at}.url`, `webhooks.${at}.signing_secret`]);
-  return tellsAnyone(draft) ? [...fields, ...addresses, ...hooks].map((field) => `notifications.${field}`) : [];
-}

@@ -21,8 +21,8 @@ export function Runs({ runs, loading = false, empty }: { runs: readonly Run[]; l
       columnDefinitions={[
         { id: 'local', header: 'In its time zone', cell: (run) => <span className="when">{run.local.replace('T', ' ')}</span>, isRowHeader: true },
         { id: 'here', header: 'In yours', cell: (run) => (run.at === null ? '–' : <When at={run.at} />) },
-        { id: 'away', header: '', cell: (run) => (run.at === null ? <Badge color="grey">skipped</Badge> : <Ago at={run.at} />) },
-        { id: 'odd', header: 'Odd', cell: (run) => (run.odd === null ? '' : <Badge color="severity-medium">{run.odd}</Badge>) },
+        { id: 'away', header: 'From now', cell: (run) => (run.at === null ? <Badge color="grey">skipped</Badge> : <Ago at={run.at} />) },
+        { id: 'odd', header: 'Change of the clock', cell: (run) => (run.odd === null ? '' : <Badge color="severity-medium">{run.odd}</Badge>) },
       ]}
     />
   );

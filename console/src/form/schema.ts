@@ -1,4 +1,5 @@
 /** What of a JSON Schema a form of a payload needs. Pure. */
+import { labelOfPayload } from './labels';
 
 export interface Schema {
   type?: string;
@@ -47,8 +48,7 @@ function resolved(given: Schema, root: Schema): Schema {
 }
 
 function field(name: string, schema: Schema, required: boolean): Field {
-  const label = name.charAt(0).toUpperCase() + name.slice(1).replaceAll('_', ' ');
-  const base = { name, label, description: schema.description ?? '', required, choices: schema.enum ?? [], fallback: schema.default };
+  const base = { name, label: labelOfPayload(name), description: (schema.description ?? '').replaceAll('`', ''), required, choices: schema.enum ?? [], fallback: schema.default };
   return { ...base, widget: widget(name, schema) };
 }
 

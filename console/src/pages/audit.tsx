@@ -21,7 +21,7 @@ const SPANS = [
   { value: '30', label: '30 days' },
   { value: '400', label: 'All that is kept' },
 ];
-const KINDS = [{ value: '', label: 'Any change' }, ...ACTIONS.map((value) => ({ value, label: `Of a ${value === 'system' ? 'lane' : value.replace('-', ' ')}` }))];
+const KINDS = [{ value: '', label: 'Any change' }, ...ACTIONS.map((value) => ({ value, label: `Of a ${value === 'system' ? 'lane or breaker' : value.replace('-', ' ')}` }))];
 
 /** Who changed what: everybody's for who may see it, else one's own. */
 export default function Audit(): ReactNode {

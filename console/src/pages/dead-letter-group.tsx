@@ -10,23 +10,27 @@ import { useLive } from '../live';
 import { JobTable } from '../parts/job-table';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
-import { Empty, Failed, Stale, useTitle } from '../parts/parts';
+import { Empty, Failed, NotForRole, Stale, useTitle, Words } from '../parts/parts';
+import { OfWhom, useWhose } from '../parts/whose';
+import { whyOf } from '../why';
 import { RedriveDialog, RedriveProgress } from './redrive';
 
 /** The jobs that died of one error. */
 export default function DeadLetterGroup(): ReactNode {
   const { fingerprint = '' } = useParams();
   useTitle('Dead letters of one error');
-  const pages = usePages(fingerprint);
-  const live = useLive(`${fingerprint}${pages.cursor ?? ''}`, () =>
-    take(api.GET('/api/v1/dead-letters/{fingerprint}/jobs', { params: { path: { fingerprint }, query: { limit: 25, cursor: pages.cursor } } })),
+  const { user, mayChange } = useWhose();
+  const pages = usePages(`${fingerprint} ${user ?? ''}`);
+  const live = useLive(`${fingerprint} ${user ?? ''} ${pages.cursor ?? ''}`, () =>
+    take(api.GET('/api/v1/dead-letters/{fingerprint}/jobs', { params: { path: { fingerprint }, query: { limit: 25, cursor: pages.cursor, user } } })),
   );
   const [asking, setAsking] = useState(false);
   const [selected, setSelected] = useState<Job[]>([]);
   const { done, failed } = useNotices();
   const jobs = live.data?.jobs ?? [];
+  const latest = jobs[0];
   const retry = async (): Promise<void> => {
-    const results = await Promise.allSettled(selected.map((job) => take(api.POST('/api/v1/me/jobs/{job_id}/retry', { params: { path: { job_id: job.id } } }))));
+    const results = await Promise.allSettled(selected.map((job) => take(api.POST('/api/v1/me/jobs/{job_id}/retry', { params: { path: { job_id: job.id }, query: { user } } }))));
     const good = results.filter((result) => result.status === 'fulfilled').length;
     const bad = results.find((result) => result.status === 'rejected');
     if (good > 0) done(`${good} ${good === 1 ? 'job runs' : 'jobs run'} again.`);
@@ -34,16 +38,17 @@ export default function DeadLetterGroup(): ReactNode {
     setSelected([]);
     live.reload();
   };
+  if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   return (
     <SpaceBetween size="m">
       <RedriveProgress onEnd={live.reload} />
-      <RedriveDialog filter={asking ? { fingerprint } : null} expected={jobs.length} onClose={() => setAsking(false)} />
+      <RedriveDialog filter={asking ? { fingerprint } : null} expected={jobs.length} user={user} onClose={() => setAsking(false)} />
       <JobTable
         variant="full-page"
         jobs={jobs}
         loading={live.loading}
         loadingText="Loading jobs"
-        selectionType="multi"
+        selectionType={mayChange ? 'multi' : undefined}
         selectedItems={selected}
         onSelectionChange={({ detail }) => setSelected(detail.selectedItems)}
         ariaLabels={{ tableLabel: 'Jobs', selectionGroupLabel: 'Jobs', allItemsSelectionLabel: () => 'Select all', itemSelectionLabel: (_, job) => `Select ${job.id}` }}
@@ -52,9 +57,9 @@ export default function DeadLetterGroup(): ReactNode {
           <SpaceBetween size="xs">
             <Header
               variant="awsui-h1-sticky"
-              description={jobs[0]?.reason ?? undefined}
+              description={<><OfWhom />Dead letters of one error, with the fingerprint {fingerprint}. Ids, numbers and times in it may differ.</>}
               actions={
-                <SpaceBetween direction="horizontal" size="xs">
+                mayChange && <SpaceBetween direction="horizontal" size="xs">
                   <Button disabled={selected.length === 0} onClick={() => void retry()}>
                     Retry selected
                   </Button>
@@ -64,7 +69,7 @@ export default function DeadLetterGroup(): ReactNode {
                 </SpaceBetween>
               }
             >
-              Dead letters of {fingerprint}
+              <Words>{latest === undefined ? `Dead letters of ${fingerprint}` : (whyOf(latest)?.error ?? fingerprint)}</Words>
             </Header>
             <Stale live={live} />
           </SpaceBetween>

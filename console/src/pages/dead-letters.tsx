@@ -7,22 +7,50 @@ import { useState, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '../api/client';
 import { useLive } from '../live';
-import { Empty, Failed, Stale, To, useTitle } from '../parts/parts';
+import { ofUser, pageOfJob } from '../parts/links';
+import { Empty, Failed, NotForRole, Stale, To, useTitle, Words } from '../parts/parts';
 import { Ago } from '../parts/time';
+import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
 import { RedriveDialog, RedriveProgress } from './redrive';
 
-type Group = Schemas['GroupShape'];
+type Group = Owned<Schemas['GroupShape']>;
+
+const OFTEN = 5_000;
+const SELDOM = 15_000; // everybody's: one call for each user
+
+interface Found {
+  groups: Group[];
+  read: number;
+  complete: boolean;
+}
+
+const of = (user: string | undefined): Promise<Found> => take(api.GET('/api/v1/dead-letters', { params: { query: { user } } }));
+
+/** Everybody's, the most frequent first. */
+async function all(): Promise<Found> {
+  let [read, complete] = [0, true];
+  const { found, complete: everyone } = await ofEverybody(async (user) => {
+    const one = await of(user);
+    read += one.read;
+    complete &&= one.complete;
+    return one.groups;
+  });
+  return { groups: found.sort((one, other) => other.count - one.count), read, complete: complete && everyone };
+}
 
 export default function DeadLetters(): ReactNode {
   useTitle('Dead letters');
-  const live = useLive('dead letters', () => take(api.GET('/api/v1/dead-letters')));
-  const [chosen, setChosen] = useState<{ fingerprint?: string; count: number } | null>(null);
+  const { user, everybody, mayChange } = useWhose();
+  const live = useLive(`dead letters ${everybody ? 'all' : (user ?? '')}`, () => (everybody ? all() : of(user)), everybody ? SELDOM : OFTEN);
+  const [chosen, setChosen] = useState<{ fingerprint?: string; count: number; user: string | undefined } | null>(null);
+  const ownerOf = (group: Group): string | undefined => group.owner?.id ?? user;
   const groups = live.data?.groups ?? [];
-  const all = groups.reduce((sum, group) => sum + group.count, 0);
+  const count = groups.reduce((sum, group) => sum + group.count, 0);
+  if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   return (
     <SpaceBetween size="m">
       <RedriveProgress onEnd={live.reload} />
-      <RedriveDialog filter={chosen === null ? null : { fingerprint: chosen.fingerprint }} expected={chosen?.count ?? 0} onClose={() => setChosen(null)} />
+      <RedriveDialog filter={chosen === null ? null : { fingerprint: chosen.fingerprint }} expected={chosen?.count ?? 0} user={chosen?.user} onClose={() => setChosen(null)} />
       {live.data?.complete === false && <Alert type="info">There are more than one look counts: these are of the latest {live.data.read}.</Alert>}
       <Table<Group>
         variant="full-page"
@@ -37,14 +65,16 @@ export default function DeadLetters(): ReactNode {
           <SpaceBetween size="xs">
             <Header
               variant="awsui-h1-sticky"
-              counter={live.data === null ? undefined : `(${all})`}
+              counter={live.data === null ? undefined : `(${count})`}
               description="Jobs that failed or were killed, by error. Errors that differ in ids, numbers and times only are one."
               actions={
                 <SpaceBetween direction="horizontal" size="xs">
                   <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
-                  <Button disabled={all === 0} onClick={() => setChosen({ count: all })}>
-                    Redrive all
-                  </Button>
+                  {mayChange && !everybody && (
+                    <Button disabled={count === 0} onClick={() => setChosen({ count, user })}>
+                      Redrive all
+                    </Button>
+                  )}
                 </SpaceBetween>
               }
             >
@@ -53,15 +83,17 @@ export default function DeadLetters(): ReactNode {
             <Stale live={live} />
           </SpaceBetween>
         }
+        filter={<WhoseChoice />}
         empty={live.error !== null && live.data === null ? <Failed error={live.error} what="dead letters" retry={live.reload} /> : <Empty title="No dead letters">Everything that ran has ended well.</Empty>}
         columnDefinitions={[
+          ...(everybody ? [{ id: 'owner', header: 'Whose', cell: (group: Group) => group.owner?.username ?? '–' }] : []),
           {
             id: 'error',
             header: 'Error',
             isRowHeader: true,
             cell: (group) => {
               const text = group.error === null ? '(just redriven)' : `${group.error.kind}: ${group.error.message}`;
-              return group.fingerprint === null ? text : <To href={`/dead-letters/${group.fingerprint}`}>{text}</To>;
+              return group.fingerprint === null ? <Words>{text}</Words> : <To href={`/dead-letters/${group.fingerprint}${ofUser(ownerOf(group))}`}><Words>{text}</Words></To>;
             },
             minWidth: 320,
           },
@@ -70,14 +102,14 @@ export default function DeadLetters(): ReactNode {
           { id: 'tasks', header: 'Tasks', cell: (group) => group.task_ids.length || '–' },
           { id: 'last', header: 'Last', cell: (group) => <Ago at={group.last_at} /> },
           { id: 'first', header: 'First', cell: (group) => <Ago at={group.first_at} /> },
-          { id: 'sample', header: 'Latest job', cell: (group) => <To href={`/jobs/${group.job_id}`}>{group.job_id}</To> },
+          { id: 'sample', header: 'Latest job', cell: (group) => <To href={pageOfJob(group.job_id, ownerOf(group))}>{group.job_id}</To> },
           {
             id: 'redrive',
             header: 'Action',
             minWidth: 110,
             cell: (group) =>
-              group.fingerprint === null ? null : (
-                <Button variant="inline-link" ariaLabel={`Redrive ${group.count} jobs`} onClick={() => setChosen({ fingerprint: group.fingerprint ?? undefined, count: group.count })}>
+              group.fingerprint === null || !mayChange ? null : (
+                <Button variant="inline-link" ariaLabel={`Redrive ${group.count} jobs`} onClick={() => setChosen({ fingerprint: group.fingerprint ?? undefined, count: group.count, user: ownerOf(group) })}>
                   Redrive
                 </Button>
               ),

@@ -18,10 +18,14 @@ import { api, apiError, take, type Job } from '../api/client';
 import { pageOfTarget } from '../form/target';
 import { useLive } from '../live';
 import { useNotices } from '../parts/notices';
-import { Code, Loaded, pretty, To, useConfirm, useTitle } from '../parts/parts';
+import { ofUser, pageOfTask } from '../parts/links';
+import { Code, Loaded, pretty, Reason, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { isFinal, JobStatus } from '../parts/status';
+import { useTaskNames } from '../parts/task-names';
 import { Ago, between, When } from '../parts/time';
+import { OfWhom, useWhose } from '../parts/whose';
 import { timeline } from '../timeline';
+import { whyOf } from '../why';
 import { span } from '../words';
 
 const QUICK = 1_000;
@@ -38,9 +42,10 @@ function pace(job: Job | null): number {
 
 export default function JobPage(): ReactNode {
   const { id = '' } = useParams();
+  const { user } = useWhose();
   const live = useLive(
-    id,
-    () => take(api.GET('/api/v1/me/jobs/{job_id}', { params: { path: { job_id: id } } })),
+    `${id} ${user ?? ''}`,
+    () => take(api.GET('/api/v1/me/jobs/{job_id}', { params: { path: { job_id: id }, query: { user } } })),
     pace,
   );
   useTitle(`Job ${id}`);
@@ -53,13 +58,15 @@ export default function JobPage(): ReactNode {
 
 function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
   const navigate = useNavigate();
+  const { user, mayChange } = useWhose();
   const { done, failed } = useNotices();
   const [dialog, confirm] = useConfirm();
+  const task = useTaskName(job);
   const [busy, setBusy] = useState(false);
   const act = async (what: 'cancel' | 'retry'): Promise<void> => {
     setBusy(true);
     try {
-      const params = { path: { job_id: job.id } };
+      const params = { path: { job_id: job.id }, query: { user } };
       if (what === 'cancel') await take(api.POST('/api/v1/me/jobs/{job_id}/cancel', { params }));
       else await take(api.POST('/api/v1/me/jobs/{job_id}/retry', { params }));
       done(what === 'retry' ? 'It runs again.' : job.status === 'running' ? 'It was asked to stop.' : 'Cancelled.');
@@ -71,11 +78,12 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
     }
   };
   const dead = job.status === 'failed' || job.status === 'killed';
+  const another = (how: 'from' | 'retry'): string => `/jobs/new?${new URLSearchParams({ [how]: job.id, ...(user === undefined ? {} : { user }) }).toString()}`;
   return (
     <SpaceBetween size="l">
       {dialog}
       <BreadcrumbGroup
-        items={[job.task_id === null ? { text: 'Jobs', href: '/jobs' } : { text: 'Task', href: `/tasks/${job.task_id}` }, { text: job.id, href: '#' }]}
+        items={[job.task_id === null ? { text: 'Jobs', href: `/jobs${ofUser(user)}` } : { text: task ?? 'Task', href: pageOfTask(job.task_id, user) }, { text: job.id, href: '#' }]}
         onFollow={(event) => {
           event.preventDefault();
           if (event.detail.href !== '#') void navigate(event.detail.href);
@@ -83,9 +91,11 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
       />
       <Header
         variant="h1"
+        description={<OfWhom />}
         actions={
           <SpaceBetween direction="horizontal" size="xs">
-            {!isFinal(job) && (
+            <Button onClick={() => void navigate(another('from'))}>Duplicate</Button>
+            {mayChange && !isFinal(job) && (
               <Button
                 loading={busy}
                 disabled={job.cancel_requested_at !== null}
@@ -101,7 +111,8 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
                 Cancel job
               </Button>
             )}
-            {dead && (
+            {dead && <Button onClick={() => void navigate(another('retry'))}>Retry with changes</Button>}
+            {mayChange && dead && (
               <Button variant="primary" loading={busy} onClick={() => void act('retry')}>
                 Retry
               </Button>
@@ -136,23 +147,35 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
   );
 }
 
+/** The name of the task that it is a run of. */
+function useTaskName(job: Job): string | undefined {
+  const { user } = useWhose();
+  const nameOf = useTaskNames(job.task_id === null ? [] : [{ id: job.task_id, user }]);
+  return job.task_id === null ? undefined : nameOf(job.task_id, user);
+}
+
 /** Why it did not run, or not well. */
 function Why({ job }: { job: Job }): ReactNode {
-  if (job.reason === null || job.status === 'succeeded') return null;
+  const { user } = useWhose();
+  const why = whyOf(job);
+  if (why === null) return null;
   const type = job.status === 'failed' || job.status === 'killed' ? 'error' : 'info';
   const header = { skipped: 'Why it did not run', cancelled: 'Why it was cancelled', failed: 'Why it failed', killed: 'Why it was killed' }[job.status as string] ?? 'What has happened';
   return (
     <Alert
       type={type}
       header={header}
-      action={job.fingerprint === null ? undefined : <To href={`/dead-letters/${job.fingerprint}`}>Others like it</To>}
+      action={job.fingerprint === null ? undefined : <To href={`/dead-letters/${job.fingerprint}${ofUser(user)}`}>Others like it</To>}
     >
-      {job.reason}
+      <Reason text={why.error} />
+      {why.reason !== null && <Box color="text-body-secondary" fontSize="body-s"><Reason text={why.reason} /></Box>}
     </Alert>
   );
 }
 
 function Overview({ job }: { job: Job }): ReactNode {
+  const { user } = useWhose();
+  const task = useTaskName(job);
   const progress = job.progress;
   const begun = isFinal(job) || job.status === 'running';
   return (
@@ -169,10 +192,10 @@ function Overview({ job }: { job: Job }): ReactNode {
             { label: 'Attempts', value: `${job.attempts.length} of ${job.max_attempts}` },
             { label: 'Type', value: job.target === null ? job.type : <><To href={pageOfTarget(job.target)}>{job.target}</To> ({job.type})</> },
             { label: 'Lane', value: job.lane },
-            { label: 'Task', value: job.task_id === null ? '–' : <To href={`/tasks/${job.task_id}`}>{job.task_id}</To> },
-            { label: 'Time-out', value: span(job.timeout_seconds * 1_000) },
-            { label: 'Ordering key', value: job.ordering_key ?? '–' },
-            { label: 'Tags', value: job.tags.join(', ') || '–' },
+            { label: 'Task', value: job.task_id === null ? '–' : <To href={pageOfTask(job.task_id, user)}><Words>{task ?? job.task_id}</Words></To> },
+            { label: 'Time-out of an attempt', value: span(job.timeout_seconds * 1_000) },
+            { label: 'Ordering key', value: <Words>{job.ordering_key ?? '–'}</Words> },
+            { label: 'Tags', value: <Words>{job.tags.join(', ') || '–'}</Words> },
             ...(job.expires_at === null ? [] : [{ label: 'Expires', value: <When at={job.expires_at} /> }]),
             ...(job.lease_until === null ? [] : [{ label: 'Must be heard of', value: <Ago at={job.lease_until} /> }]),
             ...(job.heartbeat_at === null ? [] : [{ label: 'Last heartbeat', value: <Ago at={job.heartbeat_at} /> }]),
@@ -239,7 +262,7 @@ function Attempts({ job }: { job: Job }): ReactNode {
                   { label: 'Duration', value: between(attempt.started_at, attempt.ended_at) },
                 ]}
               />
-              {attempt.failure !== null && <Alert type="error" header={attempt.failure.kind}>{attempt.failure.message}</Alert>}
+              {attempt.failure !== null && <Alert type="error" header={attempt.failure.kind}><Words>{attempt.failure.message}</Words></Alert>}
               <Box variant="h4">Log</Box>
               {attempt.log ? <Code label={`Log of attempt ${attempt.number}`} text={attempt.log} /> : <Box color="text-body-secondary">Nothing was logged.</Box>}
               {attempt.log && attempt.output_kept === 'whole' && <Whole job={job} number={attempt.number} what="log" />}
@@ -254,13 +277,14 @@ function Attempts({ job }: { job: Job }): ReactNode {
 
 /** All of it, fetched only when asked for: it may be a megabyte. */
 function Whole({ job, number, what }: { job: Job; number: number; what: 'output' | 'log' }): ReactNode {
+  const { user } = useWhose();
   const [text, setText] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const { failed } = useNotices();
   const load = async (): Promise<void> => {
     setBusy(true);
     try {
-      const params = { path: { job_id: job.id, number } };
+      const params = { path: { job_id: job.id, number }, query: { user } };
       const found = await take(
         what === 'output'
           ? api.GET('/api/v1/me/jobs/{job_id}/attempts/{number}/output', { params })

@@ -1,52 +1,74 @@
+import Button from '@cloudscape-design/components/button';
 import Header from '@cloudscape-design/components/header';
 import Input from '@cloudscape-design/components/input';
 import Pagination from '@cloudscape-design/components/pagination';
 import SegmentedControl from '@cloudscape-design/components/segmented-control';
 import Select from '@cloudscape-design/components/select';
 import SpaceBetween from '@cloudscape-design/components/space-between';
-import type { ReactNode } from 'react';
-import { useSearchParams } from 'react-router';
+import { type ReactNode } from 'react';
+import { useNavigate } from 'react-router';
 
 import { api, take, type Job } from '../api/client';
+import { InstantField } from '../form/instant';
 import { useLive, useSettled } from '../live';
 import { JobTable } from '../parts/job-table';
 import { usePages } from '../parts/pages';
-import { Empty, Failed, Stale, useTitle } from '../parts/parts';
+import { Empty, Failed, NotForRole, Stale, useTitle } from '../parts/parts';
+import { useQuery } from '../parts/query';
 import { JOB_LOOKS } from '../parts/status';
+import { TaskChoice } from '../parts/task-choice';
+import { MOST_USERS, ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
+import { BETWEEN, bounds, spanOptions } from '../times';
 
 const LIMIT = 50;
+const OFTEN = 2_000;
+const SELDOM = 15_000; // everybody's: one call for each user
 const ANY = { value: '', label: 'Any status' };
 const STATUSES = [ANY, ...Object.keys(JOB_LOOKS).map((value) => ({ value, label: value.charAt(0).toUpperCase() + value.slice(1) }))];
+const FILTERS = { status: '', type: '', task: '', tag: '', time: '', from: '', to: '' };
+
+interface Found {
+  jobs: Owned<Job>[];
+  cursor: string | null;
+  /** Of everybody's: whether all users were asked for. */
+  complete?: boolean;
+}
 
 export default function Jobs(): ReactNode {
   useTitle('Jobs');
-  const [query, setQuery] = useSearchParams();
+  const navigate = useNavigate();
+  const [query, set] = useQuery();
+  const { user, everybody } = useWhose();
   const upcoming = query.get('view') === 'ahead';
-  const status = query.get('status') ?? '';
-  const tag = query.get('tag') ?? '';
+  const { status, type, task, tag, time, from, to } = Object.fromEntries(Object.keys(FILTERS).map((name) => [name, query.get(name) ?? ''])) as typeof FILTERS;
   const settled = useSettled(tag.trim(), 300);
-  const filter = JSON.stringify([upcoming, status, settled]);
+  const types = useLive('types', () => take(api.GET('/api/v1/task-types')), 0);
+  const filter = JSON.stringify([user, everybody, upcoming, status, type, task, settled, time, from, to]);
   const pages = usePages(filter);
-  const live = useLive(
-    `${filter}${pages.cursor ?? ''}`,
-    () =>
-      take(
-        api.GET('/api/v1/me/jobs', {
-          params: { query: { upcoming: upcoming || undefined, status: (status || undefined) as Job['status'] | undefined, tag: settled || undefined, limit: LIMIT, cursor: pages.cursor } },
-        }),
-      ),
-    2_000,
-  );
-  const set = (name: string, value: string): void =>
-    setQuery(
-      (before) => {
-        const next = new URLSearchParams(before);
-        if (value === '') next.delete(name);
-        else next.set(name, value);
-        return next;
-      },
-      { replace: true },
+  const ask = (owner: string | undefined, cursor: string | undefined): Promise<Found> =>
+    take(
+      api.GET('/api/v1/me/jobs', {
+        params: {
+          query: {
+            upcoming: upcoming || undefined,
+            status: (status || undefined) as Job['status'] | undefined,
+            type: type || undefined,
+            task: task || undefined,
+            tag: settled || undefined,
+            ...bounds(query, upcoming, Date.now()),
+            limit: LIMIT,
+            cursor,
+            user: owner,
+          },
+        },
+      }),
     );
+  const live = useLive<Found>(`${filter}${pages.cursor ?? ''}`, () => (everybody ? all(upcoming, (owner) => ask(owner, undefined)) : ask(user, pages.cursor)), everybody ? SELDOM : OFTEN);
+  const narrowed = [status, type, task, settled, time].some((each) => each !== '');
+  const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.task_types ?? []).map((each) => ({ value: each.type, label: each.type }))];
+  const spans = spanOptions(upcoming);
+  const order = upcoming ? 'What is ahead, soonest first.' : 'What was due, latest first.';
+  if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   return (
     <JobTable
       variant="full-page"
@@ -54,29 +76,80 @@ export default function Jobs(): ReactNode {
       loading={live.loading}
       loadingText="Loading jobs"
       ariaLabels={{ tableLabel: 'Jobs', selectionGroupLabel: '' }}
-      columns={upcoming ? ['scheduled', 'job', 'status', 'type', 'task'] : ['scheduled', 'job', 'status', 'type', 'delay', 'duration', 'attempts', 'task', 'reason']}
+      columns={[
+        'scheduled',
+        ...(everybody ? (['owner'] as const) : []),
+        ...(upcoming ? (['job', 'status', 'type', 'task'] as const) : (['job', 'status', 'type', 'task', 'delay', 'duration', 'attempts', 'reason'] as const)),
+      ]}
       header={
         <SpaceBetween size="xs">
-          <Header variant="awsui-h1-sticky" description={upcoming ? 'What is ahead, soonest first.' : 'What was due, latest first.'}>
+          <Header
+            variant="awsui-h1-sticky"
+            description={everybody ? `${order} The first ${LIMIT}${live.data?.complete === false ? ` of the first ${MOST_USERS} users` : ''}: choose a user to see more.` : order}
+            actions={
+              <SpaceBetween direction="horizontal" size="xs">
+                <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
+                <Button variant="primary" onClick={() => void navigate('/jobs/new')}>
+                  Post job
+                </Button>
+              </SpaceBetween>
+            }
+          >
             Jobs
           </Header>
           <Stale live={live} />
         </SpaceBetween>
       }
       filter={
-        <SpaceBetween direction="horizontal" size="xs">
-          <SegmentedControl
-            label="Which jobs"
-            selectedId={upcoming ? 'ahead' : 'past'}
-            options={[{ id: 'past', text: 'History' }, { id: 'ahead', text: 'Ahead' }]}
-            onChange={({ detail }) => set('view', detail.selectedId === 'ahead' ? 'ahead' : '')}
-          />
-          <Select ariaLabel="Status" options={STATUSES} selectedOption={STATUSES.find((each) => each.value === status) ?? ANY} onChange={({ detail }) => set('status', detail.selectedOption.value ?? '')} />
-          <Input type="search" value={tag} placeholder="Tag" ariaLabel="Tag" onChange={({ detail }) => set('tag', detail.value)} />
+        <SpaceBetween size="xs">
+          <div className="filters">
+            <SegmentedControl
+              label="Which jobs"
+              selectedId={upcoming ? 'ahead' : 'past'}
+              options={[{ id: 'past', text: 'History' }, { id: 'ahead', text: 'Ahead' }]}
+              onChange={({ detail }) => set({ view: detail.selectedId === 'ahead' ? 'ahead' : '' })}
+            />
+            <WhoseChoice />
+            <Select ariaLabel="Status" options={STATUSES} selectedOption={STATUSES.find((each) => each.value === status) ?? ANY} onChange={({ detail }) => set({ status: detail.selectedOption.value ?? '' })} />
+            <Select
+              ariaLabel="Type"
+              options={typeOptions}
+              selectedOption={typeOptions.find((each) => each.value === type) ?? { value: type, label: type }}
+              onChange={({ detail }) => set({ type: detail.selectedOption.value ?? '' })}
+            />
+            {!everybody && <TaskChoice task={task} user={user} onChange={(chosen) => set({ task: chosen })} />}
+            <Select ariaLabel="Time" options={spans} selectedOption={spans.find((each) => each.value === time) ?? spans[0] ?? null} onChange={({ detail }) => set({ time: detail.selectedOption.value ?? '', from: '', to: '' })} />
+            <Input type="search" value={tag} placeholder="Tag" ariaLabel="Tag" onChange={({ detail }) => set({ tag: detail.value })} />
+          </div>
+          {time === BETWEEN && (
+            <div className="filters">
+              <InstantField label="From" value={from} error={undefined} onChange={(value) => set({ from: value })} />
+              <InstantField label="Until" value={to} error={undefined} onChange={(value) => set({ to: value })} />
+            </div>
+          )}
         </SpaceBetween>
       }
-      pagination={<Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
-      empty={live.error !== null && live.data === null ? <Failed error={live.error} what="jobs" retry={live.reload} /> : <Empty title={status || settled ? 'No job fits' : upcoming ? 'Nothing is ahead' : 'Nothing was due yet'} />}
+      pagination={everybody ? undefined : <Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
+      empty={
+        live.error !== null && live.data === null ? (
+          <Failed error={live.error} what="jobs" retry={live.reload} />
+        ) : narrowed ? (
+          <Empty title="No job fits">
+            <Button onClick={() => set(FILTERS)}>Clear filters</Button>
+          </Empty>
+        ) : (
+          <Empty title={upcoming ? 'Nothing is ahead' : 'Nothing was due yet'}>
+            <Button onClick={() => void navigate('/jobs/new')}>Post job</Button>
+          </Empty>
+        )
+      }
     />
   );
+}
+
+/** The first of everybody's jobs, in the order of the view. */
+async function all(upcoming: boolean, ask: (user: string) => Promise<Found>): Promise<Found> {
+  const { found, complete } = await ofEverybody(async (user) => (await ask(user)).jobs);
+  found.sort((one, other) => (upcoming ? 1 : -1) * one.scheduled_at.localeCompare(other.scheduled_at));
+  return { jobs: found.slice(0, LIMIT), cursor: null, complete };
 }

@@ -14,11 +14,12 @@ import { api, apiError, take, type Schemas } from '../api/client';
 import { fieldErrors, type FieldErrors } from '../form/draft';
 import { useLive } from '../live';
 import { useNotices } from '../parts/notices';
+import { useWhose } from '../parts/whose';
 
 type Filter = Pick<Schemas['RedriveRequest'], 'fingerprint' | 'task' | 'type'>;
 
 /** The dialog that starts one. Its id goes into the address: whoever reloads or shares that sees how far it is. */
-export function RedriveDialog({ filter, expected, onClose }: { filter: Filter | null; expected: number; onClose: () => void }): ReactNode {
+export function RedriveDialog({ filter, expected, user, onClose }: { filter: Filter | null; expected: number; user: string | undefined; onClose: () => void }): ReactNode {
   const [rate, setRate] = useState('10');
   const [limit, setLimit] = useState('');
   const [errors, setErrors] = useState<FieldErrors>({});
@@ -31,8 +32,18 @@ export function RedriveDialog({ filter, expected, onClose }: { filter: Filter | 
     try {
       const chosen = Object.values(filter ?? {}).some((value) => value !== undefined && value !== null);
       const body = { ...filter, all: !chosen, rate: Number(rate), ...(limit.trim() === '' ? {} : { limit: Number(limit) }) };
-      const made = await take(api.POST('/api/v1/dead-letters/redrive', { body }));
-      setQuery((before) => new URLSearchParams([...before, ['redrive', made.id], ['of', String(expected)]]), { replace: true });
+      const made = await take(api.POST('/api/v1/dead-letters/redrive', { params: { query: { user } }, body }));
+      setQuery(
+        (before) => {
+          const next = new URLSearchParams(before);
+          next.set('redrive', made.id);
+          next.set('of', String(expected));
+          if (user === undefined) next.delete('whose');
+          else next.set('whose', user);
+          return next;
+        },
+        { replace: true },
+      );
       onClose();
     } catch (error) {
       const told = apiError(error);
@@ -81,9 +92,11 @@ export function RedriveProgress({ onEnd }: { onEnd: () => void }): ReactNode {
   const [query, setQuery] = useSearchParams();
   const id = query.get('redrive');
   const expected = Number(query.get('of') ?? '0');
+  const whose = useWhose();
+  const user = query.get('whose') ?? whose.user; // of everybody's dead letters, one user's are redriven
   const { failed } = useNotices();
   const live = useLive(
-    `redrive ${id ?? ''}`,
+    `redrive ${id ?? ''} ${user ?? ''}`,
     async () => {
       if (id === null) return null;
       const found = await take(api.GET('/api/v1/dead-letters/redrives/{redrive_id}', { params: { path: { redrive_id: id } } }));
@@ -99,11 +112,12 @@ export function RedriveProgress({ onEnd }: { onEnd: () => void }): ReactNode {
       const next = new URLSearchParams(before);
       next.delete('redrive');
       next.delete('of');
+      next.delete('whose');
       return next;
     }, { replace: true });
   const abort = async (): Promise<void> => {
     try {
-      await take(api.POST('/api/v1/dead-letters/redrives/{redrive_id}/abort', { params: { path: { redrive_id: id } } }));
+      await take(api.POST('/api/v1/dead-letters/redrives/{redrive_id}/abort', { params: { path: { redrive_id: id }, query: { user } } }));
       live.reload();
     } catch (error) {
       failed('Not aborted', error);
@@ -117,7 +131,7 @@ export function RedriveProgress({ onEnd }: { onEnd: () => void }): ReactNode {
       header={running ? 'Redrive' : found.state === 'aborted' ? 'Redrive aborted' : 'Redrive done'}
       dismissible={!running}
       onDismiss={close}
-      action={running ? <Button onClick={() => void abort()}>Abort</Button> : undefined}
+      action={running && whose.mayChange ? <Button onClick={() => void abort()}>Abort</Button> : undefined}
     >
       <ProgressBar
         value={running ? (100 * found.found) / total : 100}

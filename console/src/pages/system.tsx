@@ -1,31 +1,40 @@
 import Button from '@cloudscape-design/components/button';
 import Container from '@cloudscape-design/components/container';
+import FormField from '@cloudscape-design/components/form-field';
 import Header from '@cloudscape-design/components/header';
+import Input from '@cloudscape-design/components/input';
 import KeyValuePairs from '@cloudscape-design/components/key-value-pairs';
 import SpaceBetween from '@cloudscape-design/components/space-between';
 import StatusIndicator from '@cloudscape-design/components/status-indicator';
 import Table from '@cloudscape-design/components/table';
-import type { ReactNode } from 'react';
+import { useState, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '../api/client';
+import { useRole } from '../api/session';
 import { useLive } from '../live';
 import { useNotices } from '../parts/notices';
-import { Loaded, useConfirm, useTitle } from '../parts/parts';
-import { Ago } from '../parts/time';
+import { FormDialog } from '../parts/form-dialog';
+import { Empty, Loaded, To, useConfirm, useTitle, Words } from '../parts/parts';
+import { Ago, When } from '../parts/time';
+import { useUsers, type User } from '../parts/whose';
 import { span } from '../words';
 
 type Lane = Schemas['LaneShape'];
+type Breaker = Schemas['BreakerShape'];
 const BEHIND = 180; // seconds; a healthy minute closes within two or three
 
-/** For administrators: how far behind the scheduler is, and its lanes. */
+/** For operators: how far behind the scheduler is, its lanes, and the breakers that are not closed. */
 export default function System(): ReactNode {
   useTitle('System');
   const live = useLive('system', async () => {
-    const [health, system] = await Promise.all([take(api.GET('/api/v1/health')), take(api.GET('/api/v1/system'))]);
-    return { health, lanes: system.lanes };
+    const [health, system, { breakers }] = await Promise.all([take(api.GET('/api/v1/health')), take(api.GET('/api/v1/system')), take(api.GET('/api/v1/system/breakers'))]);
+    return { health, lanes: system.lanes, breakers };
   });
   const { done, failed } = useNotices();
   const [dialog, confirm] = useConfirm();
+  const administers = useRole() === 'administrator';
+  const users = useUsers();
+  const [closing, setClosing] = useState<Breaker | null>(null);
   const set = async (what: 'pause' | 'resume', lane?: Lane['lane']): Promise<void> => {
     try {
       const body = lane === undefined ? { all: true } : { all: false, lane };
@@ -45,11 +54,12 @@ export default function System(): ReactNode {
     });
   return (
     <Loaded live={live} what="state of the system">
-      {({ health, lanes }) => {
+      {({ health, lanes, breakers }) => {
         const behind = health.lag_seconds ?? 0;
         return (
           <SpaceBetween size="l">
             {dialog}
+            {closing !== null && <CloseDialog breaker={closing} onClose={() => setClosing(null)} onDone={live.reload} />}
             <Header variant="h1">System</Header>
             <Container header={<Header variant="h2">Health</Header>}>
               <KeyValuePairs
@@ -68,7 +78,7 @@ export default function System(): ReactNode {
               header={
                 <Header
                   variant="h2"
-                  actions={
+                  actions={administers &&
                     <SpaceBetween direction="horizontal" size="xs">
                       <Button onClick={() => void set('resume')}>Resume all</Button>
                       <Button onClick={() => pause()}>Pause all</Button>
@@ -82,22 +92,76 @@ export default function System(): ReactNode {
                 { id: 'lane', header: 'Lane', cell: (lane) => lane.lane, isRowHeader: true },
                 { id: 'state', header: 'State', cell: (lane) => <StatusIndicator type={lane.paused ? 'stopped' : 'success'}>{lane.paused ? 'Paused' : 'Running'}</StatusIndicator> },
                 { id: 'since', header: 'Since', cell: (lane) => <Ago at={lane.paused ? lane.paused_at : lane.resumed_at} /> },
-                { id: 'reason', header: 'Reason', cell: (lane) => lane.reason ?? '–' },
-                {
-                  id: 'action',
-                  header: 'Action',
-                  cell: (lane) =>
-                    lane.paused ? (
-                      <Button variant="inline-link" ariaLabel={`Resume ${lane.lane}`} onClick={() => void set('resume', lane.lane)}>Resume</Button>
-                    ) : (
-                      <Button variant="inline-link" ariaLabel={`Pause ${lane.lane}`} onClick={() => pause(lane.lane)}>Pause</Button>
-                    ),
-                },
+                { id: 'reason', header: 'Reason', cell: (lane) => <Words>{lane.reason ?? '–'}</Words> },
+                ...(administers
+                  ? [
+                      {
+                        id: 'action',
+                        header: 'Action',
+                        cell: (lane: Lane) =>
+                          lane.paused ? (
+                            <Button variant="inline-link" ariaLabel={`Resume ${lane.lane}`} onClick={() => void set('resume', lane.lane)}>Resume</Button>
+                          ) : (
+                            <Button variant="inline-link" ariaLabel={`Pause ${lane.lane}`} onClick={() => pause(lane.lane)}>Pause</Button>
+                          ),
+                      },
+                    ]
+                  : []),
+              ]}
+            />
+            <Table<Breaker>
+              items={breakers}
+              trackBy={(breaker) => `${breaker.circuit} ${breaker.owner ?? ''}`}
+              wrapLines
+              ariaLabels={{ tableLabel: 'Breakers', selectionGroupLabel: '' }}
+              header={
+                <Header variant="h2" counter={`(${breakers.length})`} description="A target that fails again and again gets no more calls for a while; its jobs wait.">
+                  Breakers that are not closed
+                </Header>
+              }
+              empty={<Empty title="All are closed">No target is kept waiting.</Empty>}
+              columnDefinitions={[
+                { id: 'circuit', header: 'Target', cell: (breaker) => <Words>{breaker.circuit}</Words>, isRowHeader: true },
+                { id: 'owner', header: 'Whose jobs wait', cell: (breaker) => (breaker.owner === null ? 'Everybody’s' : <To href={`/jobs?user=${breaker.owner}&view=ahead`}>{nameOf(breaker.owner, users.data?.users ?? [])}</To>) },
+                { id: 'state', header: 'State', cell: (breaker) => <StatusIndicator type={breaker.state === 'open' ? 'error' : 'in-progress'}>{breaker.state === 'open' ? 'Open' : 'A job tries it'}</StatusIndicator> },
+                { id: 'opened', header: 'Opened', cell: (breaker) => <Ago at={breaker.opened_at} /> },
+                { id: 'until', header: 'Next try', cell: (breaker) => (breaker.state === 'open' ? <Ago at={breaker.until} /> : <>until <When at={breaker.probe_until} /></>) },
+                ...(administers
+                  ? [{ id: 'action', header: 'Action', cell: (breaker: Breaker) => <Button variant="inline-link" ariaLabel={`Close the breaker of ${breaker.circuit}`} onClick={() => setClosing(breaker)}>Close</Button> }]
+                  : []),
               ]}
             />
           </SpaceBetween>
         );
       }}
     </Loaded>
+  );
+}
+
+function nameOf(id: string, users: readonly User[]): string {
+  return users.find((user) => user.id === id)?.username ?? id;
+}
+
+/** Asks why, for the audit trail. */
+function CloseDialog({ breaker, onClose, onDone }: { breaker: Breaker; onClose: () => void; onDone: () => void }): ReactNode {
+  const [reason, setReason] = useState('');
+  const { done } = useNotices();
+  const act = async (): Promise<void> => {
+    const body = { circuit: breaker.circuit, owner: breaker.owner ?? undefined, reason: reason.trim() || undefined };
+    await take(api.POST('/api/v1/system/breakers/close', { body }));
+    done(`Closed the breaker of ${breaker.circuit}.`);
+    onDone();
+  };
+  return (
+    <FormDialog title={`Close the breaker of ${breaker.circuit}?`} yes="Close the breaker" fields={['reason']} act={act} onClose={onClose}>
+      {(errors) => (
+        <SpaceBetween size="m">
+          <div>The jobs that wait start within a second. If the target still fails, five more failures open the breaker again.</div>
+          <FormField label={<>Reason <i>– optional</i></>} constraintText="The audit trail keeps it" errorText={errors['reason']}>
+            <Input value={reason} onChange={({ detail }) => setReason(detail.value)} autoFocus />
+          </FormField>
+        </SpaceBetween>
+      )}
+    </FormDialog>
   );
 }

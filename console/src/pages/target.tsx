@@ -1,4 +1,3 @@
-import Alert from '@cloudscape-design/components/alert';
 import BreadcrumbGroup from '@cloudscape-design/components/breadcrumb-group';
 import Button from '@cloudscape-design/components/button';
 import ColumnLayout from '@cloudscape-design/components/column-layout';
@@ -14,21 +13,20 @@ import SpaceBetween from '@cloudscape-design/components/space-between';
 import StatusIndicator from '@cloudscape-design/components/status-indicator';
 import Textarea from '@cloudscape-design/components/textarea';
 import Toggle from '@cloudscape-design/components/toggle';
-import { useState, type ReactNode } from 'react';
+import { useRef, useState, type ReactNode } from 'react';
 import { useLocation, useNavigate, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type ApiError, type TaskType } from '../api/client';
 import { useRole } from '../api/session';
-import { fieldErrors, leftOver } from '../form/draft';
+import { fieldErrors } from '../form/draft';
+import { FormErrors, useFirstError } from '../form/form-errors';
 import { Json, PayloadForm } from '../form/payload';
-import { fieldsOf, type Schema } from '../form/schema';
+import type { Schema } from '../form/schema';
 import { asPayload, BLANK, fromTarget, loosened, toTarget, type Target } from '../form/target';
 import { useLive } from '../live';
 import { useNotices } from '../parts/notices';
-import { Code, Loaded, useConfirm, useTitle } from '../parts/parts';
+import { Code, Loaded, NotForRole, useConfirm, useTitle, Words } from '../parts/parts';
 import { Ago } from '../parts/time';
-
-const SHOWN = ['name', 'kind', 'description', 'locked', 'payload_schema', 'rate', 'concurrency'];
 
 /** Register a named target, change it, or, for who is no administrator, see what a job gives to it. */
 export default function TargetPage(): ReactNode {
@@ -58,7 +56,7 @@ export default function TargetPage(): ReactNode {
 }
 
 function NotYours(): ReactNode {
-  return <Alert type="info" header="Only administrators register targets" />;
+  return <NotForRole text="Administrators register targets." />;
 }
 
 function Trail({ name }: { name: string }): ReactNode {
@@ -78,7 +76,7 @@ function Seen({ target }: { target: Target }): ReactNode {
   return (
     <SpaceBetween size="l">
       <Trail name={target.name} />
-      <Header variant="h1" description={target.description ?? undefined}>{target.name}</Header>
+      <Header variant="h1" description={target.description === null ? undefined : <Words>{target.description}</Words>}>{target.name}</Header>
       <Container header={<Header variant="h2">Overview</Header>}>
         <KeyValuePairs
           columns={4}
@@ -101,6 +99,7 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
   const navigate = useNavigate();
   const { done, failed } = useNotices();
   const [dialog, confirm] = useConfirm();
+  const form = useRef<HTMLFormElement>(null);
   const [draft, setDraft] = useState(() => (target === null ? BLANK : fromTarget(target)));
   const [error, setError] = useState<ApiError | null>(null);
   const [broken, setBroken] = useState(false);
@@ -108,7 +107,7 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
   const set = (changes: Partial<typeof draft>): void => setDraft((before) => ({ ...before, ...changes }));
   const schema = loosened((types.find(({ type }) => type === draft.kind)?.payload_schema ?? {}) as Schema);
   const errors = error === null ? {} : asPayload(fieldErrors(error));
-  const elsewhere = leftOver(errors, [...SHOWN, 'payload', ...fieldsOf(schema).map((field) => `payload.${field.name}`)]);
+  useFirstError(form, error);
   const kinds = types.map(({ type, description }) => ({ value: type, label: type, description }));
 
   const submit = async (): Promise<void> => {
@@ -146,6 +145,7 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
       {dialog}
       <Trail name={target?.name ?? 'Register target'} />
       <form
+        ref={form}
         onSubmit={(event) => {
           event.preventDefault();
           void submit();
@@ -180,9 +180,9 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
               </Button>
             </SpaceBetween>
           }
-          errorText={error === null ? undefined : error.details.length === 0 ? error.message : elsewhere.length > 0 ? elsewhere.join('; ') : `These are not as they must be: ${error.details.map(({ field }) => field).join(', ')}.`}
         >
           <SpaceBetween size="l">
+            <FormErrors error={error} errors={errors} />
             <Container header={<Header variant="h2">What it is</Header>}>
               <SpaceBetween size="m">
                 {target === null && (

@@ -1,35 +1,33 @@
 import Alert from '@cloudscape-design/components/alert';
 import Box from '@cloudscape-design/components/box';
 import Button from '@cloudscape-design/components/button';
-import Checkbox from '@cloudscape-design/components/checkbox';
 import ColumnLayout from '@cloudscape-design/components/column-layout';
 import Container from '@cloudscape-design/components/container';
-import ExpandableSection from '@cloudscape-design/components/expandable-section';
 import Form from '@cloudscape-design/components/form';
 import FormField from '@cloudscape-design/components/form-field';
 import Header from '@cloudscape-design/components/header';
 import Input from '@cloudscape-design/components/input';
-import Modal from '@cloudscape-design/components/modal';
-import Select from '@cloudscape-design/components/select';
 import SpaceBetween from '@cloudscape-design/components/space-between';
 import Textarea from '@cloudscape-design/components/textarea';
 import Tiles from '@cloudscape-design/components/tiles';
-import TokenGroup from '@cloudscape-design/components/token-group';
-import { useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
-import { useBlocker, useNavigate, useParams, useSearchParams } from 'react-router';
+import { useMemo, useRef, useState, type ReactNode } from 'react';
+import { useNavigate, useParams, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type ApiError, type Task, type TaskType } from '../api/client';
-import { empty, fieldErrors, fromTask, leftOver, scheduleOf, shownFields, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
+import { empty, fieldErrors, fromTask, scheduleOf, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
+import { anyOf, CallBacks, Choice, Number, optional, Order, Retries, schemaOf, Section, TimeOut, What } from '../form/fields';
+import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
-import { PayloadForm } from '../form/payload';
 import { PreviewFailed, Runs } from '../form/preview';
 import { Receivers } from '../form/receivers';
-import { fieldsOf, type Schema } from '../form/schema';
 import type { Target } from '../form/target';
 import { useLive, useSettled } from '../live';
 import { useNotices } from '../parts/notices';
 import { Loaded, useTitle } from '../parts/parts';
+import { ofUser, pageOfTask } from '../parts/links';
 import { VIEWERS_ZONE } from '../parts/time';
+import { useUnsaved } from '../parts/unsaved';
+import { OfWhom, useWhose } from '../parts/whose';
 import { cronInWords } from '../words';
 
 const EXAMPLES = [
@@ -56,11 +54,6 @@ const MISFIRES = [
   { value: 'run_all', label: 'Run all', description: 'In their order; of a long row only the last ones' },
   { value: 'skip', label: 'Skip', description: 'What was missed does not run' },
 ];
-const JITTERS = [
-  { value: 'full', label: 'Full', description: 'Any part of the wait' },
-  { value: 'equal', label: 'Equal', description: 'Up to half of it' },
-  { value: 'none', label: 'None' },
-];
 const GAPS = [
   { value: '', label: 'Default', description: 'Shift' },
   { value: 'shift', label: 'Shift', description: 'To the first instant after the gap' },
@@ -72,24 +65,20 @@ const TWICE = [
   { value: 'second', label: 'The second time' },
   { value: 'both', label: 'Both times' },
 ];
-const FAILURES = [
-  { value: '', label: 'Default', description: 'Block' },
-  { value: 'block', label: 'Block', description: 'Those behind it go on once it is tried no more' },
-  { value: 'park', label: 'Park', description: 'They wait until a person resumes the key' },
-];
 
 /** Create, clone (`?clone=ID`) and edit are one form. */
 export default function TaskForm(): ReactNode {
   const { id } = useParams();
   const [query] = useSearchParams();
+  const { user } = useWhose();
   const source = id ?? query.get('clone');
   const live = useLive(
-    `form ${source ?? ''}`,
+    `form ${source ?? ''} ${user ?? ''}`,
     async () => {
       const [types, named, task] = await Promise.all([
         take(api.GET('/api/v1/task-types')),
         take(api.GET('/api/v1/targets')),
-        source === null ? null : take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: source } } })),
+        source === null ? null : take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: source }, query: { user } } })),
       ]);
       return { types: types.task_types, targets: named.targets, task };
     },
@@ -113,6 +102,9 @@ interface EditorProps {
 function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
   const navigate = useNavigate();
   const { done } = useNotices();
+  const { user } = useWhose();
+  const owner = editing ? user : undefined; // a clone is one's own
+  const form = useRef<HTMLFormElement>(null);
   const first = useMemo(() => initial(task, editing), [task, editing]);
   const [draft, setDraft] = useState(first);
   const [error, setError] = useState<ApiError | null>(null);
@@ -122,17 +114,10 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
   const saved = useRef(false);
   const key = useRef(crypto.randomUUID());
   const dirty = JSON.stringify(draft) !== JSON.stringify(first);
-  const blocker = useBlocker(() => dirty && !saved.current);
-  useEffect(() => {
-    if (!dirty) return;
-    const warn = (event: BeforeUnloadEvent): void => event.preventDefault();
-    window.addEventListener('beforeunload', warn);
-    return () => window.removeEventListener('beforeunload', warn);
-  }, [dirty]);
+  const question = useUnsaved(dirty, saved);
 
   const set = (changes: Partial<Draft>): void => setDraft((before) => ({ ...before, ...changes }));
-  const target = targets.find((each) => each.name === draft.target);
-  const schema = (draft.target === '' ? types.find((each) => each.type === draft.type)?.payload_schema : target?.given) ?? {};
+  const schema = schemaOf(draft, types, targets);
   const preview = usePreview(draft);
   const shown: FieldErrors = { ...preview.errors, ...errors };
   const recurs = draft.kind === 'cron' || draft.kind === 'rate';
@@ -144,11 +129,11 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
     try {
       const body = toRequest(draft);
       const result = editing && task !== null
-        ? await take(api.PUT('/api/v1/tasks/{task_id}', { params: { path: { task_id: task.id } }, body: { ...body, generation: task.generation } }))
+        ? await take(api.PUT('/api/v1/tasks/{task_id}', { params: { path: { task_id: task.id }, query: { user } }, body: { ...body, generation: task.generation } }))
         : await take(api.POST('/api/v1/tasks', { params: { header: { 'Idempotency-Key': key.current } }, body }));
       saved.current = true;
       done(editing ? `Saved “${result.name}”.` : `Created “${result.name}”.`);
-      void navigate(`/tasks/${result.id}`);
+      void navigate(pageOfTask(result.id, owner));
     } catch (refused) {
       const told = apiError(refused);
       key.current = crypto.randomUUID();
@@ -158,20 +143,20 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
     }
   };
 
-  const payloadFields = ['payload', ...fieldsOf(schema as Schema).map((field) => `payload.${field.name}`)];
-  const elsewhere = leftOver(errors, shownFields(draft)).filter((text) => !payloadFields.some((field) => text.startsWith(field)));
+  useFirstError(form, error);
   return (
     <form
+      ref={form}
       onSubmit={(event) => {
         event.preventDefault();
         void submit();
       }}
     >
       <Form
-        header={<Header variant="h1">{editing ? `Edit ${task?.name ?? ''}` : task === null ? 'Create task' : `Clone ${task.name}`}</Header>}
+        header={<Header variant="h1" description={editing ? <OfWhom /> : user === undefined ? undefined : 'The copy is a task of your own.'}>{editing ? `Edit ${task?.name ?? ''}` : task === null ? 'Create task' : `Clone ${task.name}`}</Header>}
         actions={
           <SpaceBetween direction="horizontal" size="xs">
-            <Button variant="link" formAction="none" onClick={() => void navigate(editing && task !== null ? `/tasks/${task.id}` : '/tasks')}>
+            <Button variant="link" formAction="none" onClick={() => void navigate(editing && task !== null ? pageOfTask(task.id, owner) : `/tasks${ofUser(user)}`)}>
               Cancel
             </Button>
             <Button variant="primary" formAction="submit" loading={busy} disabled={broken}>
@@ -179,9 +164,9 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
             </Button>
           </SpaceBetween>
         }
-        errorText={error === null ? undefined : error.details.length === 0 ? error.message : elsewhere.length > 0 ? elsewhere.join('; ') : `These are not as they must be: ${Object.keys(errors).join(', ')}.`}
       >
         <SpaceBetween size="l">
+          <FormErrors error={error} errors={error === null || error.details.length === 0 ? {} : shown} />
           <Container header={<Header variant="h2">What</Header>}>
             <SpaceBetween size="m">
               <FormField label="Name" errorText={shown['name']}>
@@ -190,18 +175,7 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
               <FormField label={optional('Description')} errorText={shown['description']}>
                 <Textarea rows={2} value={draft.description} onChange={({ detail }) => set({ description: detail.value })} />
               </FormField>
-              <FormField label="Type or named target" errorText={shown['type'] ?? shown['target']}>
-                <Work
-                  draft={draft}
-                  types={types}
-                  targets={targets}
-                  onChange={(work) => set({ ...work, payload: work.target === first.target && (work.target !== '' || work.type === first.type) ? first.payload : {} })}
-                />
-              </FormField>
-              <PayloadForm key={`${draft.type} ${draft.target}`} schema={schema as Schema} payload={draft.payload} errors={errors} onChange={(payload) => set({ payload })} onBroken={setBroken} />
-              <FormField label={optional('Tags')} errorText={shown['tags']}>
-                <Tags tags={draft.tags} onChange={(tags) => set({ tags })} />
-              </FormField>
+              <What draft={draft} errors={shown} set={set} types={types} targets={targets} first={first} onBroken={setBroken} />
             </SpaceBetween>
           </Container>
 
@@ -268,12 +242,15 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
             <SpaceBetween size="m">
               <ColumnLayout columns={3}>
                 <Number label="Attempts at most" value={draft.maxAttempts} error={shown['max_attempts']} onChange={(maxAttempts) => set({ maxAttempts })} />
-                <Number label="Time-out, seconds" value={draft.timeout} error={shown['timeout_seconds']} onChange={(timeout) => set({ timeout })} />
+                <TimeOut draft={draft} errors={shown} set={set} schema={schema} />
                 <FormField label="If a run has not ended when the next is due" errorText={shown['overlap']}>
                   <Choice value={draft.overlap} options={OVERLAPS} onChange={(overlap) => set({ overlap })} />
                 </FormField>
               </ColumnLayout>
-              <More draft={draft} errors={shown} set={set} recurs={recurs} />
+              <Retries draft={draft} errors={shown} set={set} />
+              {recurs && <Missed draft={draft} errors={shown} set={set} />}
+              <Order draft={draft} errors={shown} set={set} />
+              <CallBacks draft={draft} errors={shown} set={set} />
             </SpaceBetween>
           </Container>
 
@@ -287,25 +264,7 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
           )}
         </SpaceBetween>
       </Form>
-      <Modal
-        visible={blocker.state === 'blocked'}
-        onDismiss={() => blocker.reset?.()}
-        header="Leave without saving?"
-        footer={
-          <Box float="right">
-            <SpaceBetween direction="horizontal" size="xs">
-              <Button variant="link" formAction="none" onClick={() => blocker.reset?.()}>
-                Stay
-              </Button>
-              <Button variant="primary" formAction="none" onClick={() => blocker.proceed?.()}>
-                Leave
-              </Button>
-            </SpaceBetween>
-          </Box>
-        }
-      >
-        What you have changed is lost.
-      </Modal>
+      {question}
     </form>
   );
 }
@@ -314,12 +273,18 @@ function initial(task: Task | null, editing: boolean): Draft {
   const blank = empty(VIEWERS_ZONE);
   if (task === null) return blank;
   const draft = fromTask(task, blank);
-  return editing ? draft : { ...draft, name: `${task.name} (copy)`.slice(0, 120) };
+  if (editing) return draft;
+  const { key: _, ...rest } = draft.rest; // a key names one task
+  return { ...draft, rest, name: `${task.name} (copy)`.slice(0, 120) };
 }
 
 function Window({ draft, errors, set }: Part): ReactNode {
   return (
-    <ExpandableSection headerText="First and last run, jitter, changes of the clock" defaultExpanded={draft.start + draft.end + draft.maxRuns + draft.jitter + draft.dstGap + draft.dstOverlap !== ''}>
+    <Section
+      header="First and last run, jitter, changes of the clock"
+      open={draft.start + draft.end + draft.maxRuns + draft.jitter + draft.dstGap + draft.dstOverlap !== ''}
+      wrong={anyOf(errors, 'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.jitter_seconds', 'schedule.dst_')}
+    >
       <SpaceBetween size="m">
         <ColumnLayout columns={2}>
           <InstantField label={optional('Not before')} value={draft.start} error={errors['schedule.start']} onChange={(start) => set({ start })} />
@@ -338,7 +303,23 @@ function Window({ draft, errors, set }: Part): ReactNode {
           </ColumnLayout>
         )}
       </SpaceBetween>
-    </ExpandableSection>
+    </Section>
+  );
+}
+
+function Missed({ draft, errors, set }: Part): ReactNode {
+  return (
+    <Section header="Missed runs" wrong={anyOf(errors, 'misfire', 'max_catch_up')}>
+      <ColumnLayout columns={3}>
+        <FormField label="A run that could not start on time" errorText={errors['misfire']}>
+          <Choice value={draft.misfire} options={MISFIRES} onChange={(misfire) => set({ misfire })} />
+        </FormField>
+        <Number label={optional('Late by, seconds')} value={draft.misfireThreshold} error={errors['misfire_threshold_seconds']} onChange={(misfireThreshold) => set({ misfireThreshold })} />
+        {draft.misfire === 'run_all' && (
+          <Number label={optional('Runs at most')} value={draft.maxCatchUp} error={errors['max_catch_up']} onChange={(maxCatchUp) => set({ maxCatchUp })} />
+        )}
+      </ColumnLayout>
+    </Section>
   );
 }
 
@@ -346,163 +327,6 @@ interface Part {
   draft: Draft;
   errors: FieldErrors;
   set: (changes: Partial<Draft>) => void;
-}
-
-function More({ draft, errors, set, recurs }: Part & { recurs: boolean }): ReactNode {
-  return (
-    <>
-      <ExpandableSection headerText="Retries">
-        <SpaceBetween size="m">
-          <ColumnLayout columns={4}>
-            <Number label="First wait, seconds" value={draft.retryBase} error={errors['retry.base_seconds']} onChange={(retryBase) => set({ retryBase })} />
-            <Number label="Longest wait, seconds" value={draft.retryCap} error={errors['retry.cap_seconds']} onChange={(retryCap) => set({ retryCap })} />
-            <FormField label="Left to chance" errorText={errors['retry.jitter']}>
-              <Choice value={draft.retryJitter} options={JITTERS} onChange={(retryJitter) => set({ retryJitter })} />
-            </FormField>
-            <Number label={optional('No attempt later than, seconds')} value={draft.retryElapsed} error={errors['retry.max_elapsed_seconds']} onChange={(retryElapsed) => set({ retryElapsed })} />
-          </ColumnLayout>
-          <Checkbox checked={draft.retryOnTimeout} onChange={({ detail }) => set({ retryOnTimeout: detail.checked })}>
-            Try again after a time-out
-          </Checkbox>
-        </SpaceBetween>
-      </ExpandableSection>
-      {recurs && (
-        <ExpandableSection headerText="Missed runs">
-          <ColumnLayout columns={3}>
-            <FormField label="A run that could not start on time" errorText={errors['misfire']}>
-              <Choice value={draft.misfire} options={MISFIRES} onChange={(misfire) => set({ misfire })} />
-            </FormField>
-            <Number label={optional('Late by, seconds')} value={draft.misfireThreshold} error={errors['misfire_threshold_seconds']} onChange={(misfireThreshold) => set({ misfireThreshold })} />
-            {draft.misfire === 'run_all' && (
-              <Number label={optional('Runs at most')} value={draft.maxCatchUp} error={errors['max_catch_up']} onChange={(maxCatchUp) => set({ maxCatchUp })} />
-            )}
-          </ColumnLayout>
-        </ExpandableSection>
-      )}
-      <ExpandableSection headerText="Order">
-        <ColumnLayout columns={2}>
-          <FormField label={optional('Ordering key')} description="Your jobs of one key start one after the other" errorText={errors['ordering_key']}>
-            <Input value={draft.orderingKey} onChange={({ detail }) => set({ orderingKey: detail.value })} />
-          </FormField>
-          {draft.orderingKey.trim() !== '' && (
-            <FormField label="If it fails" errorText={errors['on_failure']}>
-              <Choice value={draft.onFailure} options={FAILURES} onChange={(onFailure) => set({ onFailure })} />
-            </FormField>
-          )}
-        </ColumnLayout>
-      </ExpandableSection>
-      <ExpandableSection headerText="Call-back">
-        <SpaceBetween size="m">
-          <FormField errorText={errors['callback']}>
-            <Checkbox checked={draft.callback} description="A good answer means: taken over. Its worker reports how it ends." onChange={({ detail }) => set({ callback: detail.checked })}>
-              The target reports by call-back
-            </Checkbox>
-          </FormField>
-          {draft.callback && (
-            <ColumnLayout columns={2}>
-              <Number label="Silent at most, seconds" value={draft.leaseSeconds} error={errors['callback.lease_seconds']} onChange={(leaseSeconds) => set({ leaseSeconds })} />
-              <Number label="All in all at most, seconds" value={draft.maxSeconds} error={errors['callback.max_seconds']} onChange={(maxSeconds) => set({ maxSeconds })} />
-            </ColumnLayout>
-          )}
-        </SpaceBetween>
-      </ExpandableSection>
-    </>
-  );
-}
-
-interface WorkProps {
-  draft: Draft;
-  types: TaskType[];
-  targets: Target[];
-  onChange: (work: Pick<Draft, 'type' | 'target'>) => void;
-}
-
-/** What to run: a type with all of its payload, or a named target with what its defaults leave open. */
-function Work({ draft, types, targets, onChange }: WorkProps): ReactNode {
-  const plain = types.map((each) => ({ value: `type ${each.type}`, label: each.type, description: each.description }));
-  const named = targets.map((each) => ({ value: `target ${each.name}`, label: each.name, description: each.description ?? `A target of type ${each.kind}`, disabled: !each.enabled }));
-  const value = draft.target === '' ? `type ${draft.type}` : `target ${draft.target}`;
-  const chosen = [...plain, ...named].find((option) => option.value === value) ?? { value, label: draft.target || draft.type };
-  return (
-    <Select
-      options={named.length === 0 ? plain : [{ label: 'Named targets', options: named }, { label: 'Types', options: plain }]}
-      selectedOption={chosen}
-      triggerVariant="option"
-      onChange={({ detail }) => {
-        const [what, ...rest] = (detail.selectedOption.value ?? '').split(' ');
-        const name = rest.join(' ');
-        if (what === 'type') onChange({ type: name, target: '' });
-        else onChange({ type: targets.find((each) => each.name === name)?.kind ?? draft.type, target: name });
-      }}
-    />
-  );
-}
-
-interface ChoiceProps {
-  value: string;
-  options: { value: string; label: string; description?: string }[];
-  onChange: (value: string) => void;
-  filter?: boolean;
-  label?: string;
-}
-
-function Choice({ value, options, onChange, filter = false, label }: ChoiceProps): ReactNode {
-  const chosen = options.find((option) => option.value === value) ?? (value === '' ? null : { value, label: value });
-  return (
-    <Select
-      options={options}
-      selectedOption={chosen}
-      filteringType={filter ? 'auto' : 'none'}
-      placeholder="Choose one"
-      triggerVariant="option"
-      ariaLabel={label}
-      onChange={({ detail }) => onChange(detail.selectedOption.value ?? '')}
-    />
-  );
-}
-
-function Number({ label, value, error, onChange }: { label: ReactNode; value: string; error: string | undefined; onChange: (value: string) => void }): ReactNode {
-  return (
-    <FormField label={label} errorText={error}>
-      <Input type="number" value={value} onChange={({ detail }) => onChange(detail.value)} />
-    </FormField>
-  );
-}
-
-function Tags({ tags, onChange }: { tags: string[]; onChange: (tags: string[]) => void }): ReactNode {
-  const [text, setText] = useState('');
-  const add = (): void => {
-    const tag = text.trim();
-    if (tag !== '' && !tags.includes(tag)) onChange([...tags, tag]);
-    setText('');
-  };
-  return (
-    <SpaceBetween size="xs">
-      <Input
-        value={text}
-        placeholder="Type one and press Enter"
-        onChange={({ detail }) => setText(detail.value)}
-        onBlur={add}
-        onKeyDown={(event) => {
-          if (event.detail.key !== 'Enter') return;
-          event.preventDefault();
-          add();
-        }}
-      />
-      <TokenGroup
-        items={tags.map((tag) => ({ label: tag, dismissLabel: `Remove ${tag}` }))}
-        onDismiss={({ detail }) => onChange(tags.filter((_, at) => at !== detail.itemIndex))}
-      />
-    </SpaceBetween>
-  );
-}
-
-function optional(label: string): ReactNode {
-  return (
-    <>
-      {label} <i>– optional</i>
-    </>
-  );
 }
 
 interface Preview {

@@ -21,10 +21,12 @@ import { useLive } from '../live';
 import { endedAt, JobTable } from '../parts/job-table';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
-import { Code, Empty, Loaded, Stale, To, useConfirm, useTitle } from '../parts/parts';
+import { ofUser, pageOfJob } from '../parts/links';
+import { Code, Empty, Loaded, Stale, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { TaskStatus } from '../parts/status';
 import { Ago, clock, When } from '../parts/time';
 import { TrailTable } from '../parts/trail';
+import { OfWhom, useWhose } from '../parts/whose';
 import { onTimeShare, percent, scheduleInWords, span } from '../words';
 import { change } from './tasks';
 
@@ -34,7 +36,8 @@ const SELDOM = 30_000;
 
 export default function TaskPage(): ReactNode {
   const { id = '' } = useParams();
-  const live = useLive(id, () => take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: id } } })));
+  const { user } = useWhose();
+  const live = useLive(`${id} ${user ?? ''}`, () => take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: id }, query: { user } } })));
   useTitle(live.data?.name ?? 'Task');
   return (
     <Loaded live={live} what="task">
@@ -45,21 +48,22 @@ export default function TaskPage(): ReactNode {
 
 function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode {
   const navigate = useNavigate();
+  const { user, mayChange } = useWhose();
   const { done, failed } = useNotices();
   const [dialog, confirm] = useConfirm();
   const act = async (action: string, said: string): Promise<void> => {
     try {
-      const result = await change(action, task.id);
-      if (action === 'run') void navigate(`/jobs/${(result as Job).id}`);
+      const result = await change(action, task.id, user);
+      if (action === 'run') void navigate(pageOfJob((result as Job).id, user));
       done(said);
-      if (action === 'delete') void navigate('/tasks');
+      if (action === 'delete') void navigate(`/tasks${ofUser(user)}`);
       else reload();
     } catch (error) {
       failed(`“${task.name}” was not changed`, error);
     }
   };
   const more = (action: string): void => {
-    if (action === 'clone') void navigate(`/tasks/new?clone=${task.id}`);
+    if (action === 'clone') void navigate(`/tasks/new?clone=${task.id}${user === undefined ? '' : `&user=${user}`}`);
     else
       confirm({
         title: `Delete “${task.name}”?`,
@@ -73,7 +77,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
     <SpaceBetween size="l">
       {dialog}
       <BreadcrumbGroup
-        items={[{ text: 'Tasks', href: '/tasks' }, { text: task.name, href: '#' }]}
+        items={[{ text: 'Tasks', href: `/tasks${ofUser(user)}` }, { text: task.name, href: '#' }]}
         onFollow={(event) => {
           event.preventDefault();
           if (event.detail.href !== '#') void navigate(event.detail.href);
@@ -81,22 +85,25 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
       />
       <Header
         variant="h1"
-        description={task.description ?? undefined}
+        description={<><OfWhom />{task.description !== null && <Words>{task.description}</Words>}</>}
         actions={
           <SpaceBetween direction="horizontal" size="xs">
-            <Button onClick={() => void act('run', `Started “${task.name}”.`)}>Run now</Button>
-            {task.status !== 'ended' &&
+            {mayChange && <Button onClick={() => void act('run', `Started “${task.name}”.`)}>Run now</Button>}
+            {mayChange &&
+              task.status !== 'ended' &&
               (paused ? (
                 <Button onClick={() => void act('resume', `Resumed “${task.name}”.`)}>Resume</Button>
               ) : (
                 <Button onClick={() => void act('pause', `Paused “${task.name}”.`)}>Pause</Button>
               ))}
-            <ButtonDropdown items={[{ id: 'clone', text: 'Clone' }, { id: 'delete', text: 'Delete' }]} onItemClick={({ detail }) => more(detail.id)}>
+            <ButtonDropdown items={[{ id: 'clone', text: 'Clone' }, ...(mayChange ? [{ id: 'delete', text: 'Delete' }] : [])]} onItemClick={({ detail }) => more(detail.id)}>
               More
             </ButtonDropdown>
-            <Button variant="primary" onClick={() => void navigate(`/tasks/${task.id}/edit`)}>
-              Edit
-            </Button>
+            {mayChange && (
+              <Button variant="primary" onClick={() => void navigate(`/tasks/${task.id}/edit${ofUser(user)}`)}>
+                Edit
+              </Button>
+            )}
           </SpaceBetween>
         }
       >
@@ -130,7 +137,7 @@ function Overview({ task }: { task: Task }): ReactNode {
             value: (
               <>
                 <TaskStatus status={task.status} />
-                {task.inactive_at !== null && <Box color="text-body-secondary"><Ago at={task.inactive_at} />{task.inactive_reason === null ? '' : `: ${task.inactive_reason}`}</Box>}
+                {task.inactive_at !== null && <Box color="text-body-secondary"><Ago at={task.inactive_at} />{task.inactive_reason === null ? '' : <Words>: {task.inactive_reason}</Words>}</Box>}
               </>
             ),
           },
@@ -138,11 +145,11 @@ function Overview({ task }: { task: Task }): ReactNode {
           { label: 'Time zone', value: schedule === null ? '–' : (schedule.time_zone ?? 'UTC') },
           { label: 'Type', value: task.target === null ? task.type : <><To href={pageOfTarget(task.target)}>{task.target}</To> ({task.type})</> },
           { label: 'Attempts at most', value: String(task.max_attempts) },
-          { label: 'Time-out', value: span(task.timeout_seconds * 1_000) },
+          { label: 'Time-out of an attempt', value: span(task.timeout_seconds * 1_000) },
           { label: 'Overlap', value: task.overlap.replaceAll('_', ' ') },
           { label: 'Missed runs', value: task.misfire === null ? '–' : task.misfire.replaceAll('_', ' ') },
-          { label: 'Ordering key', value: task.ordering_key ?? '–' },
-          { label: 'Tags', value: task.tags.join(', ') || '–' },
+          { label: 'Ordering key', value: <Words>{task.ordering_key ?? '–'}</Words> },
+          { label: 'Tags', value: <Words>{task.tags.join(', ') || '–'}</Words> },
           { label: 'Changed', value: <><When at={task.updated_at} /> <Box variant="small">version {task.generation}</Box></> },
           { label: 'Id', value: <CopyToClipboard variant="inline" textToCopy={task.id} copyButtonAriaLabel="Copy the id" copySuccessText="Copied" copyErrorText="Not copied" /> },
         ]}
@@ -157,8 +164,8 @@ function Told({ notifications: { emails, webhooks, on, after_failures, digest_se
     <KeyValuePairs
       columns={4}
       items={[
-        { label: 'E-mail to', value: emails.length === 0 ? '–' : emails.map((address) => <div key={address}>{address}</div>) },
-        { label: 'Webhooks', value: webhooks.length === 0 ? '–' : webhooks.map(({ url, signing_secret }) => <div key={`${url} ${signing_secret}`}>{url}<Box color="text-body-secondary" fontSize="body-s">signed with {signing_secret}</Box></div>) },
+        { label: 'E-mail to', value: emails.length === 0 ? '–' : emails.map((address) => <div key={address} className="words">{address}</div>) },
+        { label: 'Webhooks', value: webhooks.length === 0 ? '–' : webhooks.map(({ url, signing_secret }) => <div key={`${url} ${signing_secret}`} className="words">{url}<Box color="text-body-secondary" fontSize="body-s">signed with {signing_secret}</Box></div>) },
         { label: 'Of', value: <>{on.map((occasion) => OCCASIONS[occasion]?.short ?? occasion).join(', ')}{after_failures > 1 && <Box color="text-body-secondary" fontSize="body-s">from {after_failures} failures in a row on</Box>}</> },
         { label: 'One notice of each at most every', value: span(digest_seconds * 1_000) },
       ]}
@@ -168,10 +175,11 @@ function Told({ notifications: { emails, webhooks, on, after_failures, digest_se
 
 /** Who changed it, and when. */
 function Changes({ task }: { task: Task }): ReactNode {
+  const { user } = useWhose();
   const pages = usePages(`changes ${task.id}`);
   const live = useLive(
     `changes ${task.id} ${task.generation} ${pages.cursor ?? ''}`,
-    () => take(api.GET('/api/v1/me/audit', { params: { query: { object: task.id, limit: 10, cursor: pages.cursor } } })),
+    () => take(api.GET('/api/v1/me/audit', { params: { query: { object: task.id, limit: 10, cursor: pages.cursor, user } } })),
     SELDOM,
   );
   return (
@@ -187,6 +195,7 @@ function Changes({ task }: { task: Task }): ReactNode {
 type View = 'all' | 'failed' | 'ahead';
 
 function History({ task }: { task: Task }): ReactNode {
+  const { user } = useWhose();
   const [view, setView] = useState<View>('all');
   const pages = usePages(`${task.id}${view}`);
   const live = useLive(`${task.id}${view}${pages.cursor ?? ''}`, () =>
@@ -194,7 +203,7 @@ function History({ task }: { task: Task }): ReactNode {
       api.GET('/api/v1/tasks/{task_id}/jobs', {
         params: {
           path: { task_id: task.id },
-          query: { limit: LIMIT, cursor: pages.cursor, upcoming: view === 'ahead' || undefined, status: view === 'failed' ? 'failed' : undefined },
+          query: { limit: LIMIT, cursor: pages.cursor, upcoming: view === 'ahead' || undefined, status: view === 'failed' ? 'failed' : undefined, user },
         },
       }),
     ), 2_000);
@@ -230,7 +239,8 @@ function History({ task }: { task: Task }): ReactNode {
 
 /** Delay and duration of the last runs. */
 function Charts({ task }: { task: Task }): ReactNode {
-  const live = useLive(`chart ${task.id}`, () => take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: task.id }, query: { limit: CHARTED } } })), 10_000);
+  const { user } = useWhose();
+  const live = useLive(`chart ${task.id}`, () => take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: task.id }, query: { limit: CHARTED, user } } })), 10_000);
   const started = (live.data?.jobs ?? []).filter((job) => job.started_at !== null).reverse();
   const share = onTimeShare(started);
   const delays = started.map((job) => ({ x: new Date(job.scheduled_at), y: job.start_delay_ms ?? 0 }));

@@ -8,20 +8,28 @@ import Select from '@cloudscape-design/components/select';
 import SpaceBetween from '@cloudscape-design/components/space-between';
 import Table, { type TableProps } from '@cloudscape-design/components/table';
 import { useEffect, useState, type ReactNode } from 'react';
-import { useNavigate, useSearchParams } from 'react-router';
+import { useNavigate } from 'react-router';
 
 import { api, apiError, take, type Job, type ListedTask, type Schemas } from '../api/client';
 import { useLive, useSettled } from '../live';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
-import { Empty, Failed, Stale, To, useConfirm, useTitle } from '../parts/parts';
+import { pageOfJob, pageOfTask } from '../parts/links';
+import { Empty, Failed, NotForRole, Stale, To, useConfirm, useTitle, Words } from '../parts/parts';
+import { useQuery } from '../parts/query';
 import { JobStatus, TaskStatus } from '../parts/status';
 import { Ago } from '../parts/time';
+import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
+import { newestFirst, ORDERS, sorted } from '../sorting';
 import { onTimeShare, percent, scheduleInWords } from '../words';
 
 const LIMIT = 25;
 const RECENT = 20; // runs by which the share on time is told
 const AT_ONCE = 4;
+const PAGE = 100; // the longest that the API answers
+const MOST = 1_000; // tasks that are read to be sorted, of one user; of everybody's a page each
+const OFTEN = 5_000;
+const SELDOM = 15_000;
 const STATUSES = [
   { value: '', label: 'Any status' },
   { value: 'active', label: 'Active' },
@@ -32,34 +40,24 @@ const STATUSES = [
 export default function Tasks(): ReactNode {
   useTitle('Tasks');
   const navigate = useNavigate();
-  const [query, setQuery] = useSearchParams();
+  const [query, set] = useQuery();
+  const { user, everybody, mayChange } = useWhose();
   const [typed, setTyped] = useState(query.get('name') ?? '');
   const [tagTyped, setTagTyped] = useState(query.get('tag') ?? '');
   const name = useSettled(typed.trim(), 300);
   const tag = useSettled(tagTyped.trim(), 300);
   const type = query.get('type') ?? '';
   const status = query.get('status') ?? '';
+  const sort = query.get('sort') ?? '';
+  const order = Object.hasOwn(ORDERS, sort) ? sort : '';
+  const descending = query.get('order') === 'desc';
   const types = useLive('types', () => take(api.GET('/api/v1/task-types')), 0);
-  const filter = JSON.stringify([name, tag, type, status]);
+  const filter = JSON.stringify([user, everybody, name, tag, type, status]);
   const pages = usePages(filter);
-  const [selected, setSelected] = useState<ListedTask[]>([]);
-
-  const set = (changes: Record<string, string>): void => {
-    setQuery(
-      (before) => {
-        const next = new URLSearchParams(before);
-        for (const [key, value] of Object.entries(changes)) {
-          if (value === '') next.delete(key);
-          else next.set(key, value);
-        }
-        return next;
-      },
-      { replace: true },
-    );
-  };
+  const [selected, setSelected] = useState<Row[]>([]);
   useEffect(() => set({ name, tag }), [name, tag]); // the address can be shared
 
-  const live = useLive(`${filter}${pages.cursor ?? ''}`, () =>
+  const ask = (owner: string | undefined, limit: number, cursor: string | undefined): Promise<Found> =>
     take(
       api.GET('/api/v1/tasks', {
         params: {
@@ -68,17 +66,28 @@ export default function Tasks(): ReactNode {
             tag: tag || undefined,
             type: type || undefined,
             status: (status || undefined) as Schemas['TaskStatus'] | undefined,
-            limit: LIMIT,
-            cursor: pages.cursor,
+            limit,
+            cursor,
+            user: owner,
           },
         },
       }),
-    ),
+    );
+  const whole = everybody || order !== ''; // then all are read, and this page of them is cut out here
+  const live = useLive<Found>(
+    `${filter}${whole ? order === '' : (pages.cursor ?? '')}`,
+    () => (everybody ? ofAll(ask) : order !== '' ? allOf((cursor) => ask(user, PAGE, cursor)) : ask(user, LIMIT, pages.cursor)),
+    whole ? SELDOM : OFTEN,
   );
-  const tasks = live.data?.tasks ?? [];
-  const recent = useRecentRuns(tasks);
+  const [page, setPage] = useState({ of: '', index: 1 });
+  const listed = `${filter}${order}${descending}`;
+  const index = page.of === listed ? page.index : 1;
+  const found = live.data?.tasks ?? [];
+  const all = order === '' ? found : sorted(found, order, descending);
+  const tasks = whole ? all.slice((index - 1) * LIMIT, index * LIMIT) : all;
+  const recent = useRecentRuns(tasks, user);
   const [dialog, confirm] = useConfirm();
-  const act = useBulk(() => {
+  const act = useBulk(user, () => {
     setSelected([]);
     live.reload();
   });
@@ -95,11 +104,12 @@ export default function Tasks(): ReactNode {
   };
 
   const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.task_types ?? []).map((each) => ({ value: each.type, label: each.type }))];
+  if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   const narrowed = name !== '' || tag !== '' || type !== '' || status !== '';
   return (
     <>
       {dialog}
-      <Table<ListedTask>
+      <Table<Row>
         variant="full-page"
         stickyHeader
         contentDensity="compact"
@@ -108,25 +118,29 @@ export default function Tasks(): ReactNode {
         items={tasks}
         loading={live.loading}
         loadingText="Loading tasks"
-        selectionType="multi"
+        selectionType={mayChange ? 'multi' : undefined}
+        sortingColumn={order === '' ? undefined : { sortingField: order }}
+        sortingDescending={descending}
+        onSortingChange={({ detail }) => set({ sort: detail.sortingColumn.sortingField ?? '', order: detail.isDescending ? 'desc' : '' })}
         selectedItems={selected.filter((each) => tasks.some((task) => task.id === each.id))}
         onSelectionChange={({ detail }) => setSelected(detail.selectedItems)}
         ariaLabels={{
           selectionGroupLabel: 'Tasks',
           allItemsSelectionLabel: () => 'Select all',
-          itemSelectionLabel: (_, task) => `Select ${task.name}`,
+          itemSelectionLabel: (_: unknown, task: Row) => `Select ${task.name}`,
           tableLabel: 'Tasks',
         }}
-        columnDefinitions={columns(recent)}
+        columnDefinitions={columns(recent, user, everybody)}
         header={
           <SpaceBetween size="xs">
             <Header
               variant="awsui-h1-sticky"
-              description={`The newest first. On time: of the last ${RECENT} runs.`}
+              description={`${orderInWords(order, whole, live.data)} On time: of the last ${RECENT} runs.`}
               actions={
                 <SpaceBetween direction="horizontal" size="xs">
                   <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
-                  <ButtonDropdown
+                  {order !== '' && <Button onClick={() => set({ sort: '', order: '' })}>Newest first</Button>}
+                  {mayChange && <ButtonDropdown
                     disabled={selected.length === 0}
                     items={[
                       { id: 'run', text: 'Run now' },
@@ -137,7 +151,7 @@ export default function Tasks(): ReactNode {
                     onItemClick={({ detail }) => bulk(detail.id)}
                   >
                     Actions
-                  </ButtonDropdown>
+                  </ButtonDropdown>}
                   <Button variant="primary" onClick={() => void navigate('/tasks/new')}>
                     Create task
                   </Button>
@@ -150,7 +164,8 @@ export default function Tasks(): ReactNode {
           </SpaceBetween>
         }
         filter={
-          <SpaceBetween direction="horizontal" size="xs">
+          <div className="filters">
+            <WhoseChoice />
             <Input type="search" value={typed} onChange={({ detail }) => setTyped(detail.value)} placeholder="Find by name" ariaLabel="Find by name" />
             <Input type="search" value={tagTyped} onChange={({ detail }) => setTagTyped(detail.value)} placeholder="Tag" ariaLabel="Tag" />
             <Select
@@ -165,9 +180,9 @@ export default function Tasks(): ReactNode {
               selectedOption={STATUSES.find((option) => option.value === status) ?? null}
               onChange={({ detail }) => set({ status: detail.selectedOption.value ?? '' })}
             />
-          </SpaceBetween>
+          </div>
         }
-        pagination={<Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
+        pagination={<Pagination {...(whole ? { currentPageIndex: index, pagesCount: Math.max(1, Math.ceil(all.length / LIMIT)), onChange: ({ detail }: { detail: { currentPageIndex: number } }) => setPage({ of: listed, index: detail.currentPageIndex }) } : pages.bar(live.data?.cursor))} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
         empty={
           live.error !== null && live.data === null ? (
             <Failed error={live.error} what="tasks" retry={live.reload} />
@@ -197,9 +212,46 @@ export default function Tasks(): ReactNode {
   );
 }
 
-function columns(recent: ReadonlyMap<string, Job[]>): TableProps.ColumnDefinition<ListedTask>[] {
-  return [
-    { id: 'name', header: 'Name', cell: (task) => <To href={`/tasks/${task.id}`}>{task.name}</To>, isRowHeader: true, width: 172, minWidth: 150 },
+type Row = Owned<ListedTask>;
+
+interface Found {
+  tasks: Row[];
+  cursor: string | null;
+}
+
+/** Up to `MOST` tasks; the cursor of the answer tells that there are more. */
+async function allOf(ask: (cursor: string | undefined) => Promise<Found>): Promise<Found> {
+  const tasks: Row[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await ask(cursor);
+    tasks.push(...page.tasks);
+    cursor = page.cursor ?? undefined;
+  } while (cursor !== undefined && tasks.length < MOST);
+  return { tasks, cursor: cursor ?? null };
+}
+
+/** The newest tasks of each user. */
+async function ofAll(ask: (user: string, limit: number, cursor: undefined) => Promise<Found>): Promise<Found> {
+  let more: string | null = null;
+  const { found, complete } = await ofEverybody(async (user) => {
+    const page = await ask(user, PAGE, undefined);
+    more = page.cursor ?? more;
+    return page.tasks;
+  });
+  return { tasks: newestFirst(found), cursor: complete ? more : 'more users' };
+}
+
+function orderInWords(order: string, whole: boolean, found: Found | null): string {
+  const words = order === '' ? 'The newest first.' : 'Sorted.';
+  return whole && found !== null && found.cursor !== null ? `${words} These are the newest ${found.tasks.length}: narrow the list to see others.` : words;
+}
+
+function columns(recent: ReadonlyMap<string, Job[]>, user: string | undefined, everybody: boolean): TableProps.ColumnDefinition<Row>[] {
+  const ownerOf = (task: Row): string | undefined => task.owner?.id ?? user;
+  const definitions: TableProps.ColumnDefinition<Row>[] = [
+    { id: 'name', header: 'Name', cell: (task) => <To href={pageOfTask(task.id, ownerOf(task))}><Words>{task.name}</Words></To>, isRowHeader: true, width: 172, minWidth: 150 },
+    ...(everybody ? [{ id: 'owner', header: 'Whose', cell: (task: Row) => task.owner?.username ?? '–', width: 110, minWidth: 90 }] : []),
     { id: 'status', header: 'Status', cell: (task) => <TaskStatus status={task.status} />, width: 102, minWidth: 102 },
     { id: 'type', header: 'Type', cell: (task) => task.target ?? task.type, width: 66, minWidth: 66 },
     { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), width: 165, minWidth: 160 },
@@ -210,7 +262,7 @@ function columns(recent: ReadonlyMap<string, Job[]>): TableProps.ColumnDefinitio
       header: 'Last result',
       cell: (task) => {
         const last = recent.get(task.id)?.[0];
-        return last === undefined ? '–' : <To href={`/jobs/${last.id}`}><JobStatus job={last} /></To>;
+        return last === undefined ? '–' : <To href={pageOfJob(last.id, ownerOf(task))}><JobStatus job={last} /></To>;
       },
       width: 126,
       minWidth: 126,
@@ -227,14 +279,15 @@ function columns(recent: ReadonlyMap<string, Job[]>): TableProps.ColumnDefinitio
     },
     { id: 'tags', header: 'Tags', cell: (task) => task.tags.join(', ') || '–', width: 96, minWidth: 90 },
   ];
+  return definitions.map((each) => (Object.hasOwn(ORDERS, each.id ?? '') ? { ...each, sortingField: each.id } : each));
 }
 
 const PAUSE = 15_000;
 
 /** The last runs of each task that is shown; asked for a few at a time, after the page itself is there. */
-function useRecentRuns(tasks: readonly ListedTask[]): ReadonlyMap<string, Job[]> {
+function useRecentRuns(tasks: readonly Row[], user: string | undefined): ReadonlyMap<string, Job[]> {
   const [recent, setRecent] = useState<ReadonlyMap<string, Job[]>>(new Map());
-  const shown = tasks.map((task) => task.id).join(' ');
+  const shown = tasks.map((task) => `${task.id}/${task.owner?.id ?? user ?? ''}`).join(' ');
   useEffect(() => {
     if (shown === '') return;
     let over = false;
@@ -242,9 +295,10 @@ function useRecentRuns(tasks: readonly ListedTask[]): ReadonlyMap<string, Job[]>
     const round = async (): Promise<void> => {
       const left = document.hidden ? [] : shown.split(' ');
       const ask = async (): Promise<void> => {
-        for (let id = left.shift(); id !== undefined && !over; id = left.shift()) {
-          const found = await take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: id }, query: { limit: RECENT } } })).catch(() => null);
-          const asked = id;
+        for (let each = left.shift(); each !== undefined && !over; each = left.shift()) {
+          const [asked = '', owner = ''] = each.split('/');
+          const query = { limit: RECENT, user: owner || undefined };
+          const found = await take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: asked }, query } })).catch(() => null);
           if (found !== null && !over) setRecent((before) => new Map(before).set(asked, found.jobs));
         }
       };
@@ -262,10 +316,10 @@ function useRecentRuns(tasks: readonly ListedTask[]): ReadonlyMap<string, Job[]>
 
 const DONE: Record<string, string> = { run: 'Started', pause: 'Paused', resume: 'Resumed', delete: 'Deleted' };
 
-function useBulk(after: () => void): (action: string, tasks: readonly ListedTask[]) => Promise<void> {
+function useBulk(user: string | undefined, after: () => void): (action: string, tasks: readonly Row[]) => Promise<void> {
   const { done, failed } = useNotices();
   return async (action, tasks) => {
-    const results = await Promise.allSettled(tasks.map((task) => change(action, task.id)));
+    const results = await Promise.allSettled(tasks.map((task) => change(action, task.id, task.owner?.id ?? user)));
     const good = results.filter((result) => result.status === 'fulfilled').length;
     const bad = results.find((result) => result.status === 'rejected');
     if (good > 0) done(`${DONE[action] ?? action} ${good} ${good === 1 ? 'task' : 'tasks'}.`);
@@ -274,8 +328,8 @@ function useBulk(after: () => void): (action: string, tasks: readonly ListedTask
   };
 }
 
-export async function change(action: string, id: string): Promise<unknown> {
-  const params = { path: { task_id: id } };
+export async function change(action: string, id: string, user: string | undefined): Promise<unknown> {
+  const params = { path: { task_id: id }, query: { user } };
   switch (action) {
     case 'run':
       return take(api.POST('/api/v1/tasks/{task_id}/run', { params, body: {} }));

@@ -11,6 +11,7 @@ import { useNavigate } from 'react-router';
 
 import type { ApiError } from '../api/client';
 import type { Live } from '../live';
+import { When } from './time';
 
 /** A link within the console: no reload, but its address can be copied and opened in another tab. */
 export function To({ href, children, ...rest }: { href: string; children: ReactNode; variant?: 'primary'; fontSize?: 'body-m' }): ReactNode {
@@ -65,12 +66,41 @@ export function Stale({ live }: { live: Pick<Live<unknown>, 'error' | 'reload' |
 }
 
 export function Failed({ error, what, retry }: { error: ApiError; what: string; retry?: () => void }): ReactNode {
+  if (error.status === 403) return <NotForRole text={error.message} />;
   const header = error.status === 404 ? `There is no such ${what}` : `Could not load ${what}`;
   return (
     <Alert type="error" header={header} action={retry && error.status !== 404 ? <Button onClick={retry}>Try again</Button> : undefined}>
       {error.message}
       {error.requestId !== null && <Box color="text-body-secondary">Request {error.requestId}</Box>}
     </Alert>
+  );
+}
+
+/** A page that the viewer's role does not open. */
+export function NotForRole({ text }: { text: string }): ReactNode {
+  return (
+    <SpaceBetween size="m">
+      <Box variant="h1">Not for your role</Box>
+      <Alert type="info">
+        {text} Go to your <To href="/tasks">tasks</To>.
+      </Alert>
+    </SpaceBetween>
+  );
+}
+
+/** Text that others wrote: a long word of it wraps instead of making the page wider. */
+export function Words({ children }: { children: ReactNode }): ReactNode {
+  return <span className="words">{children}</span>;
+}
+
+const INSTANT = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
+
+/** A reason of the API, with its instants in the viewer's zone. */
+export function Reason({ text }: { text: string }): ReactNode {
+  return (
+    <Words>
+      {text.split(INSTANT).map((part, index) => (index % 2 === 1 ? <When key={index} at={part} /> : part))}
+    </Words>
   );
 }
 

@@ -8,11 +8,18 @@ import Table, { type TableProps } from '@cloudscape-design/components/table';
 import type { ReactNode } from 'react';
 
 import type { Schemas } from '../api/client';
+import { idOf, useSession } from '../api/session';
 import { actionInWords, fieldsAsked, outcomeOf, pageOf, type Entry } from '../entries';
 import type { Live } from '../live';
 import type { Pages } from './pages';
 import { Code, Empty, Failed, To } from './parts';
 import { When } from './time';
+
+function Changed({ entry }: { entry: Entry }): ReactNode {
+  const session = useSession();
+  const page = pageOf(entry, session === null ? '' : idOf(session.token));
+  return page === null ? (entry.object ?? '–') : <To href={page}>{entry.object}</To>;
+}
 
 type Column = 'at' | 'who' | 'action' | 'object' | 'changes' | 'outcome' | 'address';
 
@@ -23,10 +30,7 @@ const COLUMNS: Record<Column, TableProps.ColumnDefinition<Entry>> = {
   object: {
     id: 'object',
     header: 'Object',
-    cell: (entry) => {
-      const page = pageOf(entry);
-      return page === null ? (entry.object ?? '–') : <To href={page}>{entry.object}</To>;
-    },
+    cell: (entry) => <Changed entry={entry} />,
   },
   changes: {
     id: 'changes',

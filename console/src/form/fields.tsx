@@ -1,0 +1,251 @@
+/** The parts of a form that tasks and jobs share: what to run, and how. */
+import Checkbox from '@cloudscape-design/components/checkbox';
+import ColumnLayout from '@cloudscape-design/components/column-layout';
+import ExpandableSection from '@cloudscape-design/components/expandable-section';
+import FormField from '@cloudscape-design/components/form-field';
+import Input from '@cloudscape-design/components/input';
+import Select from '@cloudscape-design/components/select';
+import SpaceBetween from '@cloudscape-design/components/space-between';
+import TokenGroup from '@cloudscape-design/components/token-group';
+import { useState, type ReactNode } from 'react';
+
+import type { TaskType } from '../api/client';
+import type { FieldErrors, WorkDraft } from './draft';
+import { PayloadForm } from './payload';
+import type { Schema } from './schema';
+import type { Target } from './target';
+import { timeOuts } from './timeouts';
+
+const JITTERS = [
+  { value: 'full', label: 'Full', description: 'Any part of the wait' },
+  { value: 'equal', label: 'Equal', description: 'Up to half of it' },
+  { value: 'none', label: 'None' },
+];
+const FAILURES = [
+  { value: '', label: 'Default', description: 'Block' },
+  { value: 'block', label: 'Block', description: 'Those behind it go on once it is tried no more' },
+  { value: 'park', label: 'Park', description: 'They wait until a person resumes the key' },
+];
+
+export interface Part {
+  draft: WorkDraft;
+  errors: FieldErrors;
+  set: (changes: Partial<WorkDraft>) => void;
+}
+
+/** The schema of the payload: of the type, or of what the target leaves open. */
+export function schemaOf(draft: WorkDraft, types: readonly TaskType[], targets: readonly Target[]): Schema {
+  const found = draft.target === '' ? types.find((each) => each.type === draft.type)?.payload_schema : targets.find((each) => each.name === draft.target)?.given;
+  return (found ?? {}) as Schema;
+}
+
+interface WhatProps extends Part {
+  types: TaskType[];
+  targets: Target[];
+  /** The draft that the form began with: its payload comes back when its type is chosen again. */
+  first: WorkDraft;
+  onBroken: (broken: boolean) => void;
+}
+
+/** The type or named target, its payload, and the tags. */
+export function What({ draft, errors, set, types, targets, first, onBroken }: WhatProps): ReactNode {
+  return (
+    <>
+      <FormField label="Type or named target" errorText={errors['type'] ?? errors['target']}>
+        <Work
+          draft={draft}
+          types={types}
+          targets={targets}
+          onChange={(work) => set({ ...work, payload: work.target === first.target && (work.target !== '' || work.type === first.type) ? first.payload : {} })}
+        />
+      </FormField>
+      <PayloadForm key={`${draft.type} ${draft.target}`} schema={schemaOf(draft, types, targets)} payload={draft.payload} errors={errors} onChange={(payload) => set({ payload })} onBroken={onBroken} />
+      <FormField label={optional('Tags')} errorText={errors['tags']}>
+        <Tags tags={draft.tags} onChange={(tags) => set({ tags })} />
+      </FormField>
+    </>
+  );
+}
+
+/** The time-out of an attempt, beside that of the call if it has one. */
+export function TimeOut({ draft, errors, set, schema }: Part & { schema: Schema }): ReactNode {
+  const both = timeOuts(schema, draft.payload, draft.timeout);
+  return (
+    <FormField
+      label="Time-out of an attempt, seconds"
+      constraintText={both?.useless === true ? undefined : (both?.text ?? 'The attempt is killed then.')}
+      warningText={both?.useless === true ? both.text : undefined}
+      errorText={errors['timeout_seconds']}
+    >
+      <Input type="number" value={draft.timeout} onChange={({ detail }) => set({ timeout: detail.value })} />
+    </FormField>
+  );
+}
+
+/** A part that is closed at first, and open while something in it is wrong. */
+export function Section({ header, wrong, open = false, children }: { header: string; wrong: boolean; open?: boolean; children: ReactNode }): ReactNode {
+  const [expanded, setExpanded] = useState(open);
+  return (
+    <ExpandableSection headerText={header} expanded={expanded || wrong} onChange={({ detail }) => setExpanded(detail.expanded)}>
+      {children}
+    </ExpandableSection>
+  );
+}
+
+export function anyOf(errors: FieldErrors, ...prefixes: string[]): boolean {
+  return Object.keys(errors).some((field) => prefixes.some((prefix) => field.startsWith(prefix)));
+}
+
+export function Retries({ draft, errors, set }: Part): ReactNode {
+  return (
+    <Section header="Retries" wrong={anyOf(errors, 'retry')}>
+      <SpaceBetween size="m">
+        <ColumnLayout columns={4}>
+          <Number label="First wait, seconds" value={draft.retryBase} error={errors['retry.base_seconds']} onChange={(retryBase) => set({ retryBase })} />
+          <Number label="Longest wait, seconds" value={draft.retryCap} error={errors['retry.cap_seconds']} onChange={(retryCap) => set({ retryCap })} />
+          <FormField label="Random part of the wait" errorText={errors['retry.jitter']}>
+            <Choice value={draft.retryJitter} options={JITTERS} onChange={(retryJitter) => set({ retryJitter })} />
+          </FormField>
+          <Number label={optional('No attempt later than, seconds')} value={draft.retryElapsed} error={errors['retry.max_elapsed_seconds']} onChange={(retryElapsed) => set({ retryElapsed })} />
+        </ColumnLayout>
+        <FormField errorText={errors['retry.on_timeout']}>
+          <Checkbox checked={draft.retryOnTimeout} onChange={({ detail }) => set({ retryOnTimeout: detail.checked })}>
+            Try again after a time-out
+          </Checkbox>
+        </FormField>
+      </SpaceBetween>
+    </Section>
+  );
+}
+
+export function Order({ draft, errors, set }: Part): ReactNode {
+  return (
+    <Section header="Order" wrong={anyOf(errors, 'ordering_key', 'on_failure')}>
+      <ColumnLayout columns={2}>
+        <FormField label={optional('Ordering key')} description="Your jobs of one key start one after the other" errorText={errors['ordering_key']}>
+          <Input value={draft.orderingKey} onChange={({ detail }) => set({ orderingKey: detail.value })} />
+        </FormField>
+        {draft.orderingKey.trim() !== '' && (
+          <FormField label="If it fails" errorText={errors['on_failure']}>
+            <Choice value={draft.onFailure} options={FAILURES} onChange={(onFailure) => set({ onFailure })} />
+          </FormField>
+        )}
+      </ColumnLayout>
+    </Section>
+  );
+}
+
+export function CallBacks({ draft, errors, set }: Part): ReactNode {
+  return (
+    <Section header="Call-back" wrong={anyOf(errors, 'callback')}>
+      <SpaceBetween size="m">
+        <FormField errorText={errors['callback']}>
+          <Checkbox checked={draft.callback} description="A good answer means: taken over. Its worker reports how it ends." onChange={({ detail }) => set({ callback: detail.checked })}>
+            The target reports by call-back
+          </Checkbox>
+        </FormField>
+        {draft.callback && (
+          <ColumnLayout columns={2}>
+            <Number label="Silent at most, seconds" value={draft.leaseSeconds} error={errors['callback.lease_seconds']} onChange={(leaseSeconds) => set({ leaseSeconds })} />
+            <Number label="All in all at most, seconds" value={draft.maxSeconds} error={errors['callback.max_seconds']} onChange={(maxSeconds) => set({ maxSeconds })} />
+          </ColumnLayout>
+        )}
+      </SpaceBetween>
+    </Section>
+  );
+}
+
+interface WorkProps {
+  draft: WorkDraft;
+  types: TaskType[];
+  targets: Target[];
+  onChange: (work: Pick<WorkDraft, 'type' | 'target'>) => void;
+}
+
+/** What to run: a type with all of its payload, or a named target with what its defaults leave open. */
+function Work({ draft, types, targets, onChange }: WorkProps): ReactNode {
+  const plain = types.map((each) => ({ value: `type ${each.type}`, label: each.type, description: each.description }));
+  const named = targets.map((each) => ({ value: `target ${each.name}`, label: each.name, description: each.description ?? `A target of type ${each.kind}`, disabled: !each.enabled }));
+  const value = draft.target === '' ? `type ${draft.type}` : `target ${draft.target}`;
+  const chosen = [...plain, ...named].find((option) => option.value === value) ?? { value, label: draft.target || draft.type };
+  return (
+    <Select
+      options={named.length === 0 ? plain : [{ label: 'Named targets', options: named }, { label: 'Types', options: plain }]}
+      selectedOption={chosen}
+      triggerVariant="option"
+      onChange={({ detail }) => {
+        const [what, ...rest] = (detail.selectedOption.value ?? '').split(' ');
+        const name = rest.join(' ');
+        if (what === 'type') onChange({ type: name, target: '' });
+        else onChange({ type: targets.find((each) => each.name === name)?.kind ?? draft.type, target: name });
+      }}
+    />
+  );
+}
+
+interface ChoiceProps {
+  value: string;
+  options: { value: string; label: string; description?: string }[];
+  onChange: (value: string) => void;
+  filter?: boolean;
+  label?: string;
+}
+
+export function Choice({ value, options, onChange, filter = false, label }: ChoiceProps): ReactNode {
+  const chosen = options.find((option) => option.value === value) ?? (value === '' ? null : { value, label: value });
+  return (
+    <Select
+      options={options}
+      selectedOption={chosen}
+      filteringType={filter ? 'auto' : 'none'}
+      placeholder="Choose one"
+      triggerVariant="option"
+      ariaLabel={label}
+      onChange={({ detail }) => onChange(detail.selectedOption.value ?? '')}
+    />
+  );
+}
+
+export function Number({ label, value, error, onChange }: { label: ReactNode; value: string; error: string | undefined; onChange: (value: string) => void }): ReactNode {
+  return (
+    <FormField label={label} errorText={error}>
+      <Input type="number" value={value} onChange={({ detail }) => onChange(detail.value)} />
+    </FormField>
+  );
+}
+
+function Tags({ tags, onChange }: { tags: string[]; onChange: (tags: string[]) => void }): ReactNode {
+  const [text, setText] = useState('');
+  const add = (): void => {
+    const tag = text.trim();
+    if (tag !== '' && !tags.includes(tag)) onChange([...tags, tag]);
+    setText('');
+  };
+  return (
+    <SpaceBetween size="xs">
+      <Input
+        value={text}
+        placeholder="Type one and press Enter"
+        onChange={({ detail }) => setText(detail.value)}
+        onBlur={add}
+        onKeyDown={(event) => {
+          if (event.detail.key !== 'Enter') return;
+          event.preventDefault();
+          add();
+        }}
+      />
+      <TokenGroup
+        items={tags.map((tag) => ({ label: tag, dismissLabel: `Remove ${tag}` }))}
+        onDismiss={({ detail }) => onChange(tags.filter((_, at) => at !== detail.itemIndex))}
+      />
+    </SpaceBetween>
+  );
+}
+
+export function optional(label: string): ReactNode {
+  return (
+    <>
+      {label} <i>– optional</i>
+    </>
+  );
+}

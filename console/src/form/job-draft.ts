@@ -1,0 +1,37 @@
+/** A one-time job as its form holds it, to what the API takes. Pure. */
+import type { Job, Schemas } from '../api/client';
+import { fromWork, given, NEW_WORK, toWork, type WorkDraft } from './draft';
+import { number } from './typed';
+
+export type Start = 'now' | 'after' | 'at';
+
+export interface JobDraft extends WorkDraft {
+  start: Start;
+  after: string;
+  unit: string;
+  at: string;
+  expiresAt: string;
+}
+
+export const NEW_JOB: JobDraft = { ...NEW_WORK, start: 'now', after: '30', unit: 'minutes', at: '', expiresAt: '' };
+
+export const UNITS: Record<string, number> = { seconds: 1, minutes: 60, hours: 3_600, days: 86_400 };
+
+/** A new job with the content of another one; its time and its expiry are not taken over. */
+export function fromJob(job: Job): JobDraft {
+  return { ...NEW_JOB, ...fromWork(job) };
+}
+
+/** The request, sent at `now`. A time that is missing is sent empty, so that the API says so at its field. */
+export function toJob(draft: JobDraft, now: number): Schemas['JobRequest'] {
+  const request = { ...toWork(draft), execute_at: executeAt(draft, now), expires_at: given(draft.expiresAt) };
+  return JSON.parse(JSON.stringify(request)) as Schemas['JobRequest'];
+}
+
+function executeAt(draft: JobDraft, now: number): string | undefined {
+  if (draft.start === 'now') return undefined;
+  if (draft.start === 'at') return draft.at;
+  const seconds = Number(number(draft.after)) * (UNITS[draft.unit] ?? 1);
+  const at = new Date(now + seconds * 1_000);
+  return !(seconds >= 0) || Number.isNaN(at.getTime()) ? '' : at.toISOString();
+}

@@ -1,0 +1,20 @@
+/** The two time-outs of a job whose call has one of its own. Pure. */
+import type { Schema } from './schema';
+
+export interface TimeOuts {
+  /** How the two go together. */
+  text: string;
+  /** Whether the call's own can never apply. */
+  useless: boolean;
+}
+
+/** Null for types without a time-out of the call. */
+export function timeOuts(schema: Schema, payload: Record<string, unknown>, attempt: string): TimeOuts | null {
+  const field = schema.properties?.['timeout_seconds'];
+  if (field === undefined) return null;
+  const call = Number(payload['timeout_seconds'] ?? field.default ?? NaN);
+  const whole = Number(attempt);
+  if (!(call > 0) || !(whole > 0)) return { text: 'The whole attempt; then it is killed.', useless: false };
+  if (call >= whole) return { text: `The attempt is killed after ${whole} s, before the time-out of the call (${call} s) applies.`, useless: true };
+  return { text: `The call is given up after ${call} s (see the payload); the whole attempt is killed after ${whole} s.`, useless: false };
+}

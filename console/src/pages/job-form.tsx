@@ -1,0 +1,175 @@
+/** Post a one-time job: an empty form, a duplicate (`?from=ID`), or a failed job with an edited payload (`?retry=ID`). */
+import ColumnLayout from '@cloudscape-design/components/column-layout';
+import Button from '@cloudscape-design/components/button';
+import Container from '@cloudscape-design/components/container';
+import Form from '@cloudscape-design/components/form';
+import FormField from '@cloudscape-design/components/form-field';
+import Header from '@cloudscape-design/components/header';
+import Input from '@cloudscape-design/components/input';
+import SpaceBetween from '@cloudscape-design/components/space-between';
+import Tiles from '@cloudscape-design/components/tiles';
+import { useRef, useState, type ReactNode } from 'react';
+import { useNavigate, useSearchParams } from 'react-router';
+
+import { api, apiError, take, type ApiError, type Job, type TaskType } from '../api/client';
+import { fieldErrors } from '../form/draft';
+import { CallBacks, Choice, Number, optional, Order, Retries, schemaOf, TimeOut, What } from '../form/fields';
+import { FormErrors, useFirstError } from '../form/form-errors';
+import { InstantField } from '../form/instant';
+import { fromJob, NEW_JOB, toJob, UNITS, type JobDraft, type Start } from '../form/job-draft';
+import type { Target } from '../form/target';
+import { useLive } from '../live';
+import { ofUser, pageOfJob } from '../parts/links';
+import { useNotices } from '../parts/notices';
+import { Loaded, useTitle } from '../parts/parts';
+import { useUnsaved } from '../parts/unsaved';
+import { useWhose } from '../parts/whose';
+
+const UNIT_CHOICES = Object.keys(UNITS).map((value) => ({ value, label: value }));
+
+export default function JobForm(): ReactNode {
+  const [query] = useSearchParams();
+  const { user } = useWhose();
+  const retried = query.get('retry');
+  const source = retried ?? query.get('from');
+  const live = useLive(
+    `job form ${source ?? ''} ${user ?? ''}`,
+    async () => {
+      const [types, named, job] = await Promise.all([
+        take(api.GET('/api/v1/task-types')),
+        take(api.GET('/api/v1/targets')),
+        source === null ? null : take(api.GET('/api/v1/me/jobs/{job_id}', { params: { path: { job_id: source }, query: { user } } })),
+      ]);
+      return { types: types.task_types, targets: named.targets, job };
+    },
+    0,
+  );
+  const title = retried !== null ? 'Retry with changes' : source !== null ? 'Duplicate job' : 'Post a job';
+  useTitle(title);
+  return (
+    <Loaded live={live} what="job">
+      {({ types, targets, job }) => <Editor key={source ?? ''} types={types} targets={targets} job={job} title={title} />}
+    </Loaded>
+  );
+}
+
+function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Target[]; job: Job | null; title: string }): ReactNode {
+  const navigate = useNavigate();
+  const { done } = useNotices();
+  const { user } = useWhose();
+  const form = useRef<HTMLFormElement>(null);
+  const [first] = useState<JobDraft>(() => (job === null ? NEW_JOB : fromJob(job)));
+  const [draft, setDraft] = useState(first);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [broken, setBroken] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const saved = useRef(false);
+  const key = useRef(crypto.randomUUID());
+  const question = useUnsaved(JSON.stringify(draft) !== JSON.stringify(first), saved);
+  useFirstError(form, error);
+  const set = (changes: Partial<JobDraft>): void => setDraft((before) => ({ ...before, ...changes }));
+  const errors = error === null ? {} : fieldErrors(error);
+
+  const submit = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      const made = await take(api.POST('/api/v1/me/jobs', { params: { header: { 'Idempotency-Key': key.current } }, body: toJob(draft, Date.now()) }));
+      saved.current = true;
+      done('Posted the job.');
+      void navigate(pageOfJob(made.id));
+    } catch (refused) {
+      key.current = crypto.randomUUID();
+      setError(apiError(refused));
+      setBusy(false);
+    }
+  };
+  return (
+    <form
+      ref={form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit();
+      }}
+    >
+      <Form
+        header={
+          <Header variant="h1" description={description(job, user)}>
+            {title}
+          </Header>
+        }
+        actions={
+          <SpaceBetween direction="horizontal" size="xs">
+            <Button variant="link" formAction="none" onClick={() => void navigate(job === null ? `/jobs${ofUser(user)}` : pageOfJob(job.id, user))}>
+              Cancel
+            </Button>
+            <Button variant="primary" formAction="submit" loading={busy} disabled={broken}>
+              Post job
+            </Button>
+          </SpaceBetween>
+        }
+      >
+        <SpaceBetween size="l">
+          <FormErrors error={error} errors={errors} />
+          <Container header={<Header variant="h2">What</Header>}>
+            <SpaceBetween size="m">
+              <What draft={draft} errors={errors} set={set} types={types} targets={targets} first={first} onBroken={setBroken} />
+            </SpaceBetween>
+          </Container>
+
+          <Container header={<Header variant="h2">When</Header>}>
+            <SpaceBetween size="m">
+              <Tiles
+                ariaLabel="When"
+                value={draft.start}
+                columns={3}
+                onChange={({ detail }) => set({ start: detail.value as Start })}
+                items={[
+                  { value: 'now', label: 'At once' },
+                  { value: 'after', label: 'After a delay' },
+                  { value: 'at', label: 'At a time' },
+                ]}
+              />
+              {draft.start === 'after' && (
+                <FormField label="After" constraintText="From the moment the job is posted" errorText={errors['execute_at']}>
+                  <SpaceBetween direction="horizontal" size="xs">
+                    <Input type="number" value={draft.after} ariaLabel="How many" invalid={errors['execute_at'] !== undefined} onChange={({ detail }) => set({ after: detail.value })} />
+                    <Choice value={draft.unit} options={UNIT_CHOICES} label="Unit" onChange={(unit) => set({ unit })} />
+                  </SpaceBetween>
+                </FormField>
+              )}
+              {draft.start === 'at' && <InstantField label="Time" value={draft.at} error={errors['execute_at']} onChange={(at) => set({ at })} />}
+              <InstantField
+                label={optional('Not at or after')}
+                description="The job does not start, and is not tried again, from this instant on"
+                value={draft.expiresAt}
+                error={errors['expires_at']}
+                onChange={(expiresAt) => set({ expiresAt })}
+              />
+            </SpaceBetween>
+          </Container>
+
+          <Container header={<Header variant="h2">How</Header>}>
+            <SpaceBetween size="m">
+              <ColumnLayout columns={2}>
+                <Number label="Attempts at most" value={draft.maxAttempts} error={errors['max_attempts']} onChange={(maxAttempts) => set({ maxAttempts })} />
+                <TimeOut draft={draft} errors={errors} set={set} schema={schemaOf(draft, types, targets)} />
+              </ColumnLayout>
+              <Retries draft={draft} errors={errors} set={set} />
+              <Order draft={draft} errors={errors} set={set} />
+              <CallBacks draft={draft} errors={errors} set={set} />
+            </SpaceBetween>
+          </Container>
+        </SpaceBetween>
+      </Form>
+      {question}
+    </form>
+  );
+}
+
+/** What becomes of the job that the form was filled from. */
+function description(job: Job | null, user: string | undefined): string | undefined {
+  if (job === null) return undefined;
+  const whose = user === undefined ? '' : ' The new job is your own.';
+  return `A new job with the content of ${job.id}, which stays as it is.${whose}`;
+}

@@ -1,0 +1,14 @@
+/** Addresses of pages that show what one user owns. Pure. */
+
+/** With `user` if it is somebody else's: the page then asks the API for that user's. */
+export function pageOfJob(id: string, user?: string): string {
+  return `/jobs/${id}${ofUser(user)}`;
+}
+
+export function pageOfTask(id: string, user?: string): string {
+  return `/tasks/${id}${ofUser(user)}`;
+}
+
+export function ofUser(user: string | undefined): string {
+  return user === undefined ? '' : `?user=${encodeURIComponent(user)}`;
+}

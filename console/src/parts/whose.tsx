@@ -1,0 +1,131 @@
+/** Whose tasks and jobs a page shows: one's own, those of one user, or everybody's. The address has it: `?user=<id>`, `?user=all`. */
+import Box from '@cloudscape-design/components/box';
+import Select, { type SelectProps } from '@cloudscape-design/components/select';
+import type { ReactNode } from 'react';
+import { useSearchParams } from 'react-router';
+
+import { api, take, type Schemas } from '../api/client';
+import { idOf, mayOversee, useRole, useSession } from '../api/session';
+import { useLive, type Live } from '../live';
+
+export type User = Pick<Schemas['AccountShape'], 'id' | 'username'>;
+
+/** Something of a list of everybody's, with its owner. */
+export type Owned<T> = T & { owner?: User };
+
+const EVERYBODY = 'all';
+const PAGE = 60;
+export const MOST_USERS = 300;
+const AT_ONCE = 4;
+const MINE = { value: '', label: 'Mine' };
+
+export interface Whose {
+  /** The user whose objects the API is asked for. Undefined: one's own, or everybody's. */
+  user: string | undefined;
+  everybody: boolean;
+  /** Whether the viewer may change what is shown. */
+  mayChange: boolean;
+}
+
+export function useWhose(): Whose {
+  const [query] = useSearchParams();
+  const role = useRole();
+  const session = useSession();
+  const named = query.get('user') ?? '';
+  const everybody = named === EVERYBODY;
+  const own = session !== null && named === idOf(session.token);
+  return { user: named === '' || everybody || own ? undefined : named, everybody, mayChange: named === '' || own || role === 'administrator' };
+}
+
+/** A choice that only operators and administrators see. */
+export function WhoseChoice(): ReactNode {
+  return mayOversee(useRole()) ? <Choice /> : null;
+}
+
+function Choice(): ReactNode {
+  const [query, setQuery] = useSearchParams();
+  const session = useSession();
+  const users = useUsers();
+  const named = query.get('user') ?? '';
+  const chosen = session !== null && named === idOf(session.token) ? '' : named;
+  const others = (users.data?.users ?? []).filter(({ username }) => username !== session?.username);
+  const options: SelectProps.Options = [
+    MINE,
+    { value: EVERYBODY, label: 'Everybody’s' },
+    { label: 'Users and machine clients', options: others.map(({ id, username }) => ({ value: id, label: username })) },
+  ];
+  const flat = [MINE, { value: EVERYBODY, label: 'Everybody’s' }, ...others.map(({ id, username }) => ({ value: id, label: username }))];
+  return (
+    <Select
+      ariaLabel="Whose"
+      options={options}
+      filteringType="auto"
+      filteringAriaLabel="Find a user"
+      statusType={users.loading ? 'loading' : users.error === null ? 'finished' : 'error'}
+      loadingText="Loading users"
+      errorText="The users could not be loaded"
+      selectedOption={flat.find(({ value }) => value === chosen) ?? { value: chosen, label: chosen }}
+      onChange={({ detail }) =>
+        setQuery(
+          (before) => {
+            const next = new URLSearchParams(before);
+            const value = detail.selectedOption.value ?? '';
+            if (value === '') next.delete('user');
+            else next.set('user', value);
+            next.delete('task'); // a task of the user before
+            return next;
+          },
+          { replace: true },
+        )
+      }
+    />
+  );
+}
+
+/** The owner's name above what is not one's own. */
+export function OfWhom(): ReactNode {
+  const { user } = useWhose();
+  return user === undefined ? null : <Name id={user} />;
+}
+
+function Name({ id }: { id: string }): ReactNode {
+  const found = useLive(`user ${id}`, () => take(api.GET('/api/v1/users/{user_id}', { params: { path: { user_id: id } } })), 0);
+  return <Box color="text-body-secondary">Of the user <b>{found.data?.username ?? id}</b></Box>;
+}
+
+interface Users {
+  users: User[];
+  complete: boolean;
+}
+
+export function useUsers(): Live<Users> {
+  return useLive('users', everyone, 0);
+}
+
+/** All users and machine clients by name, up to `MOST_USERS`. */
+export async function everyone(): Promise<Users> {
+  const users: User[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await take(api.GET('/api/v1/users', { params: { query: { limit: PAGE, cursor } } }));
+    users.push(...page.clients, ...page.users);
+    cursor = page.cursor ?? undefined;
+  } while (cursor !== undefined && users.length < MOST_USERS);
+  users.sort((one, other) => one.username.localeCompare(other.username));
+  return { users, complete: cursor === undefined };
+}
+
+/** What each user has, with its owner: the API lists one user's at a time. */
+export async function ofEverybody<T extends object>(ask: (user: string) => Promise<T[]>): Promise<{ found: Owned<T>[]; complete: boolean }> {
+  const { users, complete } = await everyone();
+  const left = [...users];
+  const found: Owned<T>[] = [];
+  const work = async (): Promise<void> => {
+    for (let owner = left.shift(); owner !== undefined; owner = left.shift()) {
+      const of = owner;
+      found.push(...(await ask(of.id)).map((each) => ({ ...each, owner: of })));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return { found, complete };
+}

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+
+import type { Job } from './api/client';
+import { whyOf } from './why';
+
+const failure = { kind: 'permanent', message: 'HTTP 400' } as NonNullable<Job['attempts'][number]['failure']>;
+const attempts = [{ outcome: 'failed', failure }] as Job['attempts'];
+
+test('a failed job tells its last error before what the scheduler made of it', () =>
+  expect(whyOf({ status: 'failed', reason: 'the error is permanent', attempts })).toEqual({ error: 'HTTP 400', reason: 'the error is permanent' }));
+
+test('a job without an attempt tells the reason alone', () => {
+  expect(whyOf({ status: 'skipped', reason: 'it expired', attempts: [] })).toEqual({ error: 'it expired', reason: null });
+  expect(whyOf({ status: 'killed', reason: 'its executor died', attempts: [] })).toEqual({ error: 'its executor died', reason: null });
+});
+
+test('a job that goes on tells why it waits, and not how an earlier attempt failed', () =>
+  expect(whyOf({ status: 'scheduled', reason: 'breaker: it waits', attempts })).toEqual({ error: 'breaker: it waits', reason: null }));
+
+test('a job that ended well has nothing to tell', () => {
+  expect(whyOf({ status: 'succeeded', reason: 'old', attempts })).toBeNull();
+  expect(whyOf({ status: 'running', reason: null, attempts: [] })).toBeNull();
+});
