@@ -22,9 +22,9 @@ const JITTERS = [
   { value: 'none', label: 'None' },
 ];
 const FAILURES = [
-  { value: '', label: 'Default', description: 'Block' },
-  { value: 'block', label: 'Block', description: 'Those behind it go on once it is tried no more' },
-  { value: 'park', label: 'Park', description: 'They wait until a person resumes the key' },
+  { value: '', label: 'Default', description: 'Continue' },
+  { value: 'block', label: 'Continue', description: 'Those behind it go on once it is tried no more' },
+  { value: 'park', label: 'Pause', description: 'They wait until a person resumes the key' },
 ];
 
 export interface Part {
