@@ -218,7 +218,7 @@ describe('tasks', () => {
     await page.getByText('from 2 failures in a row on').waitFor();
     await page.getByRole('heading', { name: 'Notifications' }).scrollIntoViewIfNeeded();
     await picture(page, 'task-notifications');
-    const told = { emails: ['ann@example.com'], webhooks: [{ url: RECEIVER, signing_secret: 'hook' }], on: ['failure', 'recovery', 'late'], after_failures: 2, digest_seconds: 900 };
+    const told = { emails: ['ann@example.com'], webhooks: [{ url: RECEIVER, signing_secret: 'hook', format: 'standard' }], on: ['failure', 'recovery', 'late'], after_failures: 2, digest_seconds: 900 };
     expect(await saved()).toEqual(told);
 
     await button('Edit').click();

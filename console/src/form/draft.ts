@@ -23,6 +23,8 @@ export interface WorkDraft {
   maxSeconds: string;
   orderingKey: string;
   onFailure: string;
+  /** Whether each end is put on the event bus of the stage. */
+  events: boolean;
   tags: string[];
   /** What the API returned of these and the form does not show: an edit sends it back unchanged. */
   retryRest: Rest;
@@ -72,6 +74,7 @@ export const NEW_WORK: WorkDraft = {
   maxSeconds: '86400',
   orderingKey: '',
   onFailure: '',
+  events: false,
   tags: [],
   retryRest: {},
   callbackRest: {},
@@ -124,6 +127,7 @@ export function fromWork(work: Task | Job): WorkDraft {
     maxSeconds: text(work.callback?.max_seconds ?? 86_400),
     orderingKey: work.ordering_key ?? '',
     onFailure: work.on_failure ?? '',
+    events: work.events,
     tags: work.tags,
     retryRest: unknown(work.retry, RETRY),
     callbackRest: unknown(work.callback, CALLBACK),
@@ -136,7 +140,7 @@ const SCHEDULE = ['at', 'cron', 'rate', 'time_zone', 'jitter_seconds', 'start', 
 /** The fields of a task that the form shows, and those that only the API sets. */
 const TASK = [
   'name', 'description', 'type', 'target', 'payload', 'schedule', 'overlap', 'misfire', 'misfire_threshold_seconds', 'max_catch_up', 'max_attempts',
-  'timeout_seconds', 'retry', 'callback', 'ordering_key', 'on_failure', 'notifications', 'tags',
+  'timeout_seconds', 'retry', 'callback', 'ordering_key', 'on_failure', 'notifications', 'events', 'tags',
   'id', 'status', 'generation', 'created_at', 'updated_at', 'inactive_at', 'inactive_reason', 'next_run', 'next_runs', 'after_failure',
 ];
 
@@ -240,6 +244,7 @@ export function toWork(draft: WorkDraft): object {
     callback: draft.callback ? { ...draft.callbackRest, lease_seconds: number(draft.leaseSeconds), max_seconds: number(draft.maxSeconds) } : undefined,
     ordering_key: given(draft.orderingKey),
     on_failure: given(draft.orderingKey) === undefined ? undefined : given(draft.onFailure),
+    events: draft.events || undefined,
     tags: draft.tags,
   };
 }

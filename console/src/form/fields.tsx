@@ -155,6 +155,16 @@ export function CallBacks({ draft, errors, set }: Part): ReactNode {
   );
 }
 
+export function Events({ draft, errors, set }: Part): ReactNode {
+  return (
+    <FormField errorText={errors['events']}>
+      <Checkbox checked={draft.events} description="Other systems react to it there" onChange={({ detail }) => set({ events: detail.checked })}>
+        Put each end on the event bus of the stage
+      </Checkbox>
+    </FormField>
+  );
+}
+
 interface WorkProps {
   draft: WorkDraft;
   types: TaskType[];

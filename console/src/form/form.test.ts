@@ -9,7 +9,7 @@ const TASK = {
   schedule: { cron: '30 2 * * *', time_zone: 'Europe/Berlin', jitter_seconds: 5, dst_gap: 'skip' }, tags: ['a'], ordering_key: null,
   on_failure: null, target: null, overlap: 'skip', misfire: 'run_latest', misfire_threshold_seconds: 60, max_catch_up: null, max_attempts: 4,
   retry: { base_seconds: 2, cap_seconds: 30, jitter: 'none', max_elapsed_seconds: null, on_timeout: false }, timeout_seconds: 20,
-  callback: null, notifications: { emails: ['ann@example.com'], webhooks: [], on: ['failure'], after_failures: 2, digest_seconds: 60 }, generation: 3, created_at: '', updated_at: '', inactive_at: null, inactive_reason: null, next_runs: [],
+  callback: null, events: false, notifications: { emails: ['ann@example.com'], webhooks: [], on: ['failure'], after_failures: 2, digest_seconds: 60 }, generation: 3, created_at: '', updated_at: '', inactive_at: null, inactive_reason: null, next_runs: [],
 } as unknown as Task;
 
 describe('a draft', () => {

@@ -15,13 +15,14 @@ describe('a job that is posted', () => {
 
 test('a duplicate has the content of the job, and no time', () => {
   const job = {
-    type: 'http', target: null, payload: { url: 'https://example.com' }, tags: ['a'], max_attempts: 5, timeout_seconds: 20, callback: null, ordering_key: 'k', on_failure: 'park',
+    type: 'http', target: null, payload: { url: 'https://example.com' }, tags: ['a'], max_attempts: 5, timeout_seconds: 20, callback: null, ordering_key: 'k', on_failure: 'park', events: true,
+    notifications: { emails: ['ann@example.com'], webhooks: [], on: ['failure'], after_failures: 1, digest_seconds: 60 },
     retry: { base_seconds: 2, cap_seconds: 30, jitter: 'none', max_elapsed_seconds: null, on_timeout: true }, scheduled_at: '2026-01-01T00:00:00Z',
   } as unknown as Job;
   const asked = toJob(fromJob(job), NOW);
   expect(asked).toMatchObject({
-    type: 'http', payload: { url: 'https://example.com' }, tags: ['a'], max_attempts: 5, timeout_seconds: 20, ordering_key: 'k', on_failure: 'park',
-    retry: { base_seconds: 2, cap_seconds: 30, jitter: 'none', on_timeout: true },
+    type: 'http', payload: { url: 'https://example.com' }, tags: ['a'], max_attempts: 5, timeout_seconds: 20, ordering_key: 'k', on_failure: 'park', events: true,
+    retry: { base_seconds: 2, cap_seconds: 30, jitter: 'none', on_timeout: true }, notifications: { emails: ['ann@example.com'] },
   });
   expect(asked).not.toHaveProperty('execute_at');
 });

@@ -1,6 +1,7 @@
 /** A one-time job as its form holds it, to what the API takes. Pure. */
 import type { Job, Schemas } from '../api/client';
 import { fromWork, given, NEW_WORK, toWork, type WorkDraft } from './draft';
+import { fromNotifications, NOBODY, toNotifications, type NotificationsDraft } from './notifications';
 import { number } from './typed';
 
 export type Start = 'now' | 'after' | 'at';
@@ -11,20 +12,21 @@ export interface JobDraft extends WorkDraft {
   unit: string;
   at: string;
   expiresAt: string;
+  notifications: NotificationsDraft;
 }
 
-export const NEW_JOB: JobDraft = { ...NEW_WORK, start: 'now', after: '30', unit: 'minutes', at: '', expiresAt: '' };
+export const NEW_JOB: JobDraft = { ...NEW_WORK, start: 'now', after: '30', unit: 'minutes', at: '', expiresAt: '', notifications: NOBODY };
 
 export const UNITS: Record<string, number> = { seconds: 1, minutes: 60, hours: 3_600, days: 86_400 };
 
 /** A new job with the content of another one; its time and its expiry are not taken over. */
 export function fromJob(job: Job): JobDraft {
-  return { ...NEW_JOB, ...fromWork(job) };
+  return { ...NEW_JOB, ...fromWork(job), notifications: fromNotifications(job.notifications) };
 }
 
 /** The request, sent at `now`. A time that is missing is sent empty, so that the API says so at its field. */
 export function toJob(draft: JobDraft, now: number): Schemas['JobRequest'] {
-  const request = { ...toWork(draft), execute_at: executeAt(draft, now), expires_at: given(draft.expiresAt) };
+  const request = { ...toWork(draft), execute_at: executeAt(draft, now), expires_at: given(draft.expiresAt), notifications: toNotifications(draft.notifications) };
   return JSON.parse(JSON.stringify(request)) as Schemas['JobRequest'];
 }
 

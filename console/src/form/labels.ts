@@ -39,6 +39,7 @@ const LABELS: Record<string, string> = {
   callback: 'Call-back',
   'callback.lease_seconds': 'Silent at most, seconds',
   'callback.max_seconds': 'All in all at most, seconds',
+  events: 'Events',
   notifications: 'Notifications',
   'notifications.emails': 'E-mail addresses',
   'notifications.webhooks': 'Webhooks',
@@ -75,7 +76,7 @@ export function labelOf(field: string): string {
   if (first === 'notifications' && /^\d+$/.test(rest[0] ?? '')) {
     const number = Number(rest[0]) + 1;
     if (second === 'emails') return `E-mail address ${number}`;
-    if (second === 'webhooks') return rest[1] === 'signing_secret' ? `Secret of webhook ${number}` : `Webhook ${number}`;
+    if (second === 'webhooks') return rest[1] === 'signing_secret' ? `Secret of webhook ${number}` : rest[1] === 'format' ? `Format of webhook ${number}` : `Webhook ${number}`;
   }
   return field;
 }

@@ -3,16 +3,22 @@ import { describe, expect, test } from 'vitest';
 import { fromNotifications, NOBODY, OCCASIONS, toNotifications, withOccasion, type Notifications, type Occasion } from './notifications';
 
 const TOLD: Notifications = {
-  emails: ['ann@example.com'], webhooks: [{ url: 'https://hooks.example.com/a', signing_secret: 'hook' }], on: ['failure', 'late'], after_failures: 2, digest_seconds: 60,
+  emails: ['ann@example.com'], webhooks: [{ url: 'https://hooks.example.com/a', signing_secret: 'hook', format: 'standard' }], on: ['failure', 'late'], after_failures: 2, digest_seconds: 60,
 };
 
 describe('who is told', () => {
   test('is asked for as it was', () => expect(toNotifications(fromNotifications(TOLD))).toEqual(TOLD));
 
   test('keeps what the form does not show, of all of it and of each webhook', () => {
-    const later = { ...TOLD, quiet_hours: '22-6', webhooks: [{ url: 'https://hooks.example.com/a', signing_secret: 'hook', format: 'brief' }] };
+    const later = { ...TOLD, quiet_hours: '22-6', webhooks: [{ url: 'https://hooks.example.com/a', signing_secret: 'hook', format: 'slack' as const, moon: 'full' }] };
     const draft = fromNotifications(later);
     expect(toNotifications({ ...draft, emails: [] })).toEqual({ ...later, emails: [] });
+  });
+
+  test('a webhook without a secret has none in the request', () => {
+    const slack = { ...TOLD, webhooks: [{ url: 'https://hooks.example.com/a', signing_secret: null, format: 'slack' as const }] };
+    expect(JSON.parse(JSON.stringify(toNotifications(fromNotifications(slack))))).toMatchObject({ webhooks: [{ url: 'https://hooks.example.com/a', format: 'slack' }] });
+    expect(JSON.stringify(toNotifications(fromNotifications(slack)))).not.toContain('signing_secret');
   });
 
   test('is nobody without a receiver, whatever else is set', () => {

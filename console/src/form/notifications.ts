@@ -4,7 +4,8 @@ import { number } from './typed';
 
 export type Notifications = NonNullable<Task['notifications']>;
 export type Occasion = Schemas['Occasion'];
-export type Webhook = Schemas['WebhookShape'];
+/** As typed: without a secret it is empty. */
+export type Webhook = Omit<Schemas['WebhookShape'], 'signing_secret'> & { signing_secret: string };
 
 export interface NotificationsDraft {
   emails: string[];
@@ -31,7 +32,7 @@ export const NOBODY: NotificationsDraft = { emails: [], webhooks: [], on: ['fail
 export function fromNotifications(told: Task['notifications']): NotificationsDraft {
   if (told === null) return NOBODY;
   const { emails, webhooks, on, after_failures, digest_seconds, ...rest } = told;
-  return { emails, webhooks, on, afterFailures: String(after_failures), digest: String(digest_seconds), rest };
+  return { emails, webhooks: webhooks.map((hook) => ({ ...hook, signing_secret: hook.signing_secret ?? '' })), on, afterFailures: String(after_failures), digest: String(digest_seconds), rest };
 }
 
 /** Undefined: nobody is told. A row that is empty is sent, too: the API says at it what is missing. */
@@ -40,7 +41,7 @@ export function toNotifications(draft: NotificationsDraft): object | undefined {
   return {
     ...draft.rest,
     emails: draft.emails.map((address) => address.trim()),
-    webhooks: draft.webhooks.map((hook) => ({ ...hook, url: hook.url.trim(), signing_secret: hook.signing_secret.trim() })),
+    webhooks: draft.webhooks.map((hook) => ({ ...hook, url: hook.url.trim(), signing_secret: hook.signing_secret.trim() || undefined })),
     on: draft.on,
     after_failures: number(draft.afterFailures),
     digest_seconds: number(draft.digest),

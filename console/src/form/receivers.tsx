@@ -1,22 +1,30 @@
-/** Who is told of a task's runs, and of what. */
+/** Who is told of a job or of a task's runs, and of what. */
 import AttributeEditor from '@cloudscape-design/components/attribute-editor';
 import Checkbox from '@cloudscape-design/components/checkbox';
 import ColumnLayout from '@cloudscape-design/components/column-layout';
 import FormField from '@cloudscape-design/components/form-field';
 import Input from '@cloudscape-design/components/input';
+import Select from '@cloudscape-design/components/select';
 import SpaceBetween from '@cloudscape-design/components/space-between';
 import type { ReactNode } from 'react';
 
 import type { FieldErrors } from './draft';
 import { OCCASIONS, tellsAnyone, withOccasion, type NotificationsDraft, type Occasion, type Webhook } from './notifications';
 
+const FORMATS = [
+  { value: 'standard', label: 'Standard', description: 'Every fact as JSON, signed' },
+  { value: 'slack', label: 'Slack', description: 'One text; a secret is optional' },
+];
+
 interface Props {
+  /** What is said while there is no receiver. */
+  nobody?: string;
   draft: NotificationsDraft;
   errors: FieldErrors;
   onChange: (draft: NotificationsDraft) => void;
 }
 
-export function Receivers({ draft, errors, onChange }: Props): ReactNode {
+export function Receivers({ nobody = 'Nobody is told of its runs.', draft, errors, onChange }: Props): ReactNode {
   const set = (changes: Partial<NotificationsDraft>): void => onChange({ ...draft, ...changes });
   const error = (field: string): string | undefined => errors[`notifications.${field}`];
   const change = (index: number, changes: Partial<Webhook>): void =>
@@ -28,7 +36,7 @@ export function Receivers({ draft, errors, onChange }: Props): ReactNode {
         addButtonText="Add e-mail address"
         removeButtonText="Remove"
         removeButtonAriaLabel={(address) => `Remove ${address || 'this address'}`}
-        empty={tellsAnyone(draft) ? 'No e-mail addresses' : 'Nobody is told of its runs.'}
+        empty={tellsAnyone(draft) ? 'No e-mail addresses' : nobody}
         additionalInfo={<Wrong text={error('emails')} />}
         onAddButtonClick={() => set({ emails: [...draft.emails, ''] })}
         onRemoveButtonClick={({ detail }) => set({ emails: draft.emails.filter((_, at) => at !== detail.itemIndex) })}
@@ -54,7 +62,7 @@ export function Receivers({ draft, errors, onChange }: Props): ReactNode {
         removeButtonAriaLabel={(hook) => `Remove ${hook.url || 'this webhook'}`}
         empty={tellsAnyone(draft) ? 'No webhooks' : undefined}
         additionalInfo={<Wrong text={error('webhooks')} />}
-        onAddButtonClick={() => set({ webhooks: [...draft.webhooks, { url: '', signing_secret: '' }] })}
+        onAddButtonClick={() => set({ webhooks: [...draft.webhooks, { url: '', signing_secret: '', format: 'standard' }] })}
         onRemoveButtonClick={({ detail }) => set({ webhooks: draft.webhooks.filter((_, at) => at !== detail.itemIndex) })}
         definition={[
           {
@@ -62,6 +70,17 @@ export function Receivers({ draft, errors, onChange }: Props): ReactNode {
             errorText: (_, at) => error(`webhooks.${at}.url`),
             control: (hook, at) => (
               <Input value={hook.url} inputMode="url" spellcheck={false} placeholder="https://hooks.example.com/punctual" onChange={({ detail }) => change(at, { url: detail.value })} />
+            ),
+          },
+          {
+            label: 'Format',
+            errorText: (_, at) => error(`webhooks.${at}.format`),
+            control: (hook, at) => (
+              <Select
+                options={FORMATS}
+                selectedOption={FORMATS.find(({ value }) => value === hook.format) ?? { value: hook.format, label: hook.format }}
+                onChange={({ detail }) => change(at, { format: detail.selectedOption.value as Webhook['format'] })}
+              />
             ),
           },
           {

@@ -13,10 +13,11 @@ import { useNavigate, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type ApiError, type Job, type TaskType } from '../api/client';
 import { fieldErrors } from '../form/draft';
-import { CallBacks, Choice, Number, optional, Order, Retries, schemaOf, TimeOut, What } from '../form/fields';
+import { CallBacks, Choice, Events, Number, optional, Order, Retries, schemaOf, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
 import { fromJob, NEW_JOB, toJob, UNITS, type JobDraft, type Start } from '../form/job-draft';
+import { Receivers } from '../form/receivers';
 import type { Target } from '../form/target';
 import { useLive } from '../live';
 import { ofUser, pageOfJob } from '../parts/links';
@@ -158,6 +159,13 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
               <Retries draft={draft} errors={errors} set={set} />
               <Order draft={draft} errors={errors} set={set} />
               <CallBacks draft={draft} errors={errors} set={set} />
+            </SpaceBetween>
+          </Container>
+
+          <Container header={<Header variant="h2" description="Who is told how it ends">Notifications</Header>}>
+            <SpaceBetween size="m">
+              <Receivers nobody="Nobody is told how it ends." draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
+              <Events draft={draft} errors={errors} set={set} />
             </SpaceBetween>
           </Container>
         </SpaceBetween>

@@ -15,7 +15,7 @@ import { useNavigate, useParams, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type ApiError, type Task, type TaskType } from '../api/client';
 import { empty, fieldErrors, fromTask, scheduleOf, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
-import { anyOf, CallBacks, Choice, Number, optional, Order, Retries, schemaOf, Section, TimeOut, What } from '../form/fields';
+import { anyOf, CallBacks, Choice, Events, Number, optional, Order, Retries, schemaOf, Section, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
 import { PreviewFailed, Runs } from '../form/preview';
@@ -255,7 +255,10 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
           </Container>
 
           <Container header={<Header variant="h2" description="Who is told of its runs, and of which">Notifications</Header>}>
-            <Receivers draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
+            <SpaceBetween size="m">
+              <Receivers draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
+              <Events draft={draft} errors={errors} set={set} />
+            </SpaceBetween>
           </Container>
           {error?.status === 409 && (
             <Alert type="warning" header="Changed by somebody else meanwhile">
