@@ -647,6 +647,7 @@ describe('posting jobs', () => {
       await button('Post job').click();
       await page.getByRole('heading', { name: 'Post a job', level: 1 }).waitFor();
       await field(/^URL/).fill(RECEIVER);
+      await field(/^Key/).fill(`order-17-${width}`);
       await page.getByRole('radio', { name: 'After a delay' }).click({ force: true });
       await field('How many').fill('');
       await submit();
@@ -661,6 +662,7 @@ describe('posting jobs', () => {
       const { scheduled_at } = await call<{ scheduled_at: string }>('GET', `/me/jobs/${first}`);
       expect(Math.abs(Date.parse(scheduled_at) - posted - 3_000)).toBeLessThan(2_000);
       await until('it has succeeded, on the page', 60, async () => (await status('Succeeded').count()) > 0);
+      await page.getByText(`order-17-${width}`, { exact: true }).waitFor();
 
       await button('Duplicate').click();
       await page.getByRole('heading', { name: 'Duplicate job', level: 1 }).waitFor();

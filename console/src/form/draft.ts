@@ -35,6 +35,7 @@ export type Rest = Record<string, unknown>;
 
 export interface Draft extends WorkDraft {
   name: string;
+  key: string;
   description: string;
   kind: Kind;
   cron: string;
@@ -84,6 +85,7 @@ export function empty(timeZone: string): Draft {
   return {
     ...NEW_WORK,
     name: '',
+    key: '',
     description: '',
     kind: 'cron',
     cron: '*/5 * * * *',
@@ -141,7 +143,7 @@ const SCHEDULE = ['at', 'cron', 'rate', 'time_zone', 'jitter_seconds', 'start', 
 const TASK = [
   'name', 'description', 'type', 'target', 'payload', 'schedule', 'overlap', 'misfire', 'misfire_threshold_seconds', 'max_catch_up', 'max_attempts',
   'timeout_seconds', 'retry', 'callback', 'ordering_key', 'on_failure', 'notifications', 'events', 'tags',
-  'id', 'status', 'generation', 'created_at', 'updated_at', 'inactive_at', 'inactive_reason', 'next_run', 'next_runs', 'after_failure',
+  'id', 'status', 'generation', 'created_at', 'updated_at', 'inactive_at', 'inactive_reason', 'next_run', 'next_runs', 'after_failure', 'key',
 ];
 
 /** What the form does not know. A null means that the field is not set. */
@@ -157,6 +159,7 @@ export function fromTask(task: Task, blank: Draft): Draft {
     ...blank,
     ...fromWork(task),
     name: task.name,
+    key: task.key ?? '',
     description: task.description ?? '',
     kind,
     cron: schedule?.cron ?? blank.cron,
@@ -209,6 +212,7 @@ export function toRequest(draft: Draft): TaskRequest {
   const request = {
     ...draft.rest,
     name: draft.name,
+    key: given(draft.key),
     description: given(draft.description),
     ...toWork(draft),
     schedule: scheduleOf(draft),

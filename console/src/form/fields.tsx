@@ -155,6 +155,15 @@ export function CallBacks({ draft, errors, set }: Part): ReactNode {
   );
 }
 
+/** The name that its owner chose; that of a task never changes. */
+export function KeyField({ value, error, fixed = false, onChange }: { value: string; error: string | undefined; fixed?: boolean; onChange: (key: string) => void }): ReactNode {
+  return (
+    <FormField label={optional('Key')} description="A name of yours, by which the API finds it" constraintText={fixed ? 'A key never changes' : undefined} errorText={error}>
+      <Input value={value} disabled={fixed} spellcheck={false} onChange={({ detail }) => onChange(detail.value)} />
+    </FormField>
+  );
+}
+
 export function Events({ draft, errors, set }: Part): ReactNode {
   return (
     <FormField errorText={errors['events']}>

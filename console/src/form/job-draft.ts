@@ -7,6 +7,7 @@ import { number } from './typed';
 export type Start = 'now' | 'after' | 'at';
 
 export interface JobDraft extends WorkDraft {
+  key: string;
   start: Start;
   after: string;
   unit: string;
@@ -15,25 +16,24 @@ export interface JobDraft extends WorkDraft {
   notifications: NotificationsDraft;
 }
 
-export const NEW_JOB: JobDraft = { ...NEW_WORK, start: 'now', after: '30', unit: 'minutes', at: '', expiresAt: '', notifications: NOBODY };
+export const NEW_JOB: JobDraft = { ...NEW_WORK, key: '', start: 'now', after: '30', unit: 'minutes', at: '', expiresAt: '', notifications: NOBODY };
 
 export const UNITS: Record<string, number> = { seconds: 1, minutes: 60, hours: 3_600, days: 86_400 };
 
-/** A new job with the content of another one; its time and its expiry are not taken over. */
+/** A new job with the content of another one; its key, its time and its expiry are not taken over. */
 export function fromJob(job: Job): JobDraft {
   return { ...NEW_JOB, ...fromWork(job), notifications: fromNotifications(job.notifications) };
 }
 
-/** The request, sent at `now`. A time that is missing is sent empty, so that the API says so at its field. */
-export function toJob(draft: JobDraft, now: number): Schemas['JobRequest'] {
-  const request = { ...toWork(draft), execute_at: executeAt(draft, now), expires_at: given(draft.expiresAt), notifications: toNotifications(draft.notifications) };
+/** The request. A time that is missing is sent empty, so that the API says so at its field. */
+export function toJob(draft: JobDraft): Schemas['JobRequest'] {
+  const request = { ...toWork(draft), key: given(draft.key), ...startOf(draft), expires_at: given(draft.expiresAt), notifications: toNotifications(draft.notifications) };
   return JSON.parse(JSON.stringify(request)) as Schemas['JobRequest'];
 }
 
-function executeAt(draft: JobDraft, now: number): string | undefined {
-  if (draft.start === 'now') return undefined;
-  if (draft.start === 'at') return draft.at;
+function startOf(draft: JobDraft): object {
+  if (draft.start === 'now') return {};
+  if (draft.start === 'at') return { execute_at: draft.at };
   const seconds = Number(number(draft.after)) * (UNITS[draft.unit] ?? 1);
-  const at = new Date(now + seconds * 1_000);
-  return !(seconds >= 0) || Number.isNaN(at.getTime()) ? '' : at.toISOString();
+  return { delay_seconds: Number.isNaN(seconds) ? draft.after : seconds };
 }

@@ -13,7 +13,7 @@ import { useNavigate, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type ApiError, type Job, type TaskType } from '../api/client';
 import { fieldErrors } from '../form/draft';
-import { CallBacks, Choice, Events, Number, optional, Order, Retries, schemaOf, TimeOut, What } from '../form/fields';
+import { CallBacks, Choice, Events, KeyField, Number, optional, Order, Retries, schemaOf, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
 import { fromJob, NEW_JOB, toJob, UNITS, type JobDraft, type Start } from '../form/job-draft';
@@ -75,7 +75,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
     setBusy(true);
     setError(null);
     try {
-      const made = await take(api.POST('/api/v1/me/jobs', { params: { header: { 'Idempotency-Key': key.current } }, body: toJob(draft, Date.now()) }));
+      const made = await take(api.POST('/api/v1/me/jobs', { params: { header: { 'Idempotency-Key': key.current } }, body: toJob(draft) }));
       saved.current = true;
       done('Posted the job.');
       void navigate(pageOfJob(made.id));
@@ -114,6 +114,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
           <FormErrors error={error} errors={errors} />
           <Container header={<Header variant="h2">What</Header>}>
             <SpaceBetween size="m">
+              <KeyField value={draft.key} error={errors['key']} onChange={(key) => set({ key })} />
               <What draft={draft} errors={errors} set={set} types={types} targets={targets} first={first} onBroken={setBroken} />
             </SpaceBetween>
           </Container>
@@ -132,9 +133,9 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
                 ]}
               />
               {draft.start === 'after' && (
-                <FormField label="After" constraintText="From the moment the job is posted" errorText={errors['execute_at']}>
+                <FormField label="After" constraintText="From the moment the job is posted" errorText={errors['delay_seconds']}>
                   <SpaceBetween direction="horizontal" size="xs">
-                    <Input type="number" value={draft.after} ariaLabel="How many" invalid={errors['execute_at'] !== undefined} onChange={({ detail }) => set({ after: detail.value })} />
+                    <Input type="number" value={draft.after} ariaLabel="How many" invalid={errors['delay_seconds'] !== undefined} onChange={({ detail }) => set({ after: detail.value })} />
                     <Choice value={draft.unit} options={UNIT_CHOICES} label="Unit" onChange={(unit) => set({ unit })} />
                   </SpaceBetween>
                 </FormField>

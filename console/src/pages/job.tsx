@@ -194,6 +194,7 @@ function Overview({ job }: { job: Job }): ReactNode {
             { label: 'Lane', value: job.lane },
             { label: 'Task', value: job.task_id === null ? '–' : <To href={pageOfTask(job.task_id, user)}><Words>{task ?? job.task_id}</Words></To> },
             { label: 'Time-out of an attempt', value: span(job.timeout_seconds * 1_000) },
+            { label: 'Key', value: <Words>{job.key ?? '–'}</Words> },
             { label: 'Ordering key', value: <Words>{job.ordering_key ?? '–'}</Words> },
             { label: 'Tags', value: <Words>{job.tags.join(', ') || '–'}</Words> },
             ...(job.expires_at === null ? [] : [{ label: 'Expires', value: <When at={job.expires_at} /> }]),

@@ -15,7 +15,7 @@ import { useNavigate, useParams, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type ApiError, type Task, type TaskType } from '../api/client';
 import { empty, fieldErrors, fromTask, scheduleOf, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
-import { anyOf, CallBacks, Choice, Events, Number, optional, Order, Retries, schemaOf, Section, TimeOut, What } from '../form/fields';
+import { anyOf, CallBacks, Choice, Events, KeyField, Number, optional, Order, Retries, schemaOf, Section, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
 import { PreviewFailed, Runs } from '../form/preview';
@@ -175,6 +175,7 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
               <FormField label={optional('Description')} errorText={shown['description']}>
                 <Textarea rows={2} value={draft.description} onChange={({ detail }) => set({ description: detail.value })} />
               </FormField>
+              <KeyField value={draft.key} error={shown['key']} fixed={editing} onChange={(key) => set({ key })} />
               <What draft={draft} errors={shown} set={set} types={types} targets={targets} first={first} onBroken={setBroken} />
             </SpaceBetween>
           </Container>
@@ -277,8 +278,7 @@ function initial(task: Task | null, editing: boolean): Draft {
   if (task === null) return blank;
   const draft = fromTask(task, blank);
   if (editing) return draft;
-  const { key: _, ...rest } = draft.rest; // a key names one task
-  return { ...draft, rest, name: `${task.name} (copy)`.slice(0, 120) };
+  return { ...draft, key: '', name: `${task.name} (copy)`.slice(0, 120) };
 }
 
 function Window({ draft, errors, set }: Part): ReactNode {

@@ -148,6 +148,7 @@ function Overview({ task }: { task: Task }): ReactNode {
           { label: 'Time-out of an attempt', value: span(task.timeout_seconds * 1_000) },
           { label: 'Overlap', value: task.overlap.replaceAll('_', ' ') },
           { label: 'Missed runs', value: task.misfire === null ? '–' : task.misfire.replaceAll('_', ' ') },
+          { label: 'Key', value: <Words>{task.key ?? '–'}</Words> },
           { label: 'Ordering key', value: <Words>{task.ordering_key ?? '–'}</Words> },
           { label: 'Tags', value: <Words>{task.tags.join(', ') || '–'}</Words> },
           { label: 'Changed', value: <><When at={task.updated_at} /> <Box variant="small">version {task.generation}</Box></> },
