@@ -69,7 +69,7 @@ BATCH = "/api/v1/me/jobs/batch"
 
 app = Resolver(
     title="Punctual",
-    description="A job scheduler: post a job for an instant, and it starts then. Errors all look alike: see ErrorAnswer.",
+    description="A job scheduler: create a job for an instant, and it starts then. Every error has one form: see ErrorAnswer.",
     large=[BATCH],
 )
 
@@ -77,7 +77,7 @@ Number = Annotated[int, Path(ge=1, description="The attempt's, as the job shows 
 EXAMPLES: dict[str, Any] = {
     "message": {"summary": "A message, now", "value": {"message": "hello"}},
     "http": {
-        "summary": "A call at an instant, tried up to five times",
+        "summary": "An HTTP call at an instant, with up to five attempts",
         "value": {
             "execute_at": "2026-11-20T10:00:00.250+01:00",
             "type": "http",
@@ -103,12 +103,12 @@ app.include_router(summary_routes.router)
 
 @app.get(
     "/api/v1/health",
-    summary="Is it there, and (with a token) how far behind",
+    summary="Health check",
     tags=["system"],
     responses=answers(200, Answer[HealthShape], errors=(401, 503)),
 )
 @needs(Need.OPEN)
-def health() -> Response[str]:
+def get_health() -> Response[str]:
     """Open and cheap: nothing is asked of AWS unless a token comes with it, which no authorizer has seen on this route."""
     token = _bearer()
     if token is None:
@@ -121,12 +121,12 @@ def health() -> Response[str]:
 
 @app.get(
     "/api/v1/version",
-    summary="The version of the scheduler and of its API",
+    summary="Get the versions of the scheduler and the API",
     tags=["system"],
     responses=answers(200, Answer[VersionShape], errors=(400, 401)),
 )
 @needs(Need.SIGNED_IN)
-def version() -> Response[str]:
+def get_version() -> Response[str]:
     return answer(VersionShape.of())
 
 
@@ -149,13 +149,13 @@ def login(body: Annotated[Login, Body()]) -> Response[str]:
 
 @app.post(
     "/api/v1/auth/refresh",
-    summary="A new token for a refresh token",
+    summary="Refresh a token",
     description="The refresh token comes in the body, as the bearer token, or in the cookie of a sign-in with `cookie`.",
     tags=["auth"],
     responses=answers(200, Answer[RefreshedShape], errors=(400, 401, 413, 415, 503)),
 )
 @needs(Need.OPEN)
-def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
+def refresh_token(body: Annotated[Refresh, Body()]) -> Response[str]:
     given = body.refresh_token or _bearer()
     token = given or refresh_cookie.read(app.current_event.raw_event)
     if token is None:
@@ -170,7 +170,7 @@ def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
 
 @app.post(
     "/api/v1/me/jobs",
-    summary="Post a job",
+    summary="Create a job",
     tags=["jobs"],
     openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 409, 413, 415, 503)),
@@ -198,8 +198,8 @@ def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Res
 
 @app.post(
     BATCH,
-    summary="Post up to a thousand jobs",
-    description="Each is accepted or refused on its own. 200: all were accepted; 207: some or all were not, see the results.",
+    summary="Create up to 1,000 jobs",
+    description="Each job is accepted or refused by itself. 200: all were accepted. 207: at least one was refused; see the results.",
     tags=["jobs"],
     openapi_extensions=KEYED,
     responses=answers(200, Answer[BatchShape], 207, errors=(400, 401, 413, 415, 503)),
@@ -218,8 +218,8 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
 
 @app.get(
     "/api/v1/me/jobs",
-    summary="My jobs by scheduled time",
-    description="What was due up to now, newest first; with `upcoming` what is ahead, soonest first.",
+    summary="List jobs by scheduled time",
+    description="Jobs that were due up to now, newest first. With `upcoming`: jobs that are due later, soonest first.",
     tags=["jobs"],
     responses=answers(200, Answer[PageShape], errors=(400, 401, 503)),
 )
@@ -241,7 +241,7 @@ def list_jobs(
     return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now))
 
 
-@app.get("/api/v1/me/jobs/<job_id>", summary="One job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
+@app.get("/api/v1/me/jobs/<job_id>", summary="Get a job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
 @needs(Need.READ, foreign=True)
 def get_job(job_id: str) -> Response[str]:
     world, key = _runtime.api(), _key(job_id)
@@ -257,13 +257,16 @@ def get_job(job_id: str) -> Response[str]:
 @app.patch(
     "/api/v1/me/jobs/<job_id>",
     summary="Change a job before it starts",
-    description="Its time, its content, its rules: what is absent stays. Its id stays, and lists show it at its new time.",
+    description=(
+        "Changes its time, its content or its rules. A field that is absent stays as it is. "
+        "The id stays, and lists show the job at its new time."
+    ),
     tags=["jobs"],
     openapi_extensions=CONDITIONAL,
     responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 409, 412, 413, 415, 503)),
 )
 @needs(Need.WRITE, foreign=True, action="job.change")
-def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
+def update_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
     world, event = _runtime.api(), app.current_event.raw_event
     job = find(_key(job_id), jobs=world.jobs)
     wanted = body.wanted(job.spec.type, world.clock.now(), job.spec.target, stage())
@@ -278,7 +281,7 @@ def _job(job: Job, now: int) -> Response[str]:
 @app.post(
     "/api/v1/me/jobs/<job_id>/cancel",
     summary="Cancel a job",
-    description="At once if it has not started; a running job is asked to stop. Doing it twice is as good as once.",
+    description="A job that has not started is cancelled at once. A running job is asked to stop. Idempotent.",
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
 )
@@ -291,25 +294,25 @@ def cancel_job(job_id: str) -> Response[str]:
 
 @app.get(
     "/api/v1/me/jobs/<job_id>/attempts/<number>/output",
-    summary="All that an attempt put out",
-    description="Its output, or the body of the answer it got, up to 1 MB. Kept as long as dead letters are; 410 after that.",
+    summary="Get the whole output of an attempt",
+    description="Its output, or the body of the response of its target, up to 1 MB. Stored as long as dead letters; 410 after that.",
     tags=["jobs"],
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )
 @needs(Need.READ, foreign=True)
-def get_output(job_id: str, number: Number) -> Response[str]:
+def get_attempt_output(job_id: str, number: Number) -> Response[str]:
     return _kept(job_id, number, output_store.output)
 
 
 @app.get(
     "/api/v1/me/jobs/<job_id>/attempts/<number>/log",
-    summary="All that was logged during an attempt",
-    description="Up to 1 MB, of more the end. Kept as long as dead letters are; 410 after that.",
+    summary="Get the whole log of an attempt",
+    description="Up to 1 MB; of a longer log, its end. Stored as long as dead letters; 410 after that.",
     tags=["jobs"],
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )
 @needs(Need.READ, foreign=True)
-def get_log(job_id: str, number: Number) -> Response[str]:
+def get_attempt_log(job_id: str, number: Number) -> Response[str]:
     return _kept(job_id, number, output_store.logged)
 
 

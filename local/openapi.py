@@ -1,26 +1,23 @@
-"""Write the OpenAPI document that the API serves to a file, for the types of the console: python -m local.openapi FILE"""
+"""Write the OpenAPI document of the API to a file: python -m local.openapi [FILE] (default: docs/reference/openapi.json)"""
 
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 from lambdas import api
 
+PUBLISHED = Path(__file__).parent.parent / "docs/reference/openapi.json"
 
-def document() -> dict[str, Any]:
-    """Return the document, with the nested definitions (`$defs`) of each component moved to the components and references adapted."""
-    served: dict[str, Any] = json.loads(api.app.get_openapi_json_schema())
-    schemas = served["components"]["schemas"]
-    for schema in list(schemas.values()):
-        for name, part in schema.pop("$defs", {}).items():
-            schemas.setdefault(name, part)
-    mended: dict[str, Any] = json.loads(json.dumps(served).replace('"#/$defs/', '"#/components/schemas/'))
-    return mended
+
+def text() -> str:
+    """Return the document as it is stored: the same for the same code."""
+    return json.dumps(api.app.document(), indent=1, ensure_ascii=False) + "\n"
 
 
 def main() -> int:
-    Path(sys.argv[1]).write_text(json.dumps(document(), indent=1))
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else PUBLISHED
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text())
     return 0
 
 

@@ -1,7 +1,7 @@
 /** What is to come, and where it is more than there can be executors for. Pure. */
 import type { Schemas } from './api/client';
 
-export type Minute = Schemas['MinuteShape'];
+export type Minute = Schemas['ForecastMinute'];
 
 const MINUTE = 60_000;
 

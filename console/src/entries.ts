@@ -3,7 +3,7 @@ import type { Schemas } from './api/client';
 import { pageOfTarget } from './form/target';
 import { ofUser, pageOfJob, pageOfTask } from './parts/links';
 
-export type Entry = Schemas['EntryShape'];
+export type Entry = Schemas['AuditEntry'];
 
 const DONE: Record<string, string> = {
   'job.change': 'Changed a job',

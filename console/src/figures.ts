@@ -1,8 +1,8 @@
 /** How jobs ended and how long they took, as charts and tables need it. Pure. */
 import type { Schemas } from './api/client';
 
-export type Type = Schemas['TypeSummaryShape'];
-export type Day = Schemas['DaySummaryShape'];
+export type Type = Schemas['TypeStatistics'];
+export type Day = Schemas['DayStatistics'];
 
 type Counts = Pick<Type, 'succeeded' | 'failed' | 'killed' | 'cancelled' | 'skipped' | 'late'>;
 

@@ -21,22 +21,22 @@ from scheduler.accounts.audit_trail import Search
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
-Action = Annotated[str | None, Query(description="as the entries name it, or what leads it: task, task.edit")]
-Object = Annotated[str | None, Query(description="the id of what was changed")]
-Actor = Annotated[str | None, Query(description="the id of who asked")]
-From = Annotated[QueryInstant | None, Query(alias="from", description="asked for at or after this instant (RFC 3339); absent: 30 days ago")]
-To = Annotated[QueryInstant | None, Query(alias="to", description="asked for before this instant (RFC 3339)")]
+Action = Annotated[str | None, Query(description="the action, or its beginning: `task`, `task.edit`")]
+Object = Annotated[str | None, Query(description="the id of the object that was changed")]
+Actor = Annotated[str | None, Query(description="the id of the user or program that made the change")]
+From = Annotated[QueryInstant | None, Query(alias="from", description="at or after this instant (RFC 3339); default: 30 days ago")]
+To = Annotated[QueryInstant | None, Query(alias="to", description="before this instant (RFC 3339)")]
 
 
 @router.get(
     "/api/v1/me/audit",
-    summary="What was changed of mine, the newest first",
-    description="By whom, and when: tasks, jobs, keys, my account.",
+    summary="List my audit entries",
+    description="Changes of the caller's jobs, tasks, ordering keys and account, newest first.",
     tags=["audit"],
     responses=answers(200, Answer[TrailShape], errors=(400, 401, 403, 503)),
 )
 @needs(Need.READ, foreign=True)
-def list_own(
+def list_my_audit_entries(
     action: Action = None,
     object: Object = None,
     actor: Actor = None,
@@ -51,13 +51,13 @@ def list_own(
 
 @router.get(
     "/api/v1/audit",
-    summary="What was changed of everybody's, the newest first",
-    description="Operators and administrators only. `owner` `system` is what is everybody's.",
+    summary="List all audit entries",
+    description="Operators and administrators only. Newest first. The `owner` of changes that concern all users is `system`.",
     tags=["audit"],
     responses=answers(200, Answer[TrailShape], errors=(400, 401, 403, 503)),
 )
 @needs(Need.OVERSEE)
-def list_all(
+def list_audit_entries(
     action: Action = None,
     object: Object = None,
     actor: Actor = None,

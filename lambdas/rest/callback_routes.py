@@ -39,41 +39,41 @@ def _attempt(job_id: str) -> AttemptKey:
 
 @router.post(
     "/api/v1/jobs/<job_id>/heartbeat",
-    summary="The worker of a job lives",
-    description="Extends its lease. 409: this attempt is over, stop.",
+    summary="Send a heartbeat",
+    description="Extends the lease of the attempt. 409: the attempt has ended; the worker must stop.",
     tags=["call-backs"],
     openapi_extensions=REPORTED,
     responses=answers(200, Answer[BeatShape], errors=ERRORS),
 )
 @needs(Need.OPEN, admit=_admit)
-def heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Response[str]:
+def send_heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Response[str]:
     world, which = _runtime.api(), _attempt(job_id)
     return answer(BeatShape.from_record(reports.heartbeat(which, body.told, world)))
 
 
 @router.post(
     "/api/v1/jobs/<job_id>/complete",
-    summary="The worker of a job has done it",
-    description="The job has succeeded. Doing it twice is as good as once.",
+    summary="Report that a job succeeded",
+    description="The job ends as succeeded. Idempotent.",
     tags=["call-backs"],
     openapi_extensions=REPORTED,
     responses=answers(200, Answer[ReportedShape], errors=ERRORS),
 )
 @needs(Need.OPEN, admit=_admit)
-def complete(job_id: str, body: Annotated[CompleteRequest, Body()]) -> Response[str]:
+def complete_job(job_id: str, body: Annotated[CompleteRequest, Body()]) -> Response[str]:
     return _report(job_id, body.result)
 
 
 @router.post(
     "/api/v1/jobs/<job_id>/fail",
-    summary="The worker of a job could not do it",
-    description="Another attempt follows as after any failure. Doing it twice is as good as once.",
+    summary="Report that a job failed",
+    description="The job is retried as after any other failure. Idempotent.",
     tags=["call-backs"],
     openapi_extensions=REPORTED,
     responses=answers(200, Answer[ReportedShape], errors=ERRORS),
 )
 @needs(Need.OPEN, admit=_admit)
-def fail(job_id: str, body: Annotated[FailRequest, Body()]) -> Response[str]:
+def fail_job(job_id: str, body: Annotated[FailRequest, Body()]) -> Response[str]:
     return _report(job_id, body.result)
 
 

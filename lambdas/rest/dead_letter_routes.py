@@ -19,7 +19,7 @@ from lambdas.rest.resolver import answers, job_of, owner_of
 from lambdas.rest.shapes import Answer
 from scheduler.accounts.access import Need
 from scheduler.dead_letters.groups import listing, overview
-from scheduler.jobs.retry_job import retry_job
+from scheduler.jobs.retry_job import retry_job as retry
 from scheduler.model import ids, operation
 from scheduler.model.errors import NotFound
 from scheduler.model.fingerprint import is_fingerprint
@@ -31,27 +31,30 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
 @router.post(
     "/api/v1/me/jobs/<job_id>/retry",
-    summary="Run a failed or killed job again",
-    description="At once and from the start, with all its attempts; neither its expiry nor a misfire rule applies any more.",
+    summary="Retry a failed or killed job",
+    description="The job starts at once, with all its attempts. Its expiry and its misfire rule do not apply any more.",
     tags=["dead letters"],
     responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
 )
 @needs(Need.WRITE, foreign=True, action="job.retry", creates=1)
-def retry(job_id: str) -> Response[str]:
+def retry_job(job_id: str) -> Response[str]:
     world, event = _runtime.api(), router.current_event.raw_event
-    again = retry_job(job_of(event, job_id), world, request=str(event["requestContext"]["requestId"]))
+    again = retry(job_of(event, job_id), world, request=str(event["requestContext"]["requestId"]))
     return answer(JobShape.of(again, world.clock.now()))
 
 
 @router.get(
     "/api/v1/dead-letters",
-    summary="My failed and killed jobs by error",
-    description="By fingerprint: errors that differ in ids, numbers, times and addresses only are one. The latest 10,000 jobs are counted.",
+    summary="List dead letters, grouped by error",
+    description=(
+        "Failed and killed jobs by fingerprint. "
+        "Errors that differ only in ids, numbers, times and addresses have one fingerprint. The latest 10,000 jobs are counted."
+    ),
     tags=["dead letters"],
     responses=answers(200, Answer[OverviewShape], errors=(400, 401, 503)),
 )
 @needs(Need.READ, foreign=True)
-def list_errors(
+def list_dead_letters(
     task: OfTask = None,
     type: Annotated[str | None, Query()] = None,
     since: Since = None,
@@ -65,13 +68,13 @@ def list_errors(
 
 @router.get(
     "/api/v1/dead-letters/<fingerprint>/jobs",
-    summary="The jobs that died of one error",
-    description="Newest first by scheduled time.",
+    summary="List the dead letters of one error",
+    description="By scheduled time, newest first.",
     tags=["dead letters"],
     responses=answers(200, Answer[PageShape], errors=(400, 401, 404, 503)),
 )
 @needs(Need.READ, foreign=True)
-def list_letters(
+def list_dead_letter_jobs(
     fingerprint: str,
     task: OfTask = None,
     type: Annotated[str | None, Query()] = None,
@@ -89,8 +92,11 @@ def list_letters(
 
 @router.post(
     "/api/v1/dead-letters/redrive",
-    summary="Run many of them again, at a rate",
-    description="What has failed up to now and the filter chooses. It goes on by itself; ask how far it is, or abort it.",
+    summary="Redrive dead letters",
+    description=(
+        "Retries the jobs that match the filter and have failed up to now, at a rate. "
+        "It runs in the background: read its progress, or abort it."
+    ),
     tags=["dead letters"],
     responses=answers(202, Answer[RedriveShape], errors=(400, 401, 409, 413, 415, 503)),
 )
@@ -105,7 +111,7 @@ def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
 
 @router.get(
     "/api/v1/dead-letters/redrives/<redrive_id>",
-    summary="How far a redrive is",
+    summary="Get a redrive",
     tags=["dead letters"],
     responses=answers(200, Answer[RedriveShape], errors=(401, 404, 503)),
 )
@@ -117,7 +123,7 @@ def get_redrive(redrive_id: str) -> Response[str]:
 @router.post(
     "/api/v1/dead-letters/redrives/<redrive_id>/abort",
     summary="Abort a redrive",
-    description="Within a second or so no more jobs are redriven; those that were run. Doing it twice is as good as once.",
+    description="Within about a second, no further job is retried. Jobs that were retried already run. Idempotent.",
     tags=["dead letters"],
     responses=answers(200, Answer[RedriveShape], errors=(401, 404, 409, 503)),
 )

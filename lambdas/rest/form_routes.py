@@ -22,8 +22,8 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
 @router.post(
     "/api/v1/schedules/preview",
-    summary="What a schedule means",
-    description="The next runs in UTC and in local time, odd ones marked. Nothing is saved.",
+    summary="Preview a schedule",
+    description="The next runs in UTC and in local time, with a note where a change of the clock matters. Nothing is saved.",
     tags=["schedules"],
     responses=answers(200, Answer[PreviewShape], errors=(400, 401, 413, 415)),
 )
@@ -35,12 +35,12 @@ def preview_schedule(body: Annotated[PreviewRequest, Body(openapi_examples=EXAMP
 
 @router.get(
     "/api/v1/task-types",
-    summary="The task types and the named targets, and what they need",
+    summary="List types and named targets",
     tags=["tasks"],
     responses=answers(200, Answer[TaskTypesShape], errors=(400, 401, 503)),
 )
 @needs(Need.SIGNED_IN)
-def list_task_types(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]:
+def list_types(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]:
     world = _runtime.api()
     types = [name for name in registry.names() if name != "http" or world.rules.raw_http]
     targets = [target for target in world.targets.all() if target.enabled]

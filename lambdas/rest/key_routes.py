@@ -42,12 +42,12 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 @router.put(
     "/api/v1/me/jobs/by-key/<key>",
     summary="Create or change the job of a key",
-    description="201: a job was created, since none of this key was left to change. 200: `outcome` says what was done.",
+    description="201: a job was created, since no open job had this key. 200: `outcome` states what was done.",
     tags=["jobs"],
     responses=answers(201, Answer[PutJobShape], 200, errors=(400, 401, 409, 413, 415, 503)),
 )
 @needs(Need.WRITE, creates=1)  # as a job that is created, it leaves no entry in the audit trail
-def put_job(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
+def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world, own = _runtime.api(), _own(key)
     new = body.of_key(own.owner, own.key, world.clock.now())
     random = secrets.randbits(ids.RANDOM_BITS)
@@ -59,13 +59,13 @@ def put_job(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examples=EXA
 
 @router.get(
     "/api/v1/me/jobs/by-key/<key>",
-    summary="The job of a key",
-    description="The one that has it or, if that has ended, had it last.",
+    summary="Get the job of a key",
+    description="The job that has the key or, if that job has ended, the last one that had it.",
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 503)),
 )
 @needs(Need.READ, foreign=True)
-def get_job(key: str) -> Response[str]:
+def get_job_by_key(key: str) -> Response[str]:
     world = _runtime.api()
     job = by_key.find_by_key(_own(key), world)
     return answer(JobShape.of(job, world.clock.now()), headers=etags.header(etags.of_job(job)))
@@ -74,12 +74,12 @@ def get_job(key: str) -> Response[str]:
 @router.post(
     "/api/v1/me/jobs/by-key/<key>/cancel",
     summary="Cancel the job of a key",
-    description="As by its id: at once if it has not started; a running job is asked to stop. Idempotent.",
+    description="A job that has not started is cancelled at once. A running job is asked to stop. Idempotent.",
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 409, 503)),
 )
 @needs(Need.WRITE, foreign=True, action="job.cancel")
-def cancel_job(key: str) -> Response[str]:
+def cancel_job_by_key(key: str) -> Response[str]:
     world = _runtime.api()
     return answer(JobShape.of(by_key.cancel_by_key(_own(key), world), world.clock.now()))
 
@@ -87,12 +87,12 @@ def cancel_job(key: str) -> Response[str]:
 @router.put(
     "/api/v1/tasks/by-key/<key>",
     summary="Create or replace the task of a key",
-    description="For schedules that are kept as code: a task that is as requested already stays as it is.",
+    description="For schedules that are stored as code. A task that already is as requested stays unchanged.",
     tags=["tasks"],
     responses=answers(201, Answer[PutTaskShape], 200, errors=(400, 401, 409, 413, 415, 503)),
 )
 @needs(Need.WRITE, action="task.put", creates=RUNS_OF_TASK)
-def put_task(key: str, body: Annotated[TaskEdit, Body()]) -> Response[str]:
+def put_task_by_key(key: str, body: Annotated[TaskEdit, Body()]) -> Response[str]:
     world, own = _runtime.api(), _own(key)
     random = secrets.randbits(ids.RANDOM_BITS)
     task, outcome = service.put(body.of_key(own.owner, own.key), world, random=random, generation=body.generation)
@@ -104,12 +104,12 @@ def put_task(key: str, body: Annotated[TaskEdit, Body()]) -> Response[str]:
 
 @router.get(
     "/api/v1/tasks/by-key/<key>",
-    summary="The task of a key",
+    summary="Get the task of a key",
     tags=["tasks"],
     responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 503)),
 )
 @needs(Need.READ, foreign=True)
-def get_task(key: str) -> Response[str]:
+def get_task_by_key(key: str) -> Response[str]:
     world = _runtime.api()
     task, now = service.find_by_key(_own(key), world), world.clock.now()
     return answer(TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now), headers=etags.header(etags.of_task(task)))

@@ -31,14 +31,14 @@ from scheduler.operations import requests
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
-STARTED = "It goes on by itself: read how far it is, or abort it. With `dry_run` it only counts what matches (200)."
+STARTED = "It runs in the background: read its progress, or abort it. With `dry_run` it only counts the matches (200)."
 STARTS: Any = answers(202, Answer[OperationShape], errors=(400, 401, 409, 413, 415, 503)) | answers(200, Answer[EstimateShape])
 
 
 @router.post(
     "/api/v1/me/jobs/cancel",
-    summary="Cancel many jobs, at a rate",
-    description=f"Jobs that match the filter when they are read, and that have not started when their turn comes. {STARTED}",
+    summary="Cancel jobs by a filter",
+    description=f"Cancels the jobs that match the filter and have not started, at a rate. {STARTED}",
     tags=["operations"],
     responses=STARTS,
 )
@@ -49,8 +49,8 @@ def cancel_jobs(body: Annotated[CancelRequest, Body()]) -> Response[str]:
 
 @router.post(
     "/api/v1/tasks/pause",
-    summary="Pause many tasks, at a rate",
-    description=f"Nothing of them is planned or started any more. {STARTED}",
+    summary="Pause tasks by a filter",
+    description=f"No further run of these tasks is planned or started. {STARTED}",
     tags=["operations"],
     responses=STARTS,
 )
@@ -61,8 +61,8 @@ def pause_tasks(body: Annotated[PauseTasksRequest, Body()]) -> Response[str]:
 
 @router.post(
     "/api/v1/tasks/resume",
-    summary="Resume many tasks, at a rate",
-    description=f"Each from then on: what would have run meanwhile does not. {STARTED}",
+    summary="Resume tasks by a filter",
+    description=f"Runs that were due during the pause are not made up. {STARTED}",
     tags=["operations"],
     responses=STARTS,
 )
@@ -73,8 +73,8 @@ def resume_tasks(body: Annotated[ResumeTasksRequest, Body()]) -> Response[str]:
 
 @router.post(
     "/api/v1/tasks/delete",
-    summary="Delete many tasks, at a rate",
-    description=f"Their future runs go with them; what has run stays in the history. {STARTED}",
+    summary="Delete tasks by a filter",
+    description=f"Deletes their future runs too. Past runs stay in the history. {STARTED}",
     tags=["operations"],
     responses=STARTS,
 )
@@ -85,8 +85,8 @@ def delete_tasks(body: Annotated[DeleteTasksRequest, Body()]) -> Response[str]:
 
 @router.get(
     "/api/v1/operations",
-    summary="My operations",
-    description="Redrives of dead letters are among them. The first page begins with the running ones, five at most, beyond `limit`.",
+    summary="List operations",
+    description="Includes redrives of dead letters. The first page begins with the running operations, at most five, beside the `limit`.",
     tags=["operations"],
     responses=answers(200, Answer[OperationsShape], errors=(400, 401, 503)),
 )
@@ -98,7 +98,7 @@ def list_operations(limit: Limit = 20, cursor: Cursor = None) -> Response[str]:
 
 @router.get(
     "/api/v1/operations/<operation_id>",
-    summary="How far an operation is",
+    summary="Get an operation",
     tags=["operations"],
     responses=answers(200, Answer[OperationShape], errors=(401, 404, 503)),
 )
@@ -110,7 +110,7 @@ def get_operation(operation_id: str) -> Response[str]:
 @router.post(
     "/api/v1/operations/<operation_id>/abort",
     summary="Abort an operation",
-    description="Within a second or so nothing more is changed; what was changed stays so. Idempotent.",
+    description="Within about a second, no further object is changed. Earlier changes stay. Idempotent.",
     tags=["operations"],
     responses=answers(200, Answer[OperationShape], errors=(401, 404, 409, 503)),
 )

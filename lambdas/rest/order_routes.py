@@ -19,8 +19,11 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
 @router.get(
     "/api/v1/me/ordering-keys/<ordering_key>",
-    summary="How an ordering key stands",
-    description="Whose turn it is, how many wait, and whether a failed job parks it. A key that was never used is an empty one.",
+    summary="Get an ordering key",
+    description=(
+        "The current job, the number of waiting jobs, and the failed job that pauses the key, if any. "
+        "A key that was never used is answered as an empty one."
+    ),
     tags=["ordering keys"],
     responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 404, 503)),
 )
@@ -32,8 +35,8 @@ def get_ordering_key(ordering_key: str) -> Response[str]:
 
 @router.post(
     "/api/v1/me/ordering-keys/<ordering_key>/resume",
-    summary="Resume a parked ordering key",
-    description="Those behind the failed job go on. It stays failed; to run it first, retry it instead.",
+    summary="Resume a paused ordering key",
+    description="The jobs behind the failed job start. The failed job stays failed: to run it first, retry it instead.",
     tags=["ordering keys"],
     responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 404, 409, 503)),
 )

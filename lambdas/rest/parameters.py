@@ -12,16 +12,18 @@ from scheduler.model import ids
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Status
 
-Upcoming = Annotated[bool, Query(description="what is ahead instead of what was due")]
+Upcoming = Annotated[bool, Query(description="jobs that are due later, instead of those that were due")]
 Since = Annotated[QueryInstant | None, Query(alias="from", description="scheduled at or after this instant (RFC 3339)")]
 Until = Annotated[QueryInstant | None, Query(alias="to", description="scheduled before this instant (RFC 3339)")]
 Limit = Annotated[int, Query(ge=1, le=100)]
-AnyLimit = Annotated[int | None, Query(ge=1, le=100, description="the most entries of a page; absent: all")]
-Cursor = Annotated[str | None, Query(description="the cursor of the page before")]
+AnyLimit = Annotated[int | None, Query(ge=1, le=100, description="the most entries of a page; default: all")]
+Cursor = Annotated[str | None, Query(description="the `cursor` of the previous page")]
 OfTask = Annotated[str | None, Query(description="runs of the task with this id")]
-ANY_OF = "has one of these: repeat the parameter, or separate them by commas"
+ANY_OF = "any of these values matches: repeat the parameter, or separate values by commas"
 OfStatus = Annotated[list[Status], Query(description=f"{ANY_OF}; `failed` includes `killed`")]
-Tagged = Annotated[list[Tag], Query(max_length=10, description="has all of these tags: repeat the parameter, or separate them by commas")]
+Tagged = Annotated[
+    list[Tag], Query(max_length=10, description="all of these tags match: repeat the parameter, or separate values by commas")
+]
 
 T = TypeVar("T")
 NO_TAGS: list[str] = []  # the default of `Tagged`

@@ -1,5 +1,6 @@
 """The HTTP resolver: Powertools' own, with our envelope, our reading of bodies, and an OpenAPI document that matches both."""
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from http import HTTPStatus
@@ -15,7 +16,7 @@ from pydantic import ValidationError
 
 from lambdas import _runtime
 from lambdas._logger import logger
-from lambdas.rest import access, aliases, envelope, etags, idempotency, models, parameters, request_body
+from lambdas.rest import access, aliases, document, envelope, etags, idempotency, models, parameters, request_body
 from lambdas.rest.access import Route
 from lambdas.rest.resolution import Stage, payload_of
 from lambdas.rest.shapes import ErrorAnswer, GatewayAnswer
@@ -43,8 +44,8 @@ MATCH_PARAMETER = {
     "schema": {"type": "string", "minLength": 1},
 }
 USER_PARAMETER = {"name": "user", "in": "query", "required": False, "schema": {"type": "string", "pattern": f"^{access.USER_ID}$"}}
-WITH_PAYLOAD = ("JobRequest", "KeyedJobRequest", "TaskRequest", "TaskEdit")  # requests whose `payload` depends on their `type`
 BY_KEY = re.compile(rf"{access.BASE}/((me/)?jobs|tasks)/by-key/")
+REFERENCE = "#/components/schemas/{model}"
 SAFE = {  # headers of every answer
     "Strict-Transport-Security": "max-age=63072000; includeSubDomains",
     "X-Content-Type-Options": "nosniff",
@@ -155,9 +156,19 @@ class Resolver(APIGatewayHttpResolver):
         return owner_of(self.current_event.raw_event)
 
     def get_openapi_schema(self, **options: Any) -> OpenAPI:
-        document = super().get_openapi_schema(**options).model_dump(mode="json", by_alias=True, exclude_none=True)
-        for name, path in document["paths"].items():
+        """The document as a model, for the page that Powertools makes of it."""
+        return OpenAPI.model_validate(self.document(**options))
+
+    def get_openapi_json_schema(self, **options: Any) -> str:
+        return json.dumps(self.document(**options), ensure_ascii=False, separators=(",", ":"))
+
+    def document(self, **options: Any) -> dict[str, Any]:
+        """The OpenAPI document of all routes, under their clear names too."""
+        derived: dict[str, Any] = super().get_openapi_schema(**options).model_dump(mode="json", by_alias=True, exclude_none=True)
+        routes = {(route.method.lower(), route.openapi_path): route for route in self._static_routes + self._dynamic_routes}
+        for name, path in derived["paths"].items():
             for method, operation in path.items():
+                operation["operationId"] = document.operation_id(routes[method, name].func.__name__)
                 operation["responses"].pop("422", None)  # Powertools' own; ours is 400
                 _ruled(operation, method, name)
                 for parameter in operation.get("parameters", ()):
@@ -166,10 +177,12 @@ class Resolver(APIGatewayHttpResolver):
                     operation.setdefault("parameters", []).append(KEY_PARAMETER)
                 if operation.pop("x-conditional", False):
                     operation.setdefault("parameters", []).append(MATCH_PARAMETER)
-        document["paths"] = _by_clear_names(document["paths"])
-        schemas = {name: schema for name, schema in document["components"]["schemas"].items() if name not in NOT_OURS}
-        document["components"]["schemas"] = _with_payloads(schemas)
-        return OpenAPI.model_validate(document)
+                if "requestBody" in operation:
+                    operation["requestBody"]["required"] = _needs_body(routes[method, name])
+        derived["paths"] = _by_clear_names(derived["paths"])
+        schemas = {name: schema for name, schema in derived["components"]["schemas"].items() if name not in NOT_OURS}
+        derived["components"]["schemas"] = _with_payloads(schemas)
+        return document.published(derived, types=registry.names(), choices=_works(), token_url=document.TOKEN_URL)
 
     def _refused(self, error: Exception) -> Response[str]:
         refusal = envelope.refusal(error if isinstance(error, SchedulerError) else SchedulerError(), self.request_id)
@@ -202,10 +215,18 @@ def _by_clear_names(paths: dict[str, Any]) -> dict[str, Any]:
         (method, path), (verb, clear) = _in_document(route), _in_document(name)
         operation = paths.get(path, {}).get(method)
         if operation is not None:
-            named.setdefault(clear, {})[verb] = operation | {"operationId": f"{operation['operationId']}_clear"}
+            named.setdefault(clear, {})[verb] = operation
             described = " ".join(filter(None, [operation.get("description"), f"The clear name of this route is `{name}`."]))
-            named[path][method] = operation | {"deprecated": True, "description": described}
+            earlier = operation["operationId"] + document.EARLIER
+            named[path][method] = operation | {"operationId": earlier, "deprecated": True, "description": described}
     return named
+
+
+def _needs_body(route: Any) -> bool:
+    """Whether the body of a route must have a field. If not, a request may have no body. A patch always has one."""
+    (body,) = route.dependant.body_params
+    _, broken = body.validate({}, loc=("body",))
+    return bool(broken) or route.method == "PATCH"
 
 
 def _in_document(route: str) -> tuple[str, str]:
@@ -254,17 +275,24 @@ def job_of(event: Mapping[str, Any], job_id: str) -> JobKey:
 
 def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
     """The components with one payload schema per task type. Requests refer to them, and a batch refers to the schema of its items."""
-    payloads = {f"{name.title()}Payload": payload_of(name).json_schema() for name in registry.names()}
-    for name in WITH_PAYLOAD:
+    payloads = {f"{name.title()}Payload": payload_of(name).json_schema(ref_template=REFERENCE) for name in registry.names()}
+    for name in schemas.keys() & _works():
         fields = schemas[name]["properties"]
         fields["payload"] |= {"anyOf": [{"$ref": f"#/components/schemas/{payload}"} for payload in payloads] + [{"type": "null"}]}
         fields["type"] |= {"anyOf": [{"type": "string", "enum": registry.names()}, {"type": "null"}]}
     edit = schemas["TaskEdit"]
     schemas["TaskPatch"]["properties"] = {name: _nullable(field) for name, field in edit["properties"].items()}
     schemas["BatchRequest"]["properties"]["jobs"]["items"] = {"$ref": "#/components/schemas/BatchItem"}
-    item = models.BatchItem.model_json_schema(ref_template="#/components/schemas/{model}")
-    parts: dict[str, Any] = item.pop("$defs", {}) | {"GatewayAnswer": GatewayAnswer.model_json_schema()}
+    item = models.BatchItem.model_json_schema(ref_template=REFERENCE)
+    parts: dict[str, Any] = {"GatewayAnswer": GatewayAnswer.model_json_schema()}
+    for each in (item, *payloads.values()):
+        parts |= each.pop("$defs", {})
     return parts | schemas | payloads | {"BatchItem": item | {"properties": item["properties"] | schemas["JobRequest"]["properties"]}}
+
+
+def _works(kind: type[models.Request] = models.WorkRequest) -> list[str]:
+    """The names of all requests whose `payload` depends on their `type`."""
+    return sorted({each.__name__ for each in kind.__subclasses__()}.union(*(_works(each) for each in kind.__subclasses__())))
 
 
 def _nullable(field: dict[str, Any]) -> dict[str, Any]:

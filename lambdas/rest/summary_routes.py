@@ -19,20 +19,23 @@ from scheduler.insight.counting import EVERYBODY
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
-Scope = Annotated[Literal["own", "all"] | None, Query(description="whose: operators see all unless they ask for their own, others own")]
+Scope = Annotated[
+    Literal["own", "all"] | None,
+    Query(description="whose jobs: `all` is the default of operators and administrators, `own` that of others"),
+]
 
-Days = Annotated[int | None, Query(ge=1, le=90, description="of the last so many days in UTC, today being one, and day by day")]
+Days = Annotated[int | None, Query(ge=1, le=90, description="the number of days in UTC, including today")]
 
 
 @router.get(
     "/api/v1/scheduled-tasks-summary",
-    summary="What is to start in the next three hours",
-    description="Per minute: jobs, the work in them, and the executors it requires. It follows what is posted within seconds.",
+    summary="Get the forecast of the next three hours",
+    description="For each minute: the jobs, their expected work, and the executors that it requires. New jobs are included within seconds.",
     tags=["summaries"],
     responses=answers(200, Answer[ScheduledSummaryShape], errors=(400, 401, 403, 503)),
 )
 @needs(Need.READ, foreign=True)
-def scheduled_tasks_summary(scope: Scope = None) -> Response[str]:
+def get_forecast(scope: Scope = None) -> Response[str]:
     world, (told, owner) = _runtime.api(), _scope(scope)
     minutes = summary.ahead(owner, world.clock.now(), world.counters)
     return answer(ScheduledSummaryShape.of(told, world.rules.executors, minutes))
@@ -40,13 +43,13 @@ def scheduled_tasks_summary(scope: Scope = None) -> Response[str]:
 
 @router.get(
     "/api/v1/task-summary",
-    summary="How long jobs of each type took in the past year",
-    description="With `days`, in the last so many days, and day by day.",
+    summary="Get statistics of past jobs",
+    description="Durations and outcomes by type, in the past year. With `days`: in that number of days, and day by day.",
     tags=["summaries"],
     responses=answers(200, Answer[TaskSummaryShape], errors=(400, 401, 403, 503)),
 )
 @needs(Need.READ, foreign=True)
-def task_summary(scope: Scope = None, days: Days = None) -> Response[str]:
+def get_statistics(scope: Scope = None, days: Days = None) -> Response[str]:
     world, (told, owner) = _runtime.api(), _scope(scope)
     now = world.clock.now()
     since = now - (summary.YEAR if days is None else (days - 1) * summary.DAY)

@@ -24,7 +24,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
 @router.get(
     "/api/v1/system",
-    summary="Which lanes are paused",
+    summary="Get the state of the lanes",
     description="Operators and administrators only.",
     tags=["system"],
     responses=answers(200, Answer[SystemShape], errors=(401, 403, 503)),
@@ -36,8 +36,8 @@ def get_system() -> Response[str]:
 
 @router.post(
     "/api/v1/system/pause",
-    summary="Pause all lanes or one",
-    description="Administrators only. Jobs are accepted and wait; what runs runs on. Doing it twice is as good as once.",
+    summary="Pause one lane, or all",
+    description="Administrators only. New jobs are accepted and wait. Running jobs continue. Idempotent.",
     tags=["system"],
     responses=answers(200, Answer[SystemShape], errors=(400, 401, 403, 413, 415, 503)),
 )
@@ -50,8 +50,8 @@ def pause_lanes(body: Annotated[PauseLanesRequest, Body()]) -> Response[str]:
 
 @router.post(
     "/api/v1/system/resume",
-    summary="Resume all lanes or one",
-    description="Administrators only. What waited goes out at once, oldest first, by its misfire rule. Doing it twice is as good as once.",
+    summary="Resume one lane, or all",
+    description="Administrators only. Waiting jobs start at once, oldest first; recurring ones by their misfire rule. Idempotent.",
     tags=["system"],
     responses=answers(200, Answer[SystemShape], errors=(400, 401, 403, 413, 415, 503)),
 )
@@ -64,8 +64,8 @@ def resume_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
 
 @router.get(
     "/api/v1/system/breakers",
-    summary="Which breakers are not closed",
-    description="Operators and administrators only. The jobs of these targets wait: the targets failed again and again.",
+    summary="List circuit breakers that are not closed",
+    description="Operators and administrators only. The targets of these breakers failed repeatedly, so their jobs wait.",
     tags=["system"],
     responses=answers(200, Answer[BreakersShape], errors=(400, 401, 403, 503)),
 )
@@ -77,7 +77,7 @@ def list_breakers(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str
 
 @router.post(
     "/api/v1/system/breakers/close",
-    summary="Close a breaker",
+    summary="Close a circuit breaker",
     description=(
         "Administrators only. From a second later on the jobs of its target start again; a job that waits already starts at its `due_at`. "
         "If the target is still dead, five more failures open the breaker again. Idempotent; the answer lists the other breakers."

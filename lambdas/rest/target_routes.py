@@ -24,7 +24,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
 @router.get(
     "/api/v1/targets",
-    summary="The named targets",
+    summary="List named targets",
     tags=["targets"],
     responses=answers(200, Answer[TargetsShape], errors=(400, 401, 503)),
 )
@@ -35,7 +35,7 @@ def list_targets(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]
 
 @router.get(
     "/api/v1/targets/<name>",
-    summary="One named target",
+    summary="Get a named target",
     tags=["targets"],
     responses=answers(200, Answer[TargetShape], errors=(401, 404, 503)),
 )
@@ -62,7 +62,10 @@ def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)
 @router.put(
     "/api/v1/targets/<name>",
     summary="Replace a named target",
-    description="Administrators only. What starts a second later goes where it says now; no task is edited for that. Its kind stays.",
+    description=(
+        "Administrators only. "
+        "Jobs that start more than a second later use the new settings; no task has to be edited. The kind cannot change."
+    ),
     tags=["targets"],
     openapi_extensions=CONDITIONAL,
     responses=answers(200, Answer[TargetShape], errors=(400, 401, 403, 404, 409, 412, 413, 415, 503)),
@@ -90,7 +93,7 @@ def _target(target: NamedTarget) -> Response[str]:
 @router.delete(
     "/api/v1/targets/<name>",
     summary="Delete a named target",
-    description="Administrators only. Jobs and runs of tasks that name it fail when they start.",
+    description="Administrators only. Jobs and runs that name it fail when they start.",
     tags=["targets"],
     responses=answers(200, Answer[DeletedTargetShape], errors=(401, 403, 404, 503)),
 )

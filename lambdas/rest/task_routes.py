@@ -50,7 +50,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 @router.post(
     "/api/v1/tasks",
     summary="Create a task",
-    description="Its next runs are stored with it.",
+    description="The next runs are stored with the task.",
     tags=["tasks"],
     openapi_extensions=KEYED,
     responses=answers(201, Answer[TaskShape], errors=(400, 401, 409, 413, 415, 503)),
@@ -65,13 +65,13 @@ def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -
 
 @router.get(
     "/api/v1/tasks",
-    summary="My tasks, the newest first",
+    summary="List tasks",
     tags=["tasks"],
     responses=answers(200, Answer[TaskPageShape], errors=(400, 401, 503)),
 )
 @needs(Need.READ, foreign=True)
 def list_tasks(
-    name: Annotated[str | None, Query(description="part of the name, in any case")] = None,
+    name: Annotated[str | None, Query(description="part of the name; upper and lower case are equal")] = None,
     tag: Tagged = NO_TAGS,
     type: Annotated[str | None, Query()] = None,
     status: Annotated[list[TaskStatus], Query(description=ANY_OF)] = ANY_TASK,
@@ -85,7 +85,7 @@ def list_tasks(
 
 
 @router.get(
-    "/api/v1/tasks/<task_id>", summary="One task", tags=["tasks"], responses=answers(200, Answer[TaskShape], errors=(401, 404, 503))
+    "/api/v1/tasks/<task_id>", summary="Get a task", tags=["tasks"], responses=answers(200, Answer[TaskShape], errors=(401, 404, 503))
 )
 @needs(Need.READ, foreign=True)
 def get_task(task_id: str) -> Response[str]:
@@ -105,7 +105,7 @@ def get_task(task_id: str) -> Response[str]:
     responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 409, 412, 413, 415, 503)),
 )
 @needs(Need.WRITE, foreign=True, action="task.edit", creates=RUNS_OF_TASK)
-def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
+def replace_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     return _edited(_key(task_id), lambda task: body)
 
 
@@ -121,7 +121,7 @@ def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAM
     responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 409, 412, 413, 415, 503)),
 )
 @needs(Need.WRITE, foreign=True, action="task.edit", creates=RUNS_OF_TASK)
-def patch_task(task_id: str, body: Annotated[TaskPatch, Body(openapi_examples=PATCHES)]) -> Response[str]:
+def update_task(task_id: str, body: Annotated[TaskPatch, Body(openapi_examples=PATCHES)]) -> Response[str]:
     return _edited(_key(task_id), lambda task: patched(task, body.fields))
 
 
@@ -144,7 +144,7 @@ def _edited(key: TaskKey, wanted: Callable[[Task], TaskEdit | None]) -> Response
 @router.delete(
     "/api/v1/tasks/<task_id>",
     summary="Delete a task",
-    description="Its future runs go with it; what has run stays in the history.",
+    description="Deletes its future runs too. Past runs stay in the history.",
     tags=["tasks"],
     openapi_extensions=CONDITIONAL,
     responses=answers(200, Answer[DeletedShape], errors=(401, 404, 412, 503)),
@@ -159,7 +159,7 @@ def delete_task(task_id: str) -> Response[str]:
 @router.put(
     "/api/v1/tasks/<task_id>/inactive",
     summary="Pause a task",
-    description="Nothing of it is planned or started. Doing it twice is as good as once.",
+    description="No run of it is planned or started. Idempotent.",
     tags=["tasks"],
     responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 413, 415, 503)),
 )
@@ -172,7 +172,7 @@ def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[
 @router.put(
     "/api/v1/tasks/<task_id>/active",
     summary="Resume a task",
-    description="From now on: what would have run meanwhile does not. Doing it twice is as good as once.",
+    description="Runs that were due during the pause are not made up. Idempotent.",
     tags=["tasks"],
     responses=answers(200, Answer[TaskShape], errors=(401, 404, 503)),
 )
@@ -185,7 +185,7 @@ def resume_task(task_id: str) -> Response[str]:
 @router.post(
     "/api/v1/tasks/<task_id>/run",
     summary="Run a task now",
-    description="A run outside the schedule, of which it uses up nothing.",
+    description="Starts a run beside the schedule. It does not count for `max_runs`.",
     tags=["tasks"],
     openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 404, 409, 413, 415, 503)),
@@ -199,13 +199,13 @@ def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]
 
 @router.get(
     "/api/v1/tasks/<task_id>/next",
-    summary="Its next runs",
-    description="In UTC and in local time, odd ones marked, skipped times among them. None while it is paused.",
+    summary="List the next runs of a task",
+    description="In UTC and in local time, with skipped times and notes on changes of the clock. A paused task has none.",
     tags=["tasks"],
     responses=answers(200, Answer[PreviewShape], errors=(400, 401, 404, 503)),
 )
 @needs(Need.READ, foreign=True)
-def next_runs(task_id: str, count: Annotated[int, Query(ge=1, le=100)] = NEXT_RUNS) -> Response[str]:
+def list_next_runs(task_id: str, count: Annotated[int, Query(ge=1, le=100)] = NEXT_RUNS) -> Response[str]:
     world = _runtime.api()
     task, now = service.find(_key(task_id), world), world.clock.now()
     runs = service.next_runs(task, count, now)
@@ -217,13 +217,13 @@ def next_runs(task_id: str, count: Annotated[int, Query(ge=1, le=100)] = NEXT_RU
 
 @router.get(
     "/api/v1/tasks/<task_id>/jobs",
-    summary="Its runs by scheduled time",
-    description="What was due up to now, newest first; with `upcoming` what is stored ahead, soonest first.",
+    summary="List the jobs of a task",
+    description="Runs that were due up to now, newest first. With `upcoming`: runs that are stored ahead, soonest first.",
     tags=["tasks"],
     responses=answers(200, Answer[PageShape], errors=(400, 401, 404, 503)),
 )
 @needs(Need.READ, foreign=True)
-def list_runs(
+def list_task_jobs(
     task_id: str,
     upcoming: Upcoming = False,
     status: OfStatus = ANY_STATUS,

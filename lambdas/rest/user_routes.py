@@ -41,7 +41,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
 @router.get(
     "/api/v1/me",
-    summary="Who I am, and what I may use",
+    summary="Get the caller",
     tags=["users"],
     responses=answers(200, Answer[MeShape], errors=(400, 401, 403, 503)),
 )
@@ -114,15 +114,15 @@ def create_user(body: Annotated[UserRequest, Body()]) -> Response[str]:
 
 @router.get(
     "/api/v1/users",
-    summary="All users",
-    description="Operators and administrators only. In no order.",
+    summary="List users",
+    description="Operators and administrators only. The order is undefined.",
     tags=["users"],
     responses=answers(200, Answer[AccountPageShape], errors=(400, 401, 403, 503)),
 )
 @needs(Need.OVERSEE)
 def list_users(
     limit: Limit = 20,
-    cursor: Annotated[str | None, Query(min_length=1, max_length=4_096, description="the cursor of the page before")] = None,
+    cursor: Annotated[str | None, Query(min_length=1, max_length=4_096, description="the `cursor` of the previous page")] = None,
 ) -> Response[str]:
     world = _runtime.api()
     found, after = user_admin.page(cursor, min(limit, MOST_LISTED), world)
@@ -132,7 +132,7 @@ def list_users(
 
 @router.get(
     "/api/v1/users/<user_id>",
-    summary="One user",
+    summary="Get a user",
     description="Operators and administrators only.",
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 503)),
@@ -145,12 +145,12 @@ def get_user(user_id: str) -> Response[str]:
 @router.patch(
     "/api/v1/users/<user_id>",
     summary="Change a user's role, weight or quotas",
-    description="Administrators only. A role counts from the next token on, a weight within a minute, quotas within half a minute.",
+    description="Administrators only. A role takes effect with the next token, a weight within a minute, quotas within half a minute.",
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )
 @needs(Need.ADMINISTER, action="user.change")
-def change_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[str]:
+def update_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[str]:
     return _user(user_admin.change(_id(user_id), body.wanted, _caller(), _runtime.api()))
 
 
@@ -159,7 +159,7 @@ def change_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[s
     summary="Disable a user",
     description=(
         "Administrators only. Within half a minute no token is valid any more. Within a minute no job of the user starts any more: "
-        "the jobs wait until the user is enabled. Doing it twice is as good as once."
+        "the jobs wait until the user is enabled. Idempotent."
     ),
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 503)),
@@ -172,7 +172,7 @@ def disable_user(user_id: str) -> Response[str]:
 @router.put(
     "/api/v1/users/<user_id>/enabled",
     summary="Enable a user again",
-    description="Administrators only. Doing it twice is as good as once.",
+    description="Administrators only. Idempotent.",
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 503)),
 )
@@ -198,13 +198,13 @@ def delete_user(user_id: str) -> Response[str]:
 
 @router.put(
     "/api/v1/users/<user_id>/password",
-    summary="Set the password of a user who has lost it",
+    summary="Set the password of a user",
     description="Administrators only. Ends all sessions of the user within half a minute.",
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )
 @needs(Need.ADMINISTER, action="user.password")
-def set_password(user_id: str, body: Annotated[PasswordRequest, Body()]) -> Response[str]:
+def set_user_password(user_id: str, body: Annotated[PasswordRequest, Body()]) -> Response[str]:
     return _user(user_admin.set_password(_id(user_id), body.password, _runtime.api()))
 
 

@@ -807,12 +807,12 @@ def test_the_document_shows_the_routes_that_accept_a_key(document: Any) -> None:
 
 def test_the_document_describes_every_field_of_a_task(document: Any) -> None:
     schemas = document["components"]["schemas"]
-    shown = schemas["TaskShape"]["properties"]
-    asked = set(schemas["TaskRequest"]["properties"]) - {"message"}
-    assert asked <= set(shown) and set(schemas["TaskEdit"]["properties"]) - set(schemas["TaskRequest"]["properties"]) == {"generation"}
-    assert set(schemas["TaskShape"]["required"]) == set(shown)
+    shown = schemas["Task"]["properties"]
+    asked = set(schemas["HttpTaskRequest"]["properties"])
+    assert asked <= set(shown) and set(schemas["HttpTaskEdit"]["properties"]) - asked == {"generation"}
+    assert set(schemas["Task"]["required"]) == set(shown)
     assert schemas["Overlap"]["enum"] == list(Overlap) and schemas["Misfire"]["enum"] == list(Misfire)
-    assert schemas["TaskRequest"]["properties"]["tags"]["items"]["pattern"] == f"^{models.TAG}$"
+    assert schemas["HttpTaskRequest"]["properties"]["tags"]["items"]["pattern"] == f"^{models.TAG}$"
 
 
 def test_the_api_accepts_the_example_of_the_api_page() -> None:

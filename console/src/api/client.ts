@@ -5,11 +5,11 @@ import type { components, paths } from './schema';
 import { begin, end, session } from './session';
 
 export type Schemas = components['schemas'];
-export type Job = Schemas['JobShape'];
-export type Task = Schemas['TaskShape'];
-export type ListedTask = Schemas['ListedTaskShape'];
-export type TaskType = Schemas['TaskTypeShape'];
-export type Run = Schemas['RunShape'];
+export type Job = Schemas['Job'];
+export type Task = Schemas['Task'];
+export type ListedTask = Schemas['ListedTask'];
+export type TaskType = Schemas['TaskType'];
+export type Run = Schemas['Run'];
 export type TaskRequest = Schemas['TaskRequest'];
 export type ScheduleRequest = Schemas['ScheduleRequest'];
 
@@ -50,7 +50,7 @@ async function refreshed(): Promise<boolean> {
     body: JSON.stringify(had.refreshToken === undefined ? {} : { refresh_token: had.refreshToken, cookie: true }),
   });
   if (!answer.ok) return answer.status >= 500;
-  const { data } = (await answer.json()) as { data: Schemas['RefreshedShape'] };
+  const { data } = (await answer.json()) as { data: Schemas['RefreshedSession'] };
   begin({ token: data.token, username: had.username });
   return true;
 }
@@ -71,7 +71,7 @@ async function send(request: Request): Promise<Response> {
 
 /** A changed password ended all sessions; the answer has the token of a new one. */
 async function goOn(answer: Response): Promise<void> {
-  const { data } = (await answer.json()) as { data: Schemas['ChangedShape'] };
+  const { data } = (await answer.json()) as { data: Schemas['Confirmation'] };
   const had = session();
   if (had === null || data.token === null) return;
   begin({ username: had.username, token: data.token, ...(data.refresh_token !== null && { refreshToken: data.refresh_token }) });
@@ -106,7 +106,7 @@ export async function take<T>(call: Promise<Answered<T>>): Promise<T> {
 
 /** What an answer that is no success says; it may be of the gateway and not of the API. */
 export function refusal(status: number, body: unknown): ApiError {
-  const error = (body as { error?: Partial<Schemas['ErrorShape']> } | undefined)?.error;
+  const error = (body as { error?: Partial<Schemas['ErrorObject']> } | undefined)?.error;
   if (error?.message === undefined) {
     const words = status === 401 ? 'Your session has expired.' : `The server answered ${status}.`;
     return new ApiError(status, 'unexpected_answer', words);

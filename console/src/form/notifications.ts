@@ -5,7 +5,7 @@ import { number } from './typed';
 export type Notifications = NonNullable<Task['notifications']>;
 export type Occasion = Schemas['Occasion'];
 /** As typed: without a secret it is empty. */
-export type Webhook = Omit<Schemas['WebhookShape'], 'signing_secret'> & { signing_secret: string };
+export type Webhook = Omit<Schemas['Webhook'], 'signing_secret'> & { signing_secret: string };
 
 export interface NotificationsDraft {
   emails: string[];

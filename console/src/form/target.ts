@@ -3,7 +3,7 @@ import type { Schemas } from '../api/client';
 import type { FieldErrors } from './draft';
 import type { Schema } from './schema';
 
-export type Target = Schemas['TargetShape'];
+export type Target = Schemas['Target'];
 
 export interface TargetDraft {
   name: string;

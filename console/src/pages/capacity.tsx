@@ -18,7 +18,7 @@ import { ScopeChoice, useScope } from '../parts/scope';
 import { Ago, clock, When } from '../parts/time';
 import { span } from '../words';
 
-type Summary = Schemas['ScheduledSummaryShape'];
+type Summary = Schemas['Forecast'];
 const PER_PAGE = 20;
 const LISTED = 5; // shortages told one by one; the table has all of them
 

@@ -13,7 +13,7 @@ import { Ago } from '../parts/time';
 import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
 import { RedriveDialog, RedriveProgress } from './redrive';
 
-type Group = Owned<Schemas['GroupShape']>;
+type Group = Owned<Schemas['DeadLetterGroup']>;
 
 const OFTEN = 5_000;
 const SELDOM = 15_000; // everybody's: one call for each user

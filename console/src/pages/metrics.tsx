@@ -17,7 +17,7 @@ import { Empty, Failed, Loaded, To, useTitle } from '../parts/parts';
 import { ScopeChoice, useScope } from '../parts/scope';
 import { percent, span } from '../words';
 
-type Summary = Schemas['TaskSummaryShape'];
+type Summary = Schemas['Statistics'];
 const SPANS = [
   { value: '7', label: '7 days' },
   { value: '30', label: '30 days' },

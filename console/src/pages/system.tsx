@@ -19,8 +19,8 @@ import { Ago, When } from '../parts/time';
 import { useUsers, type User } from '../parts/whose';
 import { span } from '../words';
 
-type Lane = Schemas['LaneShape'];
-type Breaker = Schemas['BreakerShape'];
+type Lane = Schemas['LaneState'];
+type Breaker = Schemas['Breaker'];
 const BEHIND = 180; // seconds; a healthy minute closes within two or three
 
 /** For operators: how far behind the scheduler is, its lanes, and the breakers that are not closed. */

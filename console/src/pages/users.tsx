@@ -23,7 +23,7 @@ import { POLICY } from '../parts/password';
 import { Refresh } from '../parts/trail';
 import { When } from '../parts/time';
 
-type User = Schemas['AccountShape'];
+type User = Schemas['Account'];
 type Role = Schemas['Role'];
 type Asked = { what: 'create' } | { what: 'change' | 'password'; user: User };
 

@@ -57,7 +57,7 @@ const COLUMNS: Record<Column, TableProps.ColumnDefinition<Entry>> = {
 };
 
 interface Props extends Pick<TableProps<Entry>, 'variant' | 'header' | 'filter' | 'stickyHeader'> {
-  live: Live<Schemas['TrailShape']>;
+  live: Live<Schemas['AuditPage']>;
   pages: Pages;
   columns: Column[];
 }

@@ -8,7 +8,7 @@ import { api, take, type Schemas } from '../api/client';
 import { idOf, mayOversee, useRole, useSession } from '../api/session';
 import { useLive, type Live } from '../live';
 
-export type User = Pick<Schemas['AccountShape'], 'id' | 'username'>;
+export type User = Pick<Schemas['Account'], 'id' | 'username'>;
 
 /** Something of a list of everybody's, with its owner. */
 export type Owned<T> = T & { owner?: User };

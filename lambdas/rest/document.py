@@ -1,0 +1,218 @@
+"""The OpenAPI document as it is published: a pure function of what Powertools derives from the routes and their models.
+
+The document is made for generators of clients. Nothing here lists a route or a field, so a new one is published by the same rules:
+
+- an operation id is the name of the route's function in camelCase; under an earlier name of the route it ends in `Deprecated`;
+- the answers of `JobShape` are `JobAnswer`, and the object itself is `Job`;
+- a request with a `type` and a `payload` is one object for each type, with `type` as the discriminator.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from lambdas.rest import document_examples
+
+Json = dict[str, Any]
+REF = "#/components/schemas/"
+EARLIER = "Deprecated"  # the suffix of the operation ids of earlier names
+TOKEN_URL = "https://example.auth.eu-central-1.amazoncognito.com/oauth2/token"  # in the document of no stage; no secret
+TAGS = {
+    "jobs": "One-time jobs and the runs of tasks: post, list, change, cancel.",
+    "tasks": "Tasks: what to run, and when. Their runs are jobs.",
+    "schedules": "Previews of schedules. Nothing is saved.",
+    "dead letters": "Failed and killed jobs, grouped by error. Run one or many of them again.",
+    "operations": "Changes of many jobs or tasks by a filter, in the background.",
+    "call-backs": "Reports of workers, with the token of an attempt.",
+    "ordering keys": "Queues of jobs that start one after the other.",
+    "targets": "Named targets: registered destinations with defaults and limits.",
+    "users": "Users, their roles and their quotas.",
+    "auth": "Sign in, refresh a token, change a password.",
+    "audit": "The audit trail: who changed what, and when.",
+    "summaries": "The forecast of the next three hours, and statistics of the past.",
+    "system": "Health, version, pauses of lanes, circuit breakers.",
+}
+NAMES = {  # schemas whose plain name says too little or is taken
+    "BatchShape": "BatchResult",
+    "BreakersShape": "BreakerPage",
+    "BeatShape": "Heartbeat",
+    "ChangedShape": "Confirmation",
+    "DeletedShape": "DeletedTask",
+    "EntryShape": "AuditEntry",
+    "ErrorShape": "ErrorObject",
+    "FilterShape": "RedriveFilter",
+    "GroupShape": "DeadLetterGroup",
+    "ItemErrorShape": "BatchItemError",
+    "LaneShape": "LaneState",
+    "MinuteShape": "ForecastMinute",
+    "OperationsShape": "OperationPage",
+    "OverviewShape": "DeadLetterPage",
+    "PageShape": "JobPage",
+    "RefreshedShape": "RefreshedSession",
+    "ReportedShape": "Reported",
+    "ResponseShape": "TargetResponse",
+    "ResultShape": "BatchItemResult",
+    "ScheduledSummaryShape": "Forecast",
+    "SystemShape": "SystemState",
+    "TargetsShape": "TargetPage",
+    "TaskSummaryShape": "Statistics",
+    "TaskTypesShape": "TaskTypePage",
+    "TextShape": "AttemptText",
+    "TrailShape": "AuditPage",
+    "TypeSummaryShape": "TypeStatistics",
+    "DaySummaryShape": "DayStatistics",
+}
+_VALUES = ("default", "example", "examples", "enum", "const")  # keywords whose values are no schemas
+
+
+def operation_id(function: str, *, earlier: bool = False) -> str:
+    """The operation id of the route that a function with this name answers."""
+    first, *others = function.strip("_").split("_")
+    return first + "".join(word.title() for word in others) + (EARLIER if earlier else "")
+
+
+def published(document: Json, *, types: Iterable[str], choices: Iterable[str], token_url: str | None) -> Json:
+    """The document for generators. `choices` are the requests with a `type` of `types`; `token_url` is where programs sign in."""
+    components = document["components"]
+    schemas = components["schemas"]
+    for name in choices:
+        schemas.update(_choice(name, schemas[name], list(types)))
+    components["schemas"] = dict(sorted((name, _plain(schema)) for name, schema in schemas.items()))
+    paths = {path: {verb: _operation(each) for verb, each in verbs.items()} for path, verbs in document["paths"].items()}
+    document["paths"] = dict(sorted(paths.items()))
+    document["tags"] = [{"name": name, "description": TAGS.get(name, name.capitalize() + ".")} for name in _tags(paths)]
+    if token_url is not None:
+        components["securitySchemes"]["machine"] = _machine(token_url)
+        document["security"] = [*document["security"], {"machine": []}]
+    return document_examples.added(_renamed(document))
+
+
+def _choice(name: str, schema: Json, types: list[str]) -> Json:
+    """The request `name` as a choice: of a type with its payload, of a named target, or of a message alone."""
+    fields = schema["properties"]
+    common = {field: rule for field, rule in fields.items() if field not in ("message", "target", "type", "payload")}
+    needed = schema.get("required", [])
+
+    def variant(kind: str, own: Json, required: list[str]) -> Json:
+        described = f"{schema['description']} {kind}"
+        return schema | {"properties": own | common, "required": [*required, *needed], "description": described}
+
+    found: Json = {}
+    for each in types:
+        payload = f"{each.title()}Payload"
+        own = {"type": {"type": "string", "const": each}, "payload": {"$ref": REF + payload}}
+        found[f"{each.title()}{name}"] = variant(f"Of type `{each}`.", own, ["type", "payload"])
+    mapping = {each: f"{REF}{each.title()}{name}" for each in types}
+    typed = {"oneOf": [{"$ref": ref} for ref in mapping.values()], "discriminator": {"propertyName": "type", "mapping": mapping}}
+    described = {key: value for key, value in fields["target"].items() if key == "description"}
+    target = {
+        "target": _given(fields["target"]) | described,
+        "type": {"type": "string", "enum": types, "description": "That of the target, if given."},
+        "payload": {"type": "object", "additionalProperties": True, "description": "What the target does not set."},
+    }
+    message = {"message": _given(fields["message"]) | {"description": fields["message"].get("description", "")}}
+    found[f"Typed{name}"] = {"description": f"{schema['description']} The `type` decides about the `payload`."} | typed
+    found[f"Target{name}"] = variant("For a named target.", target, ["target"])
+    found[f"Message{name}"] = variant("A message for the log, short for type `log`.", message, ["message"])
+    parts = [{"$ref": f"{REF}{kind}{name}"} for kind in ("Typed", "Target", "Message")]
+    found[name] = {"description": schema["description"], "anyOf": parts}
+    return found
+
+
+def _given(rule: Json) -> Json:
+    """The rule of a field that may be null, for where it is given."""
+    return next((each for each in rule.get("anyOf", ()) if each != {"type": "null"}), rule)
+
+
+def _operation(operation: Json) -> Json:
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"] = _tidy(parameter["schema"])
+        parameter["schema"].pop("description", None)  # that of the parameter
+    return operation
+
+
+def _tags(paths: Mapping[str, Mapping[str, Json]]) -> list[str]:
+    """The tags in use, in the order of `TAGS`; those that it does not have come last."""
+    used = {tag for verbs in paths.values() for operation in verbs.values() for tag in operation.get("tags", ())}
+    return [tag for tag in TAGS if tag in used] + sorted(used - TAGS.keys())
+
+
+def _machine(token_url: str) -> Json:
+    return {
+        "type": "oauth2",
+        "description": "Programs sign in with a client id and a secret. The scopes of the client decide what it may do.",
+        "flows": {
+            "clientCredentials": {
+                "tokenUrl": token_url,
+                "scopes": {
+                    "punctual/jobs:read": "Read jobs and tasks.",
+                    "punctual/jobs:write": "Create and change jobs and tasks.",
+                    "punctual/admin": "What administrators may do.",
+                },
+            }
+        },
+    }
+
+
+def _plain(schema: Json) -> Json:
+    """A schema without what generators stumble over: titles, and defaults of optional fields, which some make required, others send.
+
+    The description of a field has its default instead.
+    """
+    plain: Json = _everywhere(_tidy(schema), _described_default)
+    return plain
+
+
+def _tidy(schema: Json) -> Json:
+    """A schema without titles, which repeat names, and with whole bounds of whole numbers."""
+    tidy: Json = _everywhere(schema, lambda each: {key: _whole(value) for key, value in each.items() if key != "title"})
+    return tidy
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _described_default(schema: Json) -> Json:
+    if "default" not in schema:
+        return schema
+    kept = {key: value for key, value in schema.items() if key != "default"}
+    if schema["default"] in (None, [], {}):
+        return kept
+    told = f"Default: {json.dumps(schema['default'])}."
+    return kept | {"description": f"{kept['description']} {told}" if "description" in kept else told}
+
+
+def _everywhere(schema: Any, change: Callable[[Json], Json]) -> Any:
+    """The schema with every schema in it changed."""
+    if isinstance(schema, list):
+        return [_everywhere(each, change) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return change({key: value if key in _VALUES else _inside(key, value, change) for key, value in schema.items()})
+
+
+def _inside(key: str, value: Any, change: Callable[[Json], Json]) -> Any:
+    if key == "properties":  # names of fields, which may be those of keywords
+        return {name: _everywhere(each, change) for name, each in value.items()}
+    return _everywhere(value, change)
+
+
+def _renamed(document: Json) -> Json:
+    """The document with the plain names of its schemas."""
+    schemas = document["components"]["schemas"]
+    names = {name: _plain_name(name) for name in schemas}
+    document["components"]["schemas"] = dict(sorted((names[name], schema) for name, schema in schemas.items()))
+    if len(document["components"]["schemas"]) < len(schemas):
+        raise ValueError(f"two schemas have one name: {sorted(names.items(), key=lambda each: each[1])}")
+    text = re.sub(rf'"{REF}([^"]+)"', lambda found: f'"{REF}{names.get(found[1], found[1])}"', json.dumps(document))
+    renamed: Json = json.loads(text)
+    return renamed
+
+
+def _plain_name(name: str) -> str:
+    wrapped = re.fullmatch(r"Answer_(\w+)_", name)
+    if wrapped is not None:
+        return f"{_plain_name(wrapped[1])}Answer"
+    return NAMES.get(name, name.removesuffix("Shape"))

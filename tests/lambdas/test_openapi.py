@@ -1,0 +1,161 @@
+"""The published OpenAPI document: what generators of clients rely on."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from lambdas import api
+from lambdas.rest import document_examples
+from lambdas.rest.document import EARLIER, TAGS, operation_id
+from local import openapi
+from scheduler.targets import registry
+
+REF = "#/components/schemas/"
+
+
+@pytest.fixture(scope="module")
+def document() -> Any:
+    return json.loads(openapi.text())
+
+
+def operations(document: Any) -> Iterator[tuple[str, Any]]:
+    for path, verbs in document["paths"].items():
+        for verb, operation in verbs.items():
+            yield f"{verb.upper()} {path}", operation
+
+
+def schemas(node: Any) -> Iterator[Any]:
+    """Every schema in a schema."""
+    if isinstance(node, dict):
+        yield node
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from schemas(child)
+
+
+def test_the_stored_document_is_current() -> None:
+    stored = openapi.PUBLISHED.read_text() if openapi.PUBLISHED.exists() else ""
+    assert stored == openapi.text(), "the API has changed: renew its document with `python -m local.openapi`, and read the difference"
+
+
+def test_the_served_document_is_the_stored_one(document: Any) -> None:
+    assert json.loads(api.app.get_openapi_json_schema()) == document
+
+
+def test_operation_ids_are_unique_names_in_camel_case(document: Any) -> None:
+    ids = [operation["operationId"] for _, operation in operations(document)]
+    assert len(ids) == len(set(ids))
+    assert [each for each in ids if not re.fullmatch("[a-z]+([A-Z][a-z]+)*", each)] == []
+    assert {"createJob", "listJobs", "getJob", "createTask", "listTasks", "getTask", "cancelJob", "login"} <= set(ids)
+
+
+def test_an_earlier_name_has_the_id_of_the_clear_one_and_a_suffix(document: Any) -> None:
+    ids = {operation["operationId"]: operation for _, operation in operations(document)}
+    earlier = {name for name, operation in ids.items() if operation.get("deprecated")}
+    assert earlier and earlier == {name for name in ids if name.endswith(EARLIER)}
+    assert {name.removesuffix(EARLIER) for name in earlier} <= ids.keys() - earlier
+    assert operation_id("list_jobs", earlier=True) == "listJobsDeprecated"
+
+
+def test_schemas_have_plain_names(document: Any) -> None:
+    names = document["components"]["schemas"]
+    assert [name for name in names if not re.fullmatch("[A-Z][A-Za-z]+", name) or name.endswith("Shape")] == []
+    assert "JobAnswer" in names and names["JobAnswer"]["properties"]["data"] == {"$ref": f"{REF}Job"}
+
+
+@pytest.mark.parametrize("request_name", ["JobRequest", "TaskRequest", "TaskEdit", "BatchItem"])
+def test_a_request_is_a_choice_by_type(document: Any, request_name: str) -> None:
+    found = document["components"]["schemas"]
+    assert [each["$ref"] for each in found[request_name]["anyOf"]] == [
+        f"{REF}{kind}{request_name}" for kind in ("Typed", "Target", "Message")
+    ]
+    typed = found[f"Typed{request_name}"]
+    assert typed["discriminator"]["propertyName"] == "type" and list(typed["discriminator"]["mapping"]) == registry.names()
+    assert [each["$ref"] for each in typed["oneOf"]] == list(typed["discriminator"]["mapping"].values())
+    for name, reference in typed["discriminator"]["mapping"].items():
+        variant = found[reference.removeprefix(REF)]
+        assert variant["properties"]["type"] == {"type": "string", "const": name}
+        assert variant["properties"]["payload"] == {"$ref": f"{REF}{name.title()}Payload"}
+        assert {"type", "payload"} <= set(variant["required"]) and variant["additionalProperties"] is False
+
+
+def test_a_field_with_a_default_is_optional_and_has_it_in_words(document: Any) -> None:
+    request = document["components"]["schemas"]["HttpJobRequest"]
+    assert request["required"] == ["type", "payload"]
+    assert request["properties"]["max_attempts"]["description"].endswith("Default: 3.")
+    assert [schema for schema in schemas(document["components"]["schemas"]) if isinstance(schema.get("default"), (int, str, bool))] == []
+
+
+def test_an_object_that_is_answered_has_all_its_fields(document: Any) -> None:
+    found = document["components"]["schemas"]
+    for name in ("Job", "Task", "ListedTask", "JobPage", "TaskPage", "Attempt", "Target", "AuditEntry", "ErrorObject"):
+        assert set(found[name]["required"]) == set(found[name]["properties"]), name
+
+
+def test_a_body_is_optional_where_no_field_is_needed(document: Any) -> None:
+    needed = {
+        operation["operationId"]: operation["requestBody"]["required"]
+        for _, operation in operations(document)
+        if "requestBody" in operation
+    }
+    assert needed["createJob"] and needed["updateTask"] and needed["pauseLanes"]
+    assert not needed["runTask"] and not needed["pauseTask"] and not needed["completeJob"] and not needed["resumeLanes"]
+
+
+def test_every_tag_is_described(document: Any) -> None:
+    used = {tag for _, operation in operations(document) for tag in operation["tags"]}
+    assert {tag["name"] for tag in document["tags"]} == used <= TAGS.keys()
+
+
+def test_programs_may_sign_in_with_client_credentials(document: Any) -> None:
+    flow = document["components"]["securitySchemes"]["machine"]["flows"]["clientCredentials"]
+    assert flow["tokenUrl"].endswith("/oauth2/token") and set(flow["scopes"]) == {
+        "punctual/jobs:read",
+        "punctual/jobs:write",
+        "punctual/admin",
+    }
+    assert document["security"] == [{"bearer": []}, {"machine": []}]
+
+
+def test_every_operation_has_a_summary_and_examples(document: Any) -> None:
+    for name, operation in operations(document):
+        assert re.fullmatch(r"[A-Z][^.]{3,60}", operation["summary"]), name
+        contents = [answer["content"]["application/json"] for code, answer in operation["responses"].items() if code.startswith("2")]
+        if "requestBody" in operation:
+            contents.append(operation["requestBody"]["content"]["application/json"])
+        assert contents and all("example" in content or "examples" in content for content in contents), name
+
+
+def test_every_example_fits_its_schema(document: Any) -> None:
+    unfit = []
+    for name, operation in operations(document):
+        contents = [
+            each["content"]["application/json"] for each in (operation.get("requestBody"), *operation["responses"].values()) if each
+        ]
+        for content in contents:
+            check = jsonschema_rs.validator_for({"components": document["components"], **content["schema"]})
+            examples = [each["value"] for each in content.get("examples", {}).values()] + [
+                content[key] for key in ("example",) if key in content
+            ]
+            unfit += [f"{name}: {error.instance_path} {error.message}" for each in examples for error in check.iter_errors(each)]
+    assert unfit == []
+
+
+def test_the_api_accepts_every_example_of_a_body(document: Any) -> None:
+    refused = []
+    for route in (each for each in api.app._static_routes + api.app._dynamic_routes if each.dependant.body_params):
+        content = document["paths"][route.openapi_path][route.method.lower()]["requestBody"]["content"]["application/json"]
+        for example in [content["example"]] if "example" in content else [each["value"] for each in content["examples"].values()]:
+            _, errors = route.dependant.body_params[0].validate(example, loc=("body",))
+            refused += [f"{route.method} {route.openapi_path}: {errors}"] if errors else []
+    assert refused == []
+
+
+def test_every_example_of_a_schema_is_used(document: Any) -> None:
+    bodies = [
+        operation["requestBody"]["content"]["application/json"] for _, operation in operations(document) if "requestBody" in operation
+    ]
+    assert document_examples.REQUESTS.keys() <= {body["schema"]["$ref"].removeprefix(REF) for body in bodies if "example" in body}
