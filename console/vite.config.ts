@@ -7,6 +7,7 @@ export default defineConfig({
     target: 'es2022',
     assetsInlineLimit: 0, // nothing inline: the content security policy allows files of ours only
     modulePreload: { polyfill: false },
+    rollupOptions: { input: ['index.html', 'reference.html'] },
     chunkSizeWarningLimit: 2_000,
   },
   test: { include: ['src/**/*.test.ts'], environment: 'node' },

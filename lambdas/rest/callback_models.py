@@ -16,12 +16,12 @@ KEPT_OUTPUT = 4_096  # characters of an output that are kept, as of any target's
 
 
 class HeartbeatRequest(Request):
-    """How far it is, if there is something to tell."""
+    """The progress of the work."""
 
     progress: Annotated[float, Field(ge=0, le=1)] | None = None
     """From 0 to 1."""
     message: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    """What it is at."""
+    """The current step, in words."""
 
     @property
     def told(self) -> Progress | None:
@@ -58,7 +58,7 @@ class CompletedResponse(Request):
 
 
 class CompleteRequest(Request):
-    """What came out of it."""
+    """The result of the work."""
 
     output: Any = None
     """A string as it is, anything else as JSON; the first 4 KB are kept. Absent: what the target answered."""
@@ -71,7 +71,7 @@ class CompleteRequest(Request):
 
 
 class FailRequest(Request):
-    """Why it came to nothing."""
+    """The reason of the failure."""
 
     message: Annotated[str, Field(min_length=1, max_length=KEPT_FAILURE)]
     kind: Literal["retryable", "permanent"] = "retryable"

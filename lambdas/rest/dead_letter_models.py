@@ -134,7 +134,7 @@ class RedriveShape(Shape):
     skipped: int
     """Not dead any more when their turn came, or of a task that was deleted or paused."""
     started_at: WrittenTime
-    """What failed later is left alone."""
+    """Jobs that failed later are not included."""
     ended_at: WrittenTime | None
 
     @classmethod

@@ -29,7 +29,7 @@ TAGS = {
     "targets": "Named targets: registered destinations with defaults and limits.",
     "users": "Users, their roles and their quotas.",
     "auth": "Sign in, refresh a token, change a password.",
-    "audit": "The audit trail: who changed what, and when.",
+    "audit": "The audit trail: changes, with their author and time.",
     "summaries": "The forecast of the next three hours, and statistics of the past.",
     "system": "Health, version, pauses of lanes, circuit breakers.",
 }
@@ -109,7 +109,7 @@ def _choice(name: str, schema: Json, types: list[str]) -> Json:
     target = {
         "target": _given(fields["target"]) | described,
         "type": {"type": "string", "enum": types, "description": "That of the target, if given."},
-        "payload": {"type": "object", "additionalProperties": True, "description": "What the target does not set."},
+        "payload": {"type": "object", "additionalProperties": True, "description": "The fields that the target does not set."},
     }
     message = {"message": _given(fields["message"]) | {"description": fields["message"].get("description", "")}}
     found[f"Typed{name}"] = {"description": f"{schema['description']} The `type` decides about the `payload`."} | typed

@@ -43,13 +43,13 @@ class ScheduleRequest(Request):
     time_zone: Text | None = Field(None, examples=["Europe/Berlin"])
     """An IANA time zone; absent: UTC. Cron is read in it, the others are shown in it."""
     jitter_seconds: Annotated[Any, _whole(0, schedule_form.LONGEST_JITTER)] | None = None
-    """Puts each run off by a part of that window, which depends on the task alone."""
+    """Delays each run by a part of this window. The part depends on the task alone."""
     start: WrittenInstant | None = None
-    """No run before it; of a rate the first run."""
+    """The first instant of the schedule. A rate has its first run then."""
     end: WrittenInstant | None = None
-    """No run at it or after."""
+    """No run starts at this instant or later."""
     max_runs: Annotated[Any, _whole(1, schedule_form.MOST_RUNS)] | None = None
-    """It ends after so many runs."""
+    """The schedule ends after this number of runs."""
     dst_gap: Annotated[Any, WithJsonSchema({"type": "string", "enum": list(DST_GAP)})] | None = None
     """Of cron with fixed times: what happens to one that the clock jumps over. Absent: shift, to the first instant after the gap."""
     dst_overlap: Annotated[Any, WithJsonSchema({"type": "string", "enum": list(DST_OVERLAP)})] | None = None
@@ -62,12 +62,12 @@ class ScheduleRequest(Request):
 
 
 class PreviewRequest(ScheduleRequest):
-    """A schedule to look at."""
+    """A schedule to preview."""
 
     count: Annotated[int, Field(ge=1, le=100)] = 10
-    """How many runs to show."""
+    """The number of runs to show."""
     after: Instant | None = None
-    """Show those later than this instant; absent or past: now. Not beside max_runs, which counts from now."""
+    """Show runs later than this instant. Default, and for a past instant: now. Not allowed beside max_runs, which counts from now."""
 
     @model_validator(mode="after")
     def _is_one(self) -> "PreviewRequest":
@@ -91,7 +91,7 @@ class RunShape(Shape):
     odd: str | None
     """The same as `dst_note`."""
     dst_note: str | None
-    """What a change of the clock does to this time."""
+    """The effect of a change of the clock on this time."""
 
     @classmethod
     def of(cls, run: Run | Skipped) -> Json:

@@ -32,7 +32,7 @@ _PLAIN = {rule: name for name, rule in reversed(AFTER_FAILURE.items())}  # the p
 
 
 class RetryShape(Shape):
-    """How it is tried again, as it may be posted."""
+    """The retry policy, in the form that requests take."""
 
     base_seconds: float
     cap_seconds: float
@@ -52,7 +52,7 @@ class RetryShape(Shape):
 
 
 class CallBackShape(Shape):
-    """How its worker reports, as it may be posted."""
+    """The rules for its worker, in the form that requests take."""
 
     lease_seconds: int
     max_seconds: int
@@ -63,7 +63,7 @@ class CallBackShape(Shape):
 
 
 class ProgressShape(Shape):
-    """What its worker told last."""
+    """The last progress report of its worker."""
 
     fraction: float | None
     message: str | None
@@ -73,7 +73,7 @@ class FailureShape(Shape):
     kind: Literal["retryable", "permanent", "throttled", "timeout", "crashed", "buried", "refused"]
     message: str
     retry_after_seconds: float | None
-    """How long its target asked to be left alone."""
+    """The wait that its target requested."""
 
     @classmethod
     def of(cls, failure: Failure) -> Json:
@@ -89,11 +89,11 @@ class AttemptShape(Shape):
     outcome: Outcome
     failure: FailureShape | None
     output: str | None
-    """The beginning of what it put out, or of the body of the answer it got; of the last one that is in `response`."""
+    """The beginning of its output, or of the body of the response. For the last attempt, the response is in `response`."""
     log: str | None
-    """What was written while it ran, or the end of that."""
+    """The log of the attempt, or its end."""
     output_kept: Literal["whole", "excerpt"]
-    """Whether `/attempts/{number}/output` and `/log` have all of it, or only what is shown here."""
+    """Whether `/attempts/{number}/output` and `/log` have the whole text, or only the part shown here."""
 
     @classmethod
     def of(cls, number: int, attempt: Attempt) -> Json:
@@ -109,11 +109,11 @@ class ResponseShape(Shape):
     status: int
     headers: dict[str, str]
     body: str
-    """As much of it as fits into 4 KB with the logs; the whole is at `/attempts/{number}/output`."""
+    """The part that fits into 4 KB with the logs. The whole body is at `/attempts/{number}/output`."""
 
 
 class SpecShape(Shape):
-    """What to run and how: the part that jobs and tasks have in common."""
+    """The part that jobs and tasks have in common: what to run, and how."""
 
     id: str
     type: str
@@ -125,15 +125,15 @@ class SpecShape(Shape):
     retry: RetryShape
     timeout_seconds: int
     callback: CallBackShape | None
-    """Null: what its target answers is the end."""
+    """Null: the response of its target ends the job."""
     ordering_key: str | None
-    """Those of one key start one after the other."""
+    """Jobs of one key start one after the other."""
     on_failure: OnFailure | None
-    """What the jobs behind it do when it has failed, by its earlier name: `block` or `park`. Null without an ordering key."""
+    """The rule for the jobs behind it when it has failed, by its earlier name: `block` or `park`. Null without an ordering key."""
     after_failure: Literal["continue", "pause"] | None
     """The same by its plain name, which requests take as `on_failure`."""
     notifications: NotificationsShape | None
-    """Who is told of it; null: nobody. Of a run, whose task has the receivers, it is null too."""
+    """The receivers of its notices. Null: none. Null for a run too, since its task has the receivers."""
     events: bool
     """Whether each end is put on the stage's event bus."""
 
@@ -161,12 +161,12 @@ class SpecShape(Shape):
 
 
 class JobShape(SpecShape):
-    """A job. Every field is always there; null where there is nothing to tell."""
+    """A job. Every field is always present. A field without a value is null."""
 
     status: Status
     lane: Lane
     shard_id: int | None
-    """The shard of the minute that holds it; null once it is finished."""
+    """The shard of its minute. Null once the job has ended."""
     created_at: WrittenTime
     scheduled_at: WrittenTime
     due_at: WrittenTime
@@ -179,7 +179,7 @@ class JobShape(SpecShape):
     cancelled_at: WrittenTime | None
     skipped_at: WrittenTime | None
     ended_at: WrittenTime | None
-    """When it ended, in whatever way; null before that."""
+    """The end, whatever the outcome. Null before that."""
     duration_ms: int | None
     """From the start of its last attempt to its end; null before its end, and if it never started."""
     start_delay_ms: int | None
@@ -187,7 +187,7 @@ class JobShape(SpecShape):
     late: bool
     cancel_requested_at: WrittenTime | None
     lease_until: WrittenTime | None
-    """Of one that waits for its call-back: until when it must be heard of."""
+    """The end of its worker's lease, while the job waits for its call-back."""
     heartbeat_at: WrittenTime | None
     """The last one of this attempt."""
     progress: ProgressShape | None
@@ -199,11 +199,11 @@ class JobShape(SpecShape):
     fingerprint: str | None
     """Of a failed or killed job: the same for errors that differ in ids, numbers, times and addresses only."""
     redrives: int
-    """How often it was retried after it had failed or was killed."""
+    """The number of retries after it had failed or was killed."""
     redriven_at: WrittenTime | None
-    """When it was last."""
+    """The last of these retries."""
     expires_at: WrittenTime | None
-    """If it has not started by then, it is skipped."""
+    """The expiry: a job that has not started by then is skipped."""
     key: str | None
     """The name that you chose for it."""
     task_id: str | None
@@ -213,7 +213,7 @@ class JobShape(SpecShape):
     generation: int | None
     """The task's when this run was planned."""
     nominal_at: WrittenTime | None
-    """Its time by the schedule, before jitter; null if it was asked for by hand."""
+    """Its time by the schedule, before jitter. Null for a run that was requested by hand."""
     overlap: Overlap | None
     misfire: Misfire | None
 
@@ -272,13 +272,13 @@ def _with_outputs(job: Job) -> Sequence[tuple[int, Attempt]]:
 
 
 class TextShape(Shape):
-    """What an attempt put out, or what was logged meanwhile."""
+    """The output of an attempt, or its log."""
 
     number: int
     """Of the attempt."""
     text: str
     complete: bool
-    """False: more than 1 MB, or the rest could not be stored."""
+    """False if it is longer than 1 MB, or if the rest could not be stored."""
 
     @classmethod
     def of(cls, text: Text, number: int) -> Json:
@@ -310,7 +310,7 @@ class PageShape(ListShape):
 
 
 class AcceptedShape(Shape):
-    """What is new of an accepted job; GET tells the rest."""
+    """The new fields of an accepted job. GET answers all of them."""
 
     id: str
     status: Status

@@ -117,7 +117,7 @@ TargetName = Annotated[str, AfterValidator(_target_name), WithJsonSchema({"type"
 
 
 class Login(Request):
-    """Who wants in."""
+    """The credentials of a user."""
 
     username: Annotated[str, Field(min_length=1, max_length=128)]
     password: Annotated[str, Field(min_length=1, max_length=256)]
@@ -134,18 +134,18 @@ class Refresh(Request):
 
 
 class RetryRequest(Request):
-    """How long to wait before another attempt, and until when to try."""
+    """The waits before further attempts, and their end."""
 
     base_seconds: Annotated[float, Field(ge=0.1, le=3_600)] = REQUESTED_RETRIES.base_ms / 1_000
-    """The first wait at most; each one after it is twice the one before."""
+    """The longest first wait. Each further wait is twice as long."""
     cap_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = Field(REQUESTED_RETRIES.cap_ms / 1_000, validate_default=True)
-    """No wait is longer."""
+    """The longest wait."""
     jitter: Annotated[Jitter, Field(strict=False)] = REQUESTED_RETRIES.jitter
-    """What chance takes off a wait: `full` any part of it, `equal` up to half, `none` nothing."""
+    """The random reduction of a wait: `full` by any part, `equal` by up to half, `none` by nothing."""
     max_elapsed_seconds: Annotated[float, Field(ge=1, le=30 * 86_400)] | None = None
-    """No attempt starts later than this after the first start. Absent: no such limit, but a day for throttled attempts."""
+    """No attempt starts later than this after the first start. Default: no limit, but a day for throttled attempts."""
     on_timeout: bool = REQUESTED_RETRIES.on_timeout
-    """Whether an attempt that ran into its time-out is followed by another one, as after any retryable failure."""
+    """Whether an attempt that timed out is retried, like any other retryable failure."""
 
     @field_validator("cap_seconds")
     @classmethod
@@ -171,12 +171,12 @@ def _ms(seconds: float) -> int:
 
 
 class CallBackRequest(Request):
-    """That its worker reports how it ends, and how long it may be silent."""
+    """The rules for a worker that reports the end of the job."""
 
     lease_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
-    """Without a heartbeat for so long its worker is dead, and another attempt follows, twice at most."""
+    """The heartbeat time-out. Without a heartbeat in that time the worker is considered dead, and the job is retried, at most twice."""
     max_seconds: Annotated[int, Field(ge=10, le=30 * 86_400)] = Field(86_400, validate_default=True)
-    """Within so long from its start it must have reported, whatever the heartbeats say."""
+    """The maximum duration from the start of the attempt to the report, heartbeats or not."""
 
     @field_validator("max_seconds")
     @classmethod
@@ -194,30 +194,31 @@ class WorkRequest(Request):
     """What to run: `message` alone, short for type log, or `type` or `target` with a `payload`."""
 
     message: Annotated[str, Field(min_length=1)] | None = None
-    """What to write to the log. It may have placeholders, such as `{{scheduled_at}}`."""
+    """The message to write to the log. It may have placeholders, such as `{{scheduled_at}}`."""
     target: TargetName | None = None
-    """A named target: its defaults complete the payload."""
+    """The name of a target, whose defaults complete the payload."""
     type: str | None = Field(None, validate_default=True)
     """The type. With a target it may be absent; if it is given, it must be the target's."""
     payload: dict[str, Any] | None = Field(None, validate_default=True)
-    """What the task type needs; all in all at most 256 KB. Its strings may have placeholders, such as `{{scheduled_at}}`."""
+    """The payload of the type. At most 256 KB in total. Its strings may have placeholders, such as `{{scheduled_at}}`."""
     max_attempts: Annotated[int, Field(ge=1, le=25)] = 3
-    """How often to try; 1 means no retry. Throttled attempts do not count."""
+    """The most attempts; 1 means no retry. Throttled attempts are not counted."""
     retry: RetryRequest | None = None
-    """How to retry. Absent: after at most 1 s, then 2 s, 4 s and so on, after a time-out too."""
+    """The retry policy. Default: waits of at most 1 s, 2 s, 4 s and so on, after a time-out too."""
     timeout_seconds: Annotated[int, Field(ge=1, le=840)] = 300
-    """How long one attempt may take before it is killed."""
+    """The time-out of one attempt. An attempt that takes longer is killed."""
     callback: CallBackRequest | None = None
-    """Given: a good answer of the target means that it took the job over; its worker reports how it ends. Absent: it is the end."""
+    """If present, a success response of the target means that it accepted the job, and a worker reports the end. Default: the
+    response of the target ends the job."""
     tags: Tags = Field(default_factory=list)
-    """Words of yours to find it by; a filter takes one of them."""
+    """Labels for filters."""
     ordering_key: OrderingKey | None = None
-    """Your jobs of one key start one after the other, by scheduled time, then by creation. Absent: it waits for nobody."""
+    """Jobs of the caller with one key start one after the other, by scheduled time, then by creation. Default: none."""
     on_failure: AfterFailure | None = None
     """With an ordering key, what the jobs behind it do when it has failed: `continue` (absent: this), they start;
     `pause`, they wait until you resume the key, or retry the failed job and it succeeds. The earlier names are `block` and `park`."""
     notifications: NotificationsRequest | None = None
-    """Who is told when it fails, recovers, succeeds, is late or killed. Absent: nobody."""
+    """The receivers of notices when it fails, recovers, succeeds, starts late or is killed. Default: none."""
     events: bool = False
     """Whether each end is put on the stage's event bus, so that other systems can react to it."""
     key: OwnKeyText | None = None
@@ -317,13 +318,14 @@ class JobRequest(WorkRequest):
     """A one-time job: `message` alone, short for a job of type log, or `type` with its `payload`."""
 
     execute_at: Instant | None = None
-    """When to start: RFC 3339 with an offset, to the millisecond. Absent: now. Up to a day past: due now, and late."""
+    """The instant to start: RFC 3339 with an offset, to the millisecond. Default: now. An instant up to a day in the past is
+    due now, and late."""
     delay: Delay | None = None
     """How long after this request to start, instead of `execute_at`: 30m, 1h30m, 2d, or PT30M. Up to ten years."""
     delay_seconds: Annotated[float, Field(ge=0, le=instants.FUTURE_LIMIT // 1_000)] | None = None
     """The same as a number of seconds."""
     expires_at: Instant | None = None
-    """It does not start, nor is it tried again, at this instant or later; it is skipped then. Absent: however late."""
+    """The job neither starts nor is retried at this instant or later: it is skipped. Default: none."""
 
     @field_validator("delay", "delay_seconds")
     @classmethod
@@ -385,23 +387,23 @@ def _absent() -> Any:
 
 
 class JobChange(Request):
-    """What to change of a job that has not started; what is absent stays as it is."""
+    """The changes of a job that has not started. An absent field stays as it is."""
 
     execute_at: Instant = _absent()
-    """When to start instead: as for POST."""
+    """The new instant to start, as for POST."""
     message: Annotated[str, Field(min_length=1)] = _absent()
-    """What to write to the log, of a job of type log."""
+    """The new message, if the job is of type log."""
     payload: dict[str, Any] = _absent()
-    """What the job's task type needs, as a whole. The type itself stays."""
+    """The new payload, as a whole. The type cannot change."""
     max_attempts: Annotated[int, Field(ge=1, le=25)] = _absent()
     retry: RetryRequest = _absent()
-    """How to try again, as a whole: {} is the default."""
+    """The new retry policy, as a whole. `{}` is the default policy."""
     timeout_seconds: Annotated[int, Field(ge=1, le=840)] = _absent()
     expires_at: Instant | None = None
-    """When it is too late to start; null takes that away."""
+    """The new expiry. Null removes it."""
     tags: Tags = _absent()
     notifications: NotificationsRequest | None = None
-    """Who is told of its end, as a whole; null: nobody. A run has the receivers of its task."""
+    """The new receivers of notices, as a whole. Null: none. A run has the receivers of its task."""
     events: bool = _absent()
     """Whether its end is put on the stage's event bus."""
 
@@ -462,7 +464,7 @@ class BatchItem(JobRequest):
 
 
 class BatchRequest(Request):
-    """Many one-time jobs, each accepted or refused on its own."""
+    """Many one-time jobs. Each is accepted or refused by itself."""
 
     jobs: Annotated[list[Any], Field(min_length=1, max_length=1_000)]
     """Each as for POST /me/jobs, and with a key of its own; all in all at most 4 MB."""
@@ -481,15 +483,15 @@ def _checked(payload: dict[str, Any], job_type: str, target: str | None, stage: 
 
 
 class OrderingKeyShape(Shape):
-    """How the line of an ordering key stands."""
+    """The state of an ordering key."""
 
     ordering_key: str
     job_id: str | None
-    """The job whose turn it is: it runs, or waits for another attempt."""
+    """The current job: it runs, or waits for another attempt."""
     parked_by: str | None
-    """The failed job that those behind it wait for; null: the key is not parked."""
+    """The failed job that pauses the key. Null: the key is not paused."""
     parked_at: WrittenTime | None
-    """When that one failed."""
+    """The time of that failure."""
     waiting: int
     """How many of the next hundred jobs are waiting or scheduled."""
     more: bool
@@ -515,7 +517,7 @@ class ItemErrorShape(Shape):
 
 
 class ResultShape(Shape):
-    """What became of one item: a job or an error."""
+    """The result of one item: a job or an error."""
 
     index: int
     job: AcceptedShape | None = None
@@ -591,7 +593,7 @@ class VersionShape(Shape):
 
 
 class HealthShape(Shape):
-    """That the API answers; with a token also how far behind the scheduler is."""
+    """The state of the API and, with a token, the lag of the scheduler."""
 
     status: Literal["ok"]
     oldest_open_minute: str | None = None
@@ -599,7 +601,7 @@ class HealthShape(Shape):
     oldest_open_at: WrittenTime | None = None
     """The same as an instant."""
     lag_seconds: float | None = None
-    """For how long that minute has been over (with a token only). Minutes that wait only for a paused lane are not counted."""
+    """The time since the end of that minute (with a token only). Minutes that wait only for a paused lane are not counted."""
     paused_lanes: list[Lane] | None = None
     """Lanes that administrators have paused (with a token only)."""
 

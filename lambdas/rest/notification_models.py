@@ -54,7 +54,7 @@ class WebhookRequest(Request):
 
 
 class NotificationsRequest(Request):
-    """Who is told of the job or of the task's runs, and of what."""
+    """The receivers of notices about the job or the task's runs, and the occasions."""
 
     emails: Annotated[list[Address], Field(max_length=10)] = Field(default_factory=list)
     """Each gets a mail of its own."""
@@ -62,9 +62,9 @@ class NotificationsRequest(Request):
     on: Annotated[list[_Occasion], Field(min_length=1)] = Field(default_factory=lambda: list(USUAL))
     """Of what; absent: failure and recovery, the first success after it. A killed run is a failure unless `killed` is named."""
     after_failures: Annotated[int, Field(ge=1, le=1_000)] = _USUAL.after_failures
-    """So many runs in a row have to fail before that is told."""
+    """The number of consecutive failed runs before a notice of failure."""
     digest_seconds: Annotated[int, Field(ge=60, le=900)] = _USUAL.digest_ms // 1_000
-    """At most one notice of each occasion in so long; what comes meanwhile is counted, and told together."""
+    """At most one notice of each occasion in this time. Further events are counted and reported in one digest."""
 
     @model_validator(mode="after")
     def _somebody(self) -> Self:

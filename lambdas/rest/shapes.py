@@ -75,7 +75,7 @@ class ListShape(Shape):
 
     first_name: ClassVar[str]
     cursor: str | None
-    """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+    """Pass it as the parameter `cursor` to get the next page. Null on the last page. A short page need not be the last one."""
     has_more: bool
     """Whether there is a next page: whether `cursor` is not null."""
 

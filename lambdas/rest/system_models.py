@@ -70,7 +70,7 @@ class SystemShape(Shape):
 
 
 class BreakerRequest(Request):
-    """Which breaker, and why it is closed."""
+    """The breaker to close, and the reason."""
 
     circuit: Annotated[str, Field(min_length=1, max_length=5_000)]
     """As `GET /system/breakers` shows it."""

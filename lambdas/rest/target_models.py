@@ -31,7 +31,8 @@ def _schema(value: dict[str, Any]) -> dict[str, Any]:
 
 
 class TargetEdit(Request):
-    """A named target: where to and how, and what jobs may say to it. What is absent gets its default, not the old value."""
+    """A named target: a destination, its defaults, and the fields that jobs may set. An absent field gets its default, not the
+    old value."""
 
     kind: str
     """One of the task types. That of a registered target stays."""
@@ -42,9 +43,9 @@ class TargetEdit(Request):
     payload_schema: Annotated[dict[str, Any], AfterValidator(_schema)] | None = None
     """JSON Schema of what jobs give, checked when they are created. Absent: whatever completes the defaults."""
     rate: Annotated[float, Field(ge=LEAST_PER_SECOND, le=MOST_PER_SECOND)] | None = None
-    """At most so many starts a second, of all users' jobs together. Absent: any number."""
+    """The most starts a second, over the jobs of all users. Default: no limit."""
     concurrency: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] | None = None
-    """At most so many jobs at once. Absent: any number."""
+    """The most jobs that run at once. Default: no limit."""
     description: Annotated[str, Field(max_length=1_000)] | None = None
     enabled: bool = True
     """False: its jobs are refused, and those that are there fail when they start."""
@@ -101,7 +102,7 @@ class TargetRequest(TargetEdit):
     """A named target to register."""
 
     name: TargetName
-    """What jobs call it."""
+    """The name by which jobs refer to it."""
 
 
 def _check_defaults(defaults: Mapping[str, Any], kind: str) -> None:
@@ -140,13 +141,13 @@ class TargetShape(Shape):
     concurrency: int | None
     """Jobs at once."""
     defaults: dict[str, Any] | None
-    """Null for who is no administrator, as are the next two: they may hold what is nobody else's business."""
+    """Null unless the caller is an administrator, as are the next two: they may be confidential."""
     locked: list[str] | None
     payload_schema: dict[str, Any] | None
     version: int
     created_at: WrittenTime
     created_by: str | None
-    """Null for who is no administrator, as is `updated_by`."""
+    """Null unless the caller is an administrator, as is `updated_by`."""
     updated_at: WrittenTime
     updated_by: str | None
 

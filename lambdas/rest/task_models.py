@@ -25,18 +25,18 @@ class TaskRequest(WorkRequest):
     """A task: what to run, as for a job, and when."""
 
     name: Annotated[str, Field(min_length=1, max_length=120)]
-    """What people call it. It need not be unique."""
+    """The name for people. It need not be unique."""
     description: Annotated[str, Field(max_length=1_000)] | None = None
     schedule: ScheduleRequest | None = None
-    """When to run. Absent: once, at once."""
+    """The schedule. Default: once, at once."""
     overlap: _Overlap | None = None
-    """What a run does if an earlier one has not ended. Absent: skip if the task recurs, else allow."""
+    """The rule for a run that is due while an earlier one has not ended. Default: skip if the task recurs, else allow."""
     misfire: _Misfire | None = None
-    """What becomes of a run that could not start on time. Of recurring tasks only; absent: run_latest."""
+    """The rule for runs that could not start on time. Recurring tasks only. Default: run_latest."""
     misfire_threshold_seconds: Annotated[int, Field(ge=10, le=86_400)] | None = None
-    """How late a start is a misfire. Of recurring tasks only; absent: 60."""
+    """The delay from which a start is a misfire. Recurring tasks only. Default: 60."""
     max_catch_up: Annotated[int, Field(ge=1, le=1_000)] | None = None
-    """How many of the missed runs run, the last ones. With misfire run_all only; absent: 100."""
+    """The most missed runs that are made up, the latest ones. Only with misfire run_all. Default: 100."""
 
     @field_validator("name")
     @classmethod
@@ -89,7 +89,7 @@ def _is_recurring(schedule: ScheduleRequest | None) -> bool:
 
 
 class TaskEdit(TaskRequest):
-    """A task in the place of another. What is absent gets its default, not the old value.
+    """A task that replaces another one. An absent field gets its default, not the old value.
 
     The body may be what `GET` answered: fields that only answers have are ignored.
     """
@@ -110,21 +110,21 @@ def without_read_only(body: Mapping[str, Any]) -> Json:
 
 
 class PauseRequest(Request):
-    """Why a task is paused."""
+    """The reason of a pause."""
 
     reason: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     """Shown with the task, and with runs that do not start for it."""
 
 
 class RunRequest(Request):
-    """How to run it."""
+    """The options of this run."""
 
     overlap: _Overlap | None = None
-    """Absent: as the task says."""
+    """Default: the rule of the task."""
 
 
 class ScheduleShape(Shape):
-    """When it runs: the schedule as it may be posted again. What goes without saying is absent."""
+    """The schedule, in the form that requests take. Fields with their default are absent."""
 
     cron: str | None = None
     rate: str | None = None
@@ -141,7 +141,7 @@ class ScheduleShape(Shape):
 
 
 class TaskFacts(SpecShape):
-    """What is always told of a task; null where there is nothing to tell."""
+    """The fields of a task that are always present. A field without a value is null."""
 
     name: str
     key: str | None

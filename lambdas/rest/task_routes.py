@@ -113,7 +113,7 @@ def replace_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=E
     "/api/v1/tasks/<task_id>",
     summary="Change some fields of a task",
     description=(
-        "A JSON merge patch (RFC 7396): a field that is absent stays, null takes a field away. What remains is validated as for PUT. "
+        "A JSON merge patch (RFC 7396): a field that is absent stays, null takes a field away. The result is validated as for PUT. "
         "`cron`, `rate` or `at` takes the place of the one that was there, as `message` or `target` takes the place of `type`."
     ),
     tags=["tasks"],

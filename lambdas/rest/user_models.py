@@ -38,7 +38,7 @@ Weight = Annotated[float, Field(ge=0.01, le=1_000)]
 
 
 class QuotasRequest(Request):
-    """What a user may use. Null or absent: what the deployment allows everyone."""
+    """The quotas of a user. Null or absent: those of the deployment."""
 
     max_jobs: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
     """Jobs that wait for their time."""
@@ -63,7 +63,7 @@ class UserRequest(Request):
 
 
 class UserChange(Request):
-    """What to change of a user; what is absent stays as it is."""
+    """The changes of a user. An absent field stays as it is."""
 
     role: Annotated[Role, Field(strict=False)] = Field(default_factory=lambda: Role.USER)
     job_weight: Weight = Field(default_factory=lambda: 1.0)
@@ -83,13 +83,13 @@ class UserChange(Request):
 
 
 class PasswordRequest(Request):
-    """A new password for somebody who has lost theirs."""
+    """A new password for a user who has lost the old one."""
 
     password: Password
 
 
 class PasswordChange(Request):
-    """One's own new password."""
+    """The old and the new password of the caller."""
 
     current_password: Password
     new_password: Password
@@ -120,7 +120,7 @@ class AccountShape(Shape):
     quotas: QuotasShape
     """Their own."""
     allowed: QuotasShape
-    """What holds for them."""
+    """The quotas that apply to the user."""
     created_at: WrittenTime | None
 
     @classmethod
@@ -191,7 +191,7 @@ class SignedOutShape(Shape):
 
 
 class EntryShape(Shape):
-    """One change that somebody asked for."""
+    """One change, and the user or program that requested it."""
 
     id: str
     at: WrittenTime
@@ -204,7 +204,7 @@ class EntryShape(Shape):
     object: str | None
     """The id of what was changed."""
     changes: dict[str, Any]
-    """What was asked for, without what may be secret."""
+    """The requested change, without values that may be secret."""
     status: int | None
     """How it was answered; below 300: it was done. Null: the answer was never written down, look at the object."""
     ended_at: WrittenTime | None

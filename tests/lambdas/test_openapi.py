@@ -13,6 +13,7 @@ from lambdas.rest import document_examples
 from lambdas.rest.document import EARLIER, TAGS, operation_id
 from local import openapi
 from scheduler.targets import registry
+from tests import language
 
 REF = "#/components/schemas/"
 
@@ -118,6 +119,12 @@ def test_programs_may_sign_in_with_client_credentials(document: Any) -> None:
         "punctual/admin",
     }
     assert document["security"] == [{"bearer": []}, {"machine": []}]
+
+
+def test_the_texts_of_the_document_are_plain_english(document: Any) -> None:
+    nodes = [each for part in ("paths", "components", "tags", "info") for each in schemas(document[part])]
+    texts = {each[name] for each in nodes for name in ("summary", "description") if isinstance(each.get(name), str)}
+    assert [(text, found.rule, found.excerpt) for text in sorted(texts) for found in language.lint(text)] == []
 
 
 def test_every_operation_has_a_summary_and_examples(document: Any) -> None:
