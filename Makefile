@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console run demo burst drill load prove stop test audit check fuzz bench simulate synth templates deploy doctor destroy admin recount lock clean types \
+.PHONY: help setup console run demo burst drill load prove stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
 	unit contract rest long simulated faults killed apart need-stage
 
 help: ## This list
@@ -94,6 +94,9 @@ simulate: setup ## The long simulation: the real services in virtual time, with 
 # A template can be made where nothing can compile for AWS; `make deploy` fails there.
 synth: setup ## The CloudFormation templates of a stage into cdk.out, without credentials (STAGE=dev|prod)
 	$(CDK) synth --quiet -c stage=$(or $(STAGE),dev) -c bytecode_optional=true
+
+reference: setup ## The OpenAPI document into docs/reference/openapi.json, after a change of the API
+	@$(PY) -m local.openapi
 
 templates: setup ## cfn-lint of the templates of dev and prod, for three regions (needs the network)
 	@for stage in dev prod; do $(CDK) synth --quiet -c stage=$$stage -c bytecode_optional=true -o cdk.out/$$stage || exit 1; done

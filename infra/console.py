@@ -16,11 +16,13 @@ from infra.settings import Settings
 from infra.waf import Waf
 from lambdas._settings import ORIGIN_HEADER, VIEWER_HEADER
 
+# Redoc, which shows the API reference, adds an empty style element and then sets its rules by script. This is the hash of an empty text.
+EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
 CSP = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
-        "style-src 'self'",
+        f"style-src 'self' {EMPTY}",
         "img-src 'self' data:",
         "font-src 'self' data:",
         "connect-src 'self'",

@@ -35,6 +35,7 @@ const TRAIL: SideNavigationProps.Item = { type: 'link', text: 'Audit trail', hre
 const ROLES: Record<Role, string | undefined> = { user: undefined, operator: 'Operator', administrator: 'Administrator' };
 const ELSEWHERE: SideNavigationProps.Item[] = [
   { type: 'divider' },
+  { type: 'link', text: 'API reference', href: '/reference.html', external: true, externalIconAriaLabel: 'opens in a new tab' },
   { type: 'link', text: 'API', href: '/api/v1/docs', external: true, externalIconAriaLabel: 'opens in a new tab' },
 ];
 

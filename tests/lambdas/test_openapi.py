@@ -39,7 +39,7 @@ def schemas(node: Any) -> Iterator[Any]:
 
 def test_the_stored_document_is_current() -> None:
     stored = openapi.PUBLISHED.read_text() if openapi.PUBLISHED.exists() else ""
-    assert stored == openapi.text(), "the API has changed: renew its document with `python -m local.openapi`, and read the difference"
+    assert stored == openapi.text(), "the API has changed: renew its document with `make reference`, and read the difference"
 
 
 def test_the_served_document_is_the_stored_one(document: Any) -> None:
