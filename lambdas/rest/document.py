@@ -9,15 +9,31 @@ The document is made for generators of clients. Nothing here lists a route or a 
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from lambdas._settings import RESOURCE_SERVER
 from lambdas.rest import document_examples
+from scheduler.accounts.access import Scope
 
 Json = dict[str, Any]
 REF = "#/components/schemas/"
 EARLIER = "Deprecated"  # the suffix of the operation ids of earlier names
-TOKEN_URL = "https://example.auth.eu-central-1.amazoncognito.com/oauth2/token"  # in the document of no stage; no secret
+MACHINE = {
+    "type": "oauth2",
+    "description": "Programs sign in with a client id and a secret. The scopes of the client decide which routes it may use. "
+    "The address of the token endpoint is an example: that of a stage is its output `TokenUrl`.",
+    "flows": {
+        "clientCredentials": {
+            "tokenUrl": "https://example.auth.eu-central-1.amazoncognito.com/oauth2/token",
+            "scopes": {
+                f"{RESOURCE_SERVER}/{Scope.JOBS_READ}": "Read jobs and tasks.",
+                f"{RESOURCE_SERVER}/{Scope.JOBS_WRITE}": "Create and change jobs and tasks.",
+                f"{RESOURCE_SERVER}/{Scope.ADMIN}": "Use every route of an administrator.",
+            },
+        }
+    },
+}
 TAGS = {
     "jobs": "One-time jobs and the runs of tasks: post, list, change, cancel.",
     "tasks": "Tasks: what to run, and when. Their runs are jobs.",
@@ -72,23 +88,22 @@ def operation_id(function: str, *, earlier: bool = False) -> str:
     return first + "".join(word.title() for word in others) + (EARLIER if earlier else "")
 
 
-def published(document: Json, *, types: Iterable[str], choices: Iterable[str], token_url: str | None) -> Json:
-    """The document for generators. `choices` are the requests with a `type` of `types`; `token_url` is where programs sign in."""
+def published(document: Json, *, types: Sequence[str], choices: Sequence[str]) -> Json:
+    """The document for generators. `choices` are the names of the requests with a `type` of `types`."""
     components = document["components"]
     schemas = components["schemas"]
     for name in choices:
-        schemas.update(_choice(name, schemas[name], list(types)))
+        schemas.update(_choice(name, schemas[name], types))
     components["schemas"] = dict(sorted((name, _plain(schema)) for name, schema in schemas.items()))
     paths = {path: {verb: _operation(each) for verb, each in verbs.items()} for path, verbs in document["paths"].items()}
     document["paths"] = dict(sorted(paths.items()))
     document["tags"] = [{"name": name, "description": TAGS.get(name, name.capitalize() + ".")} for name in _tags(paths)]
-    if token_url is not None:
-        components["securitySchemes"]["machine"] = _machine(token_url)
-        document["security"] = [*document["security"], {"machine": []}]
+    components["securitySchemes"]["machine"] = MACHINE
+    document["security"] = [*document["security"], {"machine": []}]
     return document_examples.added(_renamed(document))
 
 
-def _choice(name: str, schema: Json, types: list[str]) -> Json:
+def _choice(name: str, schema: Json, types: Sequence[str]) -> Json:
     """The request `name` as a choice: of a type with its payload, of a named target, or of a message alone."""
     fields = schema["properties"]
     common = {field: rule for field, rule in fields.items() if field not in ("message", "target", "type", "payload")}
@@ -136,23 +151,6 @@ def _tags(paths: Mapping[str, Mapping[str, Json]]) -> list[str]:
     """The tags in use, in the order of `TAGS`; those that it does not have come last."""
     used = {tag for verbs in paths.values() for operation in verbs.values() for tag in operation.get("tags", ())}
     return [tag for tag in TAGS if tag in used] + sorted(used - TAGS.keys())
-
-
-def _machine(token_url: str) -> Json:
-    return {
-        "type": "oauth2",
-        "description": "Programs sign in with a client id and a secret. The scopes of the client decide what it may do.",
-        "flows": {
-            "clientCredentials": {
-                "tokenUrl": token_url,
-                "scopes": {
-                    "punctual/jobs:read": "Read jobs and tasks.",
-                    "punctual/jobs:write": "Create and change jobs and tasks.",
-                    "punctual/admin": "What administrators may do.",
-                },
-            }
-        },
-    }
 
 
 def _plain(schema: Json) -> Json:

@@ -182,7 +182,7 @@ class Resolver(APIGatewayHttpResolver):
         derived["paths"] = _by_clear_names(derived["paths"])
         schemas = {name: schema for name, schema in derived["components"]["schemas"].items() if name not in NOT_OURS}
         derived["components"]["schemas"] = _with_payloads(schemas)
-        return document.published(derived, types=registry.names(), choices=_works(), token_url=document.TOKEN_URL)
+        return document.published(derived, types=registry.names(), choices=_works())
 
     def _refused(self, error: Exception) -> Response[str]:
         refusal = envelope.refusal(error if isinstance(error, SchedulerError) else SchedulerError(), self.request_id)
