@@ -9,7 +9,7 @@ The document is made for generators of clients. Nothing here lists a route or a 
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from lambdas._settings import RESOURCE_SERVER
@@ -92,8 +92,10 @@ def published(document: Json, *, types: Sequence[str], choices: Sequence[str]) -
     """The document for generators. `choices` are the names of the requests with a `type` of `types`."""
     components = document["components"]
     schemas = components["schemas"]
+    payloads = {each: f"{each.title()}Payload" for each in types}
+    needed = {name for name in payloads.values() if schemas[name].get("required")}
     for name in choices:
-        schemas.update(_choice(name, schemas[name], types))
+        schemas.update(_choice(name, schemas[name], payloads, needed))
     components["schemas"] = dict(sorted((name, _plain(schema)) for name, schema in schemas.items()))
     paths = {path: {verb: _operation(each) for verb, each in verbs.items()} for path, verbs in document["paths"].items()}
     document["paths"] = dict(sorted(paths.items()))
@@ -103,27 +105,29 @@ def published(document: Json, *, types: Sequence[str], choices: Sequence[str]) -
     return document_examples.added(_renamed(document))
 
 
-def _choice(name: str, schema: Json, types: Sequence[str]) -> Json:
-    """The request `name` as a choice: of a type with its payload, of a named target, or of a message alone."""
+def _choice(name: str, schema: Json, payloads: Mapping[str, str], needed: Container[str]) -> Json:
+    """The request `name` as a choice: of a type with its payload, of a named target, or of a message alone.
+
+    `payloads` has the schema of each type's payload; the payloads in `needed` have required fields.
+    """
     fields = schema["properties"]
     common = {field: rule for field, rule in fields.items() if field not in ("message", "target", "type", "payload")}
-    needed = schema.get("required", [])
 
     def variant(kind: str, own: Json, required: list[str]) -> Json:
         described = f"{schema['description']} {kind}"
-        return schema | {"properties": own | common, "required": [*required, *needed], "description": described}
+        return schema | {"properties": own | common, "required": [*required, *schema.get("required", [])], "description": described}
 
     found: Json = {}
-    for each in types:
-        payload = f"{each.title()}Payload"
+    for each, payload in payloads.items():
         own = {"type": {"type": "string", "const": each}, "payload": {"$ref": REF + payload}}
-        found[f"{each.title()}{name}"] = variant(f"Of type `{each}`.", own, ["type", "payload"])
-    mapping = {each: f"{REF}{each.title()}{name}" for each in types}
+        required = ["type", "payload"] if payload in needed else ["type"]
+        found[f"{each.title()}{name}"] = variant(f"Of type `{each}`.", own, required)
+    mapping = {each: f"{REF}{each.title()}{name}" for each in payloads}
     typed = {"oneOf": [{"$ref": ref} for ref in mapping.values()], "discriminator": {"propertyName": "type", "mapping": mapping}}
     described = {key: value for key, value in fields["target"].items() if key == "description"}
     target = {
         "target": _given(fields["target"]) | described,
-        "type": {"type": "string", "enum": types, "description": "That of the target, if given."},
+        "type": {"type": "string", "enum": list(payloads), "description": "That of the target, if given."},
         "payload": {"type": "object", "additionalProperties": True, "description": "The fields that the target does not set."},
     }
     message = {"message": _given(fields["message"]) | {"description": fields["message"].get("description", "")}}
@@ -176,7 +180,7 @@ def _described_default(schema: Json) -> Json:
     if "default" not in schema:
         return schema
     kept = {key: value for key, value in schema.items() if key != "default"}
-    if schema["default"] in (None, [], {}):
+    if schema["default"] in (None, [], {}) or re.search(r"\b(absent|default)\b", kept.get("description", ""), re.IGNORECASE):
         return kept
     told = f"Default: {json.dumps(schema['default'])}."
     return kept | {"description": f"{kept['description']} {told}" if "description" in kept else told}

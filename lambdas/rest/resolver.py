@@ -157,12 +157,12 @@ class Resolver(APIGatewayHttpResolver):
 
     def get_openapi_schema(self, **options: Any) -> OpenAPI:
         """The document as a model, for the page that Powertools makes of it."""
-        return OpenAPI.model_validate(self.document(**options))
+        return OpenAPI.model_validate(self.openapi_document(**options))
 
     def get_openapi_json_schema(self, **options: Any) -> str:
-        return json.dumps(self.document(**options), ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(self.openapi_document(**options), ensure_ascii=False, separators=(",", ":"))
 
-    def document(self, **options: Any) -> dict[str, Any]:
+    def openapi_document(self, **options: Any) -> dict[str, Any]:
         """The OpenAPI document of all routes, under their clear names too."""
         derived: dict[str, Any] = super().get_openapi_schema(**options).model_dump(mode="json", by_alias=True, exclude_none=True)
         routes = {(route.method.lower(), route.openapi_path): route for route in self._static_routes + self._dynamic_routes}
