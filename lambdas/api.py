@@ -73,7 +73,7 @@ app = Resolver(
     large=[BATCH],
 )
 
-Number = Annotated[int, Path(ge=1, description="The attempt's, as the job shows it.")]
+Number = Annotated[int, Path(ge=1, description="The number of the attempt, as in the job.")]
 EXAMPLES: dict[str, Any] = {
     "message": {"summary": "A message, now", "value": {"message": "hello"}},
     "http": {

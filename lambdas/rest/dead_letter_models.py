@@ -34,7 +34,7 @@ class RedriveRequest(Request):
     type: Type | None = None
     """Jobs of this task type."""
     fingerprint: Annotated[str, AfterValidator(_fingerprint), WithJsonSchema({"type": "string", "pattern": FINGERPRINT})] | None = None
-    """Jobs that died of this error."""
+    """Jobs that failed with this error."""
     since: Annotated[Instant | None, Field(alias="from")] = None
     """Scheduled at or after this instant."""
     until: Annotated[Instant | None, Field(alias="to")] = None
@@ -44,7 +44,7 @@ class RedriveRequest(Request):
     rate: Annotated[int, Field(ge=1, le=operation.MAX_RATE)] = operation.DEFAULT_RATE
     """Jobs per second."""
     limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Jobs redriven at most, the latest by scheduled time first. Absent: all."""
+    """The most jobs to retry, the latest by scheduled time first. Default: all."""
 
     @field_validator("all")
     @classmethod
@@ -132,7 +132,7 @@ class RedriveShape(Shape):
     """Dead letters that the filter has chosen so far: those redriven and those skipped."""
     redriven: int
     skipped: int
-    """Not dead any more when their turn came, or of a task that was deleted or paused."""
+    """Jobs that were no dead letters any more when they were read, or whose task was deleted or paused."""
     started_at: WrittenTime
     """Jobs that failed later are not included."""
     ended_at: WrittenTime | None

@@ -51,9 +51,9 @@ class ScheduleRequest(Request):
     max_runs: Annotated[Any, _whole(1, schedule_form.MOST_RUNS)] | None = None
     """The schedule ends after this number of runs."""
     dst_gap: Annotated[Any, WithJsonSchema({"type": "string", "enum": list(DST_GAP)})] | None = None
-    """Of cron with fixed times: what happens to one that the clock jumps over. Absent: shift, to the first instant after the gap."""
+    """For cron with fixed times: the rule for a time that the clock skips. Default: shift, to the first instant after the gap."""
     dst_overlap: Annotated[Any, WithJsonSchema({"type": "string", "enum": list(DST_OVERLAP)})] | None = None
-    """Of cron with fixed times: when one runs that comes twice. Absent: first."""
+    """For cron with fixed times: the rule for a time that occurs twice. Default: first."""
 
     @property
     def form(self) -> dict[str, object]:
@@ -114,13 +114,13 @@ class PreviewShape(Shape):
 
 
 class TaskTypeShape(Shape):
-    """A type, or a named target: then a job says `target` instead of `type`."""
+    """A type, or a named target, which a job refers to by `target` instead of `type`."""
 
     type: str
     target: str | None
     description: str
     payload_schema: dict[str, Any]
-    """JSON Schema of what a job gives: of a target, its own schema, else that of the type without the fields that are locked."""
+    """The JSON Schema of a job's payload. For a target: its own schema, or that of the type without the locked fields."""
 
     @classmethod
     def of_type(cls, name: str) -> Json:

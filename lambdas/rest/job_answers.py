@@ -275,7 +275,7 @@ class TextShape(Shape):
     """The output of an attempt, or its log."""
 
     number: int
-    """Of the attempt."""
+    """The number of the attempt."""
     text: str
     complete: bool
     """False if it is longer than 1 MB, or if the rest could not be stored."""

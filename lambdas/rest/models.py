@@ -563,7 +563,7 @@ class RefreshedShape(Shape):
     expires_in: int
     """Seconds until `expire`."""
     refresh_token: str | None = None
-    """There only if the old one was replaced, and the cookie does not have it."""
+    """Present only if the old one was replaced and is not in the cookie."""
 
     @classmethod
     def of(cls, session: Session, now: int, **others: Any) -> Json:

@@ -38,11 +38,12 @@ class WebhookRequest(Request):
     """A URL that is called with every notice."""
 
     url: Annotated[str, Field(max_length=4_096), AfterValidator(_url)]
-    """Where to: as for jobs of type http."""
+    """The URL, by the rules for jobs of type http."""
     format: Annotated[WebhookFormat, Field(strict=False)] = WebhookFormat.STANDARD
     """`standard`: every fact as JSON, signed. `slack`: one text, as incoming webhooks of Slack, Mattermost and others accept it."""
     signing_secret: Annotated[str, Field(max_length=200), AfterValidator(_secret)] | None = Field(None, validate_default=True)
-    """The secret of yours that signs it, by Standard Webhooks. With format slack it may be left out: Slack checks no signature."""
+    """The name of the secret that signs the calls, by Standard Webhooks. With format slack it may be left out: Slack checks no
+    signature."""
 
     @field_validator("signing_secret")
     @classmethod

@@ -32,7 +32,7 @@ KEY_PARAMETER = {
     "name": idempotency.HEADER,
     "in": "header",
     "required": False,
-    "description": "The same key and body within 24 hours: done once. With another body: 409.",
+    "description": "A request with the same key and body within 24 hours is done once. With another body it is refused with 409.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
 CONDITIONAL: dict[str, Any] = {"x-conditional": True}  # marks a route that takes If-Match
@@ -117,8 +117,8 @@ class Resolver(APIGatewayHttpResolver):
             version="1",
             description=description,
             security_schemes={
-                "bearer": HTTPBearer(bearerFormat="JWT", description="the `token` of /api/v1/auth/login"),
-                "callback": HTTPBearer(description="the token that came with the job: of one attempt at it"),
+                "bearer": HTTPBearer(bearerFormat="JWT", description="The `token` of `POST /api/v1/auth/login`."),
+                "callback": HTTPBearer(description="The token that the target received with the job. It is valid for one attempt."),
             },
             security=[{"bearer": []}],
         )

@@ -35,22 +35,22 @@ class TargetEdit(Request):
     old value."""
 
     kind: str
-    """One of the task types. That of a registered target stays."""
+    """One of the task types. The kind of a registered target cannot change."""
     defaults: dict[str, Any] = Field(default_factory=dict)
     """Fields of the type's payload. Jobs give the others, and of these the ones that are not locked."""
     locked: list[str] | None = Field(None, validate_default=True)
-    """The defaults that no job may give. Absent: all but what is said to the target, such as the body."""
+    """The defaults that no job may set. Default: all, except fields of the content, such as the body."""
     payload_schema: Annotated[dict[str, Any], AfterValidator(_schema)] | None = None
-    """JSON Schema of what jobs give, checked when they are created. Absent: whatever completes the defaults."""
+    """The JSON Schema of the payloads of jobs, checked when they are created. Default: the fields that complete the defaults."""
     rate: Annotated[float, Field(ge=LEAST_PER_SECOND, le=MOST_PER_SECOND)] | None = None
     """The most starts a second, over the jobs of all users. Default: no limit."""
     concurrency: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] | None = None
     """The most jobs that run at once. Default: no limit."""
     description: Annotated[str, Field(max_length=1_000)] | None = None
     enabled: bool = True
-    """False: its jobs are refused, and those that are there fail when they start."""
+    """False: new jobs are refused, and existing ones fail when they start."""
     version: Annotated[int, Field(ge=1)] | None = None
-    """That of the target which was edited: if another edit came first, this one is refused. Absent: the last edit wins."""
+    """The version that was read. If the target was changed since, the request is refused. Default: no check."""
 
     @field_validator("kind")
     @classmethod
@@ -126,7 +126,7 @@ def _check_secrets(kind: str, defaults: Mapping[str, Any], locked: list[str] | N
 
 
 class TargetShape(Shape):
-    """A named target. Null where there is nothing to tell."""
+    """A named target. A field without a value is null."""
 
     name: str
     kind: str

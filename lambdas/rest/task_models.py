@@ -95,7 +95,7 @@ class TaskEdit(TaskRequest):
     """
 
     generation: Annotated[int, Field(ge=1)] | None = None
-    """That of the task which was edited: if another edit came first, this one is refused. Absent: the last edit wins."""
+    """The generation that was read. If the task was changed since, the request is refused. Default: no check."""
 
     @model_validator(mode="before")
     @classmethod

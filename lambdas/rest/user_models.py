@@ -41,7 +41,7 @@ class QuotasRequest(Request):
     """The quotas of a user. Null or absent: those of the deployment."""
 
     max_jobs: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
-    """Jobs that wait for their time."""
+    """The most jobs that wait for their time."""
     creates_per_second: Annotated[float, Field(ge=0.01, le=100_000)] | None = None
     """On average; ten seconds' worth may come at once."""
 
@@ -68,7 +68,7 @@ class UserChange(Request):
     role: Annotated[Role, Field(strict=False)] = Field(default_factory=lambda: Role.USER)
     job_weight: Weight = Field(default_factory=lambda: 1.0)
     quotas: QuotasRequest = Field(default_factory=QuotasRequest)
-    """As a whole: {} is what the deployment allows everyone."""
+    """The new quotas, as a whole. `{}` stands for those of the deployment."""
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -96,7 +96,7 @@ class PasswordChange(Request):
 
 
 class SignOut(Request):
-    """Which sessions to end."""
+    """The sessions to end."""
 
     everywhere: bool = True
     """False: only the session of the refresh token."""
@@ -181,7 +181,7 @@ class ChangedShape(Shape):
 
 
 class SignedOutShape(Shape):
-    """That it was done."""
+    """A confirmation."""
 
     signed_out: bool
 
@@ -196,17 +196,17 @@ class EntryShape(Shape):
     id: str
     at: WrittenTime
     actor: str
-    """The id of the user or machine client who asked."""
+    """The id of the user or machine client that made the change."""
     actor_name: str
     owner: str
-    """Whose object it is; `system` for what is everybody's."""
+    """The id of the owner of the object; `system` if it concerns all users."""
     action: str
     object: str | None
-    """The id of what was changed."""
+    """The id of the changed object."""
     changes: dict[str, Any]
     """The requested change, without values that may be secret."""
     status: int | None
-    """How it was answered; below 300: it was done. Null: the answer was never written down, look at the object."""
+    """The HTTP status of the answer; below 300: the change was made. Null: the answer was not recorded; read the object."""
     ended_at: WrittenTime | None
     address: str
     request_id: str
