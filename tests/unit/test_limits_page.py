@@ -1,0 +1,45 @@
+"""docs/limits.md against the constants that it quotes."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lambdas.rest import request_body, target_models
+from lambdas.rest.models import BatchRequest
+from scheduler.model import attempt_output, instants, item_limit, lifecycle, operation, own_keys, paging
+from scheduler.targets import payload_schema, placeholders
+from scheduler.targets.types import http
+
+PAGE = (Path(__file__).parents[2] / "docs/limits.md").read_text()
+DAY = 86_400_000
+ROWS = {
+    "body of a request": [request_body.LIMIT],
+    "body of a batch": [request_body.LARGE, BatchRequest.model_json_schema()["properties"]["jobs"]["maxItems"]],
+    "a job or a task as it is stored, with everything in it": [item_limit.LIMIT],
+    "key of your own": [own_keys.LONGEST],
+    "start in the future, delay": [instants.FUTURE_LIMIT // DAY],
+    "start in the past": [instants.PAST_LIMIT // DAY],
+    "placeholders in a payload": [placeholders.MOST],
+    "`payload_schema` of a named target": [payload_schema.MOST_BYTES],
+    "defaults of a named target": [target_models.MOST_DEFAULTS],
+    "operations of one owner at once": [operation.MAX_RUNNING],
+    "output and log of an attempt, stored whole in a bucket": [attempt_output.WHOLE],
+    "response that `http` reads": [http.READ_LIMIT],
+    "attempts in the record of a job": [attempt_output.KEPT_ATTEMPTS],
+    "excerpts in the record: output, log and response of all attempts together": [attempt_output.ROOM],
+    "of them, an attempt that another one has followed": [attempt_output.FORMER, attempt_output.FORMER],
+    "message of a failure": [lifecycle.KEPT_FAILURE],
+    "headers of a response": [attempt_output.HEADERS],
+    "page of a list": [100, paging.ANSWER_BYTES],
+}
+
+
+def test_the_page_has_a_row_for_each_limit() -> None:
+    assert re.findall(r"^\| (.+?) \|", PAGE, re.MULTILINE)[1:] == list(ROWS)
+
+
+@pytest.mark.parametrize("what", ROWS)
+def test_the_figures_are_those_of_the_code(what: str) -> None:
+    (limit,) = re.findall(rf"^\| {re.escape(what)} \| (.+?) \|", PAGE, re.MULTILINE)
+    assert [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", limit)] == ROWS[what]
