@@ -285,9 +285,10 @@ describe('tasks', () => {
 
 describe('jobs', () => {
   test('what waits is cancelled', async () => {
-    const job = await call<Job>('POST', '/me/jobs', { message: 'later', execute_at: new Date(Date.now() + 3_600_000).toISOString() });
+    const job = await call<Job>('POST', '/me/jobs', { message: 'later', execute_at: new Date(Date.now() + 3_600_000).toISOString(), notifications: { emails: ['ann@example.com'], on: ['success'] } });
     await signIn(page, `/jobs/${job.id}`);
     await status('Scheduled').waitFor();
+    await page.getByText('ann@example.com', { exact: true }).waitFor(); // who is told how it ends
     await button('Cancel job').click();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel the job' }).click();
     await status('Cancelled').waitFor();
@@ -536,6 +537,16 @@ const rows = (table: string) => page.getByRole('table', { name: table }).getByRo
 const submit = () => page.locator('form button[type=submit]').click();
 const path = () => new URL(page.url()).pathname;
 
+/** What axe finds on the page that matters. */
+async function serious(name: string, dark: boolean): Promise<string[]> {
+  await page.evaluate(AXE); // through the debugger: the page's own policy would refuse it
+  const violations = await page.evaluate(async () => {
+    const axe = (window as unknown as { axe: { run: (options: unknown) => Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }> } }).axe;
+    return (await axe.run({ resultTypes: ['violations'] })).violations.map(({ id, impact, nodes }) => ({ id, impact, html: nodes[0]?.html ?? '' }));
+  });
+  return violations.filter(({ impact }) => impact === 'serious' || impact === 'critical').map(({ id, html }) => `${name}${dark ? ' (dark)' : ''}: ${id} ${html.slice(0, 160)}`);
+}
+
 interface Person extends Named {
   username: string;
   token: string;
@@ -595,6 +606,11 @@ describe('for operators and administrators', () => {
     await page.goto(`${CONSOLE}/tasks/${task.id}?user=${ann.id}`);
     await button('More').waitFor();
     expect(await page.getByRole('button', { name: /^(Run now|Pause|Edit)$/ }).count()).toBe(0);
+    for (const [list, address] of [['Jobs', '/jobs'], ['Tasks', '/tasks']] as const) {
+      await page.goto(`${CONSOLE}${address}?user=${ann.id}`);
+      await rows(list).filter({ hasText: name }).first().waitFor();
+      expect(await page.getByRole('button', { name: /^(Cancel all|All t)/ }).count(), `what changes many ${address}`).toBe(0);
+    }
   });
 
   test('a breaker that is open is listed with whose jobs wait, and closed', { timeout: 240_000 }, async () => {
@@ -637,6 +653,88 @@ describe('for operators and administrators', () => {
       }
       await picture(page, `not-for-your-role-${width}`);
     });
+  });
+});
+
+describe('operations', () => {
+  const later = () => new Date(Date.now() + 3_600_000).toISOString();
+  const dialog = () => page.getByRole('dialog');
+  const shown = (name: string) => page.getByText(name, { exact: true }).waitFor({ timeout: 60_000 });
+
+  test('all jobs that match are cancelled, with a count before, with progress, and with an end to it', { timeout: 400_000 }, async () => {
+    const other = await call<Job>('POST', '/me/jobs', { message: 'other', execute_at: later() });
+    await atBoth(async (width) => {
+      const tag = `many-${width}-${Date.now()}`;
+      const jobs = Array.from({ length: 12 }, () => ({ type: 'log', payload: { message: tag }, tags: [tag], execute_at: later() }));
+      await call('POST', '/me/jobs/batch', { jobs });
+      const waiting = async () => (await call<{ jobs: Job[] }>('GET', `/me/jobs?upcoming=true&status=scheduled&tag=${tag}`)).jobs.length;
+      await page.emulateMedia({ reducedMotion: 'reduce' });
+      await signIn(page, `/jobs?view=ahead&tag=${tag}`);
+      await button('Cancel all that match').click();
+      await dialog().getByText('12 jobs', { exact: true }).waitFor();
+      await dialog().getByText(`tag ${tag}`, { exact: false }).waitFor();
+      expect(await waiting(), 'it only counts').toBe(12);
+      await picture(page, `cancel-many-${width}`);
+      expect(await serious('cancel many', false)).toEqual([]);
+      await field('Jobs per second').fill('5000');
+      await dialog().getByRole('button', { name: 'Cancel 12 jobs' }).click();
+      await dialog().getByText('must be at most', { exact: false }).waitFor();
+      await field('Jobs per second').fill('1');
+      await dialog().getByRole('button', { name: 'Cancel 12 jobs' }).click();
+      await page.getByText(/^[1-9]\d* matched: \d+ cancelled at 1\/s, 0 skipped, 0 failed$/).waitFor();
+      await picture(page, `progress-${width}`);
+      expect(await serious('progress', false)).toEqual([]);
+      await button('Abort').click();
+      await shown('Cancellation of jobs aborted');
+      const left = await waiting();
+      expect(left, 'left by the abort').toBeGreaterThan(0);
+      expect(left).toBeLessThan(12);
+
+      await button('Cancel all that match').click();
+      await dialog().getByRole('button', { name: `Cancel ${left} job` }).click();
+      await shown('Cancellation of jobs done');
+      expect(await waiting()).toBe(0);
+      await page.reload();
+      await shown('Cancellation of jobs done'); // the address has it
+      await page.goto(`${CONSOLE}/operations`);
+      const listed = rows('Operations').filter({ hasText: tag });
+      await listed.getByText('Aborted').waitFor();
+      await listed.getByText('Done', { exact: true }).waitFor();
+      await picture(page, `operations-${width}`);
+    });
+    expect((await call<Job>('GET', `/me/jobs/${other.id}`)).status).toBe('scheduled');
+  });
+
+  test('all tasks that match are paused, resumed and deleted', { timeout: 400_000 }, async () => {
+    const make = (name: string) => call<Named>('POST', '/tasks', { name, message: 'x', schedule: { cron: '0 0 1 1 *' } });
+    const other = await make(`other ${Date.now()}`);
+    const statusOf = async ({ id }: Named) => (await call<{ status: string }>('GET', `/tasks/${id}`)).status;
+    const change = async (action: string, count: number, end: string): Promise<void> => {
+      await button('All that match').click();
+      await page.getByRole('menuitem', { name: `${action} all` }).click();
+      await dialog().getByText(`${count} tasks`, { exact: true }).waitFor();
+      if (action === 'Pause') await field(/^Reason/).fill('until the move');
+      expect(await serious(action, false)).toEqual([]);
+      await dialog().getByRole('button', { name: `${action} ${count} tasks` }).click();
+      await shown(`${end} done`);
+    };
+    await atBoth(async (width) => {
+      const name = `many ${width} ${Date.now()}`;
+      const tasks = await Promise.all([1, 2, 3].map((n) => make(`${name} ${n}`)));
+      await page.emulateMedia({ reducedMotion: 'reduce' });
+      await signIn(page, `/tasks?name=${encodeURIComponent(name)}`);
+      await rows('Tasks').filter({ hasText: name }).first().waitFor();
+      await change('Pause', 3, 'Pause of tasks');
+      expect(await Promise.all(tasks.map(statusOf))).toEqual(['inactive', 'inactive', 'inactive']);
+      await picture(page, `tasks-many-paused-${width}`);
+      await call('PUT', `/tasks/${tasks[0]?.id ?? ''}/active`);
+      await change('Resume', 2, 'Resumption of tasks');
+      expect(await Promise.all(tasks.map(statusOf))).toEqual(['active', 'active', 'active']);
+      await change('Delete', 3, 'Deletion of tasks');
+      await expect(statusOf(tasks[2] as Named)).rejects.toThrow('404');
+    });
+    expect(await statusOf(other)).toBe('active');
+    await call('DELETE', `/tasks/${other.id}`);
   });
 });
 
@@ -717,8 +815,11 @@ describe('lists', () => {
       await page.getByRole('searchbox', { name: 'Tag' }).fill(tag);
       await shows(4);
       await rows('Jobs').filter({ hasText: `other ${tag}` }).first().waitFor(); // tasks have their names here
+      await pick(page, 'Status', 'Failed');
+      await shows(1);
       await pick(page, 'Status', 'Succeeded');
-      await shows(3);
+      await shows(4); // several at once
+      await page.keyboard.press('Escape');
       await button('Task').click();
       await page.getByRole('combobox', { name: 'Find by name' }).or(page.getByPlaceholder('Find by name')).first().fill(name);
       await page.getByRole('option', { name, exact: true }).click();
@@ -728,7 +829,7 @@ describe('lists', () => {
       await shows(2);
       await picture(page, `jobs-filtered-${width}`);
       const asked = Object.fromEntries(new URL(page.url()).searchParams);
-      expect(asked).toEqual({ tag, status: 'succeeded', task: task.id, type: 'log', time: 'hour' });
+      expect(asked).toEqual({ tag, status: 'failed,succeeded', task: task.id, type: 'log', time: 'hour' });
 
       await page.reload();
       await shows(2);
@@ -911,7 +1012,7 @@ describe('every page', () => {
     const { fingerprint } = await call<{ fingerprint: string }>('GET', `/me/jobs/${failed.id}`);
     return {
       tasks: '/tasks', new: '/tasks/new', task: `/tasks/${task.id}`, edit: `/tasks/${task.id}/edit`, clone: `/tasks/new?clone=${task.id}`,
-      jobs: '/jobs', 'job-new': '/jobs/new', 'job-again': `/jobs/new?retry=${failed.id}`, 'jobs-of-all': '/jobs?user=all', 'tasks-of-all': '/tasks?user=all&sort=name', job: `/jobs/${job.id}`, failed: `/jobs/${failed.id}`, 'dead-letters': '/dead-letters', group: `/dead-letters/${fingerprint}`,
+      jobs: '/jobs', 'job-new': '/jobs/new', 'job-again': `/jobs/new?retry=${failed.id}`, 'jobs-of-all': '/jobs?user=all', 'tasks-of-all': '/tasks?user=all&sort=name', job: `/jobs/${job.id}`, failed: `/jobs/${failed.id}`, 'dead-letters': '/dead-letters', operations: '/operations', group: `/dead-letters/${fingerprint}`,
       capacity: '/capacity', metrics: '/metrics', targets: '/targets', 'target-new': '/targets/new', target: `/targets/one?name=${target}`, users: '/users', audit: '/audit', system: '/system',
     };
   };
@@ -940,7 +1041,7 @@ describe('every page', () => {
       if (wide > 0) found.push(`${name}: ${wide} pixels too wide`);
     }
     await page.setViewportSize({ width: 390, height: 844 });
-    for (const name of ['tasks', 'job', 'jobs', 'job-new', 'dead-letters', 'system'] as const) {
+    for (const name of ['tasks', 'job', 'jobs', 'job-new', 'dead-letters', 'operations', 'system'] as const) {
       await page.goto(`${CONSOLE}${all[name]}`);
       await page.locator('h1').first().waitFor();
       await until('it has loaded', 20, async () => (await page.getByText(/^Loading /).count()) === 0);
@@ -949,15 +1050,6 @@ describe('every page', () => {
     }
     expect(found, found.join('; ')).toEqual([]);
   }, 400_000);
-
-  async function serious(name: string, dark: boolean): Promise<string[]> {
-    await page.evaluate(AXE); // through the debugger: the page's own policy would refuse it
-    const violations = await page.evaluate(async () => {
-      const axe = (window as unknown as { axe: { run: (options: unknown) => Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }> } }).axe;
-      return (await axe.run({ resultTypes: ['violations'] })).violations.map(({ id, impact, nodes }) => ({ id, impact, html: nodes[0]?.html ?? '' }));
-    });
-    return violations.filter(({ impact }) => impact === 'serious' || impact === 'critical').map(({ id, html }) => `${name}${dark ? ' (dark)' : ''}: ${id} ${html.slice(0, 160)}`);
-  }
 });
 
 test('a page of ten thousand tasks is there as quickly as a page of ten', async () => {

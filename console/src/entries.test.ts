@@ -12,7 +12,8 @@ test('what was changed is linked to, unless it is gone or has no page', () => {
   expect(page('task.edit', '01A')).toBe('/tasks/01A');
   expect(page('job.cancel', '01B')).toBe('/jobs/01B');
   expect(page('target.change', 'a b', 'system')).toBe('/targets/one?name=a%20b');
-  expect(page('redrive.start', '01C')).toBe('/dead-letters?redrive=01C');
+  expect(page('redrive.start', '01C')).toBe('/dead-letters?operation=01C');
+  expect(page('operation.cancel_jobs', '01D')).toBe('/operations?operation=01D');
   expect(page('task.delete', '01A')).toBeNull();
   expect(page('user.change', 'x')).toBeNull();
   expect(page('task.create', null)).toBeNull();
@@ -22,7 +23,8 @@ test('what is somebody else’s is linked to with its owner', () => {
   const page = (action: string) => pageOf({ action, object: '01A', owner: 'ann' }, 'me');
   expect(page('task.edit')).toBe('/tasks/01A?user=ann');
   expect(page('job.cancel')).toBe('/jobs/01A?user=ann');
-  expect(page('redrive.start')).toBe('/dead-letters?user=ann&redrive=01A');
+  expect(page('redrive.start')).toBe('/dead-letters?user=ann&operation=01A');
+  expect(page('operation.abort')).toBe('/operations?user=ann&operation=01A');
 });
 
 test('a change whose answer was never written down is not told as done', () => {

@@ -12,6 +12,11 @@ const DONE: Record<string, string> = {
   'ordering-key.resume': 'Resumed an ordering key',
   'redrive.start': 'Started a redrive',
   'redrive.abort': 'Aborted a redrive',
+  'operation.cancel_jobs': 'Cancelled many jobs',
+  'operation.pause_tasks': 'Paused many tasks',
+  'operation.resume_tasks': 'Resumed many tasks',
+  'operation.delete_tasks': 'Deleted many tasks',
+  'operation.abort': 'Aborted an operation',
   'task.create': 'Created a task',
   'task.edit': 'Edited a task',
   'task.delete': 'Deleted a task',
@@ -31,7 +36,7 @@ const DONE: Record<string, string> = {
   'user.password': 'Changed a password',
 };
 
-export const ACTIONS = ['task', 'job', 'redrive', 'ordering-key', 'target', 'user', 'system'] as const;
+export const ACTIONS = ['task', 'job', 'redrive', 'operation', 'ordering-key', 'target', 'user', 'system'] as const;
 
 /** What was asked for; an action that is new to this console as it is named. */
 export function actionInWords(action: string): string {
@@ -47,8 +52,13 @@ export function pageOf({ action, object, owner }: Pick<Entry, 'action' | 'object
   if (kind === 'task') return pageOfTask(object, user);
   if (kind === 'job') return pageOfJob(object, user);
   if (kind === 'target') return pageOfTarget(object);
-  if (kind === 'redrive') return `/dead-letters${ofUser(user) || '?'}${user === undefined ? '' : '&'}redrive=${object}`;
+  if (kind === 'redrive') return pageOfOperation('/dead-letters', object, user);
+  if (kind === 'operation') return pageOfOperation('/operations', object, user);
   return null;
+}
+
+function pageOfOperation(list: string, id: string, user: string | undefined): string {
+  return `${list}${ofUser(user) || '?'}${user === undefined ? '' : '&'}operation=${id}`;
 }
 
 /** How it ended. */

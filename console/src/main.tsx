@@ -22,6 +22,7 @@ const JobForm = lazy(() => import('./pages/job-form'));
 const JobPage = lazy(() => import('./pages/job'));
 const DeadLetters = lazy(() => import('./pages/dead-letters'));
 const DeadLetterGroup = lazy(() => import('./pages/dead-letter-group'));
+const Operations = lazy(() => import('./pages/operations'));
 const Capacity = lazy(() => import('./pages/capacity'));
 const Metrics = lazy(() => import('./pages/metrics'));
 const Targets = lazy(() => import('./pages/targets'));
@@ -44,6 +45,7 @@ const routes: RouteObject[] = [
       { path: 'jobs/:id', element: <JobPage /> },
       { path: 'dead-letters', element: <DeadLetters /> },
       { path: 'dead-letters/:fingerprint', element: <DeadLetterGroup /> },
+      { path: 'operations', element: <Operations /> },
       { path: 'capacity', element: <Capacity /> },
       { path: 'metrics', element: <Metrics /> },
       { path: 'targets', element: <Targets /> },

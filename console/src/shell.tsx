@@ -19,6 +19,7 @@ const OF_A_USER = [
   { type: 'link', text: 'Tasks', href: '/tasks' },
   { type: 'link', text: 'Jobs', href: '/jobs' },
   { type: 'link', text: 'Dead letters', href: '/dead-letters' },
+  { type: 'link', text: 'Operations', href: '/operations' },
 ] as const;
 const PAGES: SideNavigationProps.Item[] = [
   { type: 'divider' },

@@ -151,8 +151,8 @@ BREAKS = (
         "how far a redrive is, is not shown",
         "Redrive done",
         "pages/redrive.tsx",
-        "if (id === null || found === null) return null;",
-        "if (found !== undefined) return null;",
+        "show(made.id, expected, user);",
+        "",
     ),
     Break(
         "how far a worker is shows as it tells",
@@ -225,6 +225,22 @@ BREAKS = (
         "pages/lost.tsx",
         "mayOversee(useRole()) ? children",
         "mayOversee(useRole()) || children !== null ? children",
+    ),
+    Break(
+        "all jobs that match are cancelled, with a count before, with progress, and with an end to it",
+        "the API is not asked to abort",
+        "Cancellation of jobs aborted",
+        "parts/progress.tsx",
+        "await take(api.POST('/api/v1/operations/{operation_id}/abort', { params: { path: { operation_id: id }, query: { user } } }));",
+        "id += user ?? '';",
+    ),
+    Break(
+        "all tasks that match are paused, resumed and deleted",
+        "the name is not sent, and all tasks match",
+        "getByText('3 tasks'",
+        "operations.ts",
+        "...(chosen.name !== '' && { name: chosen.name }),",
+        "",
     ),
     Break(
         "a job is posted after a delay, and duplicated; a failed one runs again with another payload",

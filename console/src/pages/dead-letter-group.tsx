@@ -11,9 +11,10 @@ import { JobTable } from '../parts/job-table';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
 import { Empty, Failed, NotForRole, Stale, useTitle, Words } from '../parts/parts';
+import { Progress } from '../parts/progress';
 import { OfWhom, useWhose } from '../parts/whose';
 import { whyOf } from '../why';
-import { RedriveDialog, RedriveProgress } from './redrive';
+import { RedriveDialog } from './redrive';
 
 /** The jobs that died of one error. */
 export default function DeadLetterGroup(): ReactNode {
@@ -41,7 +42,7 @@ export default function DeadLetterGroup(): ReactNode {
   if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   return (
     <SpaceBetween size="m">
-      <RedriveProgress onEnd={live.reload} />
+      <Progress onEnd={live.reload} />
       <RedriveDialog filter={asking ? { fingerprint } : null} expected={jobs.length} user={user} onClose={() => setAsking(false)} />
       <JobTable
         variant="full-page"

@@ -9,9 +9,10 @@ import { api, take, type Schemas } from '../api/client';
 import { useLive } from '../live';
 import { ofUser, pageOfJob } from '../parts/links';
 import { Empty, Failed, NotForRole, Stale, To, useTitle, Words } from '../parts/parts';
+import { Progress } from '../parts/progress';
 import { Ago } from '../parts/time';
 import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
-import { RedriveDialog, RedriveProgress } from './redrive';
+import { RedriveDialog } from './redrive';
 
 type Group = Owned<Schemas['DeadLetterGroup']>;
 
@@ -49,7 +50,7 @@ export default function DeadLetters(): ReactNode {
   if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   return (
     <SpaceBetween size="m">
-      <RedriveProgress onEnd={live.reload} />
+      <Progress onEnd={live.reload} />
       <RedriveDialog filter={chosen === null ? null : { fingerprint: chosen.fingerprint }} expected={chosen?.count ?? 0} user={chosen?.user} onClose={() => setChosen(null)} />
       {live.data?.complete === false && <Alert type="info">There are more than one look counts: these are of the latest {live.data.read}.</Alert>}
       <Table<Group>

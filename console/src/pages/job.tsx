@@ -22,6 +22,7 @@ import { ofUser, pageOfTask } from '../parts/links';
 import { Code, Loaded, pretty, Reason, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { isFinal, JobStatus } from '../parts/status';
 import { useTaskNames } from '../parts/task-names';
+import { Told } from '../parts/told';
 import { Ago, between, When } from '../parts/time';
 import { OfWhom, useWhose } from '../parts/whose';
 import { timeline } from '../timeline';
@@ -143,6 +144,11 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
         </SpaceBetween>
       </ColumnLayout>
       <Attempts job={job} />
+      {(job.task_id === null || job.notifications !== null) && (
+        <Container header={<Header variant="h2">Notifications</Header>}>
+          {job.notifications === null ? <Box color="text-body-secondary">Nobody is told how it ends.</Box> : <Told notifications={job.notifications} />}
+        </Container>
+      )}
     </SpaceBetween>
   );
 }
@@ -196,6 +202,7 @@ function Overview({ job }: { job: Job }): ReactNode {
             { label: 'Time-out of an attempt', value: span(job.timeout_seconds * 1_000) },
             { label: 'Key', value: <Words>{job.key ?? '–'}</Words> },
             { label: 'Ordering key', value: <Words>{job.ordering_key ?? '–'}</Words> },
+            { label: 'Events', value: job.events ? 'Each end is put on the bus' : '–' },
             { label: 'Tags', value: <Words>{job.tags.join(', ') || '–'}</Words> },
             ...(job.expires_at === null ? [] : [{ label: 'Expires', value: <When at={job.expires_at} /> }]),
             ...(job.lease_until === null ? [] : [{ label: 'Must be heard of', value: <Ago at={job.lease_until} /> }]),

@@ -1,19 +1,23 @@
 import Button from '@cloudscape-design/components/button';
 import Header from '@cloudscape-design/components/header';
 import Input from '@cloudscape-design/components/input';
+import Multiselect from '@cloudscape-design/components/multiselect';
 import Pagination from '@cloudscape-design/components/pagination';
 import SegmentedControl from '@cloudscape-design/components/segmented-control';
 import Select from '@cloudscape-design/components/select';
 import SpaceBetween from '@cloudscape-design/components/space-between';
-import { type ReactNode } from 'react';
+import { useState, type ReactNode } from 'react';
 import { useNavigate } from 'react-router';
 
 import { api, take, type Job } from '../api/client';
 import { InstantField } from '../form/instant';
 import { useLive, useSettled } from '../live';
+import { toCancel, type CancelFilter } from '../operations';
 import { JobTable } from '../parts/job-table';
+import { ManyDialog } from '../parts/many-dialog';
 import { usePages } from '../parts/pages';
 import { Empty, Failed, NotForRole, Stale, useTitle } from '../parts/parts';
+import { Progress } from '../parts/progress';
 import { useQuery } from '../parts/query';
 import { JOB_LOOKS } from '../parts/status';
 import { TaskChoice } from '../parts/task-choice';
@@ -23,8 +27,7 @@ import { BETWEEN, bounds, spanOptions } from '../times';
 const LIMIT = 50;
 const OFTEN = 2_000;
 const SELDOM = 15_000; // everybody's: one call for each user
-const ANY = { value: '', label: 'Any status' };
-const STATUSES = [ANY, ...Object.keys(JOB_LOOKS).map((value) => ({ value, label: value.charAt(0).toUpperCase() + value.slice(1) }))];
+const STATUSES = Object.keys(JOB_LOOKS).map((value) => ({ value, label: value.charAt(0).toUpperCase() + value.slice(1) }));
 const FILTERS = { status: '', type: '', task: '', tag: '', time: '', from: '', to: '' };
 
 interface Found {
@@ -38,9 +41,12 @@ export default function Jobs(): ReactNode {
   useTitle('Jobs');
   const navigate = useNavigate();
   const [query, set] = useQuery();
-  const { user, everybody } = useWhose();
+  const { user, everybody, mayChange } = useWhose();
+  const [cancelling, setCancelling] = useState<CancelFilter | null>(null);
   const upcoming = query.get('view') === 'ahead';
   const { status, type, task, tag, time, from, to } = Object.fromEntries(Object.keys(FILTERS).map((name) => [name, query.get(name) ?? ''])) as typeof FILTERS;
+  const statuses = status.split(',').filter((each): each is Job['status'] => Object.hasOwn(JOB_LOOKS, each));
+  const chosen = STATUSES.filter(({ value }) => (statuses as string[]).includes(value));
   const settled = useSettled(tag.trim(), 300);
   const types = useLive('types', () => take(api.GET('/api/v1/task-types')), 0);
   const filter = JSON.stringify([user, everybody, upcoming, status, type, task, settled, time, from, to]);
@@ -51,7 +57,7 @@ export default function Jobs(): ReactNode {
         params: {
           query: {
             upcoming: upcoming || undefined,
-            status: (status || undefined) as Job['status'] | undefined,
+            status: statuses.length === 0 ? undefined : statuses,
             type: type || undefined,
             task: task || undefined,
             tag: settled || undefined,
@@ -68,82 +74,99 @@ export default function Jobs(): ReactNode {
   const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.task_types ?? []).map((each) => ({ value: each.type, label: each.type }))];
   const spans = spanOptions(upcoming);
   const order = upcoming ? 'What is ahead, soonest first.' : 'What was due, latest first.';
+  const cancellable = (): CancelFilter | null => toCancel({ status: statuses, type, task, tag: settled, ...bounds(query, upcoming, Date.now()) }, upcoming, Date.now());
   if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   return (
-    <JobTable
-      variant="full-page"
-      jobs={live.data?.jobs ?? []}
-      loading={live.loading}
-      loadingText="Loading jobs"
-      ariaLabels={{ tableLabel: 'Jobs', selectionGroupLabel: '' }}
-      columns={[
-        'scheduled',
-        ...(everybody ? (['owner'] as const) : []),
-        ...(upcoming ? (['job', 'status', 'type', 'task'] as const) : (['job', 'status', 'type', 'task', 'delay', 'duration', 'attempts', 'reason'] as const)),
-      ]}
-      header={
-        <SpaceBetween size="xs">
-          <Header
-            variant="awsui-h1-sticky"
-            description={everybody ? `${order} The first ${LIMIT}${live.data?.complete === false ? ` of the first ${MOST_USERS} users` : ''}: choose a user to see more.` : order}
-            actions={
-              <SpaceBetween direction="horizontal" size="xs">
-                <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
-                <Button variant="primary" onClick={() => void navigate('/jobs/new')}>
-                  Post job
-                </Button>
-              </SpaceBetween>
-            }
-          >
-            Jobs
-          </Header>
-          <Stale live={live} />
-        </SpaceBetween>
-      }
-      filter={
-        <SpaceBetween size="xs">
-          <div className="filters">
-            <SegmentedControl
-              label="Which jobs"
-              selectedId={upcoming ? 'ahead' : 'past'}
-              options={[{ id: 'past', text: 'History' }, { id: 'ahead', text: 'Ahead' }]}
-              onChange={({ detail }) => set({ view: detail.selectedId === 'ahead' ? 'ahead' : '' })}
-            />
-            <WhoseChoice />
-            <Select ariaLabel="Status" options={STATUSES} selectedOption={STATUSES.find((each) => each.value === status) ?? ANY} onChange={({ detail }) => set({ status: detail.selectedOption.value ?? '' })} />
-            <Select
-              ariaLabel="Type"
-              options={typeOptions}
-              selectedOption={typeOptions.find((each) => each.value === type) ?? { value: type, label: type }}
-              onChange={({ detail }) => set({ type: detail.selectedOption.value ?? '' })}
-            />
-            {!everybody && <TaskChoice task={task} user={user} onChange={(chosen) => set({ task: chosen })} />}
-            <Select ariaLabel="Time" options={spans} selectedOption={spans.find((each) => each.value === time) ?? spans[0] ?? null} onChange={({ detail }) => set({ time: detail.selectedOption.value ?? '', from: '', to: '' })} />
-            <Input type="search" value={tag} placeholder="Tag" ariaLabel="Tag" onChange={({ detail }) => set({ tag: detail.value })} />
-          </div>
-          {time === BETWEEN && (
+    <>
+      <Progress onEnd={live.reload} />
+      {cancelling !== null && <ManyDialog many={{ action: 'cancel_jobs', body: cancelling }} user={user} onClose={() => setCancelling(null)} />}
+      <JobTable
+        variant="full-page"
+        jobs={live.data?.jobs ?? []}
+        loading={live.loading}
+        loadingText="Loading jobs"
+        ariaLabels={{ tableLabel: 'Jobs', selectionGroupLabel: '' }}
+        columns={[
+          'scheduled',
+          ...(everybody ? (['owner'] as const) : []),
+          ...(upcoming ? (['job', 'status', 'type', 'task'] as const) : (['job', 'status', 'type', 'task', 'delay', 'duration', 'attempts', 'reason'] as const)),
+        ]}
+        header={
+          <SpaceBetween size="xs">
+            <Header
+              variant="awsui-h1-sticky"
+              description={everybody ? `${order} The first ${LIMIT}${live.data?.complete === false ? ` of the first ${MOST_USERS} users` : ''}: choose a user to see more.` : order}
+              actions={
+                <SpaceBetween direction="horizontal" size="xs">
+                  <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
+                  {mayChange && !everybody && (
+                    <Button disabled={cancellable() === null} onClick={() => setCancelling(cancellable())}>
+                      Cancel all that match
+                    </Button>
+                  )}
+                  <Button variant="primary" onClick={() => void navigate('/jobs/new')}>
+                    Post job
+                  </Button>
+                </SpaceBetween>
+              }
+            >
+              Jobs
+            </Header>
+            <Stale live={live} />
+          </SpaceBetween>
+        }
+        filter={
+          <SpaceBetween size="xs">
             <div className="filters">
-              <InstantField label="From" value={from} error={undefined} onChange={(value) => set({ from: value })} />
-              <InstantField label="Until" value={to} error={undefined} onChange={(value) => set({ to: value })} />
+              <SegmentedControl
+                label="Which jobs"
+                selectedId={upcoming ? 'ahead' : 'past'}
+                options={[{ id: 'past', text: 'History' }, { id: 'ahead', text: 'Ahead' }]}
+                onChange={({ detail }) => set({ view: detail.selectedId === 'ahead' ? 'ahead' : '' })}
+              />
+              <WhoseChoice />
+              <Multiselect
+                ariaLabel="Status"
+                options={STATUSES}
+                selectedOptions={chosen}
+                hideTokens
+                placeholder={chosen.map(({ label }) => label).join(', ') || 'Any status'}
+                onChange={({ detail }) => set({ status: detail.selectedOptions.map(({ value }) => value).join(',') })}
+              />
+              <Select
+                ariaLabel="Type"
+                options={typeOptions}
+                selectedOption={typeOptions.find((each) => each.value === type) ?? { value: type, label: type }}
+                onChange={({ detail }) => set({ type: detail.selectedOption.value ?? '' })}
+              />
+              {!everybody && <TaskChoice task={task} user={user} onChange={(chosen) => set({ task: chosen })} />}
+              <Select ariaLabel="Time" options={spans} selectedOption={spans.find((each) => each.value === time) ?? spans[0] ?? null} onChange={({ detail }) => set({ time: detail.selectedOption.value ?? '', from: '', to: '' })} />
+              <Input type="search" value={tag} placeholder="Tag" ariaLabel="Tag" onChange={({ detail }) => set({ tag: detail.value })} />
             </div>
-          )}
-        </SpaceBetween>
-      }
-      pagination={everybody ? undefined : <Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
-      empty={
-        live.error !== null && live.data === null ? (
-          <Failed error={live.error} what="jobs" retry={live.reload} />
-        ) : narrowed ? (
-          <Empty title="No job fits">
-            <Button onClick={() => set(FILTERS)}>Clear filters</Button>
-          </Empty>
-        ) : (
-          <Empty title={upcoming ? 'Nothing is ahead' : 'Nothing was due yet'}>
-            <Button onClick={() => void navigate('/jobs/new')}>Post job</Button>
-          </Empty>
-        )
-      }
-    />
+            {time === BETWEEN && (
+              <div className="filters">
+                <InstantField label="From" value={from} error={undefined} onChange={(value) => set({ from: value })} />
+                <InstantField label="Until" value={to} error={undefined} onChange={(value) => set({ to: value })} />
+              </div>
+            )}
+          </SpaceBetween>
+        }
+        pagination={everybody ? undefined : <Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
+        empty={
+          live.error !== null && live.data === null ? (
+            <Failed error={live.error} what="jobs" retry={live.reload} />
+          ) : narrowed ? (
+            <Empty title="No job fits">
+              <Button onClick={() => set(FILTERS)}>Clear filters</Button>
+            </Empty>
+          ) : (
+            <Empty title={upcoming ? 'Nothing is ahead' : 'Nothing was due yet'}>
+              <Button onClick={() => void navigate('/jobs/new')}>Post job</Button>
+            </Empty>
+          )
+        }
+      />
+    </>
   );
 }
 

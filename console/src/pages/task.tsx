@@ -14,7 +14,6 @@ import { useState, type ReactNode } from 'react';
 import { useNavigate, useParams } from 'react-router';
 
 import { api, take, type Job, type Task } from '../api/client';
-import { OCCASIONS, type Notifications } from '../form/notifications';
 import { Runs } from '../form/preview';
 import { pageOfTarget } from '../form/target';
 import { useLive } from '../live';
@@ -25,6 +24,7 @@ import { ofUser, pageOfJob } from '../parts/links';
 import { Code, Empty, Loaded, Stale, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { TaskStatus } from '../parts/status';
 import { Ago, clock, When } from '../parts/time';
+import { Told } from '../parts/told';
 import { TrailTable } from '../parts/trail';
 import { OfWhom, useWhose } from '../parts/whose';
 import { onTimeShare, percent, scheduleInWords, span } from '../words';
@@ -156,21 +156,6 @@ function Overview({ task }: { task: Task }): ReactNode {
         ]}
       />
     </Container>
-  );
-}
-
-/** Who is told, and of what. */
-function Told({ notifications: { emails, webhooks, on, after_failures, digest_seconds } }: { notifications: Notifications }): ReactNode {
-  return (
-    <KeyValuePairs
-      columns={4}
-      items={[
-        { label: 'E-mail to', value: emails.length === 0 ? '–' : emails.map((address) => <div key={address} className="words">{address}</div>) },
-        { label: 'Webhooks', value: webhooks.length === 0 ? '–' : webhooks.map(({ url, signing_secret, format }) => <div key={`${url} ${signing_secret}`} className="words">{url}<Box color="text-body-secondary" fontSize="body-s">{format === 'slack' ? 'as Slack takes it, ' : ''}{signing_secret === null ? 'not signed' : `signed with ${signing_secret}`}</Box></div>) },
-        { label: 'Of', value: <>{on.map((occasion) => OCCASIONS[occasion]?.short ?? occasion).join(', ')}{after_failures > 1 && <Box color="text-body-secondary" fontSize="body-s">from {after_failures} failures in a row on</Box>}</> },
-        { label: 'One notice of each at most every', value: span(digest_seconds * 1_000) },
-      ]}
-    />
   );
 }
 

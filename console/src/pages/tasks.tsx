@@ -12,10 +12,13 @@ import { useNavigate } from 'react-router';
 
 import { api, apiError, take, type Job, type ListedTask, type Schemas } from '../api/client';
 import { useLive, useSettled } from '../live';
+import { toChange, type Many } from '../operations';
+import { ManyDialog } from '../parts/many-dialog';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
 import { pageOfJob, pageOfTask } from '../parts/links';
 import { Empty, Failed, NotForRole, Stale, To, useConfirm, useTitle, Words } from '../parts/parts';
+import { Progress } from '../parts/progress';
 import { useQuery } from '../parts/query';
 import { JobStatus, TaskStatus } from '../parts/status';
 import { Ago } from '../parts/time';
@@ -36,6 +39,12 @@ const STATUSES = [
   { value: 'inactive', label: 'Paused' },
   { value: 'ended', label: 'Ended' },
 ];
+
+const MANY = [
+  { action: 'pause_tasks', text: 'Pause all' },
+  { action: 'resume_tasks', text: 'Resume all' },
+  { action: 'delete_tasks', text: 'Delete all' },
+] as const;
 
 export default function Tasks(): ReactNode {
   useTitle('Tasks');
@@ -87,6 +96,7 @@ export default function Tasks(): ReactNode {
   const tasks = whole ? all.slice((index - 1) * LIMIT, index * LIMIT) : all;
   const recent = useRecentRuns(tasks, user);
   const [dialog, confirm] = useConfirm();
+  const [many, setMany] = useState<Many | null>(null);
   const act = useBulk(user, () => {
     setSelected([]);
     live.reload();
@@ -103,12 +113,18 @@ export default function Tasks(): ReactNode {
     });
   };
 
+  const manyItems = MANY.map(({ action, text }) => {
+    const body = toChange(action, { status, type, name, tag });
+    return { id: action, text, disabled: body === null, disabledReason: 'None has the status that is chosen', many: body === null ? null : { action, body } };
+  });
   const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.task_types ?? []).map((each) => ({ value: each.type, label: each.type }))];
   if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   const narrowed = name !== '' || tag !== '' || type !== '' || status !== '';
   return (
     <>
       {dialog}
+      {many !== null && <ManyDialog many={many} user={user} onClose={() => setMany(null)} />}
+      <Progress onEnd={live.reload} />
       <Table<Row>
         variant="full-page"
         stickyHeader
@@ -140,6 +156,11 @@ export default function Tasks(): ReactNode {
                 <SpaceBetween direction="horizontal" size="xs">
                   <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
                   {order !== '' && <Button onClick={() => set({ sort: '', order: '' })}>Newest first</Button>}
+                  {mayChange && !everybody && (
+                    <ButtonDropdown items={manyItems} onItemClick={({ detail }) => setMany(manyItems.find(({ id }) => id === detail.id)?.many ?? null)}>
+                      {narrowed ? 'All that match' : 'All tasks'}
+                    </ButtonDropdown>
+                  )}
                   {mayChange && <ButtonDropdown
                     disabled={selected.length === 0}
                     items={[

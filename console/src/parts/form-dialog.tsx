@@ -15,13 +15,15 @@ interface Props {
   yes: string;
   /** The fields at which errors are shown; others are told above. */
   fields: readonly string[];
+  /** Whether there is nothing to do. */
+  disabled?: boolean;
   act: () => Promise<void>;
   onClose: () => void;
   children: (errors: FieldErrors) => ReactNode;
 }
 
 /** Mounted while it is open, so that it begins empty each time. */
-export function FormDialog({ title, yes, fields, act, onClose, children }: Props): ReactNode {
+export function FormDialog({ title, yes, fields, disabled = false, act, onClose, children }: Props): ReactNode {
   const id = useId();
   const [errors, setErrors] = useState<FieldErrors>({});
   const [said, setSaid] = useState<string | null>(null);
@@ -54,7 +56,7 @@ export function FormDialog({ title, yes, fields, act, onClose, children }: Props
             <Button variant="link" formAction="none" onClick={onClose}>
               Cancel
             </Button>
-            <Button variant="primary" form={id} loading={busy}>
+            <Button variant="primary" form={id} loading={busy} disabled={disabled}>
               {yes}
             </Button>
           </SpaceBetween>

@@ -72,7 +72,7 @@ function Choice(): ReactNode {
             const value = detail.selectedOption.value ?? '';
             if (value === '') next.delete('user');
             else next.set('user', value);
-            next.delete('task'); // a task of the user before
+            for (const name of ['task', 'operation', 'redrive', 'of', 'whose']) next.delete(name); // of the user before
             return next;
           },
           { replace: true },

@@ -1,0 +1,91 @@
+/** Operations on many jobs or tasks: what they do and to which, in words, and what the API is asked for. Pure. */
+import type { Job, Schemas } from './api/client';
+
+export type Operation = Schemas['OperationShape'];
+export type CancelFilter = Pick<Schemas['CancelRequest'], 'type' | 'tag' | 'task' | 'status' | 'from' | 'to'>;
+export type TasksFilter = Pick<Schemas['DeleteTasksRequest'], 'type' | 'tag' | 'name' | 'status' | 'all'>;
+/** What starts one from a list. */
+export type Many = { action: 'cancel_jobs'; body: CancelFilter } | { action: 'pause_tasks' | 'resume_tasks' | 'delete_tasks'; body: TasksFilter };
+
+interface Words {
+  /** Before "done" and "aborted". */
+  name: string;
+  /** After a number of jobs or tasks. */
+  past: string;
+  of: 'job' | 'task';
+}
+
+export const WORDS: Record<Operation['action'], Words> = {
+  redrive: { name: 'Redrive', past: 'run again', of: 'job' },
+  cancel_jobs: { name: 'Cancellation of jobs', past: 'cancelled', of: 'job' },
+  pause_tasks: { name: 'Pause of tasks', past: 'paused', of: 'task' },
+  resume_tasks: { name: 'Resumption of tasks', past: 'resumed', of: 'task' },
+  delete_tasks: { name: 'Deletion of tasks', past: 'deleted', of: 'task' },
+};
+
+export function counted(count: number, of: 'job' | 'task'): string {
+  return `${count.toLocaleString('en')} ${of}${count === 1 ? '' : 's'}`;
+}
+
+/** What was chosen, a part each; empty: all. Instants stay as the API writes them. */
+export function chosenInWords(filter: Operation['filter']): string[] {
+  const named: [string, string | null][] = [
+    ['name contains', filter.name],
+    ['type', filter.type],
+    ['tag', filter.tag.join(' and ') || null],
+    ['status', filter.status.map((each) => (each === 'inactive' ? 'paused' : each)).join(' or ') || null],
+    ['task', filter.task],
+    ['lane', filter.lane],
+    ['error', filter.fingerprint],
+    ['from', filter.from],
+    ['before', filter.to],
+  ];
+  return named.flatMap(([name, value]) => (value === null ? [] : [`${name} ${value}`]));
+}
+
+const OPEN = ['scheduled', 'queued', 'running'] as const;
+type Open = (typeof OPEN)[number];
+
+/**
+ * Which jobs the list of jobs shows that can be cancelled, for the API; null: none of those statuses.
+ * The API does not know the list's two views, so each becomes a bound: what was due ends at `now`, what is ahead begins there.
+ */
+export function toCancel(
+  chosen: { status: readonly Job['status'][]; type: string; task: string; tag: string; from?: string; to?: string },
+  ahead: boolean,
+  now: number,
+): CancelFilter | null {
+  const status = chosen.status.filter((each): each is Open => (OPEN as readonly string[]).includes(each));
+  if (chosen.status.length > 0 && status.length === 0) return null;
+  const at = new Date(now).toISOString();
+  const [from, to] = ahead ? [latest(chosen.from, at), chosen.to] : [chosen.from, earliest(chosen.to, at)];
+  return {
+    ...(status.length > 0 && { status }),
+    ...(chosen.type !== '' && { type: chosen.type }),
+    ...(chosen.task !== '' && { task: chosen.task }),
+    ...(chosen.tag !== '' && { tag: [chosen.tag] }),
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
+  };
+}
+
+function latest(one: string | undefined, other: string): string {
+  return one !== undefined && Date.parse(one) > Date.parse(other) ? one : other;
+}
+
+function earliest(one: string | undefined, other: string): string {
+  return one !== undefined && Date.parse(one) < Date.parse(other) ? one : other;
+}
+
+/** Which tasks the list shows that the action changes, for the API; null: it changes none of that status. */
+export function toChange(action: 'pause_tasks' | 'resume_tasks' | 'delete_tasks', chosen: { status: string; type: string; name: string; tag: string }): TasksFilter | null {
+  const changes = { pause_tasks: ['', 'active'], resume_tasks: ['', 'inactive'], delete_tasks: ['', 'active', 'inactive', 'ended'] }[action];
+  if (!changes.includes(chosen.status)) return null;
+  const filter: TasksFilter = {
+    ...(action === 'delete_tasks' && chosen.status !== '' && { status: [chosen.status as Schemas['TaskStatus']] }),
+    ...(chosen.type !== '' && { type: chosen.type }),
+    ...(chosen.name !== '' && { name: chosen.name }),
+    ...(chosen.tag !== '' && { tag: [chosen.tag] }),
+  };
+  return Object.keys(filter).length === 0 ? { all: true } : filter;
+}

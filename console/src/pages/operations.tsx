@@ -1,0 +1,112 @@
+import Button from '@cloudscape-design/components/button';
+import Header from '@cloudscape-design/components/header';
+import Pagination from '@cloudscape-design/components/pagination';
+import SpaceBetween from '@cloudscape-design/components/space-between';
+import StatusIndicator, { type StatusIndicatorProps } from '@cloudscape-design/components/status-indicator';
+import Table from '@cloudscape-design/components/table';
+import type { ReactNode } from 'react';
+
+import { api, take } from '../api/client';
+import { useLive } from '../live';
+import { chosenInWords, WORDS, type Operation } from '../operations';
+import { usePages } from '../parts/pages';
+import { Empty, Failed, NotForRole, Reason, Stale, useTitle } from '../parts/parts';
+import { Progress, useAbort } from '../parts/progress';
+import { Ago } from '../parts/time';
+import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
+
+type Row = Owned<Operation>;
+
+const LIMIT = 20;
+const OFTEN = 2_000; // while one runs
+const SELDOM = 15_000;
+const LOOKS: Record<Operation['status'], StatusIndicatorProps.Type> = { running: 'in-progress', done: 'success', aborted: 'stopped' };
+const NAMES: Record<Operation['status'], string> = { running: 'Running', done: 'Done', aborted: 'Aborted' };
+
+interface Found {
+  operations: Row[];
+  cursor: string | null;
+}
+
+/** Everybody's first page: those that run before the ended ones, each the newest first. */
+async function all(ask: (user: string) => Promise<Found>): Promise<Found> {
+  const { found } = await ofEverybody(async (user) => (await ask(user)).operations);
+  found.sort((one, other) => Number(other.status === 'running') - Number(one.status === 'running') || other.started_at.localeCompare(one.started_at));
+  return { operations: found, cursor: null };
+}
+
+/** What was started on many jobs or tasks: cancellations, redrives, and the like. */
+export default function Operations(): ReactNode {
+  useTitle('Operations');
+  const { user, everybody, mayChange } = useWhose();
+  const key = `operations ${everybody ? 'all' : (user ?? '')}`;
+  const pages = usePages(key);
+  const ask = (owner: string | undefined, cursor: string | undefined): Promise<Found> => take(api.GET('/api/v1/operations', { params: { query: { limit: LIMIT, cursor, user: owner } } }));
+  const live = useLive<Found>(
+    `${key} ${pages.cursor ?? ''}`,
+    () => (everybody ? all((owner) => ask(owner, undefined)) : ask(user, pages.cursor)),
+    (found) => (!everybody && found?.operations.some(({ status }) => status === 'running') ? OFTEN : SELDOM),
+  );
+  const abort = useAbort(live.reload);
+  if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
+  return (
+    <SpaceBetween size="m">
+      <Progress onEnd={live.reload} />
+      <Table<Row>
+        variant="full-page"
+        stickyHeader
+        contentDensity="compact"
+        wrapLines
+        trackBy="id"
+        items={live.data?.operations ?? []}
+        loading={live.loading}
+        loadingText="Loading operations"
+        ariaLabels={{ tableLabel: 'Operations', selectionGroupLabel: '' }}
+        header={
+          <SpaceBetween size="xs">
+            <Header
+              variant="awsui-h1-sticky"
+              description="One action on many jobs or tasks. The running ones, then the ended ones of the last 90 days."
+              actions={<Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />}
+            >
+              Operations
+            </Header>
+            <Stale live={live} />
+          </SpaceBetween>
+        }
+        filter={<WhoseChoice />}
+        pagination={everybody ? undefined : <Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
+        empty={
+          live.error !== null && live.data === null ? (
+            <Failed error={live.error} what="operations" retry={live.reload} />
+          ) : (
+            <Empty title="No operations">The lists of jobs, of tasks and of dead letters start them.</Empty>
+          )
+        }
+        columnDefinitions={[
+          { id: 'what', header: 'What', isRowHeader: true, cell: ({ action }) => WORDS[action].name, minWidth: 150 },
+          ...(everybody ? [{ id: 'owner', header: 'Whose', cell: (each: Row) => each.owner?.username ?? '–' }] : []),
+          { id: 'status', header: 'Status', cell: ({ status }) => <StatusIndicator type={LOOKS[status]}>{NAMES[status]}</StatusIndicator> },
+          { id: 'chosen', header: 'Filter', cell: ({ filter }) => <Reason text={chosenInWords(filter).join('; ') || 'All'} />, minWidth: 220 },
+          { id: 'matched', header: 'Matched', cell: ({ matched }) => matched },
+          { id: 'done', header: 'Done', cell: ({ done }) => done },
+          { id: 'skipped', header: 'Skipped', cell: ({ skipped }) => skipped },
+          { id: 'failed', header: 'Failed', cell: ({ failed }) => failed },
+          { id: 'rate', header: 'Rate', cell: ({ rate }) => `${rate}/s` },
+          { id: 'started', header: 'Started', cell: ({ started_at }) => <Ago at={started_at} /> },
+          { id: 'ended', header: 'Ended', cell: ({ ended_at }) => <Ago at={ended_at} /> },
+          {
+            id: 'action',
+            header: 'Action',
+            cell: (each) =>
+              each.status !== 'running' || !mayChange ? null : (
+                <Button variant="inline-link" ariaLabel={`Abort the ${WORDS[each.action].name.toLowerCase()}`} onClick={() => void abort(each.id, each.owner?.id ?? user)}>
+                  Abort
+                </Button>
+              ),
+          },
+        ]}
+      />
+    </SpaceBetween>
+  );
+}
