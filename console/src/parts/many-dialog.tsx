@@ -3,6 +3,7 @@ import Alert from '@cloudscape-design/components/alert';
 import Box from '@cloudscape-design/components/box';
 import FormField from '@cloudscape-design/components/form-field';
 import Input from '@cloudscape-design/components/input';
+import SpaceBetween from '@cloudscape-design/components/space-between';
 import StatusIndicator from '@cloudscape-design/components/status-indicator';
 import { useState, type ReactNode } from 'react';
 
@@ -48,7 +49,7 @@ export function ManyDialog({ many, user, onClose }: { many: Many; user: string |
   return (
     <FormDialog title={`${verb} all ${of}s that match?`} yes={`${verb} ${counted(count, of)}`} disabled={count === 0} fields={['rate', 'limit', 'reason']} act={start} onClose={onClose}>
       {(errors) => (
-        <>
+        <SpaceBetween size="m">
           {found.loading ? (
             <StatusIndicator type="loading">Counting</StatusIndicator>
           ) : found.error !== null ? (
@@ -71,7 +72,7 @@ export function ManyDialog({ many, user, onClose }: { many: Many; user: string |
           <FormField label={<>{of === 'job' ? 'Jobs' : 'Tasks'} at most <i>– optional</i></>} errorText={errors['limit']}>
             <Input type="number" value={limit} onChange={({ detail }) => setLimit(detail.value)} />
           </FormField>
-        </>
+        </SpaceBetween>
       )}
     </FormDialog>
   );
