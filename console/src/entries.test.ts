@@ -3,8 +3,11 @@ import { expect, test } from 'vitest';
 import { actionInWords, fieldsAsked, outcomeOf, pageOf } from './entries';
 
 test('an action is told in words, and one that is not known by its name', () => {
-  expect(actionInWords('task.pause')).toBe('Paused a task');
-  expect(actionInWords('moon.land')).toBe('moon.land');
+  const words = (action: string, changes = {}) => actionInWords({ action, changes });
+  expect(words('task.pause')).toBe('Paused a task');
+  expect(words('moon.land')).toBe('moon.land');
+  expect(words('operation.pause_tasks', { all: true })).toBe('Paused many tasks');
+  expect(words('operation.pause_tasks', { all: true, dry_run: true })).toBe('Counted for an operation');
 });
 
 test('what was changed is linked to, unless it is gone or has no page', () => {

@@ -39,7 +39,8 @@ const DONE: Record<string, string> = {
 export const ACTIONS = ['task', 'job', 'redrive', 'operation', 'ordering-key', 'target', 'user', 'system'] as const;
 
 /** What was asked for; an action that is new to this console as it is named. */
-export function actionInWords(action: string): string {
+export function actionInWords({ action, changes }: Pick<Entry, 'action' | 'changes'>): string {
+  if (action.startsWith('operation.') && changes['dry_run'] === true) return 'Counted for an operation';
   return DONE[action] ?? action;
 }
 

@@ -26,7 +26,7 @@ type Column = 'at' | 'who' | 'action' | 'object' | 'changes' | 'outcome' | 'addr
 const COLUMNS: Record<Column, TableProps.ColumnDefinition<Entry>> = {
   at: { id: 'at', header: 'When', cell: (entry) => <When at={entry.at} /> },
   who: { id: 'who', header: 'Who', cell: (entry) => <span title={entry.actor}>{entry.actor_name}</span> },
-  action: { id: 'action', header: 'What', cell: (entry) => actionInWords(entry.action), isRowHeader: true },
+  action: { id: 'action', header: 'What', cell: (entry) => actionInWords(entry), isRowHeader: true },
   object: {
     id: 'object',
     header: 'Object',
