@@ -804,10 +804,11 @@ describe('lists', () => {
     const name = `task ${tag}`;
     const task = await call<Named>('POST', '/tasks', { name, message: 'x', schedule: { cron: '0 0 1 1 *' }, tags: [tag] });
     const other = await call<Named>('POST', '/tasks', { name: `other ${tag}`, message: 'x', schedule: { cron: '0 0 1 1 *' }, tags: [tag] });
-    const runs: Job[] = [];
-    for (const each of [task, task, other]) runs.push(await call<Job>('POST', `/tasks/${each.id}/run`, {}));
-    const dead = await call<Job>('POST', '/me/jobs', { ...dying(7), tags: [tag] });
-    for (const { id } of [...runs, dead]) await ended(id);
+    for (const each of [task, task, other]) {
+      const run = await call<Job>('POST', `/tasks/${each.id}/run`, {});
+      expect((await ended(run.id)).status).toBe('succeeded'); // one after the other: runs of one task that overlap are skipped
+    }
+    await ended((await call<Job>('POST', '/me/jobs', { ...dying(7), tags: [tag] })).id);
     const shows = async (count: number) =>
       until(`${count} jobs are listed`, 20, async () => (await page.getByText('Loading jobs').count()) === 0 && (await rows('Jobs').filter({ has: page.getByRole('link') }).count()) === count);
     await atBoth(async (width) => {
@@ -855,7 +856,7 @@ describe('lists', () => {
     const byName = () => page.getByRole('columnheader', { name: 'Name' }).getByRole('button').first().press('Enter'); // a header that sticks covers it
     await atBoth(async (width) => {
       await signIn(page, `/tasks?tag=${tag}`);
-      await until('a page is there', 20, async () => (await rows('Tasks').count()) === 26);
+      await until('a page is there', 20, async () => (await rows('Tasks').count()) >= 26);
       await byName();
       await until('the lowest is first', 20, async () => (await first()).includes('number 0 of'));
       await byName();

@@ -268,11 +268,11 @@ BREAKS = (
     ),
     Break(
         "tasks are sorted by a column: all of them, and not only those of a page",
-        "only the page that is shown is sorted",
-        "the lowest is first",
+        "descending is as ascending",
+        "the highest is first",
         "pages/tasks.tsx",
-        "const whole = everybody || order !== '';",
-        "const whole = everybody;",
+        "sorted(found, order, descending)",
+        "sorted(found, order, false)",
     ),
     Break(
         "a bad form names all that is wrong at its top, and shows the first wrong field",
