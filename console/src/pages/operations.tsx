@@ -74,7 +74,7 @@ export default function Operations(): ReactNode {
             <Stale live={live} />
           </SpaceBetween>
         }
-        filter={<WhoseChoice />}
+        filter={<div className="filters"><WhoseChoice /></div>}
         pagination={everybody ? undefined : <Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
         empty={
           live.error !== null && live.data === null ? (
@@ -86,15 +86,7 @@ export default function Operations(): ReactNode {
         columnDefinitions={[
           { id: 'what', header: 'What', isRowHeader: true, cell: ({ action }) => WORDS[action].name, minWidth: 150 },
           ...(everybody ? [{ id: 'owner', header: 'Whose', cell: (each: Row) => each.owner?.username ?? '–' }] : []),
-          { id: 'status', header: 'Status', cell: ({ status }) => <StatusIndicator type={LOOKS[status]}>{NAMES[status]}</StatusIndicator> },
-          { id: 'chosen', header: 'Filter', cell: ({ filter }) => <Reason text={chosenInWords(filter).join('; ') || 'All'} />, minWidth: 220 },
-          { id: 'matched', header: 'Matched', cell: ({ matched }) => matched },
-          { id: 'done', header: 'Done', cell: ({ done }) => done },
-          { id: 'skipped', header: 'Skipped', cell: ({ skipped }) => skipped },
-          { id: 'failed', header: 'Failed', cell: ({ failed }) => failed },
-          { id: 'rate', header: 'Rate', cell: ({ rate }) => `${rate}/s` },
-          { id: 'started', header: 'Started', cell: ({ started_at }) => <Ago at={started_at} /> },
-          { id: 'ended', header: 'Ended', cell: ({ ended_at }) => <Ago at={ended_at} /> },
+          { id: 'status', header: 'Status', cell: ({ status }) => <StatusIndicator type={LOOKS[status]}>{NAMES[status]}</StatusIndicator>, minWidth: 115 },
           {
             id: 'action',
             header: 'Action',
@@ -105,6 +97,14 @@ export default function Operations(): ReactNode {
                 </Button>
               ),
           },
+          { id: 'chosen', header: 'Filter', cell: ({ filter }) => <Reason text={chosenInWords(filter).join('; ') || 'All'} />, minWidth: 220 },
+          { id: 'matched', header: 'Matched', cell: ({ matched }) => matched },
+          { id: 'done', header: 'Done', cell: ({ done }) => done },
+          { id: 'skipped', header: 'Skipped', cell: ({ skipped }) => skipped },
+          { id: 'failed', header: 'Failed', cell: ({ failed }) => failed },
+          { id: 'rate', header: 'Rate', cell: ({ rate }) => `${rate}/s` },
+          { id: 'started', header: 'Started', cell: ({ started_at }) => <Ago at={started_at} /> },
+          { id: 'ended', header: 'Ended', cell: ({ ended_at }) => <Ago at={ended_at} /> },
         ]}
       />
     </SpaceBetween>
