@@ -1,7 +1,7 @@
 /** Operations on many jobs or tasks: what they do and to which, in words, and what the API is asked for. Pure. */
 import type { Job, Schemas } from './api/client';
 
-export type Operation = Schemas['OperationShape'];
+export type Operation = Schemas['Operation'];
 export type CancelFilter = Pick<Schemas['CancelRequest'], 'type' | 'tag' | 'task' | 'status' | 'from' | 'to'>;
 export type TasksFilter = Pick<Schemas['DeleteTasksRequest'], 'type' | 'tag' | 'name' | 'status' | 'all'>;
 /** What starts one from a list. */

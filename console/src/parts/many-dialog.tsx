@@ -15,7 +15,7 @@ import { FormDialog } from './form-dialog';
 import { Reason } from './parts';
 import { useProgress } from './progress';
 
-type Estimate = Schemas['EstimateShape'];
+type Estimate = Schemas['Estimate'];
 interface Asks {
   verb: string;
   /** What it does, and to which of them. */
