@@ -26,7 +26,7 @@ from local.steps import console, step
 from tests.system.conftest import System
 from tests.system.test_console import CONSOLE, stories
 
-SOURCES = ("src", "public", "index.html", "package.json", "tsconfig.json", "vite.config.ts")
+SOURCES = ("src", "public", "index.html", "reference.html", "package.json", "tsconfig.json", "vite.config.ts")
 POLICY = "the headers of the delivery"  # instead of a file: the content security policy is not part of the console's sources
 
 
