@@ -141,6 +141,9 @@ def _judge_crashed(seen: Outcome, jobs: Sequence[Json], hunter: Hunter, receiver
     seen.expect(not excess, f"more starts than attempts: {excess[:3]}")
     twice = [job["id"] for job in jobs if _outcomes(job).count("succeeded") > 1 or "succeeded" in _outcomes(job)[:-1]]
     seen.expect(not twice, f"finished twice: {twice[:3]}")
+    numbers = Counter((call.path, call.headers.get("Punctual-Attempt")) for call in receiver.calls() if call.path in by_path)
+    twins = [which for which, times in numbers.items() if times > 1]  # two starts under one fence follow the same history: one number
+    seen.expect(not twins, f"two starts of one attempt: {twins[:3]}")
     odd = [job["id"] for job in jobs if job["status"] == "failed" and _outcomes(job).count("crashed") < 2]
     seen.expect(not odd, f"failed without two crashes: {odd[:3]}")
     seen.expect(bool(hunter.cut) and crashes > 0, "no executor was killed during a call: the drill shows nothing")
