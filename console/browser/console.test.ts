@@ -197,7 +197,7 @@ describe('tasks', () => {
     const saved = async () => (await call<{ notifications: unknown }>('GET', `/tasks/${task.id}`)).notifications;
     const box = (label: string) => page.getByRole('textbox', { name: label }); // its row is a group of that label, too
     await signIn(page, `/tasks/${task.id}/edit`);
-    await page.getByText('Nobody is told of its runs.').waitFor();
+    await page.getByText('Nobody is notified of its runs.').waitFor();
     await button('Add e-mail address').click();
     await box('E-mail address').fill('ann at example');
     await button('Add webhook').click();
@@ -288,7 +288,7 @@ describe('jobs', () => {
     const job = await call<Job>('POST', '/me/jobs', { message: 'later', execute_at: new Date(Date.now() + 3_600_000).toISOString(), notifications: { emails: ['ann@example.com'], on: ['success'] } });
     await signIn(page, `/jobs/${job.id}`);
     await status('Scheduled').waitFor();
-    await page.getByText('ann@example.com', { exact: true }).waitFor(); // who is told how it ends
+    await page.getByText('ann@example.com', { exact: true }).waitFor(); // a receiver of its end
     await button('Cancel job').click();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel the job' }).click();
     await status('Cancelled').waitFor();

@@ -34,7 +34,7 @@ test('tasks to change: without a filter all are named, and a status that the act
   expect(toChange('delete_tasks', { ...any, status: 'ended', name: 'n', tag: 't', type: 'log' })).toEqual({ status: ['ended'], name: 'n', tag: ['t'], type: 'log' });
 });
 
-test('what was chosen is told in words', () => {
+test('the filter is described in words', () => {
   const none = { type: null, tag: [], status: [], task: null, lane: null, name: null, fingerprint: null, from: null, to: null };
   expect(chosenInWords(none)).toEqual([]);
   expect(chosenInWords({ ...none, tag: ['a', 'b'], status: ['inactive', 'ended'], name: 'x' })).toEqual(['name contains x', 'tag a and b', 'status paused or ended']);

@@ -1,4 +1,4 @@
-/** Who is told of a job or of a task's runs, and of what. */
+/** The receivers of notifications about a job or a task's runs, and what they are notified of. */
 import AttributeEditor from '@cloudscape-design/components/attribute-editor';
 import Checkbox from '@cloudscape-design/components/checkbox';
 import ColumnLayout from '@cloudscape-design/components/column-layout';
@@ -24,7 +24,7 @@ interface Props {
   onChange: (draft: NotificationsDraft) => void;
 }
 
-export function Receivers({ nobody = 'Nobody is told of its runs.', draft, errors, onChange }: Props): ReactNode {
+export function Receivers({ nobody = 'Nobody is notified of its runs.', draft, errors, onChange }: Props): ReactNode {
   const set = (changes: Partial<NotificationsDraft>): void => onChange({ ...draft, ...changes });
   const error = (field: string): string | undefined => errors[`notifications.${field}`];
   const change = (index: number, changes: Partial<Webhook>): void =>

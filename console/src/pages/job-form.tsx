@@ -163,9 +163,9 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
             </SpaceBetween>
           </Container>
 
-          <Container header={<Header variant="h2" description="Who is told how it ends">Notifications</Header>}>
+          <Container header={<Header variant="h2" description="The receivers that are notified of its end">Notifications</Header>}>
             <SpaceBetween size="m">
-              <Receivers nobody="Nobody is told how it ends." draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
+              <Receivers nobody="Nobody is notified of its end." draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
               <Events draft={draft} errors={errors} set={set} />
             </SpaceBetween>
           </Container>

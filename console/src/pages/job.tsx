@@ -146,7 +146,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
       <Attempts job={job} />
       {(job.task_id === null || job.notifications !== null) && (
         <Container header={<Header variant="h2">Notifications</Header>}>
-          {job.notifications === null ? <Box color="text-body-secondary">Nobody is told how it ends.</Box> : <Told notifications={job.notifications} />}
+          {job.notifications === null ? <Box color="text-body-secondary">Nobody is notified of its end.</Box> : <Told notifications={job.notifications} />}
         </Container>
       )}
     </SpaceBetween>

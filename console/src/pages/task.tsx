@@ -118,7 +118,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
         <Code label="Payload" text={JSON.stringify(task.payload, null, 2)} />
       </Container>
       <Container header={<Header variant="h2">Notifications</Header>}>
-        {task.notifications === null ? <Box color="text-body-secondary">Nobody is told of its runs.</Box> : <Told notifications={task.notifications} />}
+        {task.notifications === null ? <Box color="text-body-secondary">Nobody is notified of its runs.</Box> : <Told notifications={task.notifications} />}
       </Container>
       <Changes task={task} />
     </SpaceBetween>

@@ -1,4 +1,4 @@
-/** Who is told of a job, or of a task's runs, and of what. */
+/** The receivers of notifications about a job or a task's runs, and what they are notified of. */
 import Box from '@cloudscape-design/components/box';
 import KeyValuePairs from '@cloudscape-design/components/key-value-pairs';
 import type { ReactNode } from 'react';

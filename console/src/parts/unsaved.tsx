@@ -33,7 +33,7 @@ export function useUnsaved(dirty: boolean, saved: RefObject<boolean>): ReactNode
         </Box>
       }
     >
-      What you have changed is lost.
+      Your changes will be lost.
     </Modal>
   );
 }
