@@ -12,6 +12,7 @@ from scheduler.accounts.quota import QuotaGate
 from scheduler.admission.target_cache import TargetCache
 from scheduler.model.errors import Invalid, Unauthorized
 from scheduler.model.instants import parse
+from scheduler.operations.step import step
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.storage.memory.accounts import MemoryIdentity
 from scheduler.storage.memory.ports import MemoryPorts
@@ -175,3 +176,11 @@ def send(method: str, path: str, *, json_body: Any = None, **rest: Any) -> Answe
         rest["body"] = json.dumps(json_body)
     answered = api.handler(event(method, f"/api/v1{path}", **rest), None)
     return Answered(answered["statusCode"], answered["headers"], answered["body"], answered.get("cookies", ()))
+
+
+def work_off(world: World) -> None:
+    """Carry out the operations that the API sent to the work queue, to their ends."""
+    for sent in world.work.receive(world.clock.now()):
+        while step(sent.item, world, lambda: None) is not None:
+            pass
+        world.work.delete(sent.receipt)

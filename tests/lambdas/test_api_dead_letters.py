@@ -11,9 +11,8 @@ from scheduler.model.fingerprint import of_job
 from scheduler.model.instants import render
 from scheduler.model.job import Attempt, Failure, FailureKind, Job, Outcome
 from scheduler.model.spec import JobSpec
-from scheduler.operations.step import step
 from tests.conftest import with_spec
-from tests.lambdas.gateway import NOW, Answered, World, send
+from tests.lambdas.gateway import NOW, Answered, World, send, work_off
 
 NO_FINGERPRINT = "0123456789ab"
 
@@ -34,14 +33,6 @@ def dead(world: World, number: int = 0, message: str = "HTTP 404", owner: str = 
     job = replace(job, fingerprint=of_job(job))
     world.jobs.put(job)
     return job
-
-
-def work_off(world: World) -> None:
-    """Carry out the redrives that the API sent to the work queue, to their ends."""
-    for sent in world.work.receive(world.clock.now()):
-        while step(sent.item, world, lambda: None) is not None:
-            pass
-        world.work.delete(sent.receipt)
 
 
 def shown(answered: Answered) -> Any:

@@ -8,8 +8,7 @@ from lambdas.rest import operation_models, shapes
 from scheduler.model import ids, lifecycle
 from scheduler.model.instants import render
 from scheduler.model.job import JobKey, TaskKey
-from scheduler.operations.step import step
-from tests.lambdas.gateway import NOW, Answered, World, send
+from tests.lambdas.gateway import NOW, Answered, World, send, work_off
 
 TASK = {"name": "report", "message": "m", "schedule": {"rate": "1 hours"}}
 STARTS = ("/jobs/cancel", "/tasks/pause", "/tasks/resume", "/tasks/delete")
@@ -22,14 +21,6 @@ def post(world: World, count: int, **fields: Any) -> list[JobKey]:
         for n in range(count)
     ]
     return [JobKey("sub-ann", each.data["id"]) for each in made]
-
-
-def work_off(world: World) -> None:
-    """Carry out the operations that the API sent to the work queue, to their ends."""
-    for sent in world.work.receive(world.clock.now()):
-        while step(sent.item, world, lambda: None) is not None:
-            pass
-        world.work.delete(sent.receipt)
 
 
 def shown(answered: Answered) -> Any:
