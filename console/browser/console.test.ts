@@ -313,7 +313,7 @@ describe('jobs', () => {
     await page.getByText('Why it failed').waitFor();
     await picture(page, 'job-failed');
     await button(/^Retry$/).click();
-    await page.getByText('It runs again.').waitFor();
+    await page.getByText('It runs again.').first().waitFor();
     await until('it failed again, on the page', 60, async () => (await page.getByText('Redriven', { exact: true }).count()) > 0 && (await button(/^Retry$/).count()) > 0);
 
     await page.getByRole('link', { name: 'Dead letters' }).click();
@@ -761,7 +761,7 @@ describe('posting jobs', () => {
       await pick(page, 'Unit', 'seconds');
       const posted = Date.now();
       await submit();
-      await page.getByText('Posted the job.').waitFor();
+      await page.getByText('Posted the job.').first().waitFor();
       const first = path().split('/').at(-1) ?? '';
       const { scheduled_at } = await call<{ scheduled_at: string }>('GET', `/me/jobs/${first}`);
       expect(Math.abs(Date.parse(scheduled_at) - posted - 3_000)).toBeLessThan(2_000);
@@ -772,7 +772,7 @@ describe('posting jobs', () => {
       await page.getByRole('heading', { name: 'Duplicate job', level: 1 }).waitFor();
       expect(await field(/^URL/).inputValue(), 'the form is filled in').toBe(RECEIVER);
       await submit();
-      await page.getByText('Posted the job.').waitFor();
+      await page.getByText('Posted the job.').first().waitFor();
       await until('it is another job', 15, async () => /^\/jobs\/[0-9A-Z]{26}$/.test(path()) && !path().endsWith(first));
 
       const failed = await call<Job>('POST', '/me/jobs', { ...dying(6), tags: ['again'] });
@@ -781,7 +781,7 @@ describe('posting jobs', () => {
       await button('Retry with changes').click();
       await field(/^URL/).fill(RECEIVER);
       await submit();
-      await page.getByText('Posted the job.').waitFor();
+      await page.getByText('Posted the job.').first().waitFor();
       await until('it has succeeded, on the page', 60, async () => (await status('Succeeded').count()) > 0);
       const changed = await call<{ payload: { url: string }; tags: string[]; max_attempts: number }>('GET', `/me/jobs/${path().split('/').at(-1) ?? ''}`);
       expect([changed.payload.url, changed.tags, changed.max_attempts]).toEqual([RECEIVER, ['again'], 1]);

@@ -24,7 +24,9 @@ export function NoticesProvider({ children }: { children: ReactNode }): ReactNod
   const add = useCallback(
     (type: 'success' | 'error', header: string, content?: string) => {
       const id = crypto.randomUUID();
-      setItems((before) => [{ id, type, header, content, dismissible: true, onDismiss: () => drop(id) }, ...before].slice(0, MOST));
+      const item = { id, type, header, content, dismissible: true, onDismiss: () => drop(id) };
+      // The same message is shown once, however often it comes.
+      setItems((before) => [item, ...before.filter((other) => other.header !== header || other.content !== content)].slice(0, MOST));
       if (type === 'success') setTimeout(() => drop(id), STAYS);
     },
     [drop],
