@@ -103,7 +103,7 @@ templates: setup ## cfn-lint of the templates of dev and prod, for three regions
 	$(PY) -m uv tool run --from cfn-lint==1.58.0 cfn-lint --regions us-east-1 eu-central-1 ap-southeast-1 \
 		-- cdk.out/dev/*.template.json cdk.out/prod/*.template.json
 
-deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev|prod); docs/aws.md has the steps
+deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev|prod); docs/get-started/aws.md has the steps
 	@$(PY) -m local.rollout --stage $(STAGE) $(if $(BYTECODE_OPTIONAL),--bytecode-optional)
 
 doctor: setup need-stage ## Check a deployed stage from here: credentials, limits, clock, stacks, lag (STAGE=dev|prod|local)

@@ -20,7 +20,7 @@ from local.failure import Trouble
 from local.home import LOCAL, Home
 from scheduler.model.errors import SchedulerError
 
-RIGHTS = "docs/aws.md lists the rights that are needed."
+RIGHTS = "docs/get-started/aws.md lists the rights that are needed."
 _SIGN_IN = "Sign in again (aws sso login, or new keys), then repeat."
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired")
 _DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError", "AuthorizationErrorException")

@@ -21,7 +21,7 @@ from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.ports import Ledger
 
 SKEW_S = 5  # AWS's Date header has whole seconds
-HINT = "docs/operations.md says under the alarm `Lag` what to look at first."
+HINT = "docs/reference/metrics-alarms.md says under the alarm `Lag` what to look at first."
 TICK_MS = 120_000  # a tick comes every minute, up to a minute late
 
 

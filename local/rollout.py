@@ -23,7 +23,7 @@ from local.failure import Trouble, exit_code
 from local.home import REPOSITORY
 from local.publish import publish
 
-AT_REST = {"dev": "5.86", "prod": "6.84"}  # USD a month, from docs/cost.md
+AT_REST = {"dev": "5.86", "prod": "6.84"}  # USD a month, from docs/concepts/cost.md
 
 
 def main() -> int:
@@ -121,7 +121,7 @@ def told(stage: Stage, chosen: Options, before: Deployed | None) -> Iterator[str
     yield f"  API      {address}/api/v1"
     yield f"  console  {outputs['ConsoleUrl'] if chosen.console else 'none (console = false)'}"
     if stage.name in AT_REST:
-        yield f"  costs    {AT_REST[stage.name]} USD a month at rest, before free tiers; docs/cost.md has the rest"
+        yield f"  costs    {AT_REST[stage.name]} USD a month at rest, before free tiers; docs/concepts/cost.md has the rest"
     if not chosen.console and stage.state(stage.console):
         yield f"\n{stage.console} is still there. Delete it: make destroy STAGE={stage.name} ONLY=console"
     yield "\nNext:"

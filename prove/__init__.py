@@ -7,7 +7,7 @@ course      the course of a run: posts the jobs, waits, reads them
 behaviour   jobs whose course is judged: cron, order, killed, cancelled, http
 peers       the schedules of EventBridge Scheduler and the delayed messages of SQS
 judging     figures and complaints of each part
-costs       dollars, from the figures of docs/cost.md and the peers' list prices
+costs       dollars, from the figures of docs/concepts/cost.md and the peers' list prices
 cleanup     deletes what the run has made
 report      the table, the line of JSON, the block for an issue
 """

@@ -6,7 +6,7 @@
     python -m prove --stage dev --only spread,peers    some parts
 
 It prints a table, a block to paste into an issue, and one line of JSON. The exit code is 1 if a promise was broken. The run deletes at
-its end all that it has made, also after Ctrl-C; docs/prove.md has a list.
+its end all that it has made, also after Ctrl-C; docs/guides/prove.md has a list.
 """
 
 import argparse
@@ -154,7 +154,7 @@ def _options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m prove",
         description="Measure a deployed stage, or a fresh local one, against its promises, beside EventBridge Scheduler and SQS.",
-        epilog="The last line is JSON. The exit code is 1 if a promise was broken. docs/prove.md says what is created and deleted.",
+        epilog="The last line is JSON. The exit code is 1 if a promise was broken. docs/guides/prove.md says what is created and deleted.",
     )
     parser.add_argument("--stage", required=True, help="the stage on AWS, for example dev; `local`: a fresh local stack of its own")
     parser.add_argument(

@@ -1,4 +1,7 @@
-"""Dollars of a run on AWS: jobs by the figures of docs/cost.md (`tests/unit/test_prove_costs.py` compares them), peers by list prices."""
+"""Dollars of a run on AWS: jobs by the figures of docs/concepts/cost.md, peers by list prices.
+
+`tests/unit/test_prove_costs.py` compares the figures.
+"""
 
 from bench.prices import MILLION, SCHEDULE, SQS_PLAIN
 from prove.plan import DELAYED, PEERS, Plan
@@ -15,7 +18,7 @@ MESSAGE = REQUESTS * SQS_PLAIN  # a schedule sends one, too
 SOURCES = (
     f"EventBridge Scheduler: ${SCHEDULE * MILLION:.2f} a million invocations (https://aws.amazon.com/eventbridge/pricing/). "
     f"SQS: ${SQS_PLAIN * MILLION:.2f} a million requests, {REQUESTS} a message (https://aws.amazon.com/sqs/pricing/). "
-    "Jobs: docs/cost.md. List prices of us-east-1 without free tiers."
+    "Jobs: docs/concepts/cost.md. List prices of us-east-1 without free tiers."
 )
 
 

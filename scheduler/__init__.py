@@ -1,4 +1,4 @@
-"""Everything Punctual decides, by feature, in the order of a job's life. Start with `docs/architecture.md`.
+"""Everything Punctual decides, by feature, in the order of a job's life. Start with `docs/internals/architecture.md`.
 
     model         jobs and their life cycle, retries, slots, ids, instants, errors: what every other package uses
     storage       ports (what the services need), their implementations `aws` (the only boto3) and `memory`

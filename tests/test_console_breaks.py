@@ -30,7 +30,7 @@ def test_the_code_of_each_break_is_in_the_console(each: Break) -> None:
 
 
 def test_the_documentation_has_the_table() -> None:
-    page = (REPOSITORY / "docs/console.md").read_text()
+    page = (REPOSITORY / "docs/internals/console.md").read_text()
     table = page[page.index("| story | is broken by |") :].splitlines()[2:]
     assert table == [f"| {each.story} | {each.what} |" for each in BREAKS]
 

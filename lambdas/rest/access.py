@@ -1,6 +1,6 @@
 """Access rules: each route declares one, which is checked before the body is read. A route without a rule answers no request.
 
-`docs/roles.md` is the table of these rules; a test checks every cell of it.
+`docs/reference/roles.md` is the table of these rules; a test checks every cell of it.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The lease of a job that reports by call-back: when it ends, and which failure its end means. Pure; see `docs/call-backs.md`."""
+"""The lease of a job that reports by call-back: when it ends, and which failure its end means. Pure; see `docs/reference/call-backs.md`."""
 
 from scheduler.model import lifecycle
 from scheduler.model.job import Failure, FailureKind, Job

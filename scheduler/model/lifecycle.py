@@ -1,7 +1,7 @@
 """The state machine of a job: one table of transitions and one function per event.
 
 The state is never stored. A job without a slot is final, and its times show how it ended. A job with a slot is open, and running
-while it has a claim. `docs/lifecycle.md` draws `TRANSITIONS`; a test compares both.
+while it has a claim. `docs/internals/lifecycle.md` draws `TRANSITIONS`; a test compares both.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Whether and when another attempt follows a failed one: pure, the jitter included. `docs/retries.md` is the page for users."""
+"""Whether and when another attempt follows a failed one: pure, the jitter included. `docs/reference/retries.md` is the page for users."""
 
 import zlib
 from dataclasses import dataclass

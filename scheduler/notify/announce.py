@@ -1,6 +1,6 @@
 """Announce the ends of jobs: put an event on the stage's event bus for each end of a job that has `events`.
 
-`docs/events.md` has the schema of an event for its receivers; a test compares both.
+`docs/guides/events.md` has the schema of an event for its receivers; a test compares both.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

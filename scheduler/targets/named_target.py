@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scheduler.targets.target_type import TargetType
 
 NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
-MOST_PER_SECOND, LEAST_PER_SECOND, MOST_AT_ONCE = 1_000, 0.1, 500  # every start writes one item: docs/decisions.md
+MOST_PER_SECOND, LEAST_PER_SECOND, MOST_AT_ONCE = 1_000, 0.1, 500  # every start writes one item: docs/internals/decisions.md
 IN_ONE_ITEM = 50  # a target with more concurrency slots has most of them in further items; a write costs as many units as its item has KB
 ITEMS, OWN = 25, 8  # the further items, of 20 slots at most; and the slots that stay in the first one, which has the cursors too
 

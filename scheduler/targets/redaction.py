@@ -2,7 +2,7 @@
 
 A text is searched in several views: as it is, with its escapes decoded up to `ROUNDS` times, with quoted-printable decoded, and each of
 these without white space. A view remembers where each of its bytes stands in the text, so exactly the encoded secret is replaced.
-The time is linear in the length of the text. `docs/security.md` lists what is recognized and what is not.
+The time is linear in the length of the text. `docs/concepts/security.md` lists what is recognized and what is not.
 """
 
 import base64

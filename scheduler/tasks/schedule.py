@@ -1,4 +1,6 @@
-"""When a task runs: at one instant, at a rate, or by cron in a time zone. Pure arithmetic; `docs/schedules.md` has the rules and examples.
+"""When a task runs: at one instant, at a rate, or by cron in a time zone. Pure arithmetic.
+
+`docs/reference/schedules.md` has the rules and examples.
 
 At a change of the clock, cron follows Debian's cron (its manual page cron(8)):
 

@@ -1,4 +1,4 @@
-"""`python -m tests.infra.grants`: prints the table of docs/grants.md: every grant, and the tests that fail without it.
+"""`python -m tests.infra.grants`: prints the table of docs/internals/grants.md: every grant, and the tests that fail without it.
 
 There are two kinds of such tests. Tests of the template state the purpose of a grant: this program removes each grant from the template in
 turn and runs them. Tests on the running stack use grants, since its roles are enforced: with the files of `GRANTS_LOG` from runs of the
@@ -102,7 +102,7 @@ def _readable(physical: str, names: Mapping[str, str]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.infra.grants", description="The table of docs/grants.md.")
+    parser = argparse.ArgumentParser(prog="python -m tests.infra.grants", description="The table of docs/internals/grants.md.")
     parser.add_argument("used", nargs="*", type=Path, help="what GRANTS_LOG named in runs of the system tests")
     logs: list[Path] = parser.parse_args().used
     stack = synthesized(STAGE)

@@ -15,7 +15,7 @@ from tests.contract import make
 from tests.infra.conftest import ROOT, Synthesized, name_of, synthesized
 from tests.infra.test_project import CANARY, claimed, ended, record
 
-PAGE = (ROOT / "docs" / "events.md").read_text()
+PAGE = (ROOT / "docs/guides/events.md").read_text()
 WAITS = make.job()
 CHOSEN = replace(WAITS, spec=replace(WAITS.spec, events=True))
 

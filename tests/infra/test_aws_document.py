@@ -1,7 +1,6 @@
 """The page on AWS says what the templates create, and its links and commands exist."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,7 @@ from infra.settings import STAGES
 from local import concurrency, rollout
 from tests.infra.conftest import DEV, ROOT, Synthesized, synthesized
 
-PAGE = (ROOT / "docs/aws.md").read_text()
+PAGE = (ROOT / "docs/get-started/aws.md").read_text()
 CREATED = PAGE.partition("## What is created\n")[2].partition("\n## ")[0]
 COUNTED = {
     "functions, each with a role and a log group": "Lambda::Function",
@@ -55,4 +54,4 @@ def test_every_target_of_make_on_the_page_exists() -> None:
 
 def test_every_file_that_the_page_links_exists() -> None:
     for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", PAGE):
-        assert (Path(ROOT / "docs") / link).resolve().exists(), link
+        assert (ROOT / "docs/get-started" / link).resolve().exists(), link

@@ -7,7 +7,7 @@ import pytest
 
 from bench import operations, units
 
-DOCUMENT = Path(__file__).parents[2] / "docs/cost.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/concepts/cost.md"
 SECTION = DOCUMENT.read_text().partition("## Write units")[2].partition("\n## ")[0]
 CLAIMED = {name: float(count) for name, count in re.findall(r"^\| ([\w -]+?) \| ([\d.]+) \|$", SECTION, re.MULTILINE)}
 

@@ -138,7 +138,7 @@ def test_saved_queries_cover_every_function(any_stage: Synthesized) -> None:
 
 
 def test_each_alarm_has_a_row_in_the_runbook(any_stage: Synthesized) -> None:
-    text = (ROOT / "docs" / "operations.md").read_text()
+    text = (ROOT / "docs/reference/metrics-alarms.md").read_text()
     names = set(re.findall(r"^\| `…?(\w+)`", text.partition("## Alarms")[2].partition("\n## ")[0], re.MULTILINE))
     for id in any_stage.all("CloudWatch::Alarm"):
         name = id[:-8].removeprefix("Alarms")
@@ -146,7 +146,7 @@ def test_each_alarm_has_a_row_in_the_runbook(any_stage: Synthesized) -> None:
 
 
 def test_the_runbook_has_the_table_of_metrics() -> None:
-    text = (ROOT / "docs" / "operations.md").read_text()
+    text = (ROOT / "docs/reference/metrics-alarms.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (\w+) \| (.+?) \|$", text.partition("## Metrics")[2].partition("\n## ")[0], re.MULTILINE)
     assert rows == [tuple(metric) for metric in METRICS]
 

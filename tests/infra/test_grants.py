@@ -234,8 +234,8 @@ def test_the_local_stage_grants_the_same_except_renames(local: Synthesized, prod
 
 
 def test_the_page_of_grants_matches_the_template(prod: Synthesized) -> None:
-    """After a change of grants: `GRANTS_LOG=used make test`, then `python -m tests.infra.grants used.* > docs/grants.md`."""
-    written = re.findall(r"^\| (\w+) \| `([\w:-]+)` \| `([^`]+)` \|", (ROOT / "docs" / "grants.md").read_text(), re.MULTILINE)
+    """After a change of grants: `GRANTS_LOG=used make test`, then `python -m tests.infra.grants used.* > docs/internals/grants.md`."""
+    written = re.findall(r"^\| (\w+) \| `([\w:-]+)` \| `([^`]+)` \|", (ROOT / "docs/internals/grants.md").read_text(), re.MULTILINE)
     found = {(name, action, resource) for name in prod.functions() for action, resource in prod.grants(name)}
     assert set(written) == found
 

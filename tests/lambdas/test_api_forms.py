@@ -56,7 +56,7 @@ def test_ten_runs_are_shown_by_default() -> None:
 
 
 def documented(example: Example) -> list[list[str]]:
-    """The lines of an example in docs/schedules.md: local time, UTC, and the oddity."""
+    """The lines of an example in docs/reference/schedules.md: local time, UTC, and the oddity."""
     blocks = re.split(r"^\| (?=`)", PAGE.read_text().split(BEGIN)[1].split(END)[0], flags=re.MULTILINE)[1:]
     assert len(blocks) == len(EXAMPLES)
     return [[cell.strip() for cell in line.split("|")[-4:-1]] for line in blocks[EXAMPLES.index(example)].splitlines()]

@@ -1,4 +1,7 @@
-"""Every route, as every role: on own objects, on another user's objects, and in another user's name, as in the table in docs/roles.md."""
+"""Every route, as every role: on own objects, on another user's objects, and in another user's name.
+
+docs/reference/roles.md has the same table.
+"""
 
 import re
 from dataclasses import dataclass, replace
@@ -15,7 +18,7 @@ from scheduler.targets.named_target import NamedTarget
 from tests.lambdas.gateway import NOW, World, send
 from tests.lambdas.test_fuzz_api import ANN, BOB, Belongings
 
-PAGE = Path(__file__).parents[2] / "docs/roles.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/roles.md"
 CALLERS: dict[str, dict[str, Any]] = {
     "nobody": {"user": None},
     "user": {},

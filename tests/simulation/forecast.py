@@ -1,4 +1,6 @@
-"""`python -m tests.simulation.forecast`: compares the forecast of the summary with the jobs that then become due. Draws docs/forecast.svg.
+"""`python -m tests.simulation.forecast`: compares the forecast of the summary with the jobs that then become due.
+
+Draws docs/images/forecast.svg.
 
 The scene is a morning of three hours with a thousand cron and rate tasks of five types and 5,000 one-time jobs; the changes from their
 creation go through project.
@@ -97,7 +99,7 @@ def main() -> int:
         Panel(title, [Curve(name, list(enumerate(values))) for name, values in zip(("predicted", "actual"), pair, strict=True)])
         for title, pair in curves.items()
     ]
-    (REPOSITORY / "docs/forecast.svg").write_text(svg("Three hours, predicted and actual", panels, unit="min"))
+    (REPOSITORY / "docs/images/forecast.svg").write_text(svg("Three hours, predicted and actual", panels, unit="min"))
     for title, (predicted, actual) in curves.items():
         wrong = sum(abs(one - other) for one, other in zip(predicted, actual, strict=True))
         print(f"{title}: {sum(predicted):,} predicted, {sum(actual):,} actual, difference {wrong}, at most {max(actual)} in a minute")

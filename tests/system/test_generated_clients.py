@@ -1,4 +1,4 @@
-"""Clients that generators make of the stored OpenAPI document: the code of docs/clients.md creates a job and lists jobs."""
+"""Clients that generators make of the stored OpenAPI document: the code of docs/guides/typescript.md creates a job and lists jobs."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from local.home import REPOSITORY
 from local.openapi import PUBLISHED
 
 CONSOLE = REPOSITORY / "console"
-PAGE = (REPOSITORY / "docs/clients.md").read_text()
+PAGE = (REPOSITORY / "docs/guides/typescript.md").read_text()
 WRONG = """
 // @ts-expect-error a payload of another type
 export const wrong: components['schemas']['JobRequest'] = { type: 'http', payload: { message: 'hello' } };

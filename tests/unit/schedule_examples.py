@@ -1,4 +1,4 @@
-"""The examples of docs/schedules.md, around changes of clocks. `python -m tests.unit.schedule_examples` writes them there."""
+"""The examples of docs/reference/schedules.md, around changes of clocks. `python -m tests.unit.schedule_examples` writes them there."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from scheduler.model import instants
 from scheduler.tasks.schedule import Cron, Schedule, next_runs
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "schedules.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/schedules.md"
 BEGIN, END = "<!-- examples: begin -->\n", "<!-- examples: end -->\n"
 
 

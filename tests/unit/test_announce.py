@@ -18,7 +18,7 @@ from scheduler.storage.memory.ports import MemoryPorts
 from tests.conftest import FixedClock
 from tests.contract import make
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "events.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs/guides/events.md").read_text()
 SCHEMA = json.loads(PAGE.partition("```json")[2].partition("```")[0])
 VALID = jsonschema_rs.Draft202012Validator(SCHEMA, validate_formats=True)
 FULL = make.job(target="reports", tags=("a",), ordering=Ordering("k"), events=True)

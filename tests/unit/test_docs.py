@@ -10,7 +10,8 @@ from scheduler.model.lifecycle import FINAL_TIMES, TRANSITIONS, Event
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-LIFECYCLE = (DOCS / "lifecycle.md").read_text()
+INTERNALS = DOCS / "internals"
+LIFECYCLE = (INTERNALS / "lifecycle.md").read_text()
 
 
 def test_the_drawing_of_the_lifecycle_is_the_transition_table() -> None:
@@ -30,11 +31,11 @@ def test_every_state_and_event_has_its_line() -> None:
 
 
 def glossary() -> list[str]:
-    return re.findall(r"^\| \*\*([a-z -]+)\*\* \|", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+    return re.findall(r"^\| \*\*([a-z -]+)\*\* \|", (INTERNALS / "glossary.md").read_text(), re.MULTILINE)
 
 
 def test_each_table_of_the_glossary_is_sorted_and_no_term_is_twice() -> None:
-    tables = (DOCS / "glossary.md").read_text().split("\n## ")[1:]
+    tables = (INTERNALS / "glossary.md").read_text().split("\n## ")[1:]
     terms = [re.findall(r"^\| \*\*([a-z -]+)\*\* \|", table, re.MULTILINE) for table in tables]
     assert all(table == sorted(table) for table in terms) and [term for table in terms for term in table] == glossary()
     assert len(glossary()) == len(set(glossary())) and 25 < len(glossary()) < 60
@@ -44,19 +45,19 @@ def test_each_table_of_the_glossary_is_sorted_and_no_term_is_twice() -> None:
 def test_a_term_of_the_glossary_is_used(term: str) -> None:
     """By the code, or by another document."""
     texts = [path.read_text() for folder in ("scheduler", "lambdas", "infra") for path in (ROOT / folder).rglob("*.py")]
-    texts += [path.read_text() for path in DOCS.glob("*.md") if path.name != "glossary.md"]
+    texts += [path.read_text() for path in DOCS.rglob("*.md") if path.name != "glossary.md"]
     spellings = term.replace("-", "[-_ ]?").replace(" ", "[-_ ]?")
     assert any(re.search(rf"(?<![a-z]){spellings}(?:s|es|d|ed|ing)?(?![a-z])", text, re.IGNORECASE) for text in texts)
 
 
-@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: path.relative_to(DOCS).as_posix())
 def test_every_file_that_a_document_names_exists(path: Path) -> None:
     named = re.findall(r"`((?:scheduler|lambdas|infra|local|tests|docs)/[\w/.]+)`", path.read_text())
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_the_architecture_begins_with_the_life_of_a_job_in_eight_steps() -> None:
-    text = (DOCS / "architecture.md").read_text()
+    text = (INTERNALS / "architecture.md").read_text()
     first = text.partition("\n## ")[2].partition("\n## ")[0]
     assert text.startswith("# Architecture\n\n## The life of a job in eight steps\n")
     steps = re.findall(r"^\| (\d) \| (\w+) \|.*\| `(scheduler/[\w/]+\.py)` \|$", first, re.MULTILINE)
@@ -65,7 +66,7 @@ def test_the_architecture_begins_with_the_life_of_a_job_in_eight_steps() -> None
 
 
 def test_decisions_are_numbered_dated_and_complete() -> None:
-    text = (DOCS / "decisions.md").read_text()
+    text = (INTERNALS / "decisions.md").read_text()
     parts = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
     assert [int(part.partition(".")[0]) for part in parts] == list(range(1, len(parts) + 1))
     for part in parts:
@@ -74,6 +75,6 @@ def test_decisions_are_numbered_dated_and_complete() -> None:
 
 
 def test_every_test_that_the_findings_about_the_api_name_exists() -> None:
-    named = re.findall(r"`(test_\w+)`", (DOCS / "api-findings.md").read_text())
+    named = re.findall(r"`(test_\w+)`", (INTERNALS / "api-findings.md").read_text())
     code = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     assert named and [name for name in named if f"def {name}(" not in code] == []

@@ -405,7 +405,7 @@ def test_the_job_of_a_dead_executor_goes_to_the_retry_lane_a1a_a6(alone: bool) -
 
 
 def test_a_copy_after_a_lease_runs_the_job_again_beside_its_executor() -> None:
-    """The limit of leases, as `docs/guarantees.md` states it: SQS may deliver a copy of a message that is in flight."""
+    """The limit of leases, as `docs/concepts/guarantees.md` states it: SQS may deliver a copy of a message that is in flight."""
     stage = Stage()
     (item,) = stage.hand(a_job())
 

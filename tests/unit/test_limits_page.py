@@ -1,4 +1,4 @@
-"""docs/limits.md against the constants that it quotes."""
+"""docs/reference/limits.md against the constants that it quotes."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from scheduler.model import attempt_output, instants, item_limit, lifecycle, ope
 from scheduler.targets import payload_schema, placeholders
 from scheduler.targets.types import http
 
-PAGE = (Path(__file__).parents[2] / "docs/limits.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/reference/limits.md").read_text()
 DAY = 86_400_000
 ROWS = {
     "body of a request": [request_body.LIMIT],

@@ -88,7 +88,10 @@ def test_a_stage_that_is_not_deployed_is_told_with_its_region(monkeypatch: pytes
     ("error", "told"),
     [
         (refusal("ExpiredToken"), "Your credentials have expired. Sign in again"),
-        (refusal("AccessDenied", "not authorized"), "Your credentials do not allow DescribeStacks: not authorized\ndocs/aws.md lists"),
+        (
+            refusal("AccessDenied", "not authorized"),
+            "Your credentials do not allow DescribeStacks: not authorized\ndocs/get-started/aws.md lists",
+        ),
         (refusal("InvalidClientTokenId"), "AWS does not know your credentials"),
         (refusal("SignatureDoesNotMatch"), "Check the secret key, and the clock of this machine"),
         (refusal("ThrottlingException"), "Repeat in a minute"),

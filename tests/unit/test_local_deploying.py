@@ -24,7 +24,7 @@ from scheduler.model.job import Cursor
 from scheduler.storage.memory.stores import MemoryLedger
 from tests.conftest import NOW
 
-COSTS = Path(__file__).resolve().parents[2] / "docs/cost.md"
+COSTS = Path(__file__).resolve().parents[2] / "docs/concepts/cost.md"
 
 
 # The meaning of the account's concurrency.

@@ -14,7 +14,7 @@ from scheduler.notify.text import Links, webhook
 from scheduler.targets import webhooks
 from tests.unit.test_notice_text import NOTICE
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "notifications.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs/guides/notifications.md").read_text()
 SECRET = "whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
 
 

@@ -7,7 +7,7 @@ from bench import prices
 from prove import costs
 from prove.plan import FULL, planned
 
-DOCUMENT = (Path(__file__).parents[2] / "docs/cost.md").read_text()
+DOCUMENT = (Path(__file__).parents[2] / "docs/concepts/cost.md").read_text()
 
 
 def together(section: str) -> list[float]:

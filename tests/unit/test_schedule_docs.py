@@ -1,4 +1,4 @@
-"""docs/schedules.md agrees with the code."""
+"""docs/reference/schedules.md agrees with the code."""
 
 import re
 
