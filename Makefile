@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console run demo burst drill load prove stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
+.PHONY: help setup console docs prose run demo burst drill load prove stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
 	unit contract rest long simulated faults killed apart need-stage
 
 help: ## This list
@@ -118,13 +118,19 @@ admin: setup need-stage ## Make the first administrator of a stage on AWS (STAGE
 recount: setup need-stage ## Count all jobs and tasks of a stage on AWS again, and correct its counters (STAGE=dev)
 	@$(PY) -m local.recount --stage $(STAGE)
 
+prose: setup ## The language of all Markdown: sentences, lines, phrases (FILES="README.md docs/guides" for some of it)
+	node_modules/.bin/textlint --rulesdir lint $(or $(FILES),*.md docs examples)
+
+docs: setup ## The documentation site into site/; a broken link or anchor fails
+	@$(PY) -m local.site
+
 lock: setup ## Resolve the dependencies from scratch and write both locks
 	$(PY) -m uv pip compile pyproject.toml --group dev --universal --generate-hashes -o requirements.txt
 	$(PY) -m uv pip compile pyproject.toml --universal --generate-hashes -c requirements.txt -o lambdas/requirements.txt
 
 clean: ## Stop everything and delete the local stack, its jobs, and all caches (not .venv and node_modules)
 	@if [ -x $(PY) ]; then $(PY) -m local.stop; fi
-	rm -rf .local cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .local cdk.out site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -not -path './.venv/*' -not -path './node_modules/*' -prune -exec rm -rf {} +
 
 need-stage:

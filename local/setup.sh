@@ -1,5 +1,5 @@
 #!/bin/sh
-# Install all dependencies of the project into its own folders: .venv (Python) and node_modules (the CDK command line).
+# Install all dependencies of the project into its own folders: .venv (Python) and node_modules (the CDK command line, textlint).
 # Does nothing if the checksums of the locks are unchanged.
 set -eu
 cd "$(dirname "$0")/.."
@@ -45,8 +45,8 @@ install_python() {
 install_node() {
     stamp=node_modules/lock.cksum
     if [ -e node_modules/aws-cdk/bin/cdk ] && cksum <package-lock.json | cmp -s - "$stamp"; then return; fi
-    echo "Installing the CDK command line into node_modules ..."
-    npm ci --no-audit --no-fund || fail "npm could not install the CDK command line; its message is above. Then repeat: make setup"
+    echo "Installing the CDK command line and textlint into node_modules ..."
+    npm ci --no-audit --no-fund || fail "npm could not install the CDK command line and textlint; its message is above. Then repeat: make setup"
     cksum <package-lock.json >"$stamp"
 }
 

@@ -1,19 +1,19 @@
-"""A lint for plain technical English, over the text that a reader of the product meets: docstrings, comments, messages, Markdown.
+"""A lint for plain technical English in code: docstrings, comments, messages. Markdown is checked by textlint (`make prose`).
 
 `python -m tests.language [path ...]` prints the findings of these files and folders, by default of the whole product;
 with `--files` only the names of the files.
 """
 
 import ast
+import json
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PRODUCT = ("scheduler", "lambdas", "infra", "local", "bench", "prove", "app.py", "README.md")
-LONGEST_DOCS_LINE = 100
+PRODUCT = ("scheduler", "lambdas", "infra", "local", "bench", "prove", "app.py")
 
 
 class Finding(NamedTuple):
@@ -40,40 +40,22 @@ def _phrase(pattern: str, advice: str) -> Rule:
     return Rule("phrase", re.compile(rf"\b(?:{pattern})\b".replace(" ", r"\s+"), re.IGNORECASE), advice)
 
 
-_SENTENCE = r"(?:\A|(?<=[.!?])\s|\n\s*\n)\s*[\"'`*(]*"
-_CLAUSE = r"(?:\A|(?<=[.!?:;])\s|\n\s*\n)\s*[\"'`*(]*"  # a sentence, or what follows a colon
-_NO_QUESTION = r"(?![^.!?]*\?)"
-HEADLESS = Rule(
-    "headless sentence",
-    re.compile(rf"{_CLAUSE}(?:who|whoever|whom|those that|those who)\b{_NO_QUESTION}", re.IGNORECASE),
-    "begin with the actor: the job, the executor, the caller",
-)
-HEADLESS_WHAT = Rule(
-    "headless sentence",
-    re.compile(rf"{_SENTENCE}what\b{_NO_QUESTION}", re.IGNORECASE),
-    "begin with a noun: the fields, the jobs, the settings",
-)
-RULES = (
-    HEADLESS,
-    HEADLESS_WHAT,
-    _phrase("(?:to|for|of|from|with|by|than) who(?:ever)?", "name the actor: a job that, an executor that"),
-    _phrase("anew", "again, or: from scratch"),
-    _phrase("for ever", "without end, or: permanently"),
-    _phrase("as ever", "as before, or nothing"),
-    _phrase("all the same", "nevertheless, or nothing"),
-    _phrase("the other way round", "say what happens in that case"),
-    _phrase("(?:as )?good as once", "idempotent"),
-    _phrase("ma(?:de|ke|kes|king) good", "fix, correct"),
-    _phrase("(?:is|are|was|were|be|been|being) told", "name the actor: X reports to Y, Y receives"),
-    _phrase("look(?:s|ed|ing)? (?:who|whose|whom|what|whether|how|if)", "check, read, poll"),
-    _phrase("so long as", "while, or: if"),
-    _phrase("so (?:long|many|often)(?! as)(?!(?: \\w+){0,3} that)", "give the number or its unit: N ms, N times, at most N"),
-    _phrase("of which the", "split the sentence, or: whose"),
-    _phrase("do(?:es)? not count any more", "is no longer valid"),
-    _phrase("nobody s", "name the actor, or: without an owner"),
-    _phrase("somebody(?: s)?", "name the actor: another user, the caller"),
-    _phrase("(?:is|are) the net", "the safety slot: jobs are picked up from their slots"),
-)
+def _headless(before: str, words: list[str], advice: str) -> Rule:
+    """A sentence or clause that begins with one of these words and is no question."""
+    start = rf"(?:\A|(?<=[{before}])\s|\n\s*\n)\s*[\"'`*(]*"
+    return Rule("headless sentence", re.compile(rf"{start}(?:{'|'.join(words)})\b(?![^.!?]*\?)", re.IGNORECASE), advice)
+
+
+def _rules(headless: dict[str, Any], phrases: list[dict[str, Any]]) -> tuple[Rule, ...]:
+    """The rules of lint/phrases.json for texts in code; lint/plain-english.js applies all of them to Markdown."""
+    return (
+        _headless(".!?:;", headless["clause"], headless["advice"]),
+        _headless(".!?", headless["sentence"], headless["advice"]),
+        *(_phrase(each["pattern"], each["advice"]) for each in phrases if not each.get("docs")),
+    )
+
+
+RULES = _rules(**json.loads((ROOT / "lint/phrases.json").read_text()))
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=s\b)")
 
 
@@ -98,21 +80,17 @@ def of_python(tree: ast.Module, source: str) -> list[Finding]:
     return [finding for text in _prose(tree, source) for finding in lint(text.text, text.line)]
 
 
-def of_markdown(source: str) -> list[Finding]:
-    return [*(finding for text in _paragraphs(source) for finding in lint(text.text, text.line)), *_long_lines(source)]
-
-
 def of_file(path: Path) -> list[Finding]:
     source = path.read_text()
-    return sorted(of_markdown(source) if path.suffix == ".md" else of_python(ast.parse(source), source))
+    return sorted(of_python(ast.parse(source), source))
 
 
 def files(*places: str) -> list[Path]:
-    """The Python and Markdown files of these files and folders of the repository."""
+    """The Python files of these files and folders of the repository."""
     found: list[Path] = []
     for place in places or PRODUCT:
         path = ROOT / place
-        found += [path] if path.is_file() else [each for each in path.rglob("*") if each.suffix in (".py", ".md")]
+        found += [path] if path.is_file() else list(path.rglob("*.py"))
     return sorted(found)
 
 
@@ -160,31 +138,6 @@ def _comment(line: str, strings: list[tuple[int, int]]) -> int:
         if not any(start <= at < end for start, end in strings):
             return match.start()
     return -1
-
-
-def _paragraphs(source: str) -> Iterator[Text]:
-    """The text of a Markdown document: a heading, a list item, a row of a table and a paragraph are one text each; code is none."""
-    block: list[str] = []
-    begins, in_code = 1, False
-    for number, line in enumerate([*source.splitlines(), ""], 1):
-        fence = line.lstrip().startswith("```")
-        starts = re.match(r"\s*(?:[-*|>#]|\d+\.)", line)
-        if block and (fence or starts or not line.strip()):
-            yield Text(begins, "\n".join(block))
-            block = []
-        in_code ^= fence
-        if not in_code and not fence and line.strip():
-            begins = begins if block else number
-            bare = re.sub(r"^\s*(?:[-*>]|#+|\d+\.)\s+", "", line)
-            block.append(re.sub(r"`[^`]*`", "code", bare))
-
-
-def _long_lines(source: str) -> Iterator[Finding]:
-    in_code = False
-    for number, line in enumerate(source.splitlines(), 1):
-        in_code ^= line.lstrip().startswith("```")
-        if len(line) > LONGEST_DOCS_LINE and not in_code and not line.startswith("|") and " " in line.strip():
-            yield Finding(number, "line length", f"at most {LONGEST_DOCS_LINE} characters", line[:40])
 
 
 def main(arguments: list[str]) -> int:

@@ -6,10 +6,10 @@ import re
 import pytest
 
 from tests import language
-from tests.language import ROOT, of_file, of_markdown, of_python
+from tests.language import ROOT, of_python
 from tests.test_architecture import SOURCES, parsed
 
-TEXTS_OF_THE_API_AND_THE_DOCS = ("lambdas/rest/", "lambdas/api.py", "docs/", "console/", "CHANGELOG.md")  # reworded in a step of their own
+TEXTS_OF_THE_API = ("lambdas/rest/", "lambdas/api.py")  # reworded in a step of their own
 LONGEST_TEST_NAME = 70  # characters
 
 BAD = [
@@ -54,24 +54,10 @@ def test_a_finding_has_its_line_and_an_advice() -> None:
     assert all(each.advice for each in found)
 
 
-def test_a_document_is_read_by_paragraphs_and_without_its_code() -> None:
-    source = "# Who may\n\nA list:\n- what is\n  anew\n\n```\nwho | anew\n```\n`who` is code.\n" + "word " * 21 + "\n| " + "cell " * 30
-    assert [(each.line, each.rule) for each in of_markdown(source)] == [
-        (1, "headless sentence"),
-        (4, "headless sentence"),
-        (5, "phrase"),
-        (11, "line length"),
-    ]
-
-
 def test_the_product_speaks_plain_english() -> None:
     """`python -m tests.language FILE` prints the findings of a file."""
-    names = {path.relative_to(ROOT).as_posix(): path for path in [*SOURCES, ROOT / "app.py", ROOT / "README.md"]}
-    found = {
-        name: of_python(parsed(path), path.read_text()) if path.suffix == ".py" else of_file(path)
-        for name, path in names.items()
-        if not name.startswith(TEXTS_OF_THE_API_AND_THE_DOCS)
-    }
+    names = {path.relative_to(ROOT).as_posix(): path for path in [*SOURCES, ROOT / "app.py"]}
+    found = {name: of_python(parsed(path), path.read_text()) for name, path in names.items() if not name.startswith(TEXTS_OF_THE_API)}
     assert [f"{name}:{each.line}: {each.rule}: {each.excerpt}" for name in found for each in found[name]] == []
 
 

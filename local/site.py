@@ -1,0 +1,73 @@
+"""Build the documentation site into `site/`: python -m local.site
+
+A broken link, a broken anchor or another warning fails the build. Beside each page lies its Markdown; `llms.txt` lists all pages.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+DOCS = REPOSITORY / "docs"
+SITE = REPOSITORY / "site"
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads mkdocs.yml; the names of Python functions in it stay unresolved."""
+
+
+_Loader.add_multi_constructor("tag:yaml.org,2002:python/name:", lambda loader, suffix, node: suffix)
+
+
+def navigation() -> dict[str, dict[str, str]]:
+    """The pages of mkdocs.yml: the path of a page by its name, by section. The first page is alone in the section "Punctual"."""
+    nav = yaml.load((REPOSITORY / "mkdocs.yml").read_text(), _Loader)["nav"]
+    return {
+        title: {name: path for page in pages for name, path in page.items()} if isinstance(pages, list) else {title: pages}
+        for section in nav
+        for title, pages in section.items()
+    }
+
+
+def llms() -> str:
+    """The content of llms.txt (https://llmstxt.org): one line a page, with its first sentence."""
+    return "\n".join(_llms_lines()) + "\n"
+
+
+def _llms_lines() -> Iterator[str]:
+    yield "# Punctual"
+    yield ""
+    yield f"> {summary((DOCS / 'index.md').read_text())}"
+    for title, pages in navigation().items():
+        yield from ("", f"## {title}", "")
+        for name, path in pages.items():
+            yield f"- [{name}]({path}): {summary((DOCS / path).read_text())}"
+
+
+def summary(page: str) -> str:
+    """The first sentence of a page, without links and line breaks."""
+    paragraphs = page.partition("\n")[2].split("\n\n")
+    first = next((text for text in paragraphs if re.match(r"[\w*`\[]", text.strip())), "")
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(first.split()))
+    return re.split(r"(?<=[.])\s", plain)[0]
+
+
+def build() -> None:
+    """Raises `CalledProcessError` if the build has a warning."""
+    subprocess.run([sys.executable, "-m", "zensical", "build", "--strict", "--clean"], cwd=REPOSITORY, check=True)
+    for page in DOCS.rglob("*.md"):
+        shutil.copyfile(page, SITE / page.relative_to(DOCS))
+    (SITE / "llms.txt").write_text(llms())
+
+
+if __name__ == "__main__":
+    try:
+        build()
+    except subprocess.CalledProcessError as failed:
+        sys.exit(failed.returncode)
+    print(f"The site is in {SITE.relative_to(REPOSITORY)}/: open {SITE.relative_to(REPOSITORY)}/index.html, or serve the folder.")

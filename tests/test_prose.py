@@ -1,0 +1,101 @@
+"""The Markdown of the repository is plain technical English: textlint with the rule lint/plain-english.js."""
+
+import json
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests import prose_figures
+from tests.language import ROOT
+
+PLACES = [name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "examples") if (ROOT / name).exists()]
+BASELINE: dict[str, int] = json.loads((ROOT / "lint/baseline.json").read_text())
+
+LONG = "One two three four five six seven eight nine ten " * 3
+BAD = {
+    "Who finds no slot tries again.": "headless",
+    "The job waits; whoever holds the lock runs.": "headless",
+    "Those that have ended are kept for 30 days.": "headless",
+    "What is lost is found in its slot.": "headless",
+    "The caller is told that the job ended.": "phrase",
+    "The answer tells which field is wrong.": "phrase",
+    "A second call is as good as once.": "phrase",
+    "The key is kept for ever.": "phrase",
+    "The schedule is computed anew.": "phrase",
+    "The executor waits so long.": "phrase",
+    "- A list item that\n  works the other way round.": "phrase",
+    "| field | meaning |\n|---|---|\n| `a` | who may read it |": "headless",
+    f"{LONG}and more.": "sentence",
+    f"It is{' `code` and a [link](https://example.com)' * 8}.": "sentence",
+    f"An {'example ' * 12}. Ends.": "line",
+}
+GOOD = f"""# Who may do what?
+
+What happens to the job? It waits for {LONG.split(" ten ")[0]} and starts.
+The worker that holds the lease sends heartbeats, so `the caller is told anew` is code.
+
+```sh
+echo "{LONG}" # who is told
+```
+
+| field | meaning |
+|---|---|
+| `{"x" * 100}` | the job that waits |
+"""
+
+
+def textlint(*places: str, cwd: Path = ROOT) -> dict[str, list[str]]:
+    """The messages of each file that has any, by its path."""
+    tool, rules = ROOT / "node_modules/.bin/textlint", ROOT / "lint"
+    command = [tool, "--rulesdir", rules, "--config", ROOT / ".textlintrc.json", "--format", "json", *places]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    return {
+        Path(each["filePath"]).relative_to(cwd).as_posix(): [f"line {found['line']}: {found['message']}" for found in each["messages"]]
+        for each in json.loads(done.stdout)
+        if each["messages"]
+    }
+
+
+def test_bad_sentences_are_found_and_good_ones_pass(tmp_path: Path) -> None:
+    (tmp_path / "good.md").write_text(GOOD)
+    for number, text in enumerate(BAD):
+        (tmp_path / f"{number}.md").write_text(f"{text}\n")
+    found = textlint(".", cwd=tmp_path)
+    assert "good.md" not in found
+    for number, (text, rule) in enumerate(BAD.items()):
+        assert any(f": {rule}" in message for message in found.get(f"{number}.md", [])), text
+
+
+def test_a_page_for_maintainers_may_have_longer_sentences(tmp_path: Path) -> None:
+    text = "One two three four five\nsix seven eight nine ten\n" * 3 + "and then some more words.\n"
+    for folder in ("docs/internals", "docs/guides"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "page.md").write_text(text)
+    assert list(textlint("docs", cwd=tmp_path)) == ["docs/guides/page.md"]
+
+
+@pytest.fixture(scope="module")
+def findings() -> dict[str, list[str]]:
+    return textlint(*PLACES)
+
+
+def test_the_documents_are_plain_english(findings: dict[str, list[str]]) -> None:
+    """`make prose` prints the findings. A file with findings from before the lint has their number in lint/baseline.json."""
+    new = {name: messages for name, messages in findings.items() if len(messages) > BASELINE.get(name, 0)}
+    assert new == {}
+
+
+def test_the_baseline_shrinks_with_the_findings(findings: dict[str, list[str]]) -> None:
+    counts = Counter({name: len(messages) for name, messages in findings.items()})
+    assert {name: count for name, count in BASELINE.items() if counts[name] < count} == {}
+
+
+def test_the_figures_of_a_page() -> None:
+    page = f"# A page for you\n\n{LONG}{LONG}. You `may`: who runs it\nwaits.\n\n| what | who |\n\n```\nwhat is code\n```\n\n{'x ' * 61}\n"
+    assert prose_figures.figures("docs/guides/a.md", page) == prose_figures.Figures(
+        words=60 + 4 + 6 + 61, sentences=4, long_sentences=2, long_lines=2, you=2, headless=1
+    )
+    assert prose_figures.figures("docs/internals/a.md", page).internal_words == 131

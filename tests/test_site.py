@@ -1,0 +1,61 @@
+"""The documentation: every page is in the navigation, every link leads somewhere, and the site builds without a warning."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from local import site
+from tests.language import ROOT
+
+PAGES = sorted(site.DOCS.rglob("*.md"))
+DOCUMENTS = [*PAGES, *ROOT.glob("*.md"), *(ROOT / "examples").rglob("*.md")]
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", heading).strip().lower() for heading in headings]
+    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    named = [path for pages in site.navigation().values() for path in pages.values()]
+    assert sorted(named) == [page.relative_to(site.DOCS).as_posix() for page in PAGES], "add the page to nav in mkdocs.yml"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_link_in_the_repository_leads_somewhere(document: Path) -> None:
+    """GitHub shows these files, too; the build of the site checks only the links between pages."""
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = link.partition("#")
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        file = (document.parent / path).resolve() if path else document
+        assert file.exists(), link
+        assert not anchor or anchor in anchors(file), link
+
+
+def test_the_list_for_language_models_has_each_page_and_its_first_sentence() -> None:
+    lines = site.llms().splitlines()
+    assert lines[:3] == ["# Punctual", "", "> Punctual is a precise, self-hosted job scheduler for AWS."]
+    assert len([line for line in lines if re.fullmatch(r"- \[[^\]]+\]\([\w/-]+\.md\): .{20,}", line)]) == len(PAGES)
+
+
+@pytest.mark.long
+def test_the_site_builds_without_a_warning() -> None:
+    site.build()
+    assert (site.SITE / "index.html").exists() and (site.SITE / "search.json").stat().st_size > 100_000
+    assert (site.SITE / "reference/api.md").read_text() == (site.DOCS / "reference/api.md").read_text()
+    assert '<pre class="mermaid">' in (site.SITE / "internals/lifecycle/index.html").read_text()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("link", ["no-page.md", "index.md#no-heading"])
+def test_a_broken_link_fails_the_build(link: str, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text(f"# Punctual\n\nA [link]({link}).\n")
+    (tmp_path / "mkdocs.yml").write_text((ROOT / "mkdocs.yml").read_text().partition("nav:")[0])
+    built = subprocess.run([site.sys.executable, "-m", "zensical", "build", "--strict"], cwd=tmp_path, capture_output=True)
+    assert built.returncode != 0
