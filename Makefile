@@ -95,8 +95,9 @@ simulate: setup ## The long simulation: the real services in virtual time, with 
 synth: setup ## The CloudFormation templates of a stage into cdk.out, without credentials (STAGE=dev|prod)
 	$(CDK) synth --quiet -c stage=$(or $(STAGE),dev) -c bytecode_optional=true
 
-reference: setup ## The OpenAPI document into docs/reference/openapi.json, after a change of the API
+reference: setup ## The OpenAPI document and the tables made of it, in docs/reference, after a change of the API
 	@$(PY) -m local.openapi
+	@$(PY) -m local.reference
 
 templates: setup ## cfn-lint of the templates of dev and prod, for three regions (needs the network)
 	@for stage in dev prod; do $(CDK) synth --quiet -c stage=$$stage -c bytecode_optional=true -o cdk.out/$$stage || exit 1; done

@@ -429,7 +429,7 @@ def test_the_api_page_lists_every_route(document: Any) -> None:
     written = (Path(__file__).parents[2] / "docs/reference/api.md").read_text()
     for path, operations in document["paths"].items():
         for method in operations:
-            assert f"| `{method.upper()} {re.sub('{[a-z]+_id}', '{id}', path.removeprefix('/api/v1'))}` |" in written
+            assert f"| `{method.upper()} {path.removeprefix('/api/v1')}` |" in written
 
 
 def test_the_document_requires_a_token_except_for_open_routes(document: Any) -> None:

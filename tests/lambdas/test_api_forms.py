@@ -306,6 +306,6 @@ def test_the_api_answers_the_examples_of_the_document(document: Any) -> None:
 
 
 def test_the_example_answer_of_the_api_page_is_real() -> None:
-    page = (PAGE.parent / "api.md").read_text().partition("## A schedule\n")[2].partition("\n`nominal` is")[0]
+    page = PAGE.read_text().partition("## Preview\n")[2].partition("\n| field |")[0]
     asked, _, shown = page[page.index("    {") :].partition("\n\n")
     assert send("POST", "/schedules/preview", body=asked.strip()).data == json.loads(shown)

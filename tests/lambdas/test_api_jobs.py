@@ -106,7 +106,7 @@ def test_a_retry_policy_is_shown_in_full_and_may_be_posted_again(world: World) -
 
 def test_the_documents_list_fields_and_defaults_of_a_retry_policy() -> None:
     docs = Path(__file__).resolve().parents[2] / "docs/reference"
-    assert json.dumps(USUAL) in (docs / "api.md").read_text()
+    assert json.dumps(USUAL) in (docs / "jobs.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|[^|]*\|$", (docs / "retries.md").read_text(), re.MULTILINE)
     told = {name: bounds.strip() for name, bounds in rows if name in USUAL}
     fields = models.RetryRequest.model_json_schema()["properties"]

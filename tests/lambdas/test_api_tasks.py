@@ -815,8 +815,8 @@ def test_the_document_describes_every_field_of_a_task(document: Any) -> None:
     assert schemas["HttpTaskRequest"]["properties"]["tags"]["items"]["pattern"] == f"^{models.TAG}$"
 
 
-def test_the_api_accepts_the_example_of_the_api_page() -> None:
-    page = (ROOT / "docs/reference/api.md").read_text().partition("## A task\n")[2]
+def test_the_api_accepts_the_example_of_the_page_on_tasks() -> None:
+    page = (ROOT / "docs/reference/tasks.md").read_text().partition("## Create\n")[2]
     body = page.partition("-d '")[2].partition("'\n")[0]
     answered = send("POST", "/tasks", body=body)
     assert (answered.status, answered.data["next_runs"][0]["local"]) == (201, "2026-11-21T02:30+01:00")

@@ -48,7 +48,7 @@ EXAMPLES = (
 
 def table() -> str:
     """The examples as Markdown."""
-    lines = ["| cron | zone | local time | UTC | what is odd |", "|---|---|---|---|---|"]
+    lines = ["| cron | zone | local time | UTC | note |", "|---|---|---|---|---|"]
     for example in EXAMPLES:
         spec = Cron(example.expression, example.zone, example.dst_gap, example.dst_overlap)
         chosen = {"dst_gap": example.dst_gap, "dst_overlap": example.dst_overlap}
