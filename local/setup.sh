@@ -30,7 +30,7 @@ check_node() {
 
 install_python() {
     stamp=.venv/requirements.cksum
-    if [ -x .venv/bin/python ] && cksum <requirements.txt | cmp -s - "$stamp"; then return; fi
+    if [ -x .venv/bin/python ] && cat requirements.txt client/pyproject.toml | cksum | cmp -s - "$stamp"; then return; fi
     if ! [ -x .venv/bin/python ]; then
         python=$(find_python)
         echo "Creating .venv with $("$python" --version) ..."
@@ -39,7 +39,9 @@ install_python() {
     echo "Installing the Python packages of requirements.txt into .venv (a minute the first time) ..."
     .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-input --require-hashes --no-deps -r requirements.txt ||
         fail "pip could not install the Python packages; its message is above. Then repeat: make setup"
-    cksum <requirements.txt >"$stamp"
+    .venv/bin/python -m pip install --disable-pip-version-check --quiet --no-input --no-deps --no-build-isolation --editable client ||
+        fail "pip could not install the package in client/; its message is above. Then repeat: make setup"
+    cat requirements.txt client/pyproject.toml | cksum >"$stamp"
 }
 
 install_node() {

@@ -1,0 +1,83 @@
+"""The client of Punctual, a serverless job scheduler for AWS.
+
+`Punctual` is the client, `AsyncPunctual` the same for asyncio. Records and exceptions are in this package, too.
+"""
+
+from punctual import errors, records
+from punctual._async.client import AsyncPunctual
+from punctual._sync.client import Punctual
+from punctual.bodies import JobRequest
+from punctual.errors import (
+    ApiError,
+    CallbackEnded,
+    Conflict,
+    FieldError,
+    InvalidRequest,
+    InvalidSignature,
+    NoAnswer,
+    NotAllowed,
+    NotAuthenticated,
+    NotConfigured,
+    NotFound,
+    PunctualError,
+    QuotaExceeded,
+    Throttled,
+    Unavailable,
+    UnexpectedAnswer,
+    WaitTimeout,
+)
+from punctual.records import (
+    Attempt,
+    BatchResult,
+    DeadLetterGroup,
+    Forecast,
+    Job,
+    NextRun,
+    Operation,
+    PutResult,
+    Redrive,
+    Schedule,
+    Target,
+    Task,
+    User,
+)
+
+__version__ = "0.1.0"
+__all__ = [
+    "ApiError",
+    "AsyncPunctual",
+    "Attempt",
+    "BatchResult",
+    "CallbackEnded",
+    "Conflict",
+    "DeadLetterGroup",
+    "FieldError",
+    "Forecast",
+    "InvalidRequest",
+    "InvalidSignature",
+    "Job",
+    "JobRequest",
+    "NextRun",
+    "NoAnswer",
+    "NotAllowed",
+    "NotAuthenticated",
+    "NotConfigured",
+    "NotFound",
+    "Operation",
+    "Punctual",
+    "PunctualError",
+    "PutResult",
+    "QuotaExceeded",
+    "Redrive",
+    "Schedule",
+    "Target",
+    "Task",
+    "Throttled",
+    "Unavailable",
+    "UnexpectedAnswer",
+    "User",
+    "WaitTimeout",
+    "__version__",
+    "errors",
+    "records",
+]

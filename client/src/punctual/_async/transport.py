@@ -1,0 +1,217 @@
+"""Requests to the API: with a token, repeated when that is safe, and errors as exceptions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+
+# sync: import weakref
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, TypeVar
+
+import httpx
+
+from punctual import bodies, instants, retrying
+from punctual._async.session import AsyncSession
+from punctual.errors import NoAnswer, UnexpectedAnswer, from_answer
+from punctual.records import Record
+from punctual.settings import Settings
+
+LONGEST_TRY = 35.0  # seconds: API Gateway gives up after 30
+PAGE = 100  # entries: the most of a page
+R = TypeVar("R", bound=Record)
+
+
+class AsyncTransport:
+    """Sends the requests of one client. Tasks of one event loop may share it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        timeout: float,
+        max_retries: int,
+        transport: httpx.AsyncBaseTransport | None = None,
+        clock: AsyncClock | None = None,
+    ) -> None:
+        self.base = settings.url
+        self._timeout = timeout
+        self._retries = max_retries
+        self._clock = clock or AsyncClock()
+        self._http = httpx.AsyncClient(
+            transport=transport,
+            trust_env=httpx.URL(settings.url).host not in ("127.0.0.1", "localhost", "::1"),  # no proxy is between this machine and itself
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
+            headers={"User-Agent": "punctual-python"},
+        )
+        self._session = AsyncSession(settings, self._sign_in, self._clock.now)
+        # sync: weakref.finalize(self, self._http.close)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        idempotent: bool | None = None,
+    ) -> Any:
+        """Return the `data` of a successful answer. Raises an ApiError for an error, NoAnswer without an answer.
+
+        `idempotent` says whether the request may be repeated after a lost answer; by default GET, PUT and DELETE, and what has an
+        `Idempotency-Key`.
+        """
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        if idempotent is None:
+            idempotent = method in ("GET", "HEAD", "PUT", "DELETE") or "Idempotency-Key" in sent
+        content = None if body is None else encode(body)
+        url = f"{self.base}/api/v1{path}"
+        deadline = self._clock.monotonic() + self._timeout
+        token = await self._session.token()
+        parameters = bodies.query(query or {})
+        while True:
+            signed = sent if token is None else {**sent, "Authorization": f"Bearer {token}"}
+            answer = await self._exchange(method, url, deadline, idempotent, content=content, headers=signed, params=parameters)
+            if answer.status_code != 401 or token is None or not await self._session.renew(token):
+                return self._data(answer)
+            refused, token = token, await self._session.token()
+            if token == refused:
+                return self._data(answer)
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Send a request once, as it is, and return the answer, also of an error. Raises NoAnswer."""
+        token = await self._session.token()
+        signed = {"Content-Type": "application/json", **({} if token is None else {"Authorization": f"Bearer {token}"}), **(headers or {})}
+        url = f"{self.base}/api/v1{path}"
+        try:
+            return await self._http.request(
+                method, url, content=content, params=bodies.query(query or {}), headers=signed, timeout=min(self._timeout, LONGEST_TRY)
+            )
+        except httpx.TransportError as error:
+            raise _no_answer(method, url, error, 1) from error
+
+    async def logout(self, everywhere: bool) -> None:
+        """End all sessions of the signed-in user, or only the one of this client, and forget its tokens."""
+        body = {"everywhere": everywhere}
+        refresh = self._session.refresh_token
+        await self.request(
+            "POST", "/auth/logout", body if everywhere or refresh is None else {**body, "refresh_token": refresh}, idempotent=True
+        )
+        self._session.forget()
+
+    def changed_password(self, data: Mapping[str, Any], password: str) -> None:
+        """Use the tokens that the answer to a change of the password has, and the new password from now on."""
+        self._session.changed_password(data, password)
+
+    async def pages(self, path: str, query: Mapping[str, Any], record: type[R], limit: int | None) -> AsyncIterator[R]:
+        """Yield the entries of a list, page by page, at most `limit` of them."""
+        left = limit
+        cursor: str | None = None
+        while left is None or left > 0:
+            size = PAGE if left is None else min(PAGE, left)
+            page = await self.request("GET", path, query={**query, "limit": size, "cursor": cursor})
+            if not isinstance(page, Mapping) or "items" not in page:
+                raise UnexpectedAnswer(f"GET {path} answered no list")
+            for item in page["items"]:
+                yield record.from_json(item)
+            left = None if left is None else left - len(page["items"])
+            cursor = page.get("cursor")
+            if cursor is None:
+                return
+
+    async def wait(self, path: str, record: type[R], timeout: float | None, poll: float) -> R | None:
+        """Read a record until its `ended` is true, and return it; None if `timeout` seconds pass first."""
+        deadline = None if timeout is None else self._clock.monotonic() + timeout
+        while True:
+            found = record.from_json(await self.request("GET", path))
+            if getattr(found, "ended", True):
+                return found
+            left = poll if deadline is None else min(poll, deadline - self._clock.monotonic())
+            if left <= 0:
+                return None
+            await self._clock.sleep(left)
+
+    async def _exchange(self, method: str, url: str, deadline: float, idempotent: bool, **sent: Any) -> httpx.Response:
+        """Send a request until there is an answer that is not worth a repeat, or the retries or the time are used up."""
+        attempt = 0
+        while True:
+            attempt += 1
+            left = max(0.1, deadline - self._clock.monotonic())
+            answer: httpx.Response | httpx.TransportError
+            try:
+                answer = await self._http.request(method, url, timeout=min(left, LONGEST_TRY), **sent)
+                asked = retrying.retry_after(answer, self._clock.now())
+            except httpx.TransportError as error:
+                answer, asked = error, None
+            pause = retrying.pause(attempt, random.random(), asked)
+            worth = attempt <= self._retries and self._clock.monotonic() + pause < deadline
+            if not worth or not retrying.is_repeated(answer, idempotent):
+                if isinstance(answer, httpx.Response):
+                    if method == "DELETE" and attempt > 1 and answer.status_code == 404:  # an earlier try has deleted it
+                        return httpx.Response(200, json={"success": True, "data": None})
+                    return answer
+                raise _no_answer(method, url, answer, attempt) from answer
+            await self._clock.sleep(pause)
+
+    async def _sign_in(self, method: str, url: str, **sent: Any) -> Any:
+        deadline = self._clock.monotonic() + self._timeout
+        answer = await self._exchange(method, url, deadline, True, **sent)
+        parsed = _parsed(answer)
+        if answer.is_error or not isinstance(parsed, dict):
+            raise from_answer(answer.status_code, parsed, retrying.retry_after(answer, self._clock.now()))
+        return parsed
+
+    def _data(self, answer: httpx.Response) -> Any:
+        parsed = _parsed(answer)
+        if answer.is_success and isinstance(parsed, dict) and parsed.get("success") is True:
+            return parsed.get("data")
+        if answer.is_error:
+            raise from_answer(answer.status_code, parsed, retrying.retry_after(answer, self._clock.now()))
+        raise UnexpectedAnswer(f"{answer.request.url} answered {answer.status_code} without data of this API: is the address right?")
+
+
+class AsyncClock:
+    """The time that a client goes by; tests give it another one."""
+
+    def now(self) -> float:
+        """Return the time in epoch seconds."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Return seconds that no change of the clock affects."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+def encode(body: Any) -> bytes:
+    """Return the body as JSON. Instants become RFC 3339. Raises TypeError for what JSON lacks, ValueError for NaN and infinity."""
+    return json.dumps(body, default=instants.jsonable, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _parsed(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        return answer.text
+
+
+def _no_answer(method: str, url: str, error: httpx.TransportError, attempts: int) -> NoAnswer:
+    tries = "" if attempts == 1 else f" after {attempts} tries"
+    return NoAnswer(f"{method} {url}: no answer{tries}: {str(error) or type(error).__name__}")

@@ -1,0 +1,172 @@
+# Generated from _async/client.py by client/generate_sync.py: change that file.
+"""The client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from punctual._sync.resources import (
+    DeadLetters,
+    Jobs,
+    Operations,
+    OrderingKeys,
+    Schedules,
+    System,
+    Targets,
+    Tasks,
+    Users,
+)
+from punctual._sync.session import Tokens
+from punctual._sync.transport import Clock, Transport
+from punctual.records import AuditEntry, Forecast, Health, Me, Statistics, TaskType, Version
+from punctual.settings import Settings, settings
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+TIMEOUT_SECONDS = 60.0
+MAX_RETRIES = 5
+
+
+class Punctual:
+    """A client of one stage. Threads may share it; close it, or use it as a context manager.
+
+    `url` is the address of the API, with or without `/api/v1`. Credentials are a `token`, or those of a machine client (`client_id`,
+    `client_secret`, `token_url`), or `username` and `password`. What is left out comes from the environment (`PUNCTUAL_URL`,
+    `PUNCTUAL_TOKEN`, `PUNCTUAL_CLIENT_ID`, `PUNCTUAL_CLIENT_SECRET`, `PUNCTUAL_TOKEN_URL`, `PUNCTUAL_USERNAME`, `PUNCTUAL_PASSWORD`),
+    then from the current profile of `punctual login`; `profile` names another one.
+
+    `timeout` is the time in seconds that a call may take with all its repeats, `max_retries` the most repeats. A call is repeated after
+    429, 502, 503, 504 and broken connections if a repeat is safe. `transport` replaces the network, such as `httpx.MockTransport`.
+
+    Raises NotConfigured without an address. Calls raise NotAuthenticated without valid credentials.
+    """
+
+    def __init__(
+        self,
+        url: str = "",
+        *,
+        token: str | None = None,
+        client_id: str | None = None,
+        client_secret: str | None = None,
+        token_url: str | None = None,
+        username: str | None = None,
+        password: str | None = None,
+        profile: str | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+        max_retries: int = MAX_RETRIES,
+        transport: httpx.BaseTransport | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        given = Settings(url, token, client_id, client_secret, token_url, username, password)
+        self._api = Transport(settings(given, profile), timeout=timeout, max_retries=max_retries, transport=transport, clock=clock)
+        self.jobs = Jobs(self._api)
+        self.tasks = Tasks(self._api)
+        self.schedules = Schedules(self._api)
+        self.dead_letters = DeadLetters(self._api)
+        self.operations = Operations(self._api)
+        self.targets = Targets(self._api)
+        self.users = Users(self._api)
+        self.ordering_keys = OrderingKeys(self._api)
+        self.system = System(self._api)
+
+    @property
+    def url(self) -> str:
+        """The address of the API, without `/api/v1`."""
+        return self._api.base
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._api.close()
+
+    def me(self) -> Me:
+        """Return the signed-in user or machine client."""
+        return Me.from_json(self._api.request("GET", "/me"))
+
+    def health(self) -> Health:
+        """Return the state of the API and, with credentials, the lag of the scheduler."""
+        return Health.from_json(self._api.request("GET", "/health"))
+
+    def version(self) -> Version:
+        """Return the versions of the scheduler and of its API."""
+        return Version.from_json(self._api.request("GET", "/version"))
+
+    def types(self) -> Iterator[TaskType]:
+        """Yield the types of jobs and the named targets, each with the JSON Schema of its payload."""
+        return self._api.pages("/types", {}, TaskType, None)
+
+    def forecast(self, *, scope: str | None = None, user: str | None = None) -> Forecast:
+        """Return what starts in each minute of the next three hours. `scope` is `own` or, for administrators, `all`."""
+        return Forecast.from_json(self._api.request("GET", "/forecast", query={"scope": scope, "user": user}))
+
+    def statistics(self, *, scope: str | None = None, days: int | None = None, user: str | None = None) -> Statistics:
+        """Return how jobs of each type ended and how long they took: in the past year, or in the last `days` (up to 90), day by day."""
+        return Statistics.from_json(self._api.request("GET", "/statistics", query={"scope": scope, "days": days, "user": user}))
+
+    def audit(
+        self,
+        *,
+        everyone: bool = False,
+        action: str | None = None,
+        object: str | None = None,
+        actor: str | None = None,
+        from_: datetime | str | None = None,
+        to: datetime | str | None = None,
+        user: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[AuditEntry]:
+        """Yield what was changed of one's own, or with `everyone` (operators) of all users. `action` may be a beginning: `task`."""
+        query = {"action": action, "object": object, "actor": actor, "from": from_, "to": to, "user": user}
+        return self._api.pages("/audit" if everyone else "/me/audit", query, AuditEntry, limit)
+
+    def change_password(self, current: str, new: str) -> None:
+        """Change the password of the signed-in user. All other sessions end within 30 seconds; this client goes on."""
+        data = self._api.request("POST", "/auth/password", {"current_password": current, "new_password": new})
+        self._api.changed_password(data, new)
+
+    def logout(self, *, everywhere: bool = True) -> None:
+        """End all sessions of the signed-in user, or with `everywhere=False` only the one of this client."""
+        self._api.logout(everywhere)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        idempotent: bool | None = None,
+    ) -> Any:
+        """Send any request and return the `data` of the answer. `path` is without `/api/v1`, such as `/jobs`.
+
+        `idempotent` says whether it may be repeated after a lost answer; by default GET, PUT and DELETE, and what has an
+        `Idempotency-Key` among its headers. Raises the errors of this package.
+        """
+        return self._api.request(method, path, body, query, headers=headers, idempotent=idempotent)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None = None,
+        query: Mapping[str, Any] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Send bytes as they are, once, and return the answer, also of an error. Raises NoAnswer only."""
+        return self._api.send(method, path, content, query, headers)
+
+
+__all__ = ["Punctual", "Tokens"]

@@ -1,0 +1,596 @@
+# Generated from _async/resources.py by client/generate_sync.py: change that file.
+"""The parts of the API as attributes of the client: `client.jobs`, `client.tasks` and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from punctual import bodies
+from punctual._sync.transport import Transport
+from punctual.bodies import JobRequest, OneTimeOptions, TaskOptions, filters, given, new_key, segment
+from punctual.errors import WaitTimeout
+from punctual.records import (
+    AttemptText,
+    BatchResult,
+    Breaker,
+    DeadLetterGroup,
+    Estimate,
+    ItemResult,
+    Job,
+    LaneState,
+    NextRun,
+    Operation,
+    OrderingKey,
+    PutResult,
+    Redrive,
+    Target,
+    Task,
+    User,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+BATCH = 1_000  # jobs: the most of a call
+BATCH_BYTES = 3_500_000  # of a body; the API takes 4 MB
+When = datetime | str
+Words = str | Iterable[str]
+
+
+class _Resource:
+    def __init__(self, transport: Transport) -> None:
+        self._api = transport
+
+
+class Jobs(_Resource):
+    """One-time jobs, and the runs of tasks."""
+
+    def create(
+        self,
+        type: str | None = None,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        http: str | Mapping[str, Any] | None = None,
+        message: str | None = None,
+        target: str | None = None,
+        key: str | None = None,
+        on_conflict: str | None = None,
+        delay: str | float | timedelta | None = None,
+        execute_at: When | None = None,
+        idempotency_key: str | None = None,
+        **options: Unpack[OneTimeOptions],
+    ) -> Job:
+        """Create a job and return it.
+
+        What it runs: `http`, a URL that is called with POST or the payload of an `http` job; or `message`, for a job that logs it; or
+        `target`, the name of a named target, with its `payload`; or a `type` with its `payload`.
+
+        When: `delay` (`"30m"`, seconds or a timedelta) or `execute_at` (an aware datetime or RFC 3339); at once without both.
+
+        With a `key`, the job of this key that has not started is changed instead, by `on_conflict` (`replace`, `keep`, `extend`);
+        `job.outcome` says what was done. Without a key, the request carries `idempotency_key`, or a new one, so that a repeat after a
+        lost answer creates no second job.
+
+        Raises InvalidRequest, Conflict, QuotaExceeded, NoAnswer and other errors of this package; ValueError for an instant without zone.
+        """
+        wanted = JobRequest(
+            type,
+            payload,
+            http=http,
+            message=message,
+            target=target,
+            key=key,
+            on_conflict=on_conflict,
+            delay=delay,
+            execute_at=execute_at,
+            **options,
+        )
+        if key is not None and idempotency_key is None:
+            return Job.from_json(self._api.request("PUT", f"/jobs/by-key/{segment(key)}", wanted.body))
+        headers = {"Idempotency-Key": idempotency_key or new_key()}
+        return Job.from_json(self._api.request("POST", "/jobs", {**wanted.body, **given(key=key)}, headers=headers))
+
+    def create_many(self, jobs: Iterable[JobRequest | Mapping[str, Any]]) -> BatchResult:
+        """Create any number of jobs, a thousand in a call, each accepted or refused on its own.
+
+        A mapping has the arguments of `create` as keys. Each job carries an idempotency key, its own or a new one, so that a repeat
+        creates no job twice. Jobs that the API refuses for now (`unavailable`) are sent again. Results are in the order of the jobs. If
+        a call fails as a whole, its exception is raised, and jobs of earlier calls exist.
+        """
+        items = [(job if isinstance(job, JobRequest) else JobRequest(**job)).item() for job in jobs]
+        results: list[ItemResult] = []
+        for part in _parts(items):
+            results += self._create_part(part, len(results))
+        accepted = sum(one.job is not None for one in results)
+        return BatchResult(accepted, len(results) - accepted, tuple(results))
+
+    def _create_part(self, items: Sequence[Mapping[str, Any]], offset: int) -> list[ItemResult]:
+        results: dict[int, ItemResult] = {}
+        left = list(range(len(items)))
+        for last in (False, False, True):
+            answer = self._api.request("POST", "/jobs/batch", {"jobs": [items[index] for index in left]}, idempotent=True)
+            again = []
+            for index, one in zip(left, BatchResult.from_json(answer).results, strict=True):
+                if one.error is not None and one.error.code == "unavailable" and not last:
+                    again.append(index)
+                else:
+                    results[index] = ItemResult(offset + index, one.job, one.error, one.replayed, raw=one.raw)
+            left = again
+            if not left:
+                break
+        return [results[index] for index in range(len(items))]
+
+    def get(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Job:
+        """Return the job of this id, or of this key. Raises NotFound."""
+        return Job.from_json(self._api.request("GET", _of(id, key, "/jobs"), query={"user": user}))
+
+    def list(
+        self,
+        *,
+        upcoming: bool = False,
+        status: Words | None = None,
+        tag: Words | None = None,
+        type: str | None = None,
+        task: str | None = None,
+        from_: When | None = None,
+        to: When | None = None,
+        user: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Job]:
+        """Yield jobs over all pages, at most `limit`: those due up to now, newest first; or with `upcoming` those ahead, next first.
+
+        One of the `status` words matches, all `tag` words match. `from_` and `to` bound `scheduled_at`. `user` is for operators.
+        """
+        query: dict[str, Any] = {"upcoming": upcoming or None, "status": status, "tag": tag, "type": type, "task": task}
+        query |= {"from": from_, "to": to, "user": user}
+        return self._api.pages("/jobs", query, Job, limit)
+
+    def update(self, id: str, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Job:
+        """Change a job that has not started: `execute_at`, `payload` (or `http`), `message`, `max_attempts`, `retry`, `tags` and others.
+
+        What is absent stays. With `if_match`, an ETag, only if nobody has changed it since. Raises Conflict, NotFound, InvalidRequest.
+        """
+        http = changes.pop("http", None)
+        body = changes if http is None else {**changes, "payload": bodies.content(None, None, http, None, None)["payload"]}
+        return Job.from_json(
+            self._api.request("PATCH", f"/jobs/{segment(id)}", body, {"user": user}, headers=given(**{"If-Match": if_match}))
+        )
+
+    def cancel(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Job:
+        """Cancel the job of this id, or of this key, and return it. Idempotent. Raises Conflict, NotFound.
+
+        A running job is asked to stop.
+        """
+        path = f"{_of(id, key, '/jobs')}/cancel"
+        return Job.from_json(self._api.request("POST", path, query={"user": user}, idempotent=True))
+
+    def cancel_many(
+        self,
+        *,
+        type: str | None = None,
+        tag: Words | None = None,
+        task: str | None = None,
+        status: Words | None = None,
+        lane: str | None = None,
+        from_: When | None = None,
+        to: When | None = None,
+        all: bool | None = None,
+        rate: int | None = None,
+        limit: int | None = None,
+        user: str | None = None,
+    ) -> Operation:
+        """Start to cancel all jobs that match, `rate` a second.
+
+        A filter or `all=True` is required. `client.operations.wait` waits for the end.
+        """
+        body = filters(given(type=type, tag=tag, task=task, status=status, lane=lane, from_=from_, to=to, all=all, rate=rate, limit=limit))
+        return Operation.from_json(self._api.request("POST", "/jobs/cancel", body, {"user": user}))
+
+    def estimate_cancel(self, *, user: str | None = None, **filter: Any) -> Estimate:
+        """Count what `cancel_many` with the same filter would cancel. Changes nothing."""
+        body = {**filters(filter), "dry_run": True}
+        return Estimate.from_json(self._api.request("POST", "/jobs/cancel", body, {"user": user}, idempotent=True))
+
+    def retry(self, id: str, *, user: str | None = None) -> Job:
+        """Run a failed or killed job again, at once and from the start. Raises Conflict if it is neither, NotFound."""
+        return Job.from_json(self._api.request("POST", f"/jobs/{segment(id)}/retry", query={"user": user}))
+
+    def wait(self, id: str, *, timeout: float | None = None, poll: float = 0.5) -> Job:
+        """Wait until the job has ended, read it every `poll` seconds, and return it. Raises WaitTimeout after `timeout` seconds."""
+        job = self._api.wait(f"/jobs/{segment(id)}", Job, timeout, poll)
+        if job is None:
+            raise WaitTimeout(f"the job {id} has not ended within {timeout} s")
+        return job
+
+    def output(self, id: str, attempt: int, *, user: str | None = None) -> AttemptText:
+        """Return all that an attempt put out. Raises NotFound, also if it has expired."""
+        path = f"/jobs/{segment(id)}/attempts/{attempt}/output"
+        return AttemptText.from_json(self._api.request("GET", path, query={"user": user}))
+
+    def log(self, id: str, attempt: int, *, user: str | None = None) -> AttemptText:
+        """Return all that was logged during an attempt. Raises NotFound, also if it has expired."""
+        path = f"/jobs/{segment(id)}/attempts/{attempt}/log"
+        return AttemptText.from_json(self._api.request("GET", path, query={"user": user}))
+
+
+class Tasks(_Resource):
+    """Tasks: schedules, and what their runs do."""
+
+    def create(
+        self,
+        name: str,
+        type: str | None = None,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        http: str | Mapping[str, Any] | None = None,
+        message: str | None = None,
+        target: str | None = None,
+        key: str | None = None,
+        schedule: Mapping[str, Any] | None = None,
+        cron: str | None = None,
+        rate: str | timedelta | None = None,
+        at: When | None = None,
+        time_zone: str | None = None,
+        idempotency_key: str | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> Task:
+        """Create a task and return it with its next runs.
+
+        What it runs: as for `client.jobs.create`. When: `schedule`, or its parts: one of `cron`, `rate` (`"10 minutes"` or a timedelta)
+        and `at`, with a `time_zone`. Without a schedule it runs once, at once. Raises InvalidRequest, Conflict if another task has the key.
+        """
+        chosen = given(name=name, type=type, payload=payload, http=http, message=message, target=target, key=key, schedule=schedule)
+        chosen |= given(cron=cron, rate=rate, at=at, time_zone=time_zone)
+        headers = {"Idempotency-Key": idempotency_key or new_key()}
+        return Task.from_json(self._api.request("POST", "/tasks", bodies.task({**chosen, **options}), headers=headers))
+
+    def put(self, key: str, **fields: Any) -> PutResult:
+        """Create the task of this key, or edit it so that it is as the fields say; they are those of `create`. Idempotent.
+
+        Fields that are left out get their defaults. A task that is as requested keeps its generation (`unchanged`).
+        """
+        data = self._api.request("PUT", f"/tasks/by-key/{segment(key)}", bodies.task(fields))
+        return PutResult(Task.from_json(data), cast(Literal["created", "updated", "unchanged"], data["outcome"]))
+
+    def get(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Task:
+        """Return the task of this id, or of this key, with its next runs. Raises NotFound."""
+        return Task.from_json(self._api.request("GET", _of(id, key, "/tasks"), query={"user": user}))
+
+    def list(
+        self,
+        *,
+        name: str | None = None,
+        tag: Words | None = None,
+        type: str | None = None,
+        status: Words | None = None,
+        user: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Task]:
+        """Yield tasks over all pages, newest first, at most `limit`. `name` is a part of the name."""
+        return self._api.pages("/tasks", {"name": name, "tag": tag, "type": type, "status": status, "user": user}, Task, limit)
+
+    def update(self, id: str, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Task:
+        """Change some fields: what is absent stays, None takes a field away. With `generation`, only if nobody has edited it since."""
+        path, headers = f"/tasks/{segment(id)}", given(**{"If-Match": if_match})
+        return Task.from_json(self._api.request("PATCH", path, bodies.task(changes), {"user": user}, headers=headers))
+
+    def replace(self, id: str, *, user: str | None = None, if_match: str | None = None, **fields: Any) -> Task:
+        """Replace a task by what the fields say, as for `create`; what is absent gets its default. Takes the `raw` of a task, too."""
+        path, headers = f"/tasks/{segment(id)}", given(**{"If-Match": if_match})
+        return Task.from_json(self._api.request("PUT", path, bodies.task(fields), {"user": user}, headers=headers))
+
+    def delete(self, id: str, *, user: str | None = None, if_match: str | None = None) -> None:
+        """Delete a task with its future runs. Its past jobs stay. Raises NotFound."""
+        self._api.request("DELETE", f"/tasks/{segment(id)}", query={"user": user}, headers=given(**{"If-Match": if_match}))
+
+    def pause(self, id: str, *, reason: str | None = None, user: str | None = None) -> Task:
+        """Pause a task: no run starts until it is resumed. Idempotent."""
+        path = f"/tasks/{segment(id)}/pause"
+        return Task.from_json(self._api.request("POST", path, given(reason=reason), {"user": user}, idempotent=True))
+
+    def resume(self, id: str, *, user: str | None = None) -> Task:
+        """Resume a paused task. What would have run meanwhile does not run. Idempotent."""
+        return Task.from_json(self._api.request("POST", f"/tasks/{segment(id)}/resume", query={"user": user}, idempotent=True))
+
+    def run(self, id: str, *, overlap: str | None = None, idempotency_key: str | None = None, user: str | None = None) -> Job:
+        """Run a task now, outside its schedule, and return the job. Raises Conflict if the task is paused."""
+        headers = {"Idempotency-Key": idempotency_key or new_key()}
+        path = f"/tasks/{segment(id)}/run"
+        return Job.from_json(self._api.request("POST", path, given(overlap=overlap), {"user": user}, headers=headers))
+
+    def next(self, id: str, count: int = 10, *, user: str | None = None) -> list_[NextRun]:
+        """Return the next runs of a task, 1 to 100."""
+        return _runs(self._api.request("GET", f"/tasks/{segment(id)}/next", query={"count": count, "user": user}))
+
+    def jobs(
+        self,
+        id: str,
+        *,
+        upcoming: bool = False,
+        status: Words | None = None,
+        from_: When | None = None,
+        to: When | None = None,
+        user: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Job]:
+        """Yield the runs of a task over all pages, as `client.jobs.list` does."""
+        query = {"upcoming": upcoming or None, "status": status, "from": from_, "to": to, "user": user}
+        return self._api.pages(f"/tasks/{segment(id)}/jobs", query, Job, limit)
+
+    def pause_many(self, *, reason: str | None = None, user: str | None = None, **filter: Any) -> Operation:
+        """Start to pause all tasks that match `type`, `tag`, `name`, or with `all=True` all, `rate` a second, at most `limit`."""
+        return self._many("pause", {**filter, "reason": reason}, user)
+
+    def resume_many(self, *, user: str | None = None, **filter: Any) -> Operation:
+        """Start to resume all tasks that match; see `pause_many`."""
+        return self._many("resume", filter, user)
+
+    def delete_many(self, *, user: str | None = None, **filter: Any) -> Operation:
+        """Start to delete all tasks that match, also by `status`; see `pause_many`."""
+        return self._many("delete", filter, user)
+
+    def estimate(self, action: Literal["pause", "resume", "delete"], *, user: str | None = None, **filter: Any) -> Estimate:
+        """Count the tasks that an operation on many would change. Changes nothing."""
+        body = {**filters(filter), "dry_run": True}
+        return Estimate.from_json(self._api.request("POST", f"/tasks/{action}", body, {"user": user}, idempotent=True))
+
+    def _many(self, action: str, filter: Mapping[str, Any], user: str | None) -> Operation:
+        return Operation.from_json(self._api.request("POST", f"/tasks/{action}", filters(filter), {"user": user}))
+
+
+class Schedules(_Resource):
+    """Schedules that are not saved."""
+
+    def preview(
+        self,
+        *,
+        cron: str | None = None,
+        rate: str | timedelta | None = None,
+        at: When | None = None,
+        time_zone: str | None = None,
+        count: int = 10,
+        after: When | None = None,
+        **parts: Any,
+    ) -> list_[NextRun]:
+        """Return the next runs of a schedule, 1 to 100, from `after` (default: now). Saves nothing. Raises InvalidRequest."""
+        body = bodies.schedule({**given(cron=cron, rate=rate, at=at, time_zone=time_zone), **parts})
+        return _runs(self._api.request("POST", "/schedules/preview", {**body, "count": count, **given(after=after)}, idempotent=True))
+
+
+class DeadLetters(_Resource):
+    """Failed and killed jobs, by error."""
+
+    def list(
+        self,
+        *,
+        task: str | None = None,
+        type: str | None = None,
+        from_: When | None = None,
+        to: When | None = None,
+        user: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[DeadLetterGroup]:
+        """Yield the groups of failed and killed jobs by error, the most frequent first, a hundred at most."""
+        query = {"task": task, "type": type, "from": from_, "to": to, "user": user}
+        return self._api.pages("/dead-letters", query, DeadLetterGroup, limit)
+
+    def jobs(
+        self,
+        fingerprint: str,
+        *,
+        task: str | None = None,
+        type: str | None = None,
+        from_: When | None = None,
+        to: When | None = None,
+        user: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Job]:
+        """Yield the jobs of one group over all pages."""
+        query = {"task": task, "type": type, "from": from_, "to": to, "user": user}
+        return self._api.pages(f"/dead-letters/{segment(fingerprint)}/jobs", query, Job, limit)
+
+    def redrive(
+        self,
+        *,
+        fingerprint: str | None = None,
+        task: str | None = None,
+        type: str | None = None,
+        from_: When | None = None,
+        to: When | None = None,
+        all: bool | None = None,
+        rate: int | None = None,
+        limit: int | None = None,
+        user: str | None = None,
+    ) -> Redrive:
+        """Start to run all that match again, `rate` a second. A filter or `all=True` is required. `wait` waits for it."""
+        body = filters(given(fingerprint=fingerprint, task=task, type=type, from_=from_, to=to, all=all, rate=rate, limit=limit))
+        return Redrive.from_json(self._api.request("POST", "/dead-letters/redrive", body, {"user": user}))
+
+    def get(self, id: str, *, user: str | None = None) -> Redrive:
+        """Return how far a redrive is. Raises NotFound."""
+        return Redrive.from_json(self._api.request("GET", f"/dead-letters/redrives/{segment(id)}", query={"user": user}))
+
+    def abort(self, id: str, *, user: str | None = None) -> Redrive:
+        """Abort a redrive. What it has started goes on. Idempotent."""
+        path = f"/dead-letters/redrives/{segment(id)}/abort"
+        return Redrive.from_json(self._api.request("POST", path, query={"user": user}, idempotent=True))
+
+    def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0) -> Redrive:
+        """Wait until a redrive has ended and return it. Raises WaitTimeout."""
+        redrive = self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, timeout, poll)
+        if redrive is None:
+            raise WaitTimeout(f"the redrive {id} has not ended within {timeout} s")
+        return redrive
+
+
+class Operations(_Resource):
+    """Operations on many jobs or tasks, redrives included."""
+
+    def list(self, *, user: str | None = None, limit: int | None = None) -> Iterator[Operation]:
+        """Yield operations: first those that run, then the ended ones, the newest first."""
+        return self._api.pages("/operations", {"user": user}, Operation, limit)
+
+    def get(self, id: str, *, user: str | None = None) -> Operation:
+        """Return how far an operation is. Raises NotFound."""
+        return Operation.from_json(self._api.request("GET", f"/operations/{segment(id)}", query={"user": user}))
+
+    def abort(self, id: str, *, user: str | None = None) -> Operation:
+        """Abort an operation. What it has done stays done. Idempotent."""
+        path = f"/operations/{segment(id)}/abort"
+        return Operation.from_json(self._api.request("POST", path, query={"user": user}, idempotent=True))
+
+    def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0) -> Operation:
+        """Wait until an operation has ended and return it. Raises WaitTimeout."""
+        operation = self._api.wait(f"/operations/{segment(id)}", Operation, timeout, poll)
+        if operation is None:
+            raise WaitTimeout(f"the operation {id} has not ended within {timeout} s")
+        return operation
+
+
+class Targets(_Resource):
+    """Named targets. Administrators change them."""
+
+    def list(self, *, limit: int | None = None) -> Iterator[Target]:
+        """Yield the named targets, by name."""
+        return self._api.pages("/targets", {}, Target, limit)
+
+    def get(self, name: str) -> Target:
+        """Return a named target. Raises NotFound."""
+        return Target.from_json(self._api.request("GET", f"/targets/{segment(name)}"))
+
+    def create(self, name: str, kind: str, *, defaults: Mapping[str, Any] | None = None, **fields: Any) -> Target:
+        """Register a target: `locked`, `payload_schema`, `rate`, `concurrency`, `description`, `enabled`. Raises Conflict if it exists."""
+        body = {"name": name, "kind": kind, **given(defaults=defaults), **fields}
+        return Target.from_json(self._api.request("POST", "/targets", body))
+
+    def replace(
+        self, name: str, kind: str, *, defaults: Mapping[str, Any] | None = None, if_match: str | None = None, **fields: Any
+    ) -> Target:
+        """Replace a target; what is absent gets its default. With `version`, only if nobody has changed it since. Raises Conflict."""
+        body = {"kind": kind, **given(defaults=defaults), **fields}
+        headers = given(**{"If-Match": if_match})
+        return Target.from_json(self._api.request("PUT", f"/targets/{segment(name)}", body, headers=headers))
+
+    def delete(self, name: str) -> None:
+        """Delete a target. Jobs that name it fail when they start. Raises NotFound."""
+        self._api.request("DELETE", f"/targets/{segment(name)}")
+
+
+class Users(_Resource):
+    """Users and machine clients. Operators see them, administrators change them."""
+
+    def list(self, *, limit: int | None = None) -> Iterator[User]:
+        """Yield all users and machine clients, in no order."""
+        return self._api.pages("/users", {}, User, limit)
+
+    def get(self, id: str) -> User:
+        """Return a user. Raises NotFound."""
+        return User.from_json(self._api.request("GET", f"/users/{segment(id)}"))
+
+    def create(
+        self,
+        username: str,
+        password: str,
+        *,
+        role: str | None = None,
+        job_weight: float | None = None,
+        quotas: Mapping[str, Any] | None = None,
+    ) -> User:
+        """Create a user. Raises Conflict if the name is taken."""
+        body = {"username": username, "password": password, **given(role=role, job_weight=job_weight, quotas=quotas)}
+        return User.from_json(self._api.request("POST", "/users", body))
+
+    def update(self, id: str, **changes: Any) -> User:
+        """Change `role`, `job_weight` or `quotas`."""
+        return User.from_json(self._api.request("PATCH", f"/users/{segment(id)}", changes, idempotent=True))
+
+    def disable(self, id: str) -> User:
+        """Disable a user: no token is accepted any more within half a minute, and the user's jobs wait. Idempotent."""
+        return User.from_json(self._api.request("POST", f"/users/{segment(id)}/disable", idempotent=True))
+
+    def enable(self, id: str) -> User:
+        """Enable a disabled user. Idempotent."""
+        return User.from_json(self._api.request("POST", f"/users/{segment(id)}/enable", idempotent=True))
+
+    def delete(self, id: str) -> None:
+        """Delete a user; the user's jobs are cancelled when they are due."""
+        self._api.request("DELETE", f"/users/{segment(id)}")
+
+    def set_password(self, id: str, password: str) -> User:
+        """Set the password of a user, which signs the user out everywhere."""
+        return User.from_json(self._api.request("PUT", f"/users/{segment(id)}/password", {"password": password}))
+
+
+class OrderingKeys(_Resource):
+    """The queues of ordering keys."""
+
+    def get(self, ordering_key: str, *, user: str | None = None) -> OrderingKey:
+        """Return the state of an ordering key. Raises NotFound."""
+        return OrderingKey.from_json(self._api.request("GET", f"/ordering-keys/{segment(ordering_key)}", query={"user": user}))
+
+    def resume(self, ordering_key: str, *, user: str | None = None) -> OrderingKey:
+        """Let the jobs behind the failed one go on. Raises Conflict if the key is not parked."""
+        path = f"/ordering-keys/{segment(ordering_key)}/resume"
+        return OrderingKey.from_json(self._api.request("POST", path, query={"user": user}))
+
+
+class System(_Resource):
+    """Lanes and breakers of the whole stage. Operators see them, administrators change them."""
+
+    def status(self) -> list_[LaneState]:
+        """Return the state of each lane."""
+        return _lanes(self._api.request("GET", "/system"))
+
+    def pause(self, lane: str | None = None, *, all: bool | None = None, reason: str | None = None) -> list_[LaneState]:
+        """Pause one lane (`one-time`, `recurring`, `retry`), or all with `all=True`. Idempotent."""
+        return _lanes(self._api.request("POST", "/system/pause", given(lane=lane, all=all, reason=reason), idempotent=True))
+
+    def resume(self, lane: str | None = None, *, reason: str | None = None) -> list_[LaneState]:
+        """Resume one lane, or all. Idempotent."""
+        return _lanes(self._api.request("POST", "/system/resume", given(lane=lane, reason=reason), idempotent=True))
+
+    def breakers(self, *, limit: int | None = None) -> Iterator[Breaker]:
+        """Yield the breakers that are not closed."""
+        return self._api.pages("/system/breakers", {}, Breaker, limit)
+
+    def close_breaker(self, circuit: str, *, owner: str | None = None, reason: str | None = None) -> list_[Breaker]:
+        """Close a breaker and return those that are still not closed. Idempotent."""
+        body = given(circuit=circuit, owner=owner, reason=reason)
+        page = self._api.request("POST", "/system/breakers/close", body, idempotent=True)
+        return [Breaker.from_json(item) for item in page["items"]]
+
+
+list_ = list  # a class that has a method `list` needs another name for the type
+
+
+def _of(id: str | None, key: str | None, path: str) -> str:
+    """Return the path of an object by its id or by its key. Raises ValueError unless there is one of both."""
+    if (id is None) == (key is None):
+        raise ValueError("specify an id or a key")
+    return f"{path}/{segment(id)}" if id is not None else f"{path}/by-key/{segment(key or '')}"
+
+
+def _parts(items: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Split the items into calls of at most a thousand jobs and of a size that the API takes."""
+    from punctual._sync.transport import encode
+
+    parts: list[list[Mapping[str, Any]]] = []
+    room = 0
+    for item in items:
+        size = len(encode(item)) + 1
+        if not parts or len(parts[-1]) == BATCH or size > room:
+            parts.append([])
+            room = BATCH_BYTES
+        parts[-1].append(item)
+        room -= size
+    return parts
+
+
+def _runs(data: Mapping[str, Any]) -> list[NextRun]:
+    return [NextRun.from_json(run) for run in data["runs"]]
+
+
+def _lanes(data: Mapping[str, Any]) -> list[LaneState]:
+    return [LaneState.from_json(lane) for lane in data["lanes"]]

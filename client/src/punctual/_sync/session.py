@@ -1,0 +1,143 @@
+# Generated from _async/session.py by client/generate_sync.py: change that file.
+"""The access token of a client: fetched, cached and renewed. Concurrent requests share one renewal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import httpx
+
+from punctual import profiles
+from punctual.errors import NotAuthenticated, UnexpectedAnswer
+from punctual.settings import Settings
+
+SAFETY_SECONDS = 60.0  # a token is renewed this long before it expires; a short one after nine tenths of its life
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """An access token, the instant from which it is renewed (epoch seconds; None: unknown), and what renews it."""
+
+    access: str = field(repr=False)
+    renew_at: float | None = None
+    refresh: str | None = field(default=None, repr=False)
+
+
+class Session:
+    """The tokens of one user or machine client. `call` sends a request without a token and returns the parsed answer."""
+
+    def __init__(self, settings: Settings, call: Callable[..., Any], now: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self._call = call
+        self._now = now
+        self._lock = threading.Lock()
+        self._tokens = self._first()
+
+    def token(self) -> str | None:
+        """Return a token that has not expired; None if the client has no credentials. Raises NotAuthenticated, NoAnswer."""
+        tokens = self._tokens
+        if tokens is not None and (tokens.renew_at is None or self._now() < tokens.renew_at or not self._can_renew(tokens)):
+            return tokens.access
+        if tokens is None and not self._can_renew(tokens):
+            return None
+        with self._lock:
+            if self._tokens is tokens:  # nobody else has renewed it meanwhile
+                self._tokens = self._renewed(tokens)
+            return self._tokens.access if self._tokens else None
+
+    def renew(self, refused: str | None) -> bool:
+        """Renew the token that the API has refused. Return whether there is another one now. Raises NotAuthenticated, NoAnswer."""
+        with self._lock:
+            tokens = self._tokens
+            if tokens is not None and tokens.access != refused:
+                return True
+            if not self._can_renew(tokens):
+                return False
+            self._tokens = self._renewed(tokens)
+            return True
+
+    @property
+    def refresh_token(self) -> str | None:
+        """The refresh token; None if there is none."""
+        return self._tokens.refresh if self._tokens else None
+
+    def changed_password(self, answer: object, password: str) -> None:
+        """Use the tokens of the answer to a change of the password, and the new password from now on."""
+        if self._settings.password is not None:
+            self._settings = replace(self._settings, password=password)
+        self._tokens = self._read(answer)
+        self._store(self._tokens)
+
+    def forget(self) -> None:
+        """Forget the tokens, also those of the profile."""
+        self._tokens = None
+        self._settings = replace(self._settings, token=None)
+        self._store(Tokens(""))
+
+    def _first(self) -> Tokens | None:
+        profile = self._settings.profile
+        if self._settings.token:
+            return Tokens(self._settings.token)
+        if profile is not None and profile.token:
+            renew_at = None if profile.expires_at is None else profile.expires_at - SAFETY_SECONDS
+            return Tokens(profile.token, renew_at, profile.refresh_token)
+        return None if profile is None or not profile.refresh_token else Tokens("", 0.0, profile.refresh_token)
+
+    def _can_renew(self, tokens: Tokens | None) -> bool:
+        settings = self._settings
+        return bool(settings.client_id or (settings.username and settings.password is not None) or (tokens and tokens.refresh))
+
+    def _renewed(self, tokens: Tokens | None) -> Tokens:
+        if self._settings.client_id:
+            found = self._client_credentials()
+        elif tokens is not None and tokens.refresh:
+            found = self._refreshed(tokens)
+        else:
+            found = self._signed_in()
+        self._store(found)
+        return found
+
+    def _client_credentials(self) -> Tokens:
+        settings = self._settings
+        answer = self._call(
+            "POST",
+            settings.token_url or "",
+            data={"grant_type": "client_credentials"},
+            auth=httpx.BasicAuth(settings.client_id or "", settings.client_secret or ""),
+        )
+        return self._read(answer)
+
+    def _refreshed(self, tokens: Tokens) -> Tokens:
+        """Use the refresh token; if the API refuses it, sign in with the password, if there is one."""
+        try:
+            answer = self._call("POST", f"{self._settings.url}/api/v1/auth/refresh", json={"refresh_token": tokens.refresh})
+            return self._read(answer, tokens.refresh)
+        except NotAuthenticated as error:
+            if self._settings.username and self._settings.password is not None:
+                return self._signed_in()
+            raise NotAuthenticated(401, "session_ended", "the session has ended: sign in again with `punctual login`") from error
+
+    def _signed_in(self) -> Tokens:
+        body = {"username": self._settings.username, "password": self._settings.password}
+        return self._read(self._call("POST", f"{self._settings.url}/api/v1/auth/login", json=body))
+
+    def _read(self, answer: object, refresh: str | None = None) -> Tokens:
+        """Return the tokens of an answer of this API or of an OAuth 2 token endpoint."""
+        data = answer.get("data", answer) if isinstance(answer, dict) else None
+        if not isinstance(data, dict) or not data.get("access_token", data.get("token")):
+            raise UnexpectedAnswer("the answer to the sign-in has no token: is the address right?")
+        lasts = float(data.get("expires_in", 0)) or None
+        renew_at = None if lasts is None else self._now() + max(lasts - SAFETY_SECONDS, lasts * 0.9 if lasts < 2 * SAFETY_SECONDS else 0)
+        return Tokens(str(data.get("access_token") or data["token"]), renew_at, data.get("refresh_token") or refresh)
+
+    def _store(self, tokens: Tokens) -> None:
+        """Write renewed tokens into the profile that they come from."""
+        profile = self._settings.profile
+        if profile is None or profile.name not in profiles.load().all:  # deleted meanwhile
+            return
+        expires_at = None if tokens.renew_at is None else tokens.renew_at + SAFETY_SECONDS
+        profiles.save(replace(profile, token=tokens.access or None, refresh_token=tokens.refresh, expires_at=expires_at), current=False)

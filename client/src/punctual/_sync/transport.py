@@ -1,0 +1,214 @@
+# Generated from _async/transport.py by client/generate_sync.py: change that file.
+"""Requests to the API: with a token, repeated when that is safe, and errors as exceptions."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import httpx
+
+from punctual import bodies, instants, retrying
+from punctual._sync.session import Session
+from punctual.errors import NoAnswer, UnexpectedAnswer, from_answer
+from punctual.records import Record
+from punctual.settings import Settings
+
+LONGEST_TRY = 35.0  # seconds: API Gateway gives up after 30
+PAGE = 100  # entries: the most of a page
+R = TypeVar("R", bound=Record)
+
+
+class Transport:
+    """Sends the requests of one client. Threads may share it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        timeout: float,
+        max_retries: int,
+        transport: httpx.BaseTransport | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.base = settings.url
+        self._timeout = timeout
+        self._retries = max_retries
+        self._clock = clock or Clock()
+        self._http = httpx.Client(
+            transport=transport,
+            trust_env=httpx.URL(settings.url).host not in ("127.0.0.1", "localhost", "::1"),  # no proxy is between this machine and itself
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
+            headers={"User-Agent": "punctual-python"},
+        )
+        self._session = Session(settings, self._sign_in, self._clock.now)
+        weakref.finalize(self, self._http.close)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        idempotent: bool | None = None,
+    ) -> Any:
+        """Return the `data` of a successful answer. Raises an ApiError for an error, NoAnswer without an answer.
+
+        `idempotent` says whether the request may be repeated after a lost answer; by default GET, PUT and DELETE, and what has an
+        `Idempotency-Key`.
+        """
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        if idempotent is None:
+            idempotent = method in ("GET", "HEAD", "PUT", "DELETE") or "Idempotency-Key" in sent
+        content = None if body is None else encode(body)
+        url = f"{self.base}/api/v1{path}"
+        deadline = self._clock.monotonic() + self._timeout
+        token = self._session.token()
+        parameters = bodies.query(query or {})
+        while True:
+            signed = sent if token is None else {**sent, "Authorization": f"Bearer {token}"}
+            answer = self._exchange(method, url, deadline, idempotent, content=content, headers=signed, params=parameters)
+            if answer.status_code != 401 or token is None or not self._session.renew(token):
+                return self._data(answer)
+            refused, token = token, self._session.token()
+            if token == refused:
+                return self._data(answer)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Send a request once, as it is, and return the answer, also of an error. Raises NoAnswer."""
+        token = self._session.token()
+        signed = {"Content-Type": "application/json", **({} if token is None else {"Authorization": f"Bearer {token}"}), **(headers or {})}
+        url = f"{self.base}/api/v1{path}"
+        try:
+            return self._http.request(
+                method, url, content=content, params=bodies.query(query or {}), headers=signed, timeout=min(self._timeout, LONGEST_TRY)
+            )
+        except httpx.TransportError as error:
+            raise _no_answer(method, url, error, 1) from error
+
+    def logout(self, everywhere: bool) -> None:
+        """End all sessions of the signed-in user, or only the one of this client, and forget its tokens."""
+        body = {"everywhere": everywhere}
+        refresh = self._session.refresh_token
+        self.request("POST", "/auth/logout", body if everywhere or refresh is None else {**body, "refresh_token": refresh}, idempotent=True)
+        self._session.forget()
+
+    def changed_password(self, data: Mapping[str, Any], password: str) -> None:
+        """Use the tokens that the answer to a change of the password has, and the new password from now on."""
+        self._session.changed_password(data, password)
+
+    def pages(self, path: str, query: Mapping[str, Any], record: type[R], limit: int | None) -> Iterator[R]:
+        """Yield the entries of a list, page by page, at most `limit` of them."""
+        left = limit
+        cursor: str | None = None
+        while left is None or left > 0:
+            size = PAGE if left is None else min(PAGE, left)
+            page = self.request("GET", path, query={**query, "limit": size, "cursor": cursor})
+            if not isinstance(page, Mapping) or "items" not in page:
+                raise UnexpectedAnswer(f"GET {path} answered no list")
+            for item in page["items"]:
+                yield record.from_json(item)
+            left = None if left is None else left - len(page["items"])
+            cursor = page.get("cursor")
+            if cursor is None:
+                return
+
+    def wait(self, path: str, record: type[R], timeout: float | None, poll: float) -> R | None:
+        """Read a record until its `ended` is true, and return it; None if `timeout` seconds pass first."""
+        deadline = None if timeout is None else self._clock.monotonic() + timeout
+        while True:
+            found = record.from_json(self.request("GET", path))
+            if getattr(found, "ended", True):
+                return found
+            left = poll if deadline is None else min(poll, deadline - self._clock.monotonic())
+            if left <= 0:
+                return None
+            self._clock.sleep(left)
+
+    def _exchange(self, method: str, url: str, deadline: float, idempotent: bool, **sent: Any) -> httpx.Response:
+        """Send a request until there is an answer that is not worth a repeat, or the retries or the time are used up."""
+        attempt = 0
+        while True:
+            attempt += 1
+            left = max(0.1, deadline - self._clock.monotonic())
+            answer: httpx.Response | httpx.TransportError
+            try:
+                answer = self._http.request(method, url, timeout=min(left, LONGEST_TRY), **sent)
+                asked = retrying.retry_after(answer, self._clock.now())
+            except httpx.TransportError as error:
+                answer, asked = error, None
+            pause = retrying.pause(attempt, random.random(), asked)
+            worth = attempt <= self._retries and self._clock.monotonic() + pause < deadline
+            if not worth or not retrying.is_repeated(answer, idempotent):
+                if isinstance(answer, httpx.Response):
+                    if method == "DELETE" and attempt > 1 and answer.status_code == 404:  # an earlier try has deleted it
+                        return httpx.Response(200, json={"success": True, "data": None})
+                    return answer
+                raise _no_answer(method, url, answer, attempt) from answer
+            self._clock.sleep(pause)
+
+    def _sign_in(self, method: str, url: str, **sent: Any) -> Any:
+        deadline = self._clock.monotonic() + self._timeout
+        answer = self._exchange(method, url, deadline, True, **sent)
+        parsed = _parsed(answer)
+        if answer.is_error or not isinstance(parsed, dict):
+            raise from_answer(answer.status_code, parsed, retrying.retry_after(answer, self._clock.now()))
+        return parsed
+
+    def _data(self, answer: httpx.Response) -> Any:
+        parsed = _parsed(answer)
+        if answer.is_success and isinstance(parsed, dict) and parsed.get("success") is True:
+            return parsed.get("data")
+        if answer.is_error:
+            raise from_answer(answer.status_code, parsed, retrying.retry_after(answer, self._clock.now()))
+        raise UnexpectedAnswer(f"{answer.request.url} answered {answer.status_code} without data of this API: is the address right?")
+
+
+class Clock:
+    """The time that a client goes by; tests give it another one."""
+
+    def now(self) -> float:
+        """Return the time in epoch seconds."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Return seconds that no change of the clock affects."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+def encode(body: Any) -> bytes:
+    """Return the body as JSON. Instants become RFC 3339. Raises TypeError for what JSON lacks, ValueError for NaN and infinity."""
+    return json.dumps(body, default=instants.jsonable, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _parsed(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        return answer.text
+
+
+def _no_answer(method: str, url: str, error: httpx.TransportError, attempts: int) -> NoAnswer:
+    tries = "" if attempts == 1 else f" after {attempts} tries"
+    return NoAnswer(f"{method} {url}: no answer{tries}: {str(error) or type(error).__name__}")

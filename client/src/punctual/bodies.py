@@ -1,0 +1,162 @@
+"""The bodies and queries of requests, from the arguments of the methods. Pure; the API checks the rules."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypedDict
+from urllib.parse import quote
+
+from punctual import instants
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Json = dict[str, Any]
+SCHEDULE = ("cron", "rate", "at", "time_zone", "jitter_seconds", "start", "end", "max_runs", "dst_gap", "dst_overlap")
+
+
+class JobOptions(TypedDict, total=False):
+    """What jobs and tasks have in common. The reference of jobs explains each field; what is absent has the API's default."""
+
+    max_attempts: int
+    retry: Mapping[str, Any]  # base_seconds, cap_seconds, jitter, max_elapsed_seconds, on_timeout
+    timeout_seconds: int
+    callback: Mapping[str, int]  # lease_seconds, max_seconds
+    tags: Iterable[str]
+    ordering_key: str
+    on_failure: str
+    notifications: Mapping[str, Any]
+    events: bool
+
+
+class OneTimeOptions(JobOptions, total=False):
+    """What one-time jobs have beside their content, time and key."""
+
+    expires_at: datetime | str
+    on_started: str  # of a job with a key: refuse or follow
+
+
+class TaskOptions(JobOptions, total=False):
+    """What tasks have beside their name, content and schedule."""
+
+    description: str | None
+    overlap: str
+    misfire: str
+    misfire_threshold_seconds: int
+    max_catch_up: int
+    jitter_seconds: int
+    start: datetime | str
+    end: datetime | str
+    max_runs: int
+    dst_gap: str
+    dst_overlap: str
+
+
+class JobRequest:
+    """A job to create; `client.jobs.create_many` takes a list of them. The arguments are those of `client.jobs.create`."""
+
+    def __init__(
+        self,
+        type: str | None = None,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        http: str | Mapping[str, Any] | None = None,
+        message: str | None = None,
+        target: str | None = None,
+        key: str | None = None,
+        on_conflict: str | None = None,
+        delay: str | float | timedelta | None = None,
+        execute_at: datetime | str | None = None,
+        idempotency_key: str | None = None,
+        **options: Unpack[OneTimeOptions],
+    ) -> None:
+        self.key = key
+        self.idempotency_key = idempotency_key
+        self.body: Json = {
+            **content(type, payload, http, message, target),
+            **when(delay, execute_at),
+            **given(on_conflict=on_conflict),
+            **options,
+        }
+
+    def item(self) -> Json:
+        """Return the job as an item of a batch. Without an idempotency key of its own it gets a new one."""
+        return {**self.body, **given(key=self.key), "idempotency_key": self.idempotency_key or new_key()}
+
+
+def content(
+    type: str | None,
+    payload: Mapping[str, Any] | None,
+    http: str | Mapping[str, Any] | None,
+    message: str | None,
+    target: str | None,
+) -> Json:
+    """Return the fields that say what to run. `http` is a URL, which is called with POST, or the payload of an `http` job."""
+    if http is None:
+        return given(type=type, payload=payload, message=message, target=target)
+    if payload is not None or message is not None or type not in (None, "http"):
+        raise ValueError("http stands alone: specify no type, payload or message beside it")
+    called = {"method": "POST", "url": http} if isinstance(http, str) else dict(http)
+    return {**({"type": "http"} if target is None else {"target": target}), "payload": called}
+
+
+def when(delay: str | float | timedelta | None, execute_at: datetime | str | None) -> Json:
+    """Return the fields that say when a job is due."""
+    if isinstance(delay, str):
+        return {"delay": delay, **given(execute_at=execute_at)}
+    return given(delay_seconds=None if delay is None else instants.seconds(delay), execute_at=execute_at)
+
+
+def task(fields: Mapping[str, Any]) -> Json:
+    """Return the body of a task. The parts of its schedule may be in `schedule` or beside it, and `http` stands for type and payload."""
+    body = {name: value for name, value in fields.items() if name not in SCHEDULE and name != "http"}
+    if fields.get("http") is not None:
+        body |= content(fields.get("type"), fields.get("payload"), fields["http"], fields.get("message"), fields.get("target"))
+    parts = schedule(fields)
+    return body | ({"schedule": {**(body.get("schedule") or {}), **parts}} if parts else {})
+
+
+def schedule(fields: Mapping[str, Any]) -> Json:
+    """Return the parts of a schedule among the fields. A rate may be a timedelta."""
+    parts = {name: fields[name] for name in SCHEDULE if name in fields}
+    if isinstance(parts.get("rate"), timedelta):
+        parts["rate"] = f"{instants.seconds(parts['rate'])} seconds"
+    return parts
+
+
+def given(**fields: Any) -> Json:
+    """Return the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def filters(fields: Mapping[str, Any]) -> Json:
+    """Return a filter of a body: without None, `from_` as `from`, a single tag or status as a list."""
+    found = {name.rstrip("_"): value for name, value in fields.items() if value is not None}
+    return {name: [value] if name in ("tag", "status") and isinstance(value, str) else value for name, value in found.items()}
+
+
+def query(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Return the parameters of a query: without None, lists with commas, instants as RFC 3339, `from_` as `from`."""
+    return {name.rstrip("_"): _word(value) for name, value in fields.items() if value is not None}
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime):
+        return instants.text(value)
+    return ",".join(map(str, value)) if isinstance(value, list | tuple | set | frozenset) else str(value)
+
+
+def segment(name: str) -> str:
+    """Return an id, a key or a name as one segment of a path."""
+    if name in ("", ".", ".."):
+        raise ValueError(f"{name!r} is no id, key or name")
+    return quote(name, safe="")
+
+
+def new_key() -> str:
+    """Return a new idempotency key."""
+    return str(uuid.uuid4())

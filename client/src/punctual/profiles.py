@@ -1,0 +1,104 @@
+"""The profiles of `punctual login`: addresses and credentials, in a file that only its user can read."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+from punctual.errors import NotConfigured
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One stage and how to sign in to it. `expires_at` is when `token` expires, in epoch seconds. A password is never stored."""
+
+    name: str
+    url: str
+    username: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    token_url: str | None = None
+    token: str | None = field(default=None, repr=False)
+    refresh_token: str | None = field(default=None, repr=False)
+    expires_at: float | None = None
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """All profiles by name, and the name of the current one."""
+
+    current: str | None = None
+    all: Mapping[str, Profile] = field(default_factory=dict)
+
+
+def path() -> Path:
+    """Return the path of the file: `PUNCTUAL_CONFIG`, or `punctual/profiles.json` in the platform's configuration folder."""
+    if chosen := os.environ.get("PUNCTUAL_CONFIG"):
+        return Path(chosen)
+    if sys.platform == "win32":
+        folder = Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
+    elif sys.platform == "darwin":
+        folder = Path.home() / "Library" / "Application Support"
+    else:
+        folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return folder / "punctual" / "profiles.json"
+
+
+def load() -> Profiles:
+    """Return all profiles; none if the file does not exist. Raises NotConfigured if the file cannot be read or is broken."""
+    where = path()
+    try:
+        stored = json.loads(where.read_text(encoding="utf-8"))
+        known = {one.name for one in fields(Profile)}
+        found = {
+            name: Profile(name=name, **{key: value for key, value in entry.items() if key in known and key != "name"})
+            for name, entry in stored["profiles"].items()
+        }
+        return Profiles(stored.get("current"), found)
+    except FileNotFoundError:
+        return Profiles()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NotConfigured(f"{where} cannot be read ({error}): delete it, then sign in again with `punctual login`") from error
+
+
+def find(name: str | None = None) -> Profile | None:
+    """Return the profile of this name, of `PUNCTUAL_PROFILE`, or the current one; None if there is no profile at all.
+
+    Raises NotConfigured if there is no profile of the specified name.
+    """
+    profiles = load()
+    wanted = name or os.environ.get("PUNCTUAL_PROFILE") or None
+    if wanted is None:
+        return profiles.all.get(profiles.current or "")
+    if wanted not in profiles.all:
+        known = ", ".join(sorted(profiles.all)) or "none"
+        raise NotConfigured(f"there is no profile {wanted!r} (there are: {known}): create it with `punctual login --profile {wanted}`")
+    return profiles.all[wanted]
+
+
+def save(profile: Profile, *, current: bool = True) -> None:
+    """Store a profile, by default as the current one. The file is replaced as a whole, so that a reader never sees half of it."""
+    profiles = load()
+    _write(Profiles(profile.name if current else profiles.current, {**profiles.all, profile.name: profile}))
+
+
+def remove(name: str) -> None:
+    """Delete a profile. If it was the current one, there is no current one any more. A missing profile is no error."""
+    profiles = load()
+    rest = {other: profile for other, profile in profiles.all.items() if other != name}
+    _write(Profiles(None if profiles.current == name else profiles.current, rest))
+
+
+def _write(profiles: Profiles) -> None:
+    where = path()
+    where.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    stored = {name: {key: value for key, value in asdict(one).items() if value is not None} for name, one in profiles.all.items()}
+    handle, part = tempfile.mkstemp(dir=where.parent, prefix=".profiles-")  # mode 600
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump({"current": profiles.current, "profiles": stored}, file, indent=2)
+    Path(part).replace(where)

@@ -1,0 +1,711 @@
+"""What the API answers, as frozen dataclasses.
+
+Instants are aware `datetime`s, lists are tuples, durations have their unit in their name. A field that the API does not fill is None.
+Fields that a newer server adds are ignored, and values of enumerations that this version does not know are passed on as they come. `raw` is
+the answer as it came, with all fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, Union
+
+from punctual import instants
+from punctual.errors import FieldError, UnexpectedAnswer
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Json = Mapping[str, Any]
+Status = Literal["scheduled", "queued", "running", "succeeded", "failed", "killed", "cancelled", "skipped"]
+Outcome = Literal["succeeded", "failed", "killed", "crashed", "cancelled"]
+FailureKind = Literal["retryable", "permanent", "throttled", "timeout", "crashed", "buried", "refused"]
+Lane = Literal["one-time", "recurring", "retry"]
+TaskStatus = Literal["active", "inactive", "ended"]
+Overlap = Literal["skip", "queue_one", "allow", "cancel_running"]
+Misfire = Literal["run_latest", "run_all", "skip"]
+Role = Literal["user", "operator", "administrator"]
+Occasion = Literal["failure", "recovery", "success", "late", "killed"]
+OperationStatus = Literal["running", "done", "aborted"]
+Action = Literal["redrive", "cancel_jobs", "pause_tasks", "resume_tasks", "delete_tasks"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """The base of all records."""
+
+    raw: Json = field(repr=False, compare=False, kw_only=True, default_factory=dict)
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """Build the record from an answer. Raises UnexpectedAnswer if a field is missing or has another type."""
+        if not isinstance(data, Mapping):
+            raise UnexpectedAnswer(f"a {cls.__name__} was expected, not {str(data)[:100]!r}")
+        values: dict[str, Any] = {"raw": data}
+        for name, key, read, required in _plan(cls):  # type: ignore[arg-type]  # a class is hashable
+            if key in data:
+                try:
+                    values[name] = read(data[key])
+                except (TypeError, ValueError, AttributeError) as error:
+                    raise UnexpectedAnswer(f"{cls.__name__}.{name} has an unexpected value, {str(data[key])[:100]!r}: {error}") from error
+            elif required:
+                raise UnexpectedAnswer(f"the answer is no {cls.__name__}: it has no {key!r}")
+        return cls(**values)
+
+
+Read = Callable[[Any], Any]
+
+
+@cache
+def _plan(record: type[Record]) -> tuple[tuple[str, str, Read, bool], ...]:
+    """Return name, JSON key, reader and necessity of each field. `from_` is `from` in JSON."""
+    hints = typing.get_type_hints(record)
+    lacking = dataclasses.MISSING
+    return tuple(
+        (one.name, one.name.rstrip("_"), _reader(hints[one.name]), one.default is lacking and one.default_factory is lacking)
+        for one in dataclasses.fields(record)
+        if one.name != "raw"
+    )
+
+
+def _reader(hint: Any) -> Read:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        (some,) = (_reader(one) for one in inner if one is not type(None))
+        return lambda value: None if value is None else some(value)
+    if origin is tuple:
+        each = _reader(inner[0])
+        return lambda value: tuple(each(one) for one in value)
+    if hint is datetime:
+        return instants.parse
+    if hint is date:
+        return date.fromisoformat
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return hint.from_json
+    if hint is FieldError:
+        return lambda value: FieldError(value["field"], value["rule"])
+    return lambda value: value
+
+
+# Jobs
+
+
+@dataclass(frozen=True)
+class Failure(Record):
+    """Why an attempt failed. `retry_after_seconds` is what the target asked for."""
+
+    kind: FailureKind
+    message: str
+    retry_after_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Attempt(Record):
+    """One of the last five attempts of a job, by `number` from 1. `output_kept` is `excerpt` if `client.jobs.output` has more."""
+
+    number: int
+    picked_at: datetime
+    ended_at: datetime
+    outcome: Outcome
+    started_at: datetime | None = None
+    failure: Failure | None = None
+    output: str | None = None
+    log: str | None = None
+    output_kept: Literal["whole", "excerpt"] = "whole"
+
+
+@dataclass(frozen=True)
+class AttemptText(Record):
+    """All that an attempt put out, or logged. `complete` is false if the end was cut."""
+
+    number: int
+    text: str
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Progress(Record):
+    """What the worker of a job last reported: a `fraction` of 0 to 1, a `message`, or both."""
+
+    fraction: float | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True)
+class Retry(Record):
+    """How the API spaces the attempts of a job."""
+
+    base_seconds: float
+    cap_seconds: float
+    jitter: Literal["full", "equal", "none"]
+    on_timeout: bool
+    max_elapsed_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Callback(Record):
+    """How long the worker of a job may be silent, and how long it may take."""
+
+    lease_seconds: int
+    max_seconds: int
+
+
+@dataclass(frozen=True)
+class TargetResponse(Record):
+    """What a target answered. Of a target that is not HTTP, `status` and `headers` are those of the AWS call."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: str
+
+
+@dataclass(frozen=True)
+class Webhook(Record):
+    """A webhook that is called with notifications."""
+
+    url: str
+    signing_secret: str | None = None
+    format: Literal["standard", "slack"] = "standard"
+
+
+@dataclass(frozen=True)
+class Notifications(Record):
+    """The receivers of notifications, and of which occasions they are notified."""
+
+    emails: tuple[str, ...]
+    webhooks: tuple[Webhook, ...]
+    on: tuple[Occasion, ...]
+    after_failures: int
+    digest_seconds: int
+
+
+@dataclass(frozen=True)
+class Job(Record):
+    """A job: what to run, when, and what became of it.
+
+    `scheduled_at` is when it was to start, `due_at` when its next attempt is due. `outcome` and `follows` are filled only by
+    `client.jobs.create` with a key.
+    """
+
+    id: str
+    type: str
+    status: Status
+    lane: Lane
+    payload: Mapping[str, Any]
+    created_at: datetime
+    scheduled_at: datetime
+    due_at: datetime
+    max_attempts: int
+    timeout_seconds: int
+    retry: Retry
+    tags: tuple[str, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    late: bool = False
+    events: bool = False
+    redrives: int = 0
+    target: str | None = None
+    key: str | None = None
+    output: str | None = None
+    response: TargetResponse | None = None
+    reason: str | None = None
+    picked_at: datetime | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    completed_at: datetime | None = None
+    failed_at: datetime | None = None
+    killed_at: datetime | None = None
+    cancelled_at: datetime | None = None
+    skipped_at: datetime | None = None
+    cancel_requested_at: datetime | None = None
+    redriven_at: datetime | None = None
+    expires_at: datetime | None = None
+    duration_ms: int | None = None
+    start_delay_ms: int | None = None
+    callback: Callback | None = None
+    lease_until: datetime | None = None
+    heartbeat_at: datetime | None = None
+    progress: Progress | None = None
+    ordering_key: str | None = None
+    on_failure: Literal["block", "park"] | None = None
+    after_failure: Literal["continue", "pause"] | None = None
+    notifications: Notifications | None = None
+    fingerprint: str | None = None
+    shard_id: int | None = None
+    task_id: str | None = None
+    task_key: str | None = None
+    generation: int | None = None
+    nominal_at: datetime | None = None
+    overlap: Overlap | None = None
+    misfire: Misfire | None = None
+    outcome: Literal["created", "replaced", "kept", "extended"] | None = None
+    follows: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job has ended. A failed job that is retried has not ended any more."""
+        return self.ended_at is not None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the job has ended with success."""
+        return self.status == "succeeded"
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the last attempt failed; None if there was none or it succeeded."""
+        return self.attempts[-1].failure if self.attempts else None
+
+
+@dataclass(frozen=True)
+class Accepted(Record):
+    """A job of a batch that was accepted. `client.jobs.get(id)` has all its fields."""
+
+    id: str
+    status: Status
+    scheduled_at: datetime
+
+
+@dataclass(frozen=True)
+class ItemError(Record):
+    """Why a job of a batch was refused."""
+
+    code: Literal["validation_failed", "payload_too_large", "conflict", "unavailable"]
+    message: str
+    details: tuple[FieldError, ...] = ()
+
+
+@dataclass(frozen=True)
+class ItemResult(Record):
+    """The result of one job of a batch, by `index`: a `job` or an `error`. `replayed`: its idempotency key was used before."""
+
+    index: int
+    job: Accepted | None = None
+    error: ItemError | None = None
+    replayed: bool | None = None
+
+
+@dataclass(frozen=True)
+class BatchResult(Record):
+    """The results of a batch, in the order of its jobs."""
+
+    accepted: int
+    refused: int
+    results: tuple[ItemResult, ...]
+
+    @property
+    def jobs(self) -> tuple[Accepted, ...]:
+        """The accepted jobs, in their order."""
+        return tuple(one.job for one in self.results if one.job is not None)
+
+    @property
+    def errors(self) -> tuple[ItemResult, ...]:
+        """The results of the refused jobs, in their order."""
+        return tuple(one for one in self.results if one.error is not None)
+
+
+# Tasks
+
+
+@dataclass(frozen=True)
+class NextRun(Record):
+    """A run of a schedule: `nominal` is the instant by the schedule, `at` when it starts (None: skipped), `local_at` on the zone's clock.
+
+    `dst_note` says what a change of the clock does to it. `local` is a shorter text for people; `odd` is the same as `dst_note`.
+    """
+
+    nominal: datetime
+    local: str
+    local_at: datetime
+    at: datetime | None = None
+    dst_note: str | None = None
+    odd: str | None = None
+
+
+@dataclass(frozen=True)
+class Schedule(Record):
+    """When a task runs: one of `cron`, `rate` and `at`, and what goes with it."""
+
+    cron: str | None = None
+    rate: str | None = None
+    at: datetime | None = None
+    time_zone: str | None = None
+    jitter_seconds: int | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    max_runs: int | None = None
+    dst_gap: str | None = None
+    dst_overlap: str | None = None
+
+
+@dataclass(frozen=True)
+class Task(Record):
+    """A task: a schedule, and what each of its runs does. `next_runs` is empty in lists, which have `next_run` only."""
+
+    id: str
+    name: str
+    type: str
+    status: TaskStatus
+    generation: int
+    payload: Mapping[str, Any]
+    overlap: Overlap
+    created_at: datetime
+    updated_at: datetime
+    max_attempts: int
+    timeout_seconds: int
+    retry: Retry
+    tags: tuple[str, ...] = ()
+    events: bool = False
+    key: str | None = None
+    description: str | None = None
+    schedule: Schedule | None = None
+    next_run: NextRun | None = None
+    next_runs: tuple[NextRun, ...] = ()
+    target: str | None = None
+    misfire: Misfire | None = None
+    misfire_threshold_seconds: int | None = None
+    max_catch_up: int | None = None
+    inactive_at: datetime | None = None
+    inactive_reason: str | None = None
+    callback: Callback | None = None
+    ordering_key: str | None = None
+    on_failure: Literal["block", "park"] | None = None
+    after_failure: Literal["continue", "pause"] | None = None
+    notifications: Notifications | None = None
+
+    def __post_init__(self) -> None:
+        if self.next_run is None:
+            object.__setattr__(self, "next_run", next((run for run in self.next_runs if run.at is not None), None))
+
+
+@dataclass(frozen=True)
+class PutResult:
+    """What `client.tasks.put` did, and the task."""
+
+    task: Task
+    outcome: Literal["created", "updated", "unchanged"]
+
+
+@dataclass(frozen=True)
+class TaskType(Record):
+    """A type of job, or a named target. `payload_schema` is the JSON Schema of its payload."""
+
+    type: str
+    description: str
+    payload_schema: Mapping[str, Any]
+    target: str | None = None
+
+
+# Dead letters and operations on many
+
+
+@dataclass(frozen=True)
+class DeadLetterGroup(Record):
+    """The failed and killed jobs of one error; `fingerprint` names it. `job_id` is the last one of them."""
+
+    count: int
+    types: tuple[str, ...]
+    task_ids: tuple[str, ...]
+    first_at: datetime
+    last_at: datetime
+    job_id: str
+    fingerprint: str | None = None
+    error: Failure | None = None
+
+
+@dataclass(frozen=True)
+class RedriveFilter(Record):
+    """Which jobs a redrive runs again."""
+
+    task: str | None = None
+    type: str | None = None
+    fingerprint: str | None = None
+    from_: datetime | None = None
+    to: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Redrive(Record):
+    """How far a redrive is: of `matched` jobs, `redriven` run again, and `skipped` ones were no dead letters any more.
+
+    `state` and `found` are earlier names of `status` and `matched`.
+    """
+
+    id: str
+    status: OperationStatus
+    filter: RedriveFilter
+    rate: int
+    matched: int
+    redriven: int
+    skipped: int
+    started_at: datetime
+    limit: int | None = None
+    ended_at: datetime | None = None
+    state: OperationStatus | None = None
+    found: int | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.status != "running"
+
+
+@dataclass(frozen=True)
+class OperationFilter(Record):
+    """Which jobs or tasks an operation changes."""
+
+    type: str | None = None
+    tag: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
+    task: str | None = None
+    lane: Lane | None = None
+    name: str | None = None
+    fingerprint: str | None = None
+    from_: datetime | None = None
+    to: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Operation(Record):
+    """How far an operation on many jobs or tasks is."""
+
+    id: str
+    action: Action
+    status: OperationStatus
+    filter: OperationFilter
+    rate: int
+    matched: int
+    done: int
+    skipped: int
+    failed: int
+    started_at: datetime
+    limit: int | None = None
+    reason: str | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.status != "running"
+
+
+@dataclass(frozen=True)
+class Estimate(Record):
+    """How many jobs or tasks an operation would change. `complete` is false if there are more than one answer counts."""
+
+    action: Action
+    filter: OperationFilter
+    matched: int
+    complete: bool
+
+
+# Targets, ordering keys, lanes, breakers
+
+
+@dataclass(frozen=True)
+class Target(Record):
+    """A named target. `defaults`, `locked` and `payload_schema` are shown to administrators only."""
+
+    name: str
+    kind: str
+    enabled: bool
+    given: Mapping[str, Any]
+    job_payload_schema: Mapping[str, Any]
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    description: str | None = None
+    rate: float | None = None
+    concurrency: int | None = None
+    defaults: Mapping[str, Any] | None = None
+    locked: tuple[str, ...] | None = None
+    payload_schema: Mapping[str, Any] | None = None
+    created_by: str | None = None
+    updated_by: str | None = None
+
+
+@dataclass(frozen=True)
+class OrderingKey(Record):
+    """The state of an ordering key: the job whose turn it is, how many wait, and which failed job parks it."""
+
+    ordering_key: str
+    waiting: int
+    more: bool
+    job_id: str | None = None
+    parked_by: str | None = None
+    parked_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class LaneState(Record):
+    """Whether a lane is paused, since when and why."""
+
+    lane: Lane
+    paused: bool
+    paused_at: datetime | None = None
+    resumed_at: datetime | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Breaker(Record):
+    """A breaker that is not closed: jobs of this `circuit` wait until `until`."""
+
+    circuit: str
+    state: Literal["open", "half-open"]
+    opened_at: datetime
+    until: datetime
+    owner: str | None = None
+    probe_until: datetime | None = None
+
+
+# Users
+
+
+@dataclass(frozen=True)
+class Quotas(Record):
+    """The limits of a user; None: no limit of their own, or none at all."""
+
+    max_jobs: int | None = None
+    creates_per_second: float | None = None
+
+
+@dataclass(frozen=True)
+class User(Record):
+    """A user or a machine client (which has no `role`). `allowed` are the quotas that apply, `quotas` those set for this user."""
+
+    id: str
+    username: str
+    enabled: bool
+    job_weight: float
+    quotas: Quotas
+    allowed: Quotas
+    role: Role | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Me(Record):
+    """The signed-in user or machine client: a user has a `role`, a machine client has `scopes`."""
+
+    id: str
+    username: str
+    scopes: tuple[str, ...]
+    job_weight: float
+    allowed: Quotas
+    effective_quotas: Quotas
+    role: Role | None = None
+
+
+@dataclass(frozen=True)
+class AuditEntry(Record):
+    """One change: who (`actor`), when, whose object (`owner`), which action and fields. Without a `status` the request was cut off."""
+
+    id: str
+    at: datetime
+    actor: str
+    actor_name: str
+    owner: str
+    action: str
+    changes: Mapping[str, Any]
+    address: str
+    request_id: str
+    object: str | None = None
+    status: int | None = None
+    ended_at: datetime | None = None
+
+
+# Forecast, statistics, state
+
+
+@dataclass(frozen=True)
+class ForecastMinute(Record):
+    """What starts in one minute: jobs, their work in milliseconds, and the executors that it requires."""
+
+    scheduled_at: datetime
+    jobs: int
+    compute_ms: int
+    required_instances: int
+
+
+@dataclass(frozen=True)
+class Forecast(Record):
+    """What starts in each minute of the next three hours, and how many executors there may be at once."""
+
+    scope: str
+    available_instances: int
+    minutes: tuple[ForecastMinute, ...]
+
+
+@dataclass(frozen=True)
+class TypeStatistics(Record):
+    """How the jobs of one type ended, and how long they took."""
+
+    type: str
+    runs: int
+    succeeded: int
+    failed: int
+    killed: int
+    cancelled: int
+    skipped: int
+    late: int
+    average_ms: float | None = None
+    p50_ms: int | None = None
+    p95_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class DayStatistics(Record):
+    """The statistics of one day (UTC)."""
+
+    day: date
+    types: tuple[TypeStatistics, ...]
+
+
+@dataclass(frozen=True)
+class Statistics(Record):
+    """The statistics of jobs by type, and day by day if days were asked for."""
+
+    scope: str
+    since: datetime
+    until: datetime
+    types: tuple[TypeStatistics, ...]
+    daily: tuple[DayStatistics, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Health(Record):
+    """The state of the API and, with a token, the lag of the scheduler in seconds and the paused lanes."""
+
+    status: str
+    oldest_open_minute: str | None = None
+    oldest_open_at: datetime | None = None
+    lag_seconds: float | None = None
+    paused_lanes: tuple[Lane, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Version(Record):
+    """The versions of the scheduler and of its API."""
+
+    version: str
+    api: str
+
+
+@dataclass(frozen=True)
+class Heartbeat(Record):
+    """The answer to a heartbeat: until when the lease lasts, and whether the worker should stop."""
+
+    lease_until: datetime
+    cancel_requested: bool
+
+
+@dataclass(frozen=True)
+class Reported(Record):
+    """The answer to a report: the job, and its status after it."""
+
+    id: str
+    status: Status

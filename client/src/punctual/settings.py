@@ -1,0 +1,95 @@
+"""Where a client finds its address and credentials: its arguments, then the environment, then a profile of `punctual login`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from punctual import profiles
+from punctual.errors import NotConfigured
+from punctual.profiles import Profile
+
+HOW = "run `punctual login <url>`, set PUNCTUAL_URL and PUNCTUAL_TOKEN, or use Punctual(url, token=...)"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """An address and at most one kind of credentials: a token, machine-client credentials, or a name and its password."""
+
+    url: str = ""
+    token: str | None = field(default=None, repr=False)
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    token_url: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    profile: Profile | None = None  # whose tokens are used, and stored when they are refreshed
+
+    @property
+    def has_credentials(self) -> bool:
+        return bool(self.token or self.client_id or self.username or self.profile)
+
+
+def settings(given: Settings, profile: str | None = None) -> Settings:
+    """Return complete settings.
+
+    Credentials come from one source as a whole: the arguments, or the environment, or the profile. Credentials of a profile are sent
+    to the address of that profile only. Raises NotConfigured.
+    """
+    if profile is not None:
+        found = _of_profile(given, profiles.find(profile))
+    else:
+        found = _of_environment(given)
+        if not found.url or not found.has_credentials:
+            found = _of_profile(found, profiles.find())
+    if not found.url:
+        raise NotConfigured(f"there is no address: {HOW}")
+    if found.client_id and not (found.client_secret and found.token_url):
+        raise NotConfigured(
+            "client_id needs client_secret (PUNCTUAL_CLIENT_SECRET) and token_url (PUNCTUAL_TOKEN_URL, the stack's output TokenUrl)"
+        )
+    if found.username and found.password is None and found.profile is None and not found.token:
+        raise NotConfigured("username needs password (PUNCTUAL_PASSWORD)")
+    return replace(found, url=base(found.url))
+
+
+def base(url: str) -> str:
+    """Return the address without `/api/v1` and slashes at its end. Raises NotConfigured if it is no HTTP address."""
+    parts = urlsplit(url.strip())
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise NotConfigured(f"{url!r} is no address: it begins with https://, such as https://abc.execute-api.eu-central-1.amazonaws.com")
+    return url.strip().rstrip("/").removesuffix("/api/v1").rstrip("/")
+
+
+def _of_environment(given: Settings) -> Settings:
+    names = ("token", "client_id", "client_secret", "token_url", "username", "password")
+    read = {name: os.environ.get(f"PUNCTUAL_{name.upper()}") or None for name in names}
+    url = given.url or os.environ.get("PUNCTUAL_URL", "")
+    if given.has_credentials:
+        missing: dict[str, Any] = {name: read[name] for name in _partners(given) if getattr(given, name) is None}
+        return replace(given, url=url, **missing)
+    if read["token"]:
+        return replace(given, url=url, token=read["token"])
+    if read["client_id"]:
+        return replace(given, url=url, client_id=read["client_id"], client_secret=read["client_secret"], token_url=read["token_url"])
+    return replace(given, url=url, username=read["username"], password=read["password"])
+
+
+def _partners(given: Settings) -> tuple[str, ...]:
+    """The settings without which the given ones are not complete."""
+    return ("client_secret", "token_url") if given.client_id else ("password",) if given.username else ()
+
+
+def _of_profile(given: Settings, profile: Profile | None) -> Settings:
+    if profile is None:
+        return given
+    if given.url and base(given.url) != base(profile.url):
+        return given
+    if given.has_credentials:
+        return replace(given, url=profile.url)
+    if profile.client_id:
+        client: dict[str, Any] = {name: getattr(profile, name) for name in ("client_id", "client_secret", "token_url")}
+        return replace(given, url=profile.url, profile=profile, **client)
+    return replace(given, url=profile.url, profile=profile)
