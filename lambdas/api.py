@@ -69,11 +69,11 @@ BATCH = "/api/v1/me/jobs/batch"
 
 app = Resolver(
     title="Punctual",
-    description="A job scheduler: create a job for an instant, and it starts then. Every error has one form: see ErrorAnswer.",
+    description="A precise job scheduler: create a job for an instant, and it starts within milliseconds. Every error is an ErrorAnswer.",
     large=[BATCH],
 )
 
-Number = Annotated[int, Path(ge=1, description="The number of the attempt, as in the job.")]
+Number = Annotated[int, Path(ge=1, description="The `number` of the attempt in the job.")]
 EXAMPLES: dict[str, Any] = {
     "message": {"summary": "A message, now", "value": {"message": "hello"}},
     "http": {
@@ -109,7 +109,7 @@ app.include_router(summary_routes.router)
 )
 @needs(Need.OPEN)
 def get_health() -> Response[str]:
-    """Open and cheap: nothing is asked of AWS unless a token comes with it, which no authorizer has seen on this route."""
+    """Open and cheap: without a token it calls no AWS service. No authorizer checks tokens on this route, so the function does."""
     token = _bearer()
     if token is None:
         return answer(HealthShape.of(None))
@@ -133,6 +133,7 @@ def get_version() -> Response[str]:
 @app.post(
     "/api/v1/auth/login",
     summary="Sign in",
+    description="Returns an access token, which is valid for an hour, and a refresh token.",
     tags=["auth"],
     responses=answers(200, Answer[SessionShape], errors=(400, 401, 413, 415, 503)),
 )
@@ -150,7 +151,7 @@ def login(body: Annotated[Login, Body()]) -> Response[str]:
 @app.post(
     "/api/v1/auth/refresh",
     summary="Refresh a token",
-    description="The refresh token comes in the body, as the bearer token, or in the cookie of a sign-in with `cookie`.",
+    description="Send the refresh token in the body, as the bearer token, or in the cookie of a sign-in with `cookie`.",
     tags=["auth"],
     responses=answers(200, Answer[RefreshedShape], errors=(400, 401, 413, 415, 503)),
 )
@@ -171,6 +172,7 @@ def refresh_token(body: Annotated[Refresh, Body()]) -> Response[str]:
 @app.post(
     "/api/v1/me/jobs",
     summary="Create a job",
+    description="The job starts at `execute_at`, after `delay`, or now. Send an `Idempotency-Key` to repeat the request safely.",
     tags=["jobs"],
     openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 409, 413, 415, 503)),
@@ -199,7 +201,7 @@ def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Res
 @app.post(
     BATCH,
     summary="Create up to 1,000 jobs",
-    description="Each job is accepted or refused by itself. 200: all were accepted. 207: at least one was refused; see the results.",
+    description="Each job is accepted or refused on its own. 200: all were accepted. 207: at least one was refused; see `results`.",
     tags=["jobs"],
     openapi_extensions=KEYED,
     responses=answers(200, Answer[BatchShape], 207, errors=(400, 401, 413, 415, 503)),
@@ -258,8 +260,8 @@ def get_job(job_id: str) -> Response[str]:
     "/api/v1/me/jobs/<job_id>",
     summary="Change a job before it starts",
     description=(
-        "Changes its time, its content or its rules. A field that is absent stays as it is. "
-        "The id stays, and lists show the job at its new time."
+        "Changes its time, its content or its rules. An absent field stays as it is. "
+        "The id stays the same, and lists show the job at its new time."
     ),
     tags=["jobs"],
     openapi_extensions=CONDITIONAL,
@@ -294,8 +296,8 @@ def cancel_job(job_id: str) -> Response[str]:
 
 @app.get(
     "/api/v1/me/jobs/<job_id>/attempts/<number>/output",
-    summary="Get the whole output of an attempt",
-    description="Its output, or the body of the response of its target, up to 1 MB. Stored as long as dead letters; 410 after that.",
+    summary="Get the full output of an attempt",
+    description="The output, or the response body of the target, up to 1 MB. Stored as long as dead letters; afterwards 410.",
     tags=["jobs"],
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )
@@ -306,8 +308,8 @@ def get_attempt_output(job_id: str, number: Number) -> Response[str]:
 
 @app.get(
     "/api/v1/me/jobs/<job_id>/attempts/<number>/log",
-    summary="Get the whole log of an attempt",
-    description="Up to 1 MB; of a longer log, its end. Stored as long as dead letters; 410 after that.",
+    summary="Get the full log of an attempt",
+    description="Up to 1 MB; of a longer log, the end. Stored as long as dead letters; afterwards 410.",
     tags=["jobs"],
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )

@@ -29,8 +29,8 @@ class Rule:
     need: Need
     foreign: bool = False  # the route takes the parameter `user`: the id of another user whose objects the request is about
     action: str | None = None  # its name in the audit trail
-    creates: int = 0  # jobs that count against the caller's rate of creates
-    admit: Callable[[Event, Mapping[str, str]], object] | None = None  # of an open route: checks the token of its own
+    creates: int = 0  # jobs that are charged to the caller's create rate
+    admit: Callable[[Event, Mapping[str, str]], object] | None = None  # for an open route: checks a token of another kind
 
 
 RULES: dict[str, Rule] = {}  # the rules of all registered routes, by method and path: `GET /me`
@@ -69,7 +69,7 @@ def admit(event: Event, method: str, path: str, arguments: Mapping[str, str]) ->
         return rule
     caller = caller_of(event)
     check(caller, rule.need)
-    # A route for any token shows no user's objects: a program's token needs no read of the users table there.
+    # A route that accepts any token shows no user's objects, so a program's token needs no read of the users table.
     if rule.need is not Need.SIGNED_IN or caller.role is not None:
         profile = _runtime.api().quotas.profile(caller.id)
         sessions.check(profile, _signed_in_at(event))
@@ -82,7 +82,7 @@ def admit(event: Event, method: str, path: str, arguments: Mapping[str, str]) ->
 
 
 def passed(event: Event, rule: Rule, arguments: Mapping[str, str], proceed: Callable[[], Any]) -> Any:
-    """Answer a valid request: within the caller's quota, and with an entry in the audit trail."""
+    """Answer a valid request within the caller's quota, and write an entry of the audit trail."""
     if rule.creates:
         _runtime.api().quotas.admit(subject_of(event), rule.creates)
     if rule.action is None:
@@ -132,7 +132,7 @@ def _signed_in_at(event: Event) -> int:
 
 
 def check(caller: Caller, need: Need) -> None:
-    """Raises Forbidden, with the roles that may, if the caller does not meet the need."""
+    """Raise Forbidden, naming the allowed roles, if the caller does not meet the requirement."""
     if not caller.may(need):
         raise Forbidden(REFUSALS[need])
 

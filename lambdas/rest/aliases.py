@@ -1,4 +1,4 @@
-"""Clear names of routes beside the ones they were first given. A request by either name is the same request.
+"""The clear names of routes, beside their earlier names. Both names mean the same request.
 
 A request by a clear name is answered as if it had come by the name of its route, with the same access rule and the same
 idempotency keys. The OpenAPI document lists the clear name, and the earlier one as deprecated.

@@ -1,4 +1,4 @@
-"""Routes of the audit trail: of what is mine, and for operators and administrators of everything."""
+"""Routes of the audit trail: the caller's entries, and all entries for operators and administrators."""
 
 from typing import Annotated
 
@@ -30,8 +30,8 @@ To = Annotated[QueryInstant | None, Query(alias="to", description="before this i
 
 @router.get(
     "/api/v1/me/audit",
-    summary="List my audit entries",
-    description="Changes of the caller's jobs, tasks, ordering keys and account, newest first.",
+    summary="List your audit entries",
+    description="Changes of your jobs, tasks, ordering keys and account, newest first.",
     tags=["audit"],
     responses=answers(200, Answer[TrailShape], errors=(400, 401, 403, 503)),
 )

@@ -15,7 +15,7 @@ from scheduler.accounts.audit import Entry, redacted
 from scheduler.model import ids
 from scheduler.model.errors import SchedulerError, Unavailable
 
-# path parameters that name what is changed
+# path parameters that name the changed object
 _OBJECTS = ("job_id", "task_id", "redrive_id", "operation_id", "ordering_key", "key", "user_id", "name")
 
 

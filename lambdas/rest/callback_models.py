@@ -1,4 +1,4 @@
-"""The shapes of what workers report."""
+"""Request and answer shapes of workers' reports."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from scheduler.model.attempt_output import first_headers
 from scheduler.model.job import Failure, FailureKind, Job, Progress, Result, Status
 from scheduler.model.lifecycle import KEPT_FAILURE, status
 
-KEPT_OUTPUT = 4_096  # characters of an output that are kept, as of any target's
+KEPT_OUTPUT = 4_096  # characters of an output that are stored, as for every target
 
 
 class HeartbeatRequest(Request):
@@ -45,11 +45,11 @@ HeaderValue = Annotated[str, AfterValidator(_header_value)]
 
 
 class CompletedResponse(Request):
-    """In the place of what the target answered when it took the job over."""
+    """Stored in place of the response with which the target accepted the job."""
 
     status: Annotated[int, Field(ge=100, le=599)]
     headers: Annotated[dict[HeaderName, HeaderValue], Field(max_length=50)] = Field(default_factory=dict)
-    """The first 4,096 characters of names and values are kept."""
+    """The first 4,096 characters of names and values are stored."""
     body: Annotated[str, Field(max_length=4_096)] = ""
 
     @property
@@ -61,7 +61,7 @@ class CompleteRequest(Request):
     """The result of the work."""
 
     output: Any = None
-    """A string as it is, anything else as JSON; the first 4 KB are kept. Absent: what the target answered."""
+    """The output: a string as it is, any other value as JSON. The first 4 KB are stored. Default: the output of the target."""
     response: CompletedResponse | None = None
 
     @property
@@ -75,9 +75,9 @@ class FailRequest(Request):
 
     message: Annotated[str, Field(min_length=1, max_length=KEPT_FAILURE)]
     kind: Literal["retryable", "permanent"] = "retryable"
-    """Whether another attempt may go better; if one is left, it follows."""
+    """`retryable`: another attempt follows, if one is left. `permanent`: the job fails."""
     retry_after_seconds: Annotated[float, Field(ge=0, le=3_600)] | None = None
-    """How long to wait before it. Absent: as the job says."""
+    """The wait before the next attempt. Default: by the retry policy of the job."""
 
     @property
     def result(self) -> Result:
@@ -87,9 +87,9 @@ class FailRequest(Request):
 
 class BeatShape(Shape):
     lease_until: WrittenTime
-    """Until when the next heartbeat must come."""
+    """The end of the lease. The next heartbeat must arrive before this instant."""
     cancel_requested: bool
-    """True: stop, and report that; after 30 s it is over in any case."""
+    """True: the job is to be cancelled. Stop the work and report it. After 30 s the attempt ends in any case."""
 
 
 class ReportedShape(Shape):

@@ -1,4 +1,4 @@
-"""Routes of workers: that they live, and how it ended. Nobody signs in here: the token of the attempt is all it takes."""
+"""Routes of workers: heartbeats and results. The attempt's token authenticates them; no user signs in."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -29,7 +29,7 @@ def _admit(event: Event, arguments: Mapping[str, str]) -> AttemptKey:
     """The attempt that the bearer token stands for. Raises Unauthorized."""
     world, token = _runtime.api(), bearer_of(event)
     if token is None:
-        raise Unauthorized("send the token that came with the job as the bearer token")
+        raise Unauthorized("send the token from the job's request as the bearer token")
     return reports.admit(token, arguments["job_id"], world.secrets, world.clock.now())
 
 

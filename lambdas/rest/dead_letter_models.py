@@ -49,12 +49,12 @@ class RedriveRequest(Request):
     @field_validator("all")
     @classmethod
     def _filtered_or_all(cls, value: bool, info: ValidationInfo) -> bool:
-        """Runs after the filters were found good or bad; a bad one is reported already."""
+        """Runs after the filters were validated; an invalid one is reported already."""
         filtered = any(info.data.get(name) is not None for name in FILTERS)
         if value and filtered:
-            raise ValueError("goes without a filter")
+            raise ValueError("must be absent or false beside a filter")
         if not value and not filtered and info.data.keys() >= set(FILTERS):
-            raise ValueError("must be true to redrive all dead letters; give task, type, fingerprint, from or to to choose some")
+            raise ValueError("must be true to redrive all dead letters; to choose some, give task, type, fingerprint, from or to")
         return value
 
     @property
@@ -66,18 +66,18 @@ class GroupShape(Shape):
     """The dead letters of one error."""
 
     fingerprint: str | None
-    """Names the error in filters; null for jobs from before there were fingerprints."""
+    """The error, as filters take it. Null for jobs that an early version stored without one."""
     count: int
     error: FailureShape | None
-    """Of the latest one; null if that has just been redriven."""
+    """The error of the latest dead letter. Null if that one has just been redriven."""
     types: list[str]
     task_ids: list[str]
-    """Up to 20 of the tasks whose runs are among them."""
+    """The tasks whose runs are in this group, at most 20."""
     first_at: WrittenTime
-    """When the first of them ended."""
+    """When the first job of this group ended."""
     last_at: WrittenTime
     job_id: str
-    """The latest one."""
+    """The id of the latest job of this group."""
 
     @classmethod
     def of(cls, group: Group) -> Json:
@@ -93,7 +93,7 @@ class GroupShape(Shape):
 class OverviewShape(ListShape):
     first_name = "groups"
     groups: list[GroupShape]
-    """The most frequent first, a hundred at most."""
+    """At most 100 groups, the largest first."""
     items: list[GroupShape]
     """The same as `groups`."""
     scanned: int
@@ -101,7 +101,7 @@ class OverviewShape(ListShape):
     read: int
     """The same as `scanned`."""
     complete: bool
-    """False: there are more letters or groups than one answer counts; ask for shorter times."""
+    """False: there are more dead letters or groups than one answer counts. Request a shorter period with `from` and `to`."""
 
     @classmethod
     def of(cls, overview: Overview, limit: int | None, cursor: str | None) -> Json:
@@ -129,10 +129,10 @@ class RedriveShape(Shape):
     found: int
     """The same as `matched`."""
     matched: int
-    """Dead letters that the filter has chosen so far: those redriven and those skipped."""
+    """The number of dead letters that have matched so far, both redriven and skipped."""
     redriven: int
     skipped: int
-    """Jobs that were no dead letters any more when they were read, or whose task was deleted or paused."""
+    """The number of jobs that matched but were no dead letters when their turn came, or whose task was deleted or paused."""
     started_at: WrittenTime
     """Jobs that failed later are not included."""
     ended_at: WrittenTime | None

@@ -1,4 +1,4 @@
-"""Routes of dead letters: what failed or was killed, by error; and another life for one of them, or for many."""
+"""Routes of dead letters: failed and killed jobs, grouped by error; retry one, or redrive many."""
 
 import secrets
 from typing import Annotated
@@ -32,7 +32,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 @router.post(
     "/api/v1/me/jobs/<job_id>/retry",
     summary="Retry a failed or killed job",
-    description="The job starts at once, with all its attempts. Its expiry and its misfire rule do not apply any more.",
+    description="The job starts now, with all its attempts. Its expiry and its misfire rule no longer apply.",
     tags=["dead letters"],
     responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
 )
@@ -84,7 +84,7 @@ def list_dead_letter_jobs(
     cursor: Cursor = None,
 ) -> Response[str]:
     if not is_fingerprint(fingerprint):
-        raise NotFound("that is no fingerprint")
+        raise NotFound("there is no such fingerprint")
     filter = Filter(parameters.task_id(task), type, fingerprint, since, until)
     world = _runtime.api()
     return answer(PageShape.of(listing(_owner(), filter, limit=limit, cursor=cursor, jobs=world.jobs), world.clock.now()))
@@ -133,7 +133,7 @@ def abort_redrive(redrive_id: str) -> Response[str]:
 
 
 def _found(id: str) -> Operation:
-    """The caller's redrive of that id. Raises NotFound, also for an operation of another kind."""
+    """The caller's redrive with this id. Raises NotFound, also for an operation of another kind."""
     found = requests.find(_owner(), id, operations=_runtime.api().operations)
     if found.action is not Action.REDRIVE:
         raise NotFound("there is no such redrive")

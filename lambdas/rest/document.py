@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from lambdas._settings import RESOURCE_SERVER
-from lambdas.rest import document_examples
+from lambdas.rest import document_examples, document_texts
 from scheduler.accounts.access import Scope
 
 Json = dict[str, Any]
@@ -22,7 +22,7 @@ EARLIER = "Deprecated"  # the suffix of the operation ids of earlier names
 MACHINE = {
     "type": "oauth2",
     "description": "Programs sign in with a client id and a secret. The scopes of the client decide which routes it may use. "
-    "The address of the token endpoint is an example: that of a stage is its output `TokenUrl`.",
+    "The address of the token endpoint is an example: the stage's output `TokenUrl` has yours.",
     "flows": {
         "clientCredentials": {
             "tokenUrl": "https://example.auth.eu-central-1.amazoncognito.com/oauth2/token",
@@ -35,12 +35,12 @@ MACHINE = {
     },
 }
 TAGS = {
-    "jobs": "One-time jobs and the runs of tasks: post, list, change, cancel.",
-    "tasks": "Tasks: what to run, and when. Their runs are jobs.",
+    "jobs": "One-time jobs and the runs of tasks: create, list, change, cancel.",
+    "tasks": "A task runs a job by a schedule. Each run is a job.",
     "schedules": "Previews of schedules. Nothing is saved.",
     "dead letters": "Failed and killed jobs, grouped by error. Run one or many of them again.",
-    "operations": "Changes of many jobs or tasks by a filter, in the background.",
-    "call-backs": "Reports of workers, with the token of an attempt.",
+    "operations": "Change many jobs or tasks by a filter, in the background.",
+    "call-backs": "Heartbeats and results of workers, authenticated by the attempt's token.",
     "ordering keys": "Queues of jobs that start one after the other.",
     "targets": "Named targets: registered destinations with defaults and limits.",
     "users": "Users, their roles and their quotas.",
@@ -49,7 +49,7 @@ TAGS = {
     "summaries": "The forecast of the next three hours, and statistics of the past.",
     "system": "Health, version, pauses of lanes, circuit breakers.",
 }
-NAMES = {  # schemas whose plain name says too little or is taken
+NAMES = {  # schemas whose plain name is too vague or already in use
     "BatchShape": "BatchResult",
     "BreakersShape": "BreakerPage",
     "BeatShape": "Heartbeat",
@@ -102,7 +102,7 @@ def published(document: Json, *, types: Sequence[str], choices: Sequence[str]) -
     document["tags"] = [{"name": name, "description": TAGS.get(name, name.capitalize() + ".")} for name in _tags(paths)]
     components["securitySchemes"]["machine"] = MACHINE
     document["security"] = [*document["security"], {"machine": []}]
-    return document_examples.added(_renamed(document))
+    return document_examples.added(document_texts.added(_renamed(document)))
 
 
 def _choice(name: str, schema: Json, payloads: Mapping[str, str], needed: Container[str]) -> Json:
@@ -127,13 +127,13 @@ def _choice(name: str, schema: Json, payloads: Mapping[str, str], needed: Contai
     described = {key: value for key, value in fields["target"].items() if key == "description"}
     target = {
         "target": _given(fields["target"]) | described,
-        "type": {"type": "string", "enum": list(payloads), "description": "That of the target, if given."},
+        "type": {"type": "string", "enum": list(payloads), "description": "The kind of the target. It may be absent."},
         "payload": {"type": "object", "additionalProperties": True, "description": "The fields that the target does not set."},
     }
     message = {"message": _given(fields["message"]) | {"description": fields["message"].get("description", "")}}
-    found[f"Typed{name}"] = {"description": f"{schema['description']} The `type` decides about the `payload`."} | typed
+    found[f"Typed{name}"] = {"description": f"{schema['description']} The `type` determines the fields of the `payload`."} | typed
     found[f"Target{name}"] = variant("For a named target.", target, ["target"])
-    found[f"Message{name}"] = variant("A message for the log, short for type `log`.", message, ["message"])
+    found[f"Message{name}"] = variant("A message for the log: a short form of type `log`.", message, ["message"])
     parts = [{"$ref": f"{REF}{kind}{name}"} for kind in ("Typed", "Target", "Message")]
     found[name] = {"description": schema["description"], "anyOf": parts}
     return found
@@ -152,13 +152,13 @@ def _operation(operation: Json) -> Json:
 
 
 def _tags(paths: Mapping[str, Mapping[str, Json]]) -> list[str]:
-    """The tags in use, in the order of `TAGS`; those that it does not have come last."""
+    """The tags in use, in the order of `TAGS`. Tags that are missing there come last."""
     used = {tag for verbs in paths.values() for operation in verbs.values() for tag in operation.get("tags", ())}
     return [tag for tag in TAGS if tag in used] + sorted(used - TAGS.keys())
 
 
 def _plain(schema: Json) -> Json:
-    """A schema without what generators stumble over: titles, and defaults of optional fields, which some make required, others send.
+    """A schema without titles and defaults: some generators make fields with a default required, others always send it.
 
     The description of a field has its default instead.
     """

@@ -121,7 +121,7 @@ def added(document: Json) -> Json:
 
 
 def _sample(schema: Json, schemas: Json, *, only_required: bool = False) -> Any:
-    """A value that fits the schema. What may be null is null."""
+    """A value that fits the schema. Nullable values are null."""
     if "$ref" in schema:
         return _sample(schemas[schema["$ref"].removeprefix(REF)], schemas, only_required=only_required)
     for choice in ("anyOf", "oneOf"):

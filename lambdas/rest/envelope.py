@@ -43,12 +43,12 @@ class UnsupportedMediaType(Invalid):
 
 
 class MethodNotAllowed(SchedulerError):
-    """This path does not take this method."""
+    """This path does not accept this method."""
 
     code = "method_not_allowed"
 
     def __init__(self, allowed: Sequence[str]) -> None:
-        super().__init__(f"this path takes {', '.join(allowed)} only")
+        super().__init__(f"this path accepts only {', '.join(allowed)}")
         self.allowed = allowed
 
 
@@ -81,7 +81,7 @@ def status(error: SchedulerError) -> int:
 def refusal(error: SchedulerError, request_id: str) -> Response[str]:
     """The answer to an error. An error with status 500 is a bug of ours: its message is only logged."""
     code = status(error)
-    shown = error if code != 500 else SchedulerError("Something went wrong on our side; the request id finds it in the logs.")
+    shown = error if code != 500 else SchedulerError("The server failed unexpectedly. Search the logs for the request id.")
     return _response({"success": False, "error": ErrorShape.of(shown, request_id)}, code, _headers(error))
 
 
@@ -152,7 +152,7 @@ _RULES = {
     "greater_than_equal": "must be at least {ge:.10g}",
     "less_than": "must be less than {lt:.10g}",
     "less_than_equal": "must be at most {le:.10g}",
-    "json_invalid": "must not be nested deeper than 200 levels",  # the body was JSON: only its depth can be refused here
+    "json_invalid": "must not be nested deeper than 200 levels",  # the body is JSON: only its depth can be invalid here
     "literal_error": "must be one of {expected}",
     "enum": "must be one of {expected}",
     "value_error": "{error}",

@@ -27,7 +27,7 @@ def of_target(target: NamedTarget) -> str:
 
 
 def of_job(job: Job) -> str:
-    """The tag of the stored record. What only the clock changes, such as `scheduled` to `queued`, does not change the tag."""
+    """The tag of the stored record. A change that only the clock makes, such as `scheduled` to `queued`, keeps the tag."""
     return f'"{hashlib.sha256(repr(job).encode()).hexdigest()[:16]}"'
 
 

@@ -1,4 +1,4 @@
-"""The shapes of what a form of a task asks before anything is saved.
+"""Shapes of the previews and lists that a task form reads before anything is saved.
 
 The fields of a schedule are checked by `scheduler/tasks/schedule_form.py` alone; here they are only described.
 """
@@ -32,20 +32,20 @@ def _whole(low: int, high: int) -> WithJsonSchema:
 
 
 class ScheduleRequest(Request):
-    """When to run: exactly one of `cron`, `rate` and `at`, and what goes with it."""
+    """When to run: exactly one of `cron`, `rate` and `at`, and its options."""
 
     cron: Text | None = Field(None, examples=["30 2 * * *"])
-    """Five fields, as Debian's cron reads them, or a word such as @daily."""
+    """Five fields, as in Debian's cron, or a word such as @daily."""
     rate: Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, EVERY]})] | None = Field(None, examples=["rate(5 minutes)"])
     """From one second to 366 days: rate(5 minutes), 5 minutes, or {"every": 5, "unit": "minutes"}."""
     at: WrittenInstant | None = None
-    """Once: RFC 3339 with an offset. Up to a day past: due now."""
+    """One run at this instant: RFC 3339 with an offset. An instant up to a day in the past is due now."""
     time_zone: Text | None = Field(None, examples=["Europe/Berlin"])
-    """An IANA time zone; absent: UTC. Cron is read in it, the others are shown in it."""
+    """An IANA time zone, in which cron expressions apply and local times are shown. Default: UTC."""
     jitter_seconds: Annotated[Any, _whole(0, schedule_form.LONGEST_JITTER)] | None = None
-    """Delays each run by a part of this window. The part depends on the task alone."""
+    """Delays each run by a part of this window. The part depends on the task only."""
     start: WrittenInstant | None = None
-    """The first instant of the schedule. A rate has its first run then."""
+    """The first instant of the schedule. A rate has its first run at this instant."""
     end: WrittenInstant | None = None
     """No run starts at this instant or later."""
     max_runs: Annotated[Any, _whole(1, schedule_form.MOST_RUNS)] | None = None
@@ -67,27 +67,27 @@ class PreviewRequest(ScheduleRequest):
     count: Annotated[int, Field(ge=1, le=100)] = 10
     """The number of runs to show."""
     after: Instant | None = None
-    """Show runs later than this instant. Default, and for a past instant: now. Not allowed beside max_runs, which counts from now."""
+    """Show runs later than this instant. Default: now, also for a past instant. Not allowed with max_runs, which counts from now."""
 
     @model_validator(mode="after")
     def _is_one(self) -> "PreviewRequest":
-        """The form would speak of a schedule, but here that is the body."""
+        """Without this check the error would name a field `schedule`, but here the body is the schedule."""
         if all(getattr(self, kind) is None for kind in schedule_form.KINDS):
             raise ValueError(f"must have one of {', '.join(schedule_form.KINDS)}")
         return self
 
 
 class RunShape(Shape):
-    """A run to come, or a time that is skipped."""
+    """A future run, or a skipped time."""
 
     nominal: WrittenTime
-    """By the schedule. Of skipped times: the first instant after the gap."""
+    """The time by the schedule. For a skipped time: the first instant after the gap."""
     at: WrittenTime | None
-    """With its jitter, of which a preview can only give an example. Null: skipped, nothing runs."""
+    """The start, with jitter; a preview shows an example of the jitter. Null: skipped, nothing runs."""
     local: str
-    """`nominal` on the clock of the time zone, with its offset."""
+    """`nominal` in the time zone, with its offset."""
     local_at: WrittenTime
-    """The same to the second, as RFC 3339 has it."""
+    """The same with seconds, by RFC 3339."""
     odd: str | None
     """The same as `dst_note`."""
     dst_note: str | None
@@ -104,7 +104,7 @@ def _to_the_second(local: str) -> str:
 
 
 class PreviewShape(Shape):
-    """The runs by time; skipped times stand among them and are not counted."""
+    """The runs by time, and the skipped times between them, which `count` does not include."""
 
     runs: list[RunShape]
 
@@ -114,7 +114,7 @@ class PreviewShape(Shape):
 
 
 class TaskTypeShape(Shape):
-    """A type, or a named target, which a job refers to by `target` instead of `type`."""
+    """A task type, or a named target. A job refers to a target by `target` instead of `type`."""
 
     type: str
     target: str | None
@@ -137,13 +137,13 @@ class TaskTypeShape(Shape):
 class TaskTypesShape(ListShape):
     first_name = "task_types"
     task_types: list[TaskTypeShape]
-    """The types, and behind them the targets that are enabled."""
+    """The types, followed by the enabled targets."""
     items: list[TaskTypeShape]
     """The same as `task_types`."""
 
     @classmethod
     def of(cls, found: Part[str | NamedTarget]) -> Json:
-        """Types by their names, and targets."""
+        """The types by name, followed by the targets."""
         shown = [TaskTypeShape.of_type(each) if isinstance(each, str) else TaskTypeShape.of_target(each) for each in found.entries]
         return cls.page(shown, found.cursor)
 
@@ -154,7 +154,7 @@ EXAMPLES: dict[str, Any] = {
         "value": {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "after": "2027-03-26T12:00:00Z", "count": 3},
     },
     "skip": {
-        "summary": "The same, without the night that has no such time",
+        "summary": "The same, skipping the night without that time",
         "value": {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip", "after": "2027-03-26T12:00:00Z", "count": 3},
     },
     "rate": {"summary": "Every 90 minutes, ten times", "value": {"rate": "rate(90 minutes)", "max_runs": 10}},

@@ -1,4 +1,4 @@
-"""Routes that a form of a task asks before anything is saved: what a schedule means, and which task types there are."""
+"""Routes for a task form: preview a schedule, list the task types. Nothing is saved."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Idempotency keys: the receipt of a request that came with the header `Idempotency-Key`."""
+"""Idempotency keys: the receipt of a request with the header `Idempotency-Key`."""
 
 import hashlib
 import json
@@ -54,7 +54,7 @@ def make(owner: str, key: str, now: int, method: str, path: str, body: Any, rand
 def judged(ask: Callable[[int], T], receipt: Receipt | None, now: int, receipts: Receipts) -> T:
     """Validate the request as of `now` by `ask` or, if that raises Invalid, as of the instant of an earlier identical request.
 
-    So the repeat of an accepted request is accepted too, even if its instants have passed meanwhile.
+    A repeated request is therefore accepted again, even if its instants are in the past by then.
     """
     try:
         return ask(now)

@@ -38,7 +38,7 @@ class RetryShape(Shape):
     cap_seconds: float
     jitter: Jitter
     max_elapsed_seconds: float | None
-    """Null: no limit, but a day for throttled attempts."""
+    """Null: no limit, except a day for throttled attempts."""
     on_timeout: bool
 
     @classmethod
@@ -82,18 +82,18 @@ class FailureShape(Shape):
 
 class AttemptShape(Shape):
     number: int
-    """1, 2, 3 and so on, over the whole life of the job."""
+    """1, 2, 3 and so on; retries of a failed job continue the numbers."""
     picked_at: WrittenTime
     started_at: WrittenTime | None
     ended_at: WrittenTime
     outcome: Outcome
     failure: FailureShape | None
     output: str | None
-    """The beginning of its output, or of the body of the response. For the last attempt, the response is in `response`."""
+    """The beginning of its output, or of the response body. The response of the last attempt is in `response`."""
     log: str | None
-    """The log of the attempt, or its end."""
+    """The log of the attempt; of a long log, the end."""
     output_kept: Literal["whole", "excerpt"]
-    """Whether `/attempts/{number}/output` and `/log` have the whole text, or only the part shown here."""
+    """`whole`: `/attempts/{number}/output` and `/log` return the full texts. `excerpt`: only the part shown here is stored."""
 
     @classmethod
     def of(cls, number: int, attempt: Attempt) -> Json:
@@ -109,11 +109,11 @@ class ResponseShape(Shape):
     status: int
     headers: dict[str, str]
     body: str
-    """The part that fits into 4 KB with the logs. The whole body is at `/attempts/{number}/output`."""
+    """The body, cut so that it fits into 4 KB with the log. The full body is at `/attempts/{number}/output`."""
 
 
 class SpecShape(Shape):
-    """The part that jobs and tasks have in common: what to run, and how."""
+    """The fields that jobs and tasks have in common: what to run, and how."""
 
     id: str
     type: str
@@ -125,17 +125,17 @@ class SpecShape(Shape):
     retry: RetryShape
     timeout_seconds: int
     callback: CallBackShape | None
-    """Null: the response of its target ends the job."""
+    """The rules for its worker. Null: the response of its target ends the job."""
     ordering_key: str | None
-    """Jobs of one key start one after the other."""
+    """Jobs with the same key start one after the other."""
     on_failure: OnFailure | None
-    """The rule for the jobs behind it when it has failed, by its earlier name: `block` or `park`. Null without an ordering key."""
+    """What the jobs behind it do after it has failed, by its earlier name: `block` or `park`. Null without an ordering key."""
     after_failure: Literal["continue", "pause"] | None
-    """The same by its plain name, which requests take as `on_failure`."""
+    """The same as `continue` or `pause`, the values of `on_failure` in requests."""
     notifications: NotificationsShape | None
-    """The receivers of its notices. Null: none. Null for a run too, since its task has the receivers."""
+    """The receivers of its notices. Null: none. Always null for a run: its task has the receivers."""
     events: bool
-    """Whether each end is put on the stage's event bus."""
+    """True: each end is sent to the stage's event bus."""
 
     @classmethod
     def of_spec(cls, record: "Job | Task", **others: Any) -> Json:
@@ -181,7 +181,7 @@ class JobShape(SpecShape):
     ended_at: WrittenTime | None
     """The end, whatever the outcome. Null before that."""
     duration_ms: int | None
-    """From the start of its last attempt to its end; null before its end, and if it never started."""
+    """The time from the start of its last attempt to its end. Null before the end, and if it never started."""
     start_delay_ms: int | None
     """First start minus scheduled time."""
     late: bool
@@ -189,37 +189,37 @@ class JobShape(SpecShape):
     lease_until: WrittenTime | None
     """The end of its worker's lease, while the job waits for its call-back."""
     heartbeat_at: WrittenTime | None
-    """The last one of this attempt."""
+    """The last heartbeat of this attempt."""
     progress: ProgressShape | None
     attempts: list[AttemptShape]
-    """The last five."""
+    """The last five attempts."""
     output: str | None
     response: ResponseShape | None
     reason: str | None
     fingerprint: str | None
-    """Of a failed or killed job: the same for errors that differ in ids, numbers, times and addresses only."""
+    """The fingerprint of the error of a failed or killed job. Errors that differ only in ids, numbers, times and addresses share one."""
     redrives: int
-    """The number of retries after it had failed or was killed."""
+    """How often it was retried after it had failed or was killed."""
     redriven_at: WrittenTime | None
-    """The last of these retries."""
+    """The time of the last of these retries."""
     expires_at: WrittenTime | None
-    """The expiry: a job that has not started by then is skipped."""
+    """The expiry: a job that has not started by this instant is skipped."""
     key: str | None
     """The name that you chose for it."""
     task_id: str | None
-    """The task it is a run of."""
+    """The task, if the job is a run of one."""
     task_key: str | None
     """The name that you chose for that task."""
     generation: int | None
-    """The task's when this run was planned."""
+    """The generation of the task when this run was planned."""
     nominal_at: WrittenTime | None
-    """Its time by the schedule, before jitter. Null for a run that was requested by hand."""
+    """Its time by the schedule, before jitter. Null for a run that you requested with `/run`."""
     overlap: Overlap | None
     misfire: Misfire | None
 
     @classmethod
     def of(cls, job: Job, now: int) -> Json:
-        """All there is to know of a job at `now`."""
+        """Every field of a job as of `now`."""
         origin = job.origin
         ended = None if lifecycle.is_open(job) else ended_at(job)
         started = _started_at(job, now)
@@ -257,7 +257,7 @@ def _started_at(job: Job, now: int) -> int | None:
 
 
 def _burials(job: Job) -> str | None:
-    """Why a job without another reason waits, if its messages reached a dead-letter queue."""
+    """The reason of a job without another one, if its messages reached a dead-letter queue."""
     if not job.buried or not lifecycle.is_open(job):
         return None
     return f"no executor could start it: its messages reached the dead-letter queue {job.buried} times; it is enqueued again from its slot"
@@ -272,13 +272,13 @@ def _with_outputs(job: Job) -> Sequence[tuple[int, Attempt]]:
 
 
 class TextShape(Shape):
-    """The output of an attempt, or its log."""
+    """The output or the log of an attempt."""
 
     number: int
     """The number of the attempt."""
     text: str
     complete: bool
-    """False if it is longer than 1 MB, or if the rest could not be stored."""
+    """False: the text is longer than 1 MB, or the rest could not be stored."""
 
     @classmethod
     def of(cls, text: Text, number: int) -> Json:
@@ -291,7 +291,7 @@ class PutJobShape(JobShape):
     outcome: Literal["created", "replaced", "kept", "extended"]
     """`created`, `replaced`, `kept` or `extended`."""
     follows: str | None
-    """The job that had the key and goes on beside this one."""
+    """The job that had the key and continues beside this one."""
 
     @classmethod
     def of_put(cls, done: "Put", now: int) -> Json:
@@ -310,7 +310,7 @@ class PageShape(ListShape):
 
 
 class AcceptedShape(Shape):
-    """The new fields of an accepted job. GET answers all of them."""
+    """The new fields of an accepted job. GET returns all fields."""
 
     id: str
     status: Status

@@ -27,7 +27,7 @@ from scheduler.tasks import service
 
 EXAMPLES: dict[str, Any] = {
     "expiry": {
-        "summary": "An expiry that a later order moves",
+        "summary": "An expiry that a later request moves",
         "value": {"delay": "30m", "message": "order 17 has expired", "on_conflict": "replace"},
     },
     "debounce": {
@@ -60,7 +60,7 @@ def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examp
 @router.get(
     "/api/v1/me/jobs/by-key/<key>",
     summary="Get the job of a key",
-    description="The job that has the key or, if that job has ended, the last one that had it.",
+    description="The job that has the key. If that job has ended: the last job that had the key.",
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 503)),
 )
@@ -87,7 +87,7 @@ def cancel_job_by_key(key: str) -> Response[str]:
 @router.put(
     "/api/v1/tasks/by-key/<key>",
     summary="Create or replace the task of a key",
-    description="For schedules that are stored as code. A task that already is as requested stays unchanged.",
+    description="For schedules as code. A task that already matches the request stays unchanged.",
     tags=["tasks"],
     responses=answers(201, Answer[PutTaskShape], 200, errors=(400, 401, 409, 413, 415, 503)),
 )
@@ -116,7 +116,7 @@ def get_task_by_key(key: str) -> Response[str]:
 
 
 def _own(key: str) -> OwnKey:
-    """The caller's key of that name. Raises Invalid for a text that cannot be one."""
+    """The caller's key with this name. Raises Invalid for a text that is no valid key."""
     text = unquote(key)  # a gateway may pass the path on as it came; no key has a percent sign
     if not own_keys.is_key(text):
         raise Invalid.field("key", own_keys.RULE)

@@ -1,4 +1,4 @@
-"""The shapes of requests and answers, as they are checked and as OpenAPI describes them."""
+"""Shapes of requests and answers, for validation and for the OpenAPI document."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -134,7 +134,7 @@ class Refresh(Request):
 
 
 class RetryRequest(Request):
-    """The waits before further attempts, and their end."""
+    """The waits before further attempts, and when retries stop."""
 
     base_seconds: Annotated[float, Field(ge=0.1, le=3_600)] = REQUESTED_RETRIES.base_ms / 1_000
     """The longest first wait. Each further wait is twice as long."""
@@ -143,7 +143,7 @@ class RetryRequest(Request):
     jitter: Annotated[Jitter, Field(strict=False)] = REQUESTED_RETRIES.jitter
     """The random reduction of a wait: `full` by any part, `equal` by up to half, `none` by nothing."""
     max_elapsed_seconds: Annotated[float, Field(ge=1, le=30 * 86_400)] | None = None
-    """No attempt starts later than this after the first start. Default: no limit, but a day for throttled attempts."""
+    """No attempt starts later than this after the first start. Default: no limit, except a day for throttled attempts."""
     on_timeout: bool = REQUESTED_RETRIES.on_timeout
     """Whether an attempt that timed out is retried, like any other retryable failure."""
 
@@ -174,9 +174,9 @@ class CallBackRequest(Request):
     """The rules for a worker that reports the end of the job."""
 
     lease_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
-    """The heartbeat time-out. Without a heartbeat in that time the worker is considered dead, and the job is retried, at most twice."""
+    """The heartbeat time-out. Without a heartbeat in this time the worker is considered dead, and the job is retried, at most twice."""
     max_seconds: Annotated[int, Field(ge=10, le=30 * 86_400)] = Field(86_400, validate_default=True)
-    """The maximum duration from the start of the attempt to the report, heartbeats or not."""
+    """The maximum time from the start of the attempt to the report, regardless of heartbeats."""
 
     @field_validator("max_seconds")
     @classmethod
@@ -191,14 +191,14 @@ class CallBackRequest(Request):
 
 
 class WorkRequest(Request):
-    """What to run: `message` alone, short for type log, or `type` or `target` with a `payload`."""
+    """What to run: `type` or `target` with a `payload`, or `message` alone, a short form of type log."""
 
     message: Annotated[str, Field(min_length=1)] | None = None
     """The message to write to the log. It may have placeholders, such as `{{scheduled_at}}`."""
     target: TargetName | None = None
     """The name of a target, whose defaults complete the payload."""
     type: str | None = Field(None, validate_default=True)
-    """The type. With a target it may be absent; if it is given, it must be the target's."""
+    """The task type. With a target it may be absent; if present, it must be the target's kind."""
     payload: dict[str, Any] | None = Field(None, validate_default=True)
     """The payload of the type. At most 256 KB in total. Its strings may have placeholders, such as `{{scheduled_at}}`."""
     max_attempts: Annotated[int, Field(ge=1, le=25)] = 3
@@ -208,21 +208,21 @@ class WorkRequest(Request):
     timeout_seconds: Annotated[int, Field(ge=1, le=840)] = 300
     """The time-out of one attempt. An attempt that takes longer is killed."""
     callback: CallBackRequest | None = None
-    """If present, a success response of the target means that it accepted the job, and a worker reports the end. Default: the
-    response of the target ends the job."""
+    """If present, a success response of the target only accepts the job, and a worker reports the result. Default: the response
+    of the target ends the job."""
     tags: Tags = Field(default_factory=list)
     """Labels for filters."""
     ordering_key: OrderingKey | None = None
-    """Jobs of the caller with one key start one after the other, by scheduled time, then by creation. Default: none."""
+    """Your jobs with the same key start one after the other, by scheduled time, then by creation. Default: none."""
     on_failure: AfterFailure | None = None
-    """With an ordering key, what the jobs behind it do when it has failed: `continue` (absent: this), they start;
-    `pause`, they wait until you resume the key, or retry the failed job and it succeeds. The earlier names are `block` and `park`."""
+    """What the jobs with the same ordering key do after this one has failed. `continue` (default): they start. `pause`: they wait
+    until you resume the key, or retry the failed job and it succeeds. The earlier names are `block` and `park`."""
     notifications: NotificationsRequest | None = None
     """The receivers of notices when it fails, recovers, succeeds, starts late or is killed. Default: none."""
     events: bool = False
-    """Whether each end is put on the stage's event bus, so that other systems can react to it."""
+    """True: send each end to the stage's event bus, so that other systems can react to it."""
     key: OwnKeyText | None = None
-    """A name of yours: no two jobs that have not ended have the same one, and no two tasks. Find and change it by `/by-key/{key}`."""
+    """A name that you choose, unique among your jobs that have not ended and among your tasks. Find and change it by `/by-key/{key}`."""
     _kind: str | None = PrivateAttr(None)  # of its target, once that is resolved
     _implied: dict[str, Any] = PrivateAttr(default_factory=dict)  # fields of the payload that follow from others
 
@@ -231,7 +231,7 @@ class WorkRequest(Request):
     def _known(cls, value: str | None, info: ValidationInfo) -> str | None:
         message, target = info.data.get("message"), info.data.get("target")
         if {"message", "target"} <= info.data.keys() and (message is None) is (value is None and target is None):
-            raise ValueError("give either message alone, or type with its payload, or target with its payload")
+            raise ValueError("give exactly one of: message alone; type with its payload; target with its payload")
         if value is not None and value not in registry.names():
             raise ValueError(f"there is no such type; known types: {', '.join(registry.names())}")
         return value
@@ -239,34 +239,34 @@ class WorkRequest(Request):
     @field_validator("payload")
     @classmethod
     def _fits(cls, value: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
-        """Runs after the type was found good or bad; a bad one is reported already."""
+        """Runs after the type was validated; an invalid one is reported already."""
         if info.data.get("type") is not None and info.data.get("target") is None:
             of_type, payload = info.data["type"], value or {}
             if broken := [*resolution.of_shape(of_type, payload), *resolution.of_placeholders(of_type, payload)]:
                 raise resolution.error_of(broken)
         elif value is not None and "type" in info.data and info.data.get("target") is None:
-            raise ValueError("goes with type, not with message")
+            raise ValueError("requires type or target instead of message")
         return value
 
     @field_validator("on_failure")
     @classmethod
     def _in_line(cls, value: OnFailure | None, info: ValidationInfo) -> OnFailure | None:
-        """Runs after the key was found good or bad; a bad one is reported already."""
+        """Runs after the key was validated; an invalid one is reported already."""
         if value is not None and "ordering_key" in info.data and info.data["ordering_key"] is None:
-            raise ValueError("goes with an ordering_key")
+            raise ValueError("requires an ordering_key")
         return value
 
     def broken(self, stage: Stage) -> Iterator[Broken]:
-        """The kind by which the payload is checked is the one that is stored with it."""
+        """The payload is validated by the kind that is stored with it."""
         target = None if self.target is None else stage.find_target(self.target)
         if self.target is not None and target is None:
             yield ("target",), "there is no such target; GET /targets lists them"
         elif target is not None and not target.enabled:
             yield ("target",), "is disabled"
         elif target is not None and self.type not in (None, target.kind):
-            yield ("type",), f"is not that of the target {target.name}: {target.kind}"
+            yield ("type",), f"must be the kind of the target {target.name}: {target.kind}"
         elif target is None and self.type == "http" and not stage.raw_http:
-            yield ("type",), "raw http is switched off in this stage: name a target (GET /targets lists them)"
+            yield ("type",), "type http is disabled in this stage: use a named target (GET /targets lists them)"
         else:
             self._kind = None if target is None else target.kind
             self._implied = resolution.implied(self.type, target, self.payload or {})
@@ -290,7 +290,7 @@ class WorkRequest(Request):
 
     @property
     def chosen_type(self) -> str:
-        """Of a request that names a target, only once that is resolved."""
+        """If the request names a target: only after the target is resolved."""
         assert self.target is None or self._kind is not None
         return self.type or self._kind or "log"
 
@@ -315,24 +315,24 @@ class WorkRequest(Request):
 
 
 class JobRequest(WorkRequest):
-    """A one-time job: `message` alone, short for a job of type log, or `type` with its `payload`."""
+    """A one-time job: `type` or `target` with a `payload`, or `message` alone, a short form of type log."""
 
     execute_at: Instant | None = None
-    """The instant to start: RFC 3339 with an offset, to the millisecond. Default: now. An instant up to a day in the past is
-    due now, and late."""
+    """When to start the job: RFC 3339 with an offset, to the millisecond. Default: now. An instant up to a day in the past is
+    accepted; the job starts now and is marked as late."""
     delay: Delay | None = None
-    """How long after this request to start, instead of `execute_at`: 30m, 1h30m, 2d, or PT30M. Up to ten years."""
+    """The time from this request to the start, instead of `execute_at`: 30m, 1h30m, 2d, or PT30M. Up to ten years."""
     delay_seconds: Annotated[float, Field(ge=0, le=instants.FUTURE_LIMIT // 1_000)] | None = None
-    """The same as a number of seconds."""
+    """The same in seconds."""
     expires_at: Instant | None = None
-    """The job neither starts nor is retried at this instant or later: it is skipped. Default: none."""
+    """The expiry. At this instant or later the job neither starts nor is retried: it is skipped. Default: none."""
 
     @field_validator("delay", "delay_seconds")
     @classmethod
     def _one_time(cls, value: float | None, info: ValidationInfo) -> float | None:
         given = [name for name in ("execute_at", "delay") if info.data.get(name) is not None]
         if value is not None and given:
-            raise ValueError(f"goes without {given[0]}: give one of execute_at, delay and delay_seconds")
+            raise ValueError(f"must be absent beside {given[0]}: give one of execute_at, delay and delay_seconds")
         return value
 
     @property
@@ -340,7 +340,7 @@ class JobRequest(WorkRequest):
         return self.delay if self.delay_seconds is None else -int(-self.delay_seconds * 1_000 // 1)
 
     def asked(self, owner: str, now: int, within: str = "") -> NewJob:
-        """The job to submit. Raises Invalid if its start or its end is out of bounds at `now`; `within` leads the field's name."""
+        """The job to submit. Raises Invalid if its start or its end is out of bounds at `now`; `within` precedes the field's name."""
         told = None if self.notifications is None else self.notifications.wanted
         new = NewJob(owner, self.spec, self.execute_at, self.expires_at, told, self.delay_ms)
         if self.execute_at is not None:
@@ -351,25 +351,25 @@ class JobRequest(WorkRequest):
 
 
 class KeyedJobRequest(JobRequest):
-    """A one-time job in the place of the one that has the key of the path; and what to do if there is one."""
+    """A one-time job for the key in the path, and the rules for an existing job of that key."""
 
     on_conflict: Annotated[OnConflict, Field(strict=False)] = OnConflict.REPLACE
-    """If a job of this key has not ended: `replace` gives it this time and content, `keep` leaves it as it is, `extend` gives it this
-    time only."""
+    """For a job of this key that has not ended: `replace` changes its time and content, `keep` changes nothing, `extend` changes
+    its time only."""
     on_started: Annotated[OnStarted, Field(strict=False)] = OnStarted.REFUSE
-    """If that job has started or is about to: `refuse` answers 409, `follow` creates a new job that takes the key."""
+    """For a job of this key that has started or is about to start: `refuse` answers 409, `follow` creates a new job with the key."""
 
     @field_validator("on_conflict")
     @classmethod
     def _has_time(cls, value: OnConflict, info: ValidationInfo) -> OnConflict:
-        """Runs after the times were found good or bad; a bad one is reported already."""
+        """Runs after the times were validated; an invalid one is reported already."""
         times = [info.data.get(name, 0) for name in ("execute_at", "delay", "delay_seconds")]
         if value is OnConflict.EXTEND and all(time is None for time in times):
-            raise ValueError("extend goes with a time: give execute_at, delay or delay_seconds")
+            raise ValueError("must not be extend without execute_at, delay or delay_seconds")
         return value
 
     def of_key(self, owner: str, key: str, now: int) -> NewJob:
-        """The job to put under the key of the path. Raises Invalid as `asked` does, and for another key in the body."""
+        """The job to store with the key of the path. Raises Invalid as `asked` does, and for another key in the body."""
         check_same_key(self.key, key)
         new = self.asked(owner, now)
         return replace(new, spec=replace(new.spec, key=key))
@@ -382,7 +382,7 @@ def check_same_key(given: str | None, key: str) -> None:
 
 
 def _absent() -> Any:
-    """The default of a field that may be left out but not be null."""
+    """The default of a field that may be absent but not null."""
     return Field(default_factory=lambda: None)
 
 
@@ -392,7 +392,7 @@ class JobChange(Request):
     execute_at: Instant = _absent()
     """The new instant to start, as for POST."""
     message: Annotated[str, Field(min_length=1)] = _absent()
-    """The new message, if the job is of type log."""
+    """The new message. Only for jobs of type log."""
     payload: dict[str, Any] = _absent()
     """The new payload, as a whole. The type cannot change."""
     max_attempts: Annotated[int, Field(ge=1, le=25)] = _absent()
@@ -405,7 +405,7 @@ class JobChange(Request):
     notifications: NotificationsRequest | None = None
     """The new receivers of notices, as a whole. Null: none. A run has the receivers of its task."""
     events: bool = _absent()
-    """Whether its end is put on the stage's event bus."""
+    """True: send each end to the stage's event bus."""
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -423,7 +423,7 @@ class JobChange(Request):
     def wanted(self, job_type: str, now: int, target: str | None, stage: Stage) -> dict[str, Any]:
         """The fields of a job of this type, and of this target, that change; those of its `spec` by themselves.
 
-        Raises Invalid for a time out of bounds or a payload that is not of the type.
+        Raises Invalid for a time out of bounds or a payload that is invalid for the type.
         """
         given = self.model_fields_set
         wanted: dict[str, Any] = {}
@@ -433,7 +433,7 @@ class JobChange(Request):
             wanted["scheduled_at"] = self.execute_at
         if "message" in given:
             if job_type != "log":
-                raise Invalid.field("message", f"goes with jobs of type log; this one is of type {job_type}: give its payload")
+                raise Invalid.field("message", f"is only for jobs of type log; this job has type {job_type}: give its payload")
             spec["payload"] = _checked({"message": self.message}, job_type, target, stage)
         if "payload" in given:
             spec["payload"] = _checked(self.payload, job_type, target, stage)
@@ -457,21 +457,21 @@ class JobChange(Request):
 
 
 class BatchItem(JobRequest):
-    """A one-time job of many, as for POST /me/jobs."""
+    """One job of the batch, with the fields of POST /me/jobs."""
 
     idempotency_key: Key | None = None
-    """As the header Idempotency-Key of a single job. Absent: that of the call, if it has one, with `#` and the item's index."""
+    """The idempotency key of this job. Default: the header's key, if present, with `#` and the item's index."""
 
 
 class BatchRequest(Request):
-    """Many one-time jobs. Each is accepted or refused by itself."""
+    """Up to 1,000 one-time jobs. Each is accepted or refused on its own."""
 
     jobs: Annotated[list[Any], Field(min_length=1, max_length=1_000)]
-    """Each as for POST /me/jobs, and with a key of its own; all in all at most 4 MB."""
+    """The jobs. The whole request has at most 4 MB."""
 
 
 def _checked(payload: dict[str, Any], job_type: str, target: str | None, stage: Stage) -> dict[str, Any]:
-    """The payload, if it is one of the type, or of the target. Raises Invalid naming every broken rule."""
+    """The payload, if it is valid for the type or the target. Raises Invalid naming every broken rule."""
     if target is None:
         broken = [*resolution.of_payload(job_type, payload, stage), *resolution.of_placeholders(job_type, payload)]
     else:
@@ -487,15 +487,15 @@ class OrderingKeyShape(Shape):
 
     ordering_key: str
     job_id: str | None
-    """The current job: it runs, or waits for another attempt."""
+    """The current job, which runs or waits for another attempt."""
     parked_by: str | None
     """The failed job that pauses the key. Null: the key is not paused."""
     parked_at: WrittenTime | None
-    """The time of that failure."""
+    """When that job failed."""
     waiting: int
-    """How many of the next hundred jobs are waiting or scheduled."""
+    """The number of waiting or scheduled jobs; at most 100 are counted."""
     more: bool
-    """There are more than these."""
+    """True: there are more jobs than `waiting` counts."""
 
     @classmethod
     def of(cls, key: str, line: LineView) -> Json:
@@ -513,7 +513,7 @@ class ItemErrorShape(Shape):
     code: Literal["validation_failed", "payload_too_large", "conflict", "unavailable"]
     message: str
     details: list[Violation]
-    """The first broken rules, each field led by its item: `jobs[3].execute_at`."""
+    """The first broken rules. Each field begins with its item: `jobs[3].execute_at`."""
 
 
 class ResultShape(Shape):
@@ -523,7 +523,7 @@ class ResultShape(Shape):
     job: AcceptedShape | None = None
     error: ItemErrorShape | None = None
     replayed: Literal[True] | None = None
-    """There if its idempotency key was used before: this is what was answered then, and nothing new was made."""
+    """True: the idempotency key was used before. This is the original result, and no new job was created."""
 
     @classmethod
     def of(cls, index: int, done: Accepted | SchedulerError) -> Json:
@@ -538,7 +538,7 @@ class BatchShape(Shape):
     accepted: int
     refused: int
     results: list[ResultShape]
-    """One per item, in their order."""
+    """One result per item, in the order of the items."""
 
     @classmethod
     def of(cls, results: Sequence[Json]) -> Json:
@@ -553,7 +553,7 @@ class UserShape(Shape):
 
 
 class RefreshedShape(Shape):
-    """The new token, by its names here and by those of OAuth 2."""
+    """The new token, under its names in this API and in OAuth 2."""
 
     token: str
     expire: WrittenTime
@@ -561,9 +561,9 @@ class RefreshedShape(Shape):
     """The same as `token`."""
     token_type: Literal["Bearer"]
     expires_in: int
-    """Seconds until `expire`."""
+    """The seconds until `expire`."""
     refresh_token: str | None = None
-    """Present only if the old one was replaced and is not in the cookie."""
+    """The new refresh token. Present only if the old one was replaced and the cookie does not carry it."""
 
     @classmethod
     def of(cls, session: Session, now: int, **others: Any) -> Json:
@@ -597,11 +597,11 @@ class HealthShape(Shape):
 
     status: Literal["ok"]
     oldest_open_minute: str | None = None
-    """The oldest minute that is not proved to be done, in UTC (with a token only)."""
+    """The oldest minute with unfinished jobs, in UTC (with a token only)."""
     oldest_open_at: WrittenTime | None = None
     """The same as an instant."""
     lag_seconds: float | None = None
-    """The time since the end of that minute (with a token only). Minutes that wait only for a paused lane are not counted."""
+    """The time since the end of that minute (with a token only). Minutes that wait only for a paused lane are ignored."""
     paused_lanes: list[Lane] | None = None
     """Lanes that administrators have paused (with a token only)."""
 

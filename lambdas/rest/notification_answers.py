@@ -7,12 +7,12 @@ from scheduler.model.notifications import Notifications, Occasion, WebhookFormat
 class WebhookShape(Shape):
     url: str
     signing_secret: str | None
-    """The name of the secret; null: the calls are not signed."""
+    """The name of the secret that signs the calls. Null: the calls are not signed."""
     format: WebhookFormat
 
 
 class NotificationsShape(Shape):
-    """As it may be posted again."""
+    """The receivers, in the form that requests take."""
 
     emails: list[str]
     webhooks: list[WebhookShape]

@@ -1,4 +1,4 @@
-"""The shapes of who is told of a job or of a task's runs, and of what. Receivers follow the rules for jobs of types `email` and `http`."""
+"""Shapes of the receivers of notices, and of the occasions. Receivers follow the rules for jobs of types `email` and `http`."""
 
 from collections.abc import Iterator
 from typing import Annotated, Self
@@ -35,20 +35,19 @@ Address = Annotated[str, Field(max_length=254), AfterValidator(_address)]
 
 
 class WebhookRequest(Request):
-    """A URL that is called with every notice."""
+    """A URL that receives every notice."""
 
     url: Annotated[str, Field(max_length=4_096), AfterValidator(_url)]
     """The URL, by the rules for jobs of type http."""
     format: Annotated[WebhookFormat, Field(strict=False)] = WebhookFormat.STANDARD
-    """`standard`: every fact as JSON, signed. `slack`: one text, as incoming webhooks of Slack, Mattermost and others accept it."""
+    """`standard`: all fields as JSON, signed. `slack`: one text, for incoming webhooks of Slack, Mattermost and others."""
     signing_secret: Annotated[str, Field(max_length=200), AfterValidator(_secret)] | None = Field(None, validate_default=True)
-    """The name of the secret that signs the calls, by Standard Webhooks. With format slack it may be left out: Slack checks no
-    signature."""
+    """The name of the secret that signs the calls, by Standard Webhooks. Optional with format slack: Slack checks no signature."""
 
     @field_validator("signing_secret")
     @classmethod
     def _signed(cls, value: str | None, info: ValidationInfo) -> str | None:
-        """Runs after the format was found good or bad; a bad one is reported already."""
+        """Runs after the format was validated; an invalid one is reported already."""
         if value is None and info.data.get("format") is WebhookFormat.STANDARD:
             raise ValueError("is required, unless format is slack")
         return value
@@ -58,14 +57,14 @@ class NotificationsRequest(Request):
     """The receivers of notices about the job or the task's runs, and the occasions."""
 
     emails: Annotated[list[Address], Field(max_length=10)] = Field(default_factory=list)
-    """Each gets a mail of its own."""
+    """E-mail addresses. Each receives a mail of its own."""
     webhooks: Annotated[list[WebhookRequest], Field(max_length=5)] = Field(default_factory=list)
     on: Annotated[list[_Occasion], Field(min_length=1)] = Field(default_factory=lambda: list(USUAL))
-    """Of what; absent: failure and recovery, the first success after it. A killed run is a failure unless `killed` is named."""
+    """The occasions. Default: failure, and recovery (the first success after it). A killed run is a failure unless `killed` is listed."""
     after_failures: Annotated[int, Field(ge=1, le=1_000)] = _USUAL.after_failures
     """The number of consecutive failed runs before a notice of failure."""
     digest_seconds: Annotated[int, Field(ge=60, le=900)] = _USUAL.digest_ms // 1_000
-    """At most one notice of each occasion in this time. Further events are counted and reported in one digest."""
+    """At most one notice per occasion in this time. One digest reports the further events."""
 
     @model_validator(mode="after")
     def _somebody(self) -> Self:
@@ -75,14 +74,14 @@ class NotificationsRequest(Request):
 
     def broken(self, stage: Stage) -> Iterator[Broken]:
         if not stage.reach.sender:
-            rule = "no e-mail can be sent: this stage has no sender (deploy it with -c email_sender=...)"
+            rule = "this stage cannot send e-mail: its operators deploy a sender with the option email_sender"
             yield from ((("emails", number), rule) for number in range(len(self.emails)))
         for number, hook in enumerate(self.webhooks):
             yield from ((("webhooks", number, "url"), rule) for rule in _unreachable(hook.url, stage))
 
     @property
     def wanted(self) -> Notifications:
-        """Named twice is as good as once."""
+        """A receiver that is named twice is stored once."""
         return Notifications(
             emails=tuple(dict.fromkeys(self.emails)),
             webhooks=tuple(dict.fromkeys(Webhook(hook.url, hook.signing_secret, hook.format) for hook in self.webhooks)),
@@ -94,7 +93,7 @@ class NotificationsRequest(Request):
 
 def _unreachable(url: str, stage: Stage) -> Iterator[str]:
     if not stage.raw_http:
-        yield "raw http is switched off in this stage: give e-mail addresses"
+        yield "type http is disabled in this stage: give e-mail addresses"
         return
     try:
         http.check({"url": url}, stage.reach)

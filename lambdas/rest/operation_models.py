@@ -1,4 +1,4 @@
-"""The shapes of operations on many jobs or tasks."""
+"""Shapes of operations on many jobs or tasks."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
@@ -19,7 +19,7 @@ TaskStatus = Literal["active", "inactive", "ended"]
 
 
 def _several(value: Any) -> Any:
-    """One text may stand for a list of one."""
+    """A single text is accepted as a list of one."""
     return [value] if isinstance(value, str) else value
 
 
@@ -38,21 +38,21 @@ class ManyRequest(Request):
     """Which jobs or tasks to change, and how fast. Without any filter, `all` must be true."""
 
     type: Type | None = None
-    """Those of this task type."""
+    """Only of this task type."""
     tag: SeveralTags = Field(default_factory=list)
-    """Those with all of these tags; a single one may be given as a text."""
+    """Only with all of these tags: a list, or a single tag as a text."""
     all: bool = False
-    """True: all of them, without a filter. A request with neither is refused."""
+    """True: all of them, without a filter. A request without a filter and without `all` is refused."""
     limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """How many are changed at most. Absent: all that match."""
+    """The maximum number of changes. Default: all that match."""
     dry_run: bool = False
-    """True: nothing is changed; the answer has how many match at present."""
+    """True: nothing is changed, and the answer has the present number of matches."""
 
     def broken(self, stage: Stage) -> Iterator[Broken]:
         if self.all != (self.filter == Filter()):
             yield (
                 ("all",),
-                "goes without a filter" if self.all else "must be true if there is no filter, and then means all of them",
+                "must be absent or false beside a filter" if self.all else "must be true if there is no filter: it means all of them",
             )
 
     @property
@@ -66,9 +66,9 @@ class CancelRequest(ManyRequest):
     task: TaskId | None = None
     """Runs of the task with this id."""
     status: Annotated[list[OpenStatus], Field(max_length=3), BeforeValidator(_several)] = Field(default_factory=list)
-    """Those in one of these states; a single one may be given as a text. Absent: scheduled and queued, which stops no work."""
+    """Only in one of these states: a list, or a single state as a text. Default: scheduled and queued, so that running jobs continue."""
     lane: Annotated[Lane, Field(strict=False)] | None = None
-    """Those of this lane."""
+    """Only of this lane."""
     since: Annotated[Instant | None, Field(alias="from")] = None
     """Scheduled at or after this instant."""
     until: Annotated[Instant | None, Field(alias="to")] = None
@@ -86,7 +86,7 @@ class TasksRequest(ManyRequest):
     """Which tasks to change, and how fast."""
 
     name: Annotated[str, Field(min_length=1, max_length=120)] | None = None
-    """Those whose names contain this text, in any case."""
+    """Only with this text in the name, in upper or lower case."""
     rate: Annotated[int, Field(ge=1, le=MAX_TASK_RATE)] = 10
     """Tasks per second."""
 
@@ -110,7 +110,7 @@ class DeleteTasksRequest(TasksRequest):
     """Which tasks to delete, and how fast."""
 
     status: Annotated[list[TaskStatus], Field(max_length=3), BeforeValidator(_several)] = Field(default_factory=list)
-    """Those in one of these states; a single one may be given as a text. Absent: in any state."""
+    """Only in one of these states: a list, or a single state as a text. Default: in any state."""
 
     @property
     def filter(self) -> Filter:
@@ -118,7 +118,7 @@ class DeleteTasksRequest(TasksRequest):
 
 
 class ChosenShape(Shape):
-    """A filter as it was given; null or empty: any."""
+    """The filter of the request. A field that is null or empty matches everything."""
 
     type: str | None
     tag: list[str]
@@ -146,16 +146,16 @@ class OperationShape(Shape):
     """Jobs or tasks per second."""
     limit: int | None
     reason: str | None
-    """Of a pause."""
+    """The reason of a pause."""
     matched: int
-    """How many matched so far: those done, skipped and failed."""
+    """The number of matches so far: `done`, `skipped` and `failed` together."""
     done: int
     skipped: int
-    """Matched when they were read, but not any more when their turn came: a job had started, a task was changed or deleted."""
+    """The number of matches that no longer matched when their turn came: a job had started, a task was changed or deleted."""
     failed: int
-    """An unexpected error stopped the change of each of these; they are as they were."""
+    """The number of matches whose change failed with an unexpected error. They are unchanged."""
     started_at: WrittenTime
-    """Jobs and tasks created later are left alone."""
+    """The start. Jobs and tasks that are created later stay unchanged."""
     ended_at: WrittenTime | None
 
     @classmethod
@@ -169,9 +169,9 @@ class EstimateShape(Shape):
     action: Action
     filter: ChosenShape
     matched: int
-    """How many match at present."""
+    """The number of matches at present."""
     complete: bool
-    """False: there are more than one request can read; at least this many match."""
+    """False: there are more objects than one request can read, so more than `matched` may match."""
 
     @classmethod
     def of(cls, estimate: Estimate) -> Json:
@@ -181,7 +181,7 @@ class EstimateShape(Shape):
 class OperationsShape(ListShape):
     first_name = "operations"
     operations: list[OperationShape]
-    """First those that run, then the ended ones; each the newest first."""
+    """The running operations, followed by the ended ones; both newest first."""
     items: list[OperationShape]
     """The same as `operations`."""
 

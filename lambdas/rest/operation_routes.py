@@ -31,7 +31,7 @@ from scheduler.operations import requests
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
-STARTED = "It runs in the background: read its progress, or abort it. With `dry_run` it only counts the matches (200)."
+STARTED = "Runs in the background: you can read its progress or abort it. With `dry_run`, it only counts the matches (200)."
 STARTS: Any = answers(202, Answer[OperationShape], errors=(400, 401, 409, 413, 415, 503)) | answers(200, Answer[EstimateShape])
 
 
@@ -86,7 +86,7 @@ def delete_tasks(body: Annotated[DeleteTasksRequest, Body()]) -> Response[str]:
 @router.get(
     "/api/v1/operations",
     summary="List operations",
-    description="Includes redrives of dead letters. The first page begins with the running operations, at most five, beside the `limit`.",
+    description="Includes redrives. The first page begins with the running operations (at most five), which `limit` does not count.",
     tags=["operations"],
     responses=answers(200, Answer[OperationsShape], errors=(400, 401, 503)),
 )
@@ -110,7 +110,7 @@ def get_operation(operation_id: str) -> Response[str]:
 @router.post(
     "/api/v1/operations/<operation_id>/abort",
     summary="Abort an operation",
-    description="Within about a second, no further object is changed. Earlier changes stay. Idempotent.",
+    description="Within about a second, no further object is changed. Changes already made stay. Idempotent.",
     tags=["operations"],
     responses=answers(200, Answer[OperationShape], errors=(401, 404, 409, 503)),
 )

@@ -1,4 +1,4 @@
-"""Routes of ordering keys: how a line stands, and resume one that is parked."""
+"""Routes of ordering keys: read the state of a key, and resume a paused key."""
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
@@ -22,7 +22,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     summary="Get an ordering key",
     description=(
         "The current job, the number of waiting jobs, and the failed job that pauses the key, if any. "
-        "A key that was never used is answered as an empty one."
+        "A key that was never used is shown as empty."
     ),
     tags=["ordering keys"],
     responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 404, 503)),
@@ -48,7 +48,7 @@ def resume_ordering_key(ordering_key: str) -> Response[str]:
 
 
 def _order(key: str) -> OrderKey:
-    """The caller's line of that key. Raises Invalid for what cannot be one."""
+    """The caller's ordering queue of this key. Raises Invalid for a text that is no valid key."""
     if not is_ordering_key(key):
         raise Invalid.field("ordering_key", ORDERING_KEY_RULE)
     return OrderKey(owner_of(router.current_event.raw_event), key)

@@ -1,4 +1,4 @@
-"""Query parameters of the lists, as several routes take them."""
+"""The query parameters of lists."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -39,7 +39,7 @@ class Part(Generic[T]):
 
 
 def part(entries: Sequence[T], limit: int | None = None, cursor: str | None = None) -> Part[T]:
-    """The next `limit` entries of a list (None: all the others). Raises Invalid for a text that is no cursor of such a list."""
+    """The next `limit` entries of a list (None: all the others). Raises Invalid for a text that is no cursor of this list."""
     start = 0 if cursor is None else int(cursor) if re.fullmatch("[1-9][0-9]{0,8}", cursor) else None
     if start is None:
         raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged")
@@ -48,7 +48,7 @@ def part(entries: Sequence[T], limit: int | None = None, cursor: str | None = No
 
 
 def known(event: Any, names: Collection[str]) -> None:
-    """Raises Invalid for query parameters other than these: a misspelt filter would silently list everything."""
+    """Raise Invalid for other query parameters than these: a misspelt filter would silently list everything."""
     unknown = [name for name in event.get("queryStringParameters") or {} if name not in names]
     if unknown:
         details = [{"field": name, "rule": "is not a known parameter"} for name in unknown]
@@ -56,7 +56,7 @@ def known(event: Any, names: Collection[str]) -> None:
 
 
 def task_id(text: str | None) -> str | None:
-    """The id of a task. Raises Invalid for a text that cannot be one: it would silently list nothing."""
+    """The id of a task. Raises Invalid for a text that is no valid id: it would silently list nothing."""
     if text is not None and not ids.is_job_id(text):
         raise Invalid.field("task", "must be the id of a task")
     return text

@@ -1,4 +1,4 @@
-"""The refresh token of a browser: in a cookie that no script can read, and that the browser sends to the routes of sign-in alone."""
+"""The refresh token of a browser: in a cookie that no script can read. The browser sends it only to the sign-in routes."""
 
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie

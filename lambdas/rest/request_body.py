@@ -21,7 +21,7 @@ def read(event: Mapping[str, Any], limit: int = LIMIT) -> dict[str, Any]:
     """The body of an API Gateway event (format 2.0), at most `limit` bytes; {} for an empty body. Raises Invalid."""
     raw = _bytes(event)
     if len(raw) > limit:
-        raise TooLarge(f"the body has {len(raw):,} bytes; at most {limit:,} ({limit // 1024:,} KB) are taken")
+        raise TooLarge(f"the body has {len(raw):,} bytes; at most {limit:,} ({limit // 1024:,} KB) are accepted")
     if not raw.strip():
         return {}
     media_type = next((value for name, value in event.get("headers", {}).items() if name.lower() == "content-type"), "application/json")
@@ -48,7 +48,7 @@ def _bytes(event: Mapping[str, Any]) -> bytes:
 def _parsed(raw: bytes) -> Any:
     """The value of a JSON text. Refuses NaN, infinite numbers and lone surrogates, which Python's parser accepts and the table does not.
 
-    Refuses fields that are given twice: parsers differ in which one they keep.
+    Refuses fields that are given twice, since parsers differ in which one they use.
     """
     try:
         value = json.loads(raw.decode(), parse_constant=_no_number, object_pairs_hook=_object)
@@ -60,7 +60,7 @@ def _parsed(raw: bytes) -> Any:
     except RecursionError:
         raise MalformedJson("the body is nested too deeply") from None
     except ValueError:
-        raise MalformedJson("the body holds a number that JSON does not have or that is too large") from None
+        raise MalformedJson("the body contains a number that is not valid JSON or is too large") from None
     return value
 
 

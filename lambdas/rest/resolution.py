@@ -1,4 +1,4 @@
-"""Checks of a valid request against the stage: whether its targets exist, and whether its jobs may reach what they call.
+"""Checks of a valid request against the stage: whether its targets exist, and whether its jobs may call their resources.
 
 A check yields the broken rules, each with the field that breaks it.
 """
@@ -56,7 +56,7 @@ def of_shape(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:
 
 
 def of_reach(job_type: str, payload: Mapping[str, Any], stage: Stage) -> Iterator[Broken]:
-    """The rule that a payload breaks by what it calls. The payload must be valid for the type."""
+    """The rule that a payload breaks by the resource that it calls. The payload must be valid for the type."""
     try:
         registry.check_reach(job_type, payload, stage.reach)
     except NotAllowed as error:
@@ -71,8 +71,8 @@ def of_payload(job_type: str, payload: Mapping[str, Any], stage: Stage) -> list[
 def of_target(target: NamedTarget | None, payload: Mapping[str, Any], stage: Stage) -> list[Broken]:
     """The rules that a payload breaks: those of the target, its locks and schema, or, if it breaks none, those of its type."""
     if target is None:
-        return [((), "its target does not exist any more")]
-    broken: list[Broken] = [((name,), "is set by the target and locked") for name in overridden(target, payload)]
+        return [((), "its target no longer exists")]
+    broken: list[Broken] = [((name,), "is locked by the target") for name in overridden(target, payload)]
     if target.payload_schema is not None:
         broken += payload_schema.broken(target.payload_schema, payload)
     broken += of_placeholders(target.kind, payload)

@@ -26,13 +26,13 @@ from scheduler.model.errors import Invalid, NotFound, SchedulerError
 from scheduler.model.job import JobKey
 from scheduler.targets import registry
 
-REPORTED: dict[str, Any] = {"security": [{"callback": []}]}  # a route that needs the token of an attempt
+REPORTED: dict[str, Any] = {"security": [{"callback": []}]}  # a route that needs an attempt's token
 KEYED: dict[str, Any] = {"x-keyed": True}  # marks a route that takes an idempotency key; the document shows the header instead
 KEY_PARAMETER = {
     "name": idempotency.HEADER,
     "in": "header",
     "required": False,
-    "description": "A request with the same key and body within 24 hours is done once. With another body it is refused with 409.",
+    "description": "Makes a repeated request safe: for 24 hours the same key and body return the original answer. Another body gets 409.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
 CONDITIONAL: dict[str, Any] = {"x-conditional": True}  # marks a route that takes If-Match
@@ -40,7 +40,7 @@ MATCH_PARAMETER = {
     "name": etags.IF_MATCH,
     "in": "header",
     "required": False,
-    "description": "The `ETag` of the answer that was read: if the object was changed since, this is refused with 412.",
+    "description": "The `ETag` of the answer that you read. If the object was changed since, the request is refused with 412.",
     "schema": {"type": "string", "minLength": 1},
 }
 USER_PARAMETER = {"name": "user", "in": "query", "required": False, "schema": {"type": "string", "pattern": f"^{access.USER_ID}$"}}
@@ -189,7 +189,7 @@ class Resolver(APIGatewayHttpResolver):
         if refusal.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
             logger.exception("unexpected error")
         elif refusal.status_code > HTTPStatus.INTERNAL_SERVER_ERROR:
-            logger.warning("refused for now: %s", error)
+            logger.warning("request refused with status 503: %s", error)
         return refusal
 
     def _no_route(self) -> SchedulerError:
@@ -198,7 +198,7 @@ class Resolver(APIGatewayHttpResolver):
         allowed = sorted(taken | aliases.methods(path))
         if allowed:
             return envelope.MethodNotAllowed(allowed)
-        if BY_KEY.match(path):  # a key with a character that no route takes
+        if BY_KEY.match(path):  # a key with a character that no route accepts
             return Invalid.field("key", own_keys.RULE)
         return NotFound("there is no such path")
 

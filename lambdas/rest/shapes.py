@@ -59,7 +59,7 @@ def present(shown: Json) -> Json:
 
 
 def seconds(ms: int | None) -> float | None:
-    """Seconds for people: without a fraction if they are whole."""
+    """Seconds as a number, without a fraction if they are whole."""
     return None if ms is None else ms // 1000 if ms % 1000 == 0 else ms / 1000
 
 
@@ -75,9 +75,9 @@ class ListShape(Shape):
 
     first_name: ClassVar[str]
     cursor: str | None
-    """Pass it as the parameter `cursor` to get the next page. Null on the last page. A short page need not be the last one."""
+    """Pass it as the parameter `cursor` to get the next page. Null on the last page. A page with few entries may have a successor."""
     has_more: bool
-    """Whether there is a next page: whether `cursor` is not null."""
+    """True: there is a next page, and `cursor` is not null."""
 
     @classmethod
     def page(cls, entries: Sequence[Json], cursor: str | None, **others: Any) -> Json:
@@ -93,7 +93,7 @@ class ErrorShape(Shape):
     code: str
     message: str
     details: list[Violation]
-    """One entry per broken rule, if the request was at fault."""
+    """One entry per broken rule, if the request is invalid."""
     request_id: str
 
     @classmethod

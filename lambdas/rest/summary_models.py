@@ -1,4 +1,4 @@
-"""The shapes of what is to come, and of what has been."""
+"""Shapes of the forecast and of the statistics."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated
@@ -16,11 +16,11 @@ class MinuteShape(Shape):
     scheduled_at: WrittenTime
     """The beginning of the minute."""
     jobs: int
-    """That are to start in it: stored one-time jobs and retries, and runs of recurring tasks by their schedules."""
+    """The number of starts in the minute: stored one-time jobs and retries, and runs of recurring tasks by their schedules."""
     compute_ms: int
-    """By the average of each type; a second for a type of which none has ended lately."""
+    """The expected work: the average duration of each type, or one second for a type without recent jobs."""
     required_instances: int
-    """Executors that end so much work in 10 s with a tenth of each left free, one job at a time: ms / 9,000, rounded up."""
+    """The number of executors that finish this work in 10 s with nine tenths of their time: `compute_ms` / 9,000, rounded up."""
 
     @classmethod
     def of(cls, minute: Expected) -> Json:
@@ -31,7 +31,7 @@ class ScheduledSummaryShape(Shape):
     scope: str
     """`own` or `all`."""
     available_instances: int
-    """Executors that there may be at once."""
+    """The maximum number of executors at one time."""
     minutes: list[MinuteShape]
     """Every minute of the next three hours, beginning with this one."""
 
@@ -46,7 +46,7 @@ class TypeSummaryShape(Shape):
     """Jobs whose last attempt ran to an end."""
     average_ms: float | None
     p50_ms: int | None
-    """Percentiles are off by a tenth at most."""
+    """Percentiles are accurate to a tenth."""
     p95_ms: int | None
     succeeded: int
     failed: int
@@ -54,7 +54,7 @@ class TypeSummaryShape(Shape):
     cancelled: int
     skipped: int
     late: int
-    """Of all of them: started 10 s or more after their time, or posted for a time already past."""
+    """The number of jobs that started 10 s or more after their time, or were created for a time in the past."""
 
     @classmethod
     def of(cls, summary: TypeSummary) -> Json:
@@ -65,7 +65,7 @@ class TypeSummaryShape(Shape):
 
 class DaySummaryShape(Shape):
     day: Annotated[str, WithJsonSchema({"type": "string", "format": "date"})]
-    """In UTC: `2026-11-20`. Days on which nothing ended are left out."""
+    """The day in UTC: `2026-11-20`. Days on which no job ended are absent."""
     types: list[TypeSummaryShape]
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Routes that tell what is to come, and how long jobs take."""
+"""Routes of the forecast and of the statistics."""
 
 from typing import Annotated, Literal
 
@@ -30,7 +30,7 @@ Days = Annotated[int | None, Query(ge=1, le=90, description="the number of days 
 @router.get(
     "/api/v1/scheduled-tasks-summary",
     summary="Get the forecast of the next three hours",
-    description="For each minute: the jobs, their expected work, and the executors that it requires. New jobs are included within seconds.",
+    description="For each minute: the jobs, their expected work, and the executors required for it. Includes new jobs within seconds.",
     tags=["summaries"],
     responses=answers(200, Answer[ScheduledSummaryShape], errors=(400, 401, 403, 503)),
 )
@@ -44,7 +44,7 @@ def get_forecast(scope: Scope = None) -> Response[str]:
 @router.get(
     "/api/v1/task-summary",
     summary="Get statistics of past jobs",
-    description="Durations and outcomes by type, in the past year. With `days`: in that number of days, and day by day.",
+    description="Durations and outcomes by type, over the past year. With `days`: over that number of days, and for each day.",
     tags=["summaries"],
     responses=answers(200, Answer[TaskSummaryShape], errors=(400, 401, 403, 503)),
 )
@@ -59,7 +59,7 @@ def get_statistics(scope: Scope = None, days: Days = None) -> Response[str]:
 
 
 def _scope(asked: str | None) -> tuple[str, str]:
-    """Whose, as it is told and as the counters know it. Raises Forbidden for somebody who asks for all and may not see it."""
+    """The scope's name in the answer, and the owner whose counters to read. Raises Forbidden if the caller may not see all jobs."""
     event = router.current_event.raw_event
     caller, owner = access.caller_of(event), owner_of(event)
     if asked == "all":

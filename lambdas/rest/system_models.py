@@ -1,4 +1,4 @@
-"""The shapes of what administrators ask of the whole system."""
+"""Shapes of the routes that concern the whole system."""
 
 from collections.abc import Iterable
 from typing import Annotated, Literal
@@ -18,16 +18,16 @@ class LanesRequest(Request):
     lane: Annotated[Lane, Field(strict=False)] | None = None
     """One lane."""
     all: bool = Field(False, validate_default=True)
-    """True: all lanes. To pause, give either this or `lane`; to resume, all lanes are meant if neither is given."""
+    """True: all lanes. A pause requires either this or `lane`. A resume without both applies to all lanes."""
     reason: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """Shown to administrators with the state."""
 
     @field_validator("all")
     @classmethod
     def _one_or_all(cls, value: bool, info: ValidationInfo) -> bool:
-        """Runs after the lane was found good or bad; a bad one is reported already."""
+        """Runs after the lane was validated; an invalid one is reported already."""
         if value and info.data.get("lane") is not None:
-            raise ValueError("goes without lane")
+            raise ValueError("must be absent or false beside lane")
         return value
 
     @property
@@ -51,7 +51,7 @@ class LaneShape(Shape):
     paused: bool
     paused_at: WrittenTime | None
     resumed_at: WrittenTime | None
-    """When it was last resumed; null while it is paused."""
+    """When it was last resumed. Null while it is paused."""
     reason: str | None
     """Why it was paused or resumed."""
 
@@ -73,9 +73,9 @@ class BreakerRequest(Request):
     """The breaker to close, and the reason."""
 
     circuit: Annotated[str, Field(min_length=1, max_length=5_000)]
-    """As `GET /system/breakers` shows it."""
+    """The circuit, as `GET /system/breakers` shows it."""
     owner: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    """The same; null or absent for a named target."""
+    """The owner, as `GET /system/breakers` shows it. Null or absent for a named target."""
     reason: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """Stored in the audit trail."""
 
@@ -84,15 +84,15 @@ class BreakerShape(Shape):
     circuit: str
     """The target: `target` and its name, `host` with host and port, or an ARN."""
     owner: str | None
-    """The id of the user whose jobs wait. Null: those of all users, since they share a named target."""
+    """The id of the user whose jobs wait. Null: the jobs of all users, who share the named target."""
     state: Literal["open", "half-open"]
-    """half-open: a job tries the target, or the next job will."""
+    """half-open: one job tries the target, now or as the next one."""
     opened_at: WrittenTime
     """When it opened, or opened again after a failed try."""
     until: WrittenTime
-    """Open: no job starts before this. Half-open: when it became so, or when the last try began."""
+    """Open: no job starts before this instant. Half-open: when it became half-open, or when the last try began."""
     probe_until: WrittenTime | None
-    """A job tries the target until this instant at the latest. Null: no job tries."""
+    """The latest end of the current try. Null: no job tries the target."""
 
     @classmethod
     def of(cls, breaker: Breaker, now: int) -> Json:
@@ -109,7 +109,7 @@ class BreakerShape(Shape):
 class BreakersShape(ListShape):
     first_name = "breakers"
     breakers: list[BreakerShape]
-    """All that are not closed; the one that opened last comes first."""
+    """All breakers that are not closed, the last opened first."""
     items: list[BreakerShape]
     """The same as `breakers`."""
 

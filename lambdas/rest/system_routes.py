@@ -1,4 +1,4 @@
-"""Routes for administrators: what holds for everybody's jobs."""
+"""Routes that concern the jobs of all users, for administrators."""
 
 from typing import Annotated
 
@@ -51,7 +51,7 @@ def pause_lanes(body: Annotated[PauseLanesRequest, Body()]) -> Response[str]:
 @router.post(
     "/api/v1/system/resume",
     summary="Resume one lane, or all",
-    description="Administrators only. Waiting jobs start at once, oldest first; recurring ones by their misfire rule. Idempotent.",
+    description="Administrators only. Waiting jobs start at once, oldest first; runs of tasks follow their misfire rule. Idempotent.",
     tags=["system"],
     responses=answers(200, Answer[SystemShape], errors=(400, 401, 403, 413, 415, 503)),
 )
@@ -79,8 +79,8 @@ def list_breakers(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str
     "/api/v1/system/breakers/close",
     summary="Close a circuit breaker",
     description=(
-        "Administrators only. From a second later on the jobs of its target start again; a job that waits already starts at its `due_at`. "
-        "If the target is still dead, five more failures open the breaker again. Idempotent; the answer lists the other breakers."
+        "Administrators only. After a second the jobs of the target start again; a job that already waits starts at its `due_at`. "
+        "If the target still fails, five more failures open the breaker again. Idempotent. The answer lists the other breakers."
     ),
     tags=["system"],
     responses=answers(200, Answer[BreakersShape], errors=(400, 401, 403, 413, 415, 503)),

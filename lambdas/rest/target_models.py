@@ -1,4 +1,4 @@
-"""The shapes of named targets, as administrators register them and as everybody reads them."""
+"""Shapes of named targets: requests of administrators, and answers to all users."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -37,20 +37,20 @@ class TargetEdit(Request):
     kind: str
     """One of the task types. The kind of a registered target cannot change."""
     defaults: dict[str, Any] = Field(default_factory=dict)
-    """Fields of the type's payload. Jobs give the others, and of these the ones that are not locked."""
+    """Default values of payload fields. Jobs set the other fields, and may override defaults that are not locked."""
     locked: list[str] | None = Field(None, validate_default=True)
-    """The defaults that no job may set. Default: all, except fields of the content, such as the body."""
+    """The defaults that no job may override. Default: all, except content fields such as the body."""
     payload_schema: Annotated[dict[str, Any], AfterValidator(_schema)] | None = None
     """The JSON Schema of the payloads of jobs, checked when they are created. Default: the fields that complete the defaults."""
     rate: Annotated[float, Field(ge=LEAST_PER_SECOND, le=MOST_PER_SECOND)] | None = None
-    """The most starts a second, over the jobs of all users. Default: no limit."""
+    """The maximum starts per second, over the jobs of all users. Default: no limit."""
     concurrency: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] | None = None
-    """The most jobs that run at once. Default: no limit."""
+    """The maximum number of jobs that run at one time. Default: no limit."""
     description: Annotated[str, Field(max_length=1_000)] | None = None
     enabled: bool = True
     """False: new jobs are refused, and existing ones fail when they start."""
     version: Annotated[int, Field(ge=1)] | None = None
-    """The version that was read. If the target was changed since, the request is refused. Default: no check."""
+    """The version that you read. If the target was changed since, the request is refused. Default: no check."""
 
     @field_validator("kind")
     @classmethod
@@ -85,7 +85,7 @@ class TargetEdit(Request):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What is replaced of a target."""
+        """The fields that replace those of the target."""
         return {
             "defaults": self.defaults,
             "placeholders": placeholders.used_in(self.defaults),
@@ -106,7 +106,7 @@ class TargetRequest(TargetEdit):
 
 
 def _check_defaults(defaults: Mapping[str, Any], kind: str) -> None:
-    """Raises ValidationError: they are of the type, as far as they go."""
+    """Raises ValidationError if a default is invalid for the type."""
     try:
         payload_of(kind).validate_json(json.dumps(defaults), strict=True)
     except ValidationError as error:
@@ -118,11 +118,11 @@ def _check_defaults(defaults: Mapping[str, Any], kind: str) -> None:
 
 
 def _check_secrets(kind: str, defaults: Mapping[str, Any], locked: list[str] | None) -> None:
-    """Who could say where the target's secrets are sent would have them. Raises ValueError."""
+    """A caller who could choose where the target's secrets are sent could read them. Raises ValueError."""
     fixed = default_locks(kind, defaults) if locked is None else locked
     destination = registry.load(kind).destination
     if own_secrets(kind, fixed) and destination not in fixed:
-        raise ValueError(f"must include {destination}, with a default: else a job would choose where the target's secrets are sent")
+        raise ValueError(f"must include {destination}, with a default: else a job could choose where the target's secrets are sent")
 
 
 class TargetShape(Shape):
@@ -135,25 +135,25 @@ class TargetShape(Shape):
     given: dict[str, Any]
     """The same as `job_payload_schema`."""
     job_payload_schema: dict[str, Any]
-    """JSON Schema of the payload that a job gives."""
+    """The JSON Schema of the payload of a job."""
     rate: float | None
-    """Starts per second, of all users' jobs together."""
+    """The maximum starts per second, over the jobs of all users."""
     concurrency: int | None
-    """Jobs at once."""
+    """The maximum number of jobs that run at one time."""
     defaults: dict[str, Any] | None
-    """Null unless the caller is an administrator, as are the next two: they may be confidential."""
+    """The defaults. `defaults`, `locked` and `payload_schema` may be confidential: null unless the caller is an administrator."""
     locked: list[str] | None
     payload_schema: dict[str, Any] | None
     version: int
     created_at: WrittenTime
     created_by: str | None
-    """Null unless the caller is an administrator, as is `updated_by`."""
+    """`created_by` and `updated_by` are null unless the caller is an administrator."""
     updated_at: WrittenTime
     updated_by: str | None
 
     @classmethod
     def of(cls, target: NamedTarget, *, whole: bool) -> Json:
-        """`whole`: with what only administrators see."""
+        """`whole`: with the fields for administrators."""
         hidden = {} if whole else dict.fromkeys(("defaults", "locked", "payload_schema", "created_by", "updated_by"))
         schema = given_to(target)
         return cls.from_record(target, given=schema, job_payload_schema=schema, **hidden)

@@ -1,4 +1,4 @@
-"""Routes of named targets: administrators write them, everybody reads what a job may be sent to."""
+"""Routes of named targets: administrators change them, all users read them."""
 
 from typing import Annotated
 
@@ -64,7 +64,7 @@ def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)
     summary="Replace a named target",
     description=(
         "Administrators only. "
-        "Jobs that start more than a second later use the new settings; no task has to be edited. The kind cannot change."
+        "Jobs that start more than a second later use the new settings, without an edit of any task. The kind cannot change."
     ),
     tags=["targets"],
     openapi_extensions=CONDITIONAL,

@@ -1,4 +1,4 @@
-"""The shapes of tasks, as they are asked for and as they are answered."""
+"""Shapes of tasks in requests and answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,13 +22,13 @@ _Misfire = Annotated[Misfire, Field(strict=False)]
 
 
 class TaskRequest(WorkRequest):
-    """A task: what to run, as for a job, and when."""
+    """A task: what to run, as in a job, and when."""
 
     name: Annotated[str, Field(min_length=1, max_length=120)]
     """The name for people. It need not be unique."""
     description: Annotated[str, Field(max_length=1_000)] | None = None
     schedule: ScheduleRequest | None = None
-    """The schedule. Default: once, at once."""
+    """When to run. Default: once, now."""
     overlap: _Overlap | None = None
     """The rule for a run that is due while an earlier one has not ended. Default: skip if the task recurs, else allow."""
     misfire: _Misfire | None = None
@@ -36,7 +36,7 @@ class TaskRequest(WorkRequest):
     misfire_threshold_seconds: Annotated[int, Field(ge=10, le=86_400)] | None = None
     """The delay from which a start is a misfire. Recurring tasks only. Default: 60."""
     max_catch_up: Annotated[int, Field(ge=1, le=1_000)] | None = None
-    """The most missed runs that are made up, the latest ones. Only with misfire run_all. Default: 100."""
+    """The maximum number of missed runs that are caught up, the latest ones. Only with misfire run_all. Default: 100."""
 
     @field_validator("name")
     @classmethod
@@ -48,16 +48,16 @@ class TaskRequest(WorkRequest):
     @field_validator("misfire", "misfire_threshold_seconds", "max_catch_up")
     @classmethod
     def _recurs(cls, value: Any, info: ValidationInfo) -> Any:
-        """Runs after the schedule was found good or bad; a bad one is reported already."""
+        """Runs after the schedule was validated; an invalid one is reported already."""
         if value is not None and "schedule" in info.data and not _is_recurring(info.data["schedule"]):
-            raise ValueError("goes with a cron or a rate: only recurring tasks have misfires")
+            raise ValueError("requires a cron or a rate: only recurring tasks have misfires")
         return value
 
     @field_validator("max_catch_up")
     @classmethod
     def _catches_up(cls, value: int | None, info: ValidationInfo) -> int | None:
         if value is not None and "misfire" in info.data and info.data["misfire"] is not Misfire.RUN_ALL:
-            raise ValueError("goes with misfire run_all, the only rule that catches up")
+            raise ValueError("requires misfire run_all, the only rule that catches up")
         return value
 
     def asked(self, owner: str) -> NewTask:
@@ -91,11 +91,11 @@ def _is_recurring(schedule: ScheduleRequest | None) -> bool:
 class TaskEdit(TaskRequest):
     """A task that replaces another one. An absent field gets its default, not the old value.
 
-    The body may be what `GET` answered: fields that only answers have are ignored.
+    The body may be an answer of `GET`: fields that only answers have are ignored.
     """
 
     generation: Annotated[int, Field(ge=1)] | None = None
-    """The generation that was read. If the task was changed since, the request is refused. Default: no check."""
+    """The generation that you read. If the task was changed since, the request is refused. Default: no check."""
 
     @model_validator(mode="before")
     @classmethod
@@ -133,7 +133,7 @@ class ScheduleShape(Shape):
     """Absent: UTC."""
     jitter_seconds: int | None = None
     start: WrittenTime | None = None
-    """A rate always has it."""
+    """The start of the schedule. A rate always has one."""
     end: WrittenTime | None = None
     max_runs: int | None = None
     dst_gap: str | None = None
@@ -149,26 +149,26 @@ class TaskFacts(SpecShape):
     description: str | None
     status: TaskStatus
     schedule: ScheduleShape | None
-    """Null: at once, when it was created."""
+    """The schedule. Null: one run, when the task was created."""
     ordering_key: str | None
-    """Its runs start one after the other, and after other jobs of the key."""
+    """Its runs start one after the other, and after earlier jobs with the same key."""
     overlap: Overlap
     misfire: Misfire | None
-    """Null if it does not recur, as are the next two."""
+    """The rule for missed runs. `misfire` and the next two fields are null if the task does not recur."""
     misfire_threshold_seconds: int | None
     max_catch_up: int | None
-    """Null but with misfire run_all."""
+    """The maximum number of missed runs that are caught up. Null unless misfire is run_all."""
     generation: int
     """Raised by every edit, pause and resume."""
     created_at: WrittenTime
     updated_at: WrittenTime
     inactive_at: WrittenTime | None
-    """Since when it is paused."""
+    """When it was paused. Null: it is active."""
     inactive_reason: str | None
 
     @classmethod
     def facts(cls, task: Task, now: int, **next_runs: Any) -> Json:
-        """All there is to know of a task at `now`, and its next runs."""
+        """Every field of a task as of `now`, and its next runs."""
         recurring = task.is_recurring
         return cls.of_spec(
             task,
@@ -186,7 +186,7 @@ class TaskShape(TaskFacts):
     """A task and its next runs."""
 
     next_runs: list[RunShape]
-    """The next ten."""
+    """The next ten runs."""
 
     @classmethod
     def of(cls, task: Task, runs: Sequence[Run], now: int) -> Json:
@@ -197,7 +197,7 @@ class PutTaskShape(TaskShape):
     """A task and its next runs, and what the request did."""
 
     outcome: PutOutcome
-    """`created`, `updated`, or `unchanged`: it was as requested already."""
+    """`created`, `updated`, or `unchanged` if the task already matched the request."""
 
 
 class ListedTaskShape(TaskFacts):
@@ -239,7 +239,7 @@ EXAMPLES: dict[str, Any] = {
         },
     },
     "rate": {
-        "summary": "Every five minutes, catching up on what was missed",
+        "summary": "Every five minutes, catching up on missed runs",
         "value": {
             "name": "Meter",
             "schedule": {"rate": "rate(5 minutes)"},

@@ -22,7 +22,7 @@ _OF_RECURRING = ("misfire", "misfire_threshold_seconds", "max_catch_up")
 
 
 class TaskPatch(Request):
-    """The fields to change. A field that is absent stays; null takes it away, so that its default applies. Objects are patched alike."""
+    """The fields to change. An absent field stays as it is; null resets a field to its default. Nested objects are patched too."""
 
     model_config = ConfigDict(extra="allow")
 

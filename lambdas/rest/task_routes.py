@@ -1,4 +1,4 @@
-"""Routes of tasks: what to run, and when; and of the runs of each."""
+"""Routes of tasks, and of the runs of each task."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ from scheduler.tasks.task import Task, TaskStatus
 
 NEXT_RUNS = 10
 ANY_TASK: list[TaskStatus] = []
-RUNS_OF_TASK = 10  # a task is stored with so many jobs
+RUNS_OF_TASK = 10  # jobs that are stored with a new task
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
@@ -71,7 +71,7 @@ def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -
 )
 @needs(Need.READ, foreign=True)
 def list_tasks(
-    name: Annotated[str | None, Query(description="part of the name; upper and lower case are equal")] = None,
+    name: Annotated[str | None, Query(description="a part of the name, in upper or lower case")] = None,
     tag: Tagged = NO_TAGS,
     type: Annotated[str | None, Query()] = None,
     status: Annotated[list[TaskStatus], Query(description=ANY_OF)] = ANY_TASK,
@@ -97,7 +97,7 @@ def get_task(task_id: str) -> Response[str]:
     "/api/v1/tasks/<task_id>",
     summary="Replace a task",
     description=(
-        "A field that is absent gets its default: to change some fields only, use PATCH. The body may be what GET answered. "
+        "An absent field gets its default; to change only some fields, use PATCH. The body may be an answer of GET. "
         "When this is answered, no run of the old schedule starts any more, and the new runs are stored."
     ),
     tags=["tasks"],
@@ -159,7 +159,7 @@ def delete_task(task_id: str) -> Response[str]:
 @router.put(
     "/api/v1/tasks/<task_id>/inactive",
     summary="Pause a task",
-    description="No run of it is planned or started. Idempotent.",
+    description="Until you resume it, no run is planned or started. Idempotent.",
     tags=["tasks"],
     responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 413, 415, 503)),
 )
@@ -172,7 +172,7 @@ def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[
 @router.put(
     "/api/v1/tasks/<task_id>/active",
     summary="Resume a task",
-    description="Runs that were due during the pause are not made up. Idempotent.",
+    description="Runs that were due during the pause are not caught up. Idempotent.",
     tags=["tasks"],
     responses=answers(200, Answer[TaskShape], errors=(401, 404, 503)),
 )
@@ -185,7 +185,7 @@ def resume_task(task_id: str) -> Response[str]:
 @router.post(
     "/api/v1/tasks/<task_id>/run",
     summary="Run a task now",
-    description="Starts a run beside the schedule. It does not count for `max_runs`.",
+    description="Starts a run in addition to the schedule. It is not counted for `max_runs`.",
     tags=["tasks"],
     openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 404, 409, 413, 415, 503)),
@@ -243,7 +243,7 @@ def _owner() -> str:
 
 
 def _key(task_id: str) -> TaskKey:
-    """The caller's task of that id: somebody else's is not even looked for. Raises NotFound for what cannot be an id."""
+    """The caller's task with that id, never another user's. Raises NotFound for a text that is no valid id."""
     if not ids.is_job_id(task_id):
         raise NotFound("there is no such task")
     return TaskKey(_owner(), task_id)
@@ -258,7 +258,7 @@ def _random(receipt: Receipt | None) -> int:
 
 
 def _created(path: str, made: str, receipt: Receipt | None) -> dict[str, str]:
-    """The headers that tell of what was made, or was made before: then its id is not of this receipt."""
+    """The headers for a created object. If its id was not made with this receipt, an earlier request created it."""
     replayed = receipt is not None and not ids.is_made_with(receipt.random, made)
     return {"Location": f"/api/v1/{path}/{made}"} | (idempotency.REPLAYED if replayed else {})
 

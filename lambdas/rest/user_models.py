@@ -1,4 +1,4 @@
-"""The shapes of users and of the audit trail."""
+"""Shapes of users and of the audit trail."""
 
 import re
 from collections.abc import Iterable
@@ -38,12 +38,12 @@ Weight = Annotated[float, Field(ge=0.01, le=1_000)]
 
 
 class QuotasRequest(Request):
-    """The quotas of a user. Null or absent: those of the deployment."""
+    """The quotas of a user. Null or absent: the deployment's quotas."""
 
     max_jobs: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
-    """The most jobs that wait for their time."""
+    """The maximum number of jobs that wait for their time."""
     creates_per_second: Annotated[float, Field(ge=0.01, le=100_000)] | None = None
-    """On average; ten seconds' worth may come at once."""
+    """The average per second. A burst of ten seconds' worth is allowed."""
 
     @property
     def quotas(self) -> Quotas:
@@ -55,7 +55,7 @@ class UserRequest(Request):
 
     username: Username
     password: Password
-    """As the policy wants it: at least 12 letters, of both cases, with a digit and a symbol."""
+    """At least 12 characters, with upper-case and lower-case letters, a digit and a symbol."""
     role: Annotated[Role, Field(strict=False)] = Role.USER
     job_weight: Weight = 1.0
     """The fair-share weight: twice the weight, twice the share when more is due than can run."""
@@ -68,7 +68,7 @@ class UserChange(Request):
     role: Annotated[Role, Field(strict=False)] = Field(default_factory=lambda: Role.USER)
     job_weight: Weight = Field(default_factory=lambda: 1.0)
     quotas: QuotasRequest = Field(default_factory=QuotasRequest)
-    """The new quotas, as a whole. `{}` stands for those of the deployment."""
+    """The new quotas, as a whole. `{}`: the deployment's quotas."""
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -89,7 +89,7 @@ class PasswordRequest(Request):
 
 
 class PasswordChange(Request):
-    """The old and the new password of the caller."""
+    """Your old and new password."""
 
     current_password: Password
     new_password: Password
@@ -101,12 +101,12 @@ class SignOut(Request):
     everywhere: bool = True
     """False: only the session of the refresh token."""
     refresh_token: Annotated[str, Field(min_length=1, max_length=8_192)] | None = None
-    """With `everywhere` false. Absent: the one in the cookie."""
+    """The refresh token of the session to end, if `everywhere` is false. Default: the one in the cookie."""
 
 
 class QuotasShape(Shape):
     max_jobs: int | None
-    """Null: as many as the deployment allows everyone; in `allowed`, no limit."""
+    """Null: the deployment's quota. In `allowed`, null means no limit."""
     creates_per_second: float | None
 
 
@@ -114,11 +114,11 @@ class AccountShape(Shape):
     id: str
     username: str
     role: Role | None
-    """Null: a machine client, whose scopes come with the deployment."""
+    """Null for a machine client, whose scopes the deployment sets."""
     enabled: bool
     job_weight: float
     quotas: QuotasShape
-    """Their own."""
+    """The quotas of their own. Null: the deployment's quota."""
     allowed: QuotasShape
     """The quotas that apply to the user."""
     created_at: WrittenTime | None

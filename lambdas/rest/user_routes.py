@@ -1,4 +1,4 @@
-"""Routes of users: who I am, my password; and for administrators, everybody."""
+"""Routes of users: the caller's account and password; for administrators, all users."""
 
 import re
 from dataclasses import replace
@@ -54,8 +54,8 @@ def get_me() -> Response[str]:
 
 @router.post(
     "/api/v1/auth/password",
-    summary="Change my password",
-    description="Ends all sessions of the caller within half a minute. The answer has the tokens of a new one.",
+    summary="Change your password",
+    description="Ends all your sessions within 30 seconds. The answer has the tokens of a new session.",
     tags=["auth"],
     responses=answers(200, Answer[ChangedShape], errors=(400, 401, 403, 413, 415, 429, 503)),
 )
@@ -75,11 +75,11 @@ def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]
 
 @router.post(
     "/api/v1/auth/logout",
-    summary="End all my sessions, or one",
+    summary="End all your sessions, or one",
     description=(
-        "Refresh tokens are refused at once, access tokens within half a minute, on every device. "
-        "A program that signs in with the same name has to sign in again. Idempotent. "
-        "With `everywhere` false only the session of the refresh token in the body or the cookie ends; its access token expires by itself."
+        "Refresh tokens stop working at once, access tokens within 30 seconds, on every device. "
+        "A program that signs in with the same name must sign in again. Idempotent. "
+        "With `everywhere` false, only the session of the refresh token in the body or the cookie ends. Its access token stays valid."
     ),
     tags=["auth"],
     responses=answers(200, Answer[SignedOutShape], errors=(400, 401, 403, 413, 415, 503)),
@@ -93,7 +93,7 @@ def logout(body: Annotated[SignOut, Body()]) -> Response[str]:
     else:
         token = body.refresh_token or refresh_cookie.read(router.current_event.raw_event)
         if token is None:
-            raise Invalid.field("refresh_token", "is required if everywhere is false and no cookie has it")
+            raise Invalid.field("refresh_token", "is required if everywhere is false and no cookie carries it")
         world.identity.revoke(token)
     return answer(SignedOutShape.of(), cookies=[refresh_cookie.holding("")])
 
@@ -115,7 +115,7 @@ def create_user(body: Annotated[UserRequest, Body()]) -> Response[str]:
 @router.get(
     "/api/v1/users",
     summary="List users",
-    description="Operators and administrators only. The order is undefined.",
+    description="Operators and administrators only. In no particular order.",
     tags=["users"],
     responses=answers(200, Answer[AccountPageShape], errors=(400, 401, 403, 503)),
 )
@@ -145,7 +145,7 @@ def get_user(user_id: str) -> Response[str]:
 @router.patch(
     "/api/v1/users/<user_id>",
     summary="Change a user's role, weight or quotas",
-    description="Administrators only. A role takes effect with the next token, a weight within a minute, quotas within half a minute.",
+    description="Administrators only. A role takes effect with the next token, a weight within a minute, quotas within 30 seconds.",
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )
@@ -158,8 +158,8 @@ def update_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[s
     "/api/v1/users/<user_id>/disabled",
     summary="Disable a user",
     description=(
-        "Administrators only. Within half a minute no token is valid any more. Within a minute no job of the user starts any more: "
-        "the jobs wait until the user is enabled. Idempotent."
+        "Administrators only. The user's tokens stop working within 30 seconds, and no job of the user starts after a minute: "
+        "the jobs wait until you enable the user. Idempotent."
     ),
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 503)),
@@ -185,8 +185,8 @@ def enable_user(user_id: str) -> Response[str]:
     "/api/v1/users/<user_id>",
     summary="Delete a user",
     description=(
-        "Administrators only. The user cannot sign in any more. Within a minute no job of the user starts any more: "
-        "each is cancelled when it is due, and no task gets further runs."
+        "Administrators only. The user can no longer sign in. After a minute no job of the user starts: "
+        "each job is cancelled when it is due, and no task gets further runs."
     ),
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 503)),
@@ -199,7 +199,7 @@ def delete_user(user_id: str) -> Response[str]:
 @router.put(
     "/api/v1/users/<user_id>/password",
     summary="Set the password of a user",
-    description="Administrators only. Ends all sessions of the user within half a minute.",
+    description="Administrators only. Ends all sessions of the user within 30 seconds.",
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )
@@ -209,7 +209,7 @@ def set_user_password(user_id: str, body: Annotated[PasswordRequest, Body()]) ->
 
 
 def _id(text: str) -> str:
-    """Raises NotFound for what cannot be the id of a user."""
+    """The id of a user. Raises NotFound for a text that is no valid id."""
     if re.fullmatch(access.USER_ID, text) is None:
         raise NotFound("there is no such user")
     return text

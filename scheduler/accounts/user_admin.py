@@ -48,7 +48,7 @@ def change(id: str, wanted: Mapping[str, Any], by: str, ports: Ports) -> KnownUs
     if "role" in wanted:
         _check_person(known, ports)
         if id == by and wanted["role"] is not known.account.role:
-            raise Conflict("nobody changes their own role")
+            raise Conflict("you cannot change your own role")
         ports.identity.set_role(id, wanted["role"])
     if "job_weight" in wanted:
         ports.users.set_weight(id, wanted["job_weight"])
@@ -67,7 +67,7 @@ def disable(id: str, by: str, ports: Ports) -> KnownUser:
     """
     known = find(id, ports)
     if id == by:
-        raise Conflict("nobody disables themselves")
+        raise Conflict("you cannot disable yourself")
     at = known.profile.disabled_at or ports.clock.now()
     ports.users.set_disabled(id, at)  # first: this also blocks tokens that were issued before
     if id not in ports.identity.clients:
@@ -91,9 +91,9 @@ def delete(id: str, by: str, ports: Ports) -> KnownUser:
     """
     known = find(id, ports)
     if id in ports.identity.clients:
-        raise Conflict("a machine client comes with the deployment: disable it, or deploy without it")
+        raise Conflict("a machine client cannot be deleted: disable it, or remove it from the options of the deployment")
     if id == by:
-        raise Conflict("nobody deletes themselves")
+        raise Conflict("you cannot delete yourself")
     at = known.profile.disabled_at or ports.clock.now()
     ports.users.delete(id, at)  # first: this also blocks tokens that were issued before
     ports.identity.delete(id)
@@ -111,7 +111,7 @@ def set_password(id: str, password: str, ports: Ports) -> KnownUser:
 
 def _check_person(known: KnownUser, ports: Ports) -> None:
     if known.account.id in ports.identity.clients:
-        raise Conflict("a machine client has neither a role nor a password: its scopes and its secret come with the deployment")
+        raise Conflict("a machine client has neither a role nor a password: the deployment sets its scopes and its secret")
 
 
 def _client(id: str, ports: Ports) -> Account | None:

@@ -81,7 +81,7 @@ class LaneStateCache:
             return lane in self.paused
         self.look()
         if not self._is_believed(trust_ms):
-            raise Unavailable("the states of the lanes cannot be read")
+            raise Unavailable("the lane states cannot be read")
         return lane in self.paused
 
     def _is_believed(self, trust_ms: int | None) -> bool:

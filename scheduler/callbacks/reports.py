@@ -116,8 +116,8 @@ def _changed(
 def _check(job: Job, which: AttemptKey) -> None:
     """Raises Conflict unless the attempt that the token is for is running."""
     if job.fence != which.fence:
-        raise Conflict("the token belongs to another attempt: this one is over")
+        raise Conflict("the token's attempt has ended")
     if not lifecycle.is_open(job):
-        raise Conflict(f"the job is finished: {lifecycle.state(job)}")
+        raise Conflict(f"the job has ended: it is {lifecycle.state(job)}")
     if job.claim is None:
         raise Conflict("the job is not running")

@@ -49,7 +49,7 @@ def read(token: str, keys: Sequence[bytes], now: int) -> AttemptKey:
         raise NotSigned
     owner, job_id, fence, end = json.loads(base64.urlsafe_b64decode(form[1] + "=="))
     if now // 1000 > end:
-        raise Unauthorized("The token of the call-back has expired.")
+        raise Unauthorized("The call-back token has expired.")
     return AttemptKey(JobKey(owner, job_id), fence)
 
 

@@ -39,7 +39,7 @@ class Redrives:
         wanted = [job for job in dead if job.origin is None or unwanted(job, heads.get(task_of(job))) is None]
         changes = [Change(job, model.again(job, now, self.ports.rules.shards, operation.id)) for job in wanted]
         if not all(join_queues([change.after for change in changes], orders=self.ports.orders, now=now)):
-            raise Unavailable("the table refused their ordering entries")
+            raise Unavailable("the table refused the ordering entries of the jobs")
         again, refused = change_many(changes, self.ports)
         enqueue_if_due_soon(again, now, self.ports)
         if refused:

@@ -76,7 +76,7 @@ def _require(job: Job | None) -> Job:
 def _finished(job: Job) -> Job:
     state = lifecycle.state(job)
     if state is not Status.CANCELLED:
-        raise Conflict(f"the job is finished: {state}")
+        raise Conflict(f"the job has ended: it is {state}")
     return job
 
 

@@ -86,9 +86,9 @@ def _check(job: Job, wanted: Mapping[str, Any], now: int) -> None:
     if why is not None:
         raise Conflict(why)
     if job.origin is not None and job.origin.nominal_at is not None and any(name in wanted for name in TIMES):
-        raise Conflict("it is a run of a schedule: its time is changed by editing its task")
+        raise Conflict("the job is a run of a schedule: to change its time, edit its task")
     if job.origin is not None and wanted.get("notifications") is not None:
-        raise Conflict("it is a run of a task: its receivers are those of the task")
+        raise Conflict("the job is a run of a task: its task has the receivers")
 
 
 def _changed(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job:

@@ -49,9 +49,9 @@ def resume(order: OrderKey, ports: Ports) -> LineView:
     now, first = ports.clock.now(), ordering.next_up(line, found)
     sleeping = [first] if first is not None and waits(first, now) else []
     if not parked and not sleeping:
-        raise Conflict("the key is not parked")
+        raise Conflict("the ordering key is not paused")
     if enqueue(sleeping, lanes=ports.lanes, now=now):
-        raise Unavailable("the key goes on, but its next job could not be enqueued; resume it again")
+        raise Unavailable("the ordering key is resumed, but its next job could not be enqueued; resume it again")
     return look(order, ports)
 
 

@@ -27,7 +27,7 @@ def retry_job(key: JobKey, ports: Ports, *, request: str) -> Job:
     if held is Written.REFUSED:
         raise Unavailable
     if held is Written.NO:
-        raise Conflict("another request has retried it already")
+        raise Conflict("another request has already retried the job")
     (placed,) = enqueue_if_due_soon([after], now, ports)
     return placed
 
@@ -35,9 +35,9 @@ def retry_job(key: JobKey, ports: Ports, *, request: str) -> Job:
 def _check(job: Job, tasks: Tasks, now: int) -> None:
     """Raises Conflict if the job may not be retried or would only be cancelled at its start."""
     if lifecycle.is_open(job):
-        raise Conflict(f"it has not ended: {lifecycle.status(job, now)}")
+        raise Conflict(f"the job has not ended: it is {lifecycle.status(job, now)}")
     if not model.is_dead(job):
-        raise Conflict(f"only failed and killed jobs are retried; this one is {lifecycle.state(job)}")
+        raise Conflict(f"only failed and killed jobs can be retried; this job is {lifecycle.state(job)}")
     if job.origin is not None:
         task = task_of(job)
         why = unwanted(job, tasks.heads([task]).get(task))

@@ -2,17 +2,17 @@
 
     SchedulerError
     ├── Invalid            the caller's input breaks a rule            → 400
-    │   └── TooLarge       the input breaks a size rule               → 413
-    ├── Unauthorized       no valid identity                           → 401
+    │   └── TooLarge       the input breaks a size rule                → 413
+    ├── Unauthorized       no valid token                              → 401
     ├── Forbidden          the caller may not do this                  → 403
     ├── NotFound           no such object, or not the caller's         → 404
-    ├── Gone               the object existed and is no longer kept    → 410
+    ├── Gone               the object is no longer stored              → 410
     ├── Conflict           the object's state forbids the change       → 409
     ├── TooMany            the caller exceeds a rate or a quota        → 429
-    ├── Unavailable        AWS refused, or the answer was lost: the    → 503
+    ├── Unavailable        AWS refused, or its answer was lost: the    → 503
     │                      change may or may not have been applied
-    ├── Unreadable         another version stored the object; it stays → 503
-    │                      as it is, and this version cannot read it
+    ├── Unreadable         another version stored the object; it is    → 503
+    │                      unchanged, and this version cannot read it
     └── IllegalTransition  a bug: the state machine has no such arrow  → 500
 
 The docstring of a class is its default message. `details` is a list of `{"field", "rule"}` records; only invalid input has any.
@@ -20,7 +20,7 @@ The docstring of a class is its default message. `details` is a list of `{"field
 
 
 class SchedulerError(Exception):
-    """Something went wrong."""
+    """The server failed unexpectedly."""
 
     code = "internal_error"
 
@@ -69,7 +69,7 @@ class NotFound(SchedulerError):
 
 
 class Gone(SchedulerError):
-    """It is no longer kept."""
+    """The object is no longer stored."""
 
     code = "gone"
 
@@ -81,7 +81,7 @@ class Conflict(SchedulerError):
 
 
 class TooMany(SchedulerError):
-    """That is too much for now; wait."""
+    """Too many requests. Wait before you try again."""
 
     code = "too_many_requests"
 
@@ -91,13 +91,13 @@ class TooMany(SchedulerError):
 
 
 class Unavailable(SchedulerError):
-    """A service this request needs is not available for now; the change may or may not have been applied. Try again."""
+    """A required AWS service is unavailable. The change may or may not have been applied. Try again."""
 
     code = "unavailable"
 
 
 class Unreadable(SchedulerError):
-    """Another version of the scheduler has stored this object. It is unchanged, and it works again after an update of the scheduler."""
+    """Another version of the scheduler stored this object. It is unchanged, and becomes readable again when the scheduler is updated."""
 
     code = "unreadable"
 

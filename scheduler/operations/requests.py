@@ -31,7 +31,7 @@ def start(made: Operation, ports: Ports) -> Operation:
     """Start an operation and return it. Raises Invalid; Conflict if too many of its owner run; Unavailable."""
     made.filter.check()
     if len(_running(made.owner, ports.operations)) >= operation.MAX_RUNNING:
-        raise Conflict(f"{operation.MAX_RUNNING} operations are running already: abort one, or wait")
+        raise Conflict(f"{operation.MAX_RUNNING} operations are already running: abort one, or wait")
     ports.operations.add(made)
     if ports.work.send([WorkItem(WorkKind.OPERATION, made.owner, made.id)]):
         log.warning(
@@ -83,7 +83,7 @@ def abort(owner: str, id: str, ports: Ports) -> Operation:
     for _ in range(TRIES):
         before = find(owner, id, operations=ports.operations)
         if before.state is State.DONE:
-            raise Conflict("it is done")
+            raise Conflict("the operation has already ended")
         if before.state is State.ABORTED:
             return before
         after = replace(before, state=State.ABORTED, ended_at=ports.clock.now(), version=before.version + 1)

@@ -24,7 +24,7 @@ IDS = ("Idempotency-Key", "Punctual-Job-Id")  # as on `http`'s requests
 CONTEXT = "Punctual-Context"  # the attribute with the JSON of `FIELD`
 CALL_BACK = ("Punctual-Callback-Url", "Punctual-Callback-Token")
 MOST_ATTRIBUTES = 10  # that a message may have
-LARGE = 255_000  # bytes: a larger text goes without the context, which might not fit beside it (AWS's least limit is 256 KB)
+LARGE = 255_000  # bytes: a larger text is sent without the context, which might not fit beside it (AWS's lowest limit is 256 KB)
 STOPPED = "stopped before the answer came"
 
 
@@ -118,7 +118,7 @@ def invoke(calls: Calls, function: str, event: str, *, wait: bool, left: Left) -
     """Call a function with a JSON text. Without `wait` Lambda only queues the event, and the answer is empty. Raises Refused."""
     how = {"InvocationType": "RequestResponse", "LogType": "Tail"} if wait else {"InvocationType": "Event"}
     asked = {"FunctionName": function, "Payload": event.encode(), **how}
-    # No second try: if the connection of the first was cut, the function may be running.
+    # No second try: if the first connection was cut, the function may be running.
     answer = calls.send(Request("lambda", "invoke", asked, arns.region(function), waits=wait, again=False), left=left)
     log = base64.b64decode(answer.get("LogResult", "")).decode(errors="replace").rstrip()
     return Invoked(answer["Payload"].decode(errors="replace"), error="FunctionError" in answer, log=log or None)

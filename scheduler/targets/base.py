@@ -21,7 +21,7 @@ class Reach:
 
 
 class NotAllowed(ValueError):
-    """A payload names something that jobs of this stage may not reach. `field`: of the payload; empty: the type as such."""
+    """A payload names a resource that jobs of this stage may not call. `field`: of the payload; empty: the type as such."""
 
     def __init__(self, field: str, rule: str) -> None:
         super().__init__(rule)
@@ -47,14 +47,14 @@ def no_secrets(name: str) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Everything that a target may know about the attempt it runs."""
+    """All data that a target receives about its attempt."""
 
     job: JobContext
     deadline: float  # by `time.monotonic()`
-    stop: threading.Event  # set: a cancel was requested or the lease is lost; end soon, only a success still counts
+    stop: threading.Event  # set: a cancel was requested or the lease is lost; end soon, since only a success is still recorded
     allow_private: bool = False  # may call private and loopback addresses
     fetcher: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
-    not_before: int = 0  # UTC ms, possibly still to come: a job that was sent ahead must not begin earlier
+    not_before: int = 0  # UTC ms, possibly in the future: a job that was sent ahead must not begin earlier
     not_after: int | None = None  # UTC ms: a later call of a URL must not begin, since the job's clearance is too old by then
     reach: Reach = field(default_factory=Reach)
     calls: Callable[[], Calls] = no_calls  # returns the client for AWS, made at the first use
@@ -76,7 +76,7 @@ class Context:
 
     @property
     def id_name(self) -> str:
-        """The name under which receivers get `job_id`: a notice is sent like a job, but is no job."""
+        """The name of `job_id` for receivers: a notice is sent like a job, but is no job."""
         return "Punctual-Notice-Id" if self.job_id.startswith("notice_") else "Punctual-Job-Id"
 
     @property

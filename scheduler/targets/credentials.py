@@ -50,7 +50,7 @@ def check(payload: Mapping[str, Any]) -> None:
     """Raises NotAllowed if credentials are named incompletely or twice."""
     bearer, user, password = (payload.get(name) for name in ("bearer_secret", "basic_user", "basic_secret"))
     if (user is None) != (password is None):
-        raise NotAllowed("basic_user" if user is None else "basic_secret", "basic_user and basic_secret go together")
+        raise NotAllowed("basic_user" if user is None else "basic_secret", "basic_user and basic_secret must be given together")
     names = {name.lower() for name in payload.get("header_secrets") or {}}
     if (bearer is not None) + (user is not None) + ("authorization" in names) > 1:
         raise NotAllowed(

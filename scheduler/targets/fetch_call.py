@@ -19,10 +19,10 @@ from scheduler.targets.job_context import JobContext
 
 AHEAD_MS = 40  # how long before its instant a call is sent: the time to reach a warm function
 BUSY = ("TooManyRequestsException", "429")  # all instances of the function are busy: nothing was called
-BUSY_S = 3.0  # how long to try again for a free instance before the job is deferred; a job that gates have cleared: to its `not_after`
+BUSY_S = 3.0  # how long to try again for a free instance before the job is deferred; a job that gates have cleared: until its `not_after`
 AGAIN_S = 0.05  # between two of these tries
 WAIT_MS = 1_000  # how long a notice is deferred; `settlement` defers a job
-LATE_MS = 100  # a call may begin this long after its `not_after`, for two clocks and the way: as writers wait (`withdraw.STARTED_MS`)
+LATE_MS = 100  # a call may begin this long after its `not_after`, for two clocks and the network: as writers wait (`withdraw.STARTED_MS`)
 
 
 def call(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
@@ -90,7 +90,7 @@ def decode_answer(answer: Mapping[str, Any]) -> Result:
 
 
 def unstarted(reason: str) -> Result:
-    """The result of a call that was not made, now or ever: its job is deferred, and nothing is charged."""
+    """The result of a call that was not made and will not be: its job is deferred, and nothing is charged."""
     return Result(failure=Failure(FailureKind.THROTTLED, reason, WAIT_MS), unstarted=True)
 
 
@@ -105,7 +105,7 @@ def _invoke(calls: Calls, event: str, context: Context) -> Result:
             in_time = context.not_after is None or _now() < context.not_after
             if in_time and time.monotonic() < give_up and context.left() > AGAIN_S and not context.stop.wait(AGAIN_S):
                 continue
-            return unstarted("all functions that call URLs are at work")
+            return unstarted("all functions that call URLs are busy")
         if invoked.error:  # it died or ran out of memory; its message could contain parts of the event
             return Result(failure=Failure(FailureKind.RETRYABLE, "the function that calls URLs ended before it had an answer"))
         return decode_answer(json.loads(invoked.payload))

@@ -1,4 +1,4 @@
-"""The context of a run: what its receiver learns about its job and its task, in the form of its target's type. Pure."""
+"""The context of a run: the facts about its job and its task that its receiver gets, in the form of its target's type. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -19,9 +19,9 @@ class JobContext:
     """
 
     job_id: str
-    attempt: int = 1  # from 1, over the whole life of the job
+    attempt: int = 1  # from 1; retries of a failed job continue the numbers
     scheduled_at: int | None = None
-    nominal_at: int | None = None  # the time by the schedule, before jitter; of any other job its `scheduled_at`
+    nominal_at: int | None = None  # the time by the schedule, before jitter; for any other job its `scheduled_at`
     job_key: str | None = None
     task_id: str | None = None
     task_name: str | None = None  # as read just before the start
@@ -48,7 +48,7 @@ class JobContext:
         return {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
 
     def facts(self) -> dict[str, str | int]:
-        """Everything but the job's id, by the names in JSON. A fact that the job does not have is absent."""
+        """Everything but the job's id, by the names in JSON. Facts that the job does not have are absent."""
         if self.scheduled_at is None or self.nominal_at is None:
             return {}
         facts: dict[str, str | int] = {"scheduled_at": instants.render(self.scheduled_at), "nominal_at": instants.render(self.nominal_at)}
@@ -76,5 +76,5 @@ def as_url_part(text: str) -> str:
 
 
 def as_line(text: str) -> str:
-    """The text on one line: a blank takes the place of each character that is not printable."""
+    """The text on one line: a blank replaces each character that is not printable."""
     return "".join(each if each.isprintable() else " " for each in text)

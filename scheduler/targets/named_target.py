@@ -28,10 +28,10 @@ class NamedTarget:
     created_by: str
     updated_by: str
     defaults: Mapping[str, Any] = field(default_factory=dict)  # fields of the payload
-    locked: tuple[str, ...] = ()  # default fields that no job may give
-    payload_schema: Mapping[str, Any] | None = None  # of the fields that jobs give; None: any that complete the defaults
+    locked: tuple[str, ...] = ()  # default fields that no job may override
+    payload_schema: Mapping[str, Any] | None = None  # of the fields that jobs set; None: any that complete the defaults
     rate: float | None = None  # starts per second
-    concurrency: int | None = None  # jobs at once
+    concurrency: int | None = None  # maximum of running jobs
     beside: int = 0  # of these, the slots in the further items: see `slots_beside`
     description: str | None = None
     enabled: bool = True
@@ -111,7 +111,7 @@ def work_of(job: Job, target: NamedTarget | None, context: JobContext) -> Mappin
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} does not exist")
     if not target.enabled:
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is disabled")
-    if target.kind != job.spec.type:  # the target was deleted and registered again with another type
+    if target.kind != job.spec.type:  # the target was deleted, and registered again with another type
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is of kind {target.kind} now, not {job.spec.type}")
     given = job.spec.payload
     if job.spec.placeholders:

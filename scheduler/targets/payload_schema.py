@@ -43,7 +43,7 @@ def check(schema: Mapping[str, Any]) -> None:
     if len(json.dumps(schema).encode()) > MOST_BYTES:
         raise BadSchema(f"is longer than {MOST_BYTES:,} bytes")
     if schema.get("type") != "object":
-        raise BadSchema('must have "type": "object": it is of a payload')
+        raise BadSchema('must have "type": "object", since it describes a payload')
     _check(schema, "", 0)
 
 
@@ -64,7 +64,7 @@ def _check(schema: Any, where: str, depth: int) -> None:
         if keyword not in _KEYWORDS:
             raise BadSchema(f"{at}does not know {keyword!r}; known: {', '.join(sorted(_KEYWORDS))}")
         if not _KEYWORDS[keyword](value):
-            raise BadSchema(f"{at}{keyword} has a value that it cannot have")
+            raise BadSchema(f"{at}{keyword} has an invalid value")
         if keyword == "pattern" and (rule := _unusable(value)) is not None:
             raise BadSchema(f"{at}pattern {rule}")
     for name, part in schema.get("properties", {}).items():

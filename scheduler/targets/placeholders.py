@@ -57,7 +57,7 @@ VALUES: Mapping[str, Callable[[JobContext], str]] = {
     **_TEXTS,
     ATTEMPT: _text(ATTEMPT),
 }
-"""Every placeholder, and the text in its place: an empty one where the job has no such value."""
+"""Every placeholder, and the text that replaces it: an empty one if the job has no such value."""
 
 KNOWN = f"{', '.join((*_INSTANTS, *_TEXTS, ATTEMPT))}; after {' and '.join(_INSTANTS)} a format: {', '.join(_FORMATS)}"
 LITERAL = f"write {OPEN * 2} for a literal {OPEN}"
@@ -93,9 +93,9 @@ def broken(payload: Mapping[str, Any], *, equal_attempts: bool = False) -> Itera
 
 
 def rendered(payload: Mapping[str, Any], context: JobContext, encodings: Mapping[str, Encode]) -> dict[str, Any]:
-    """The payload with the values of the run in the place of its placeholders.
+    """The payload with its placeholders replaced by the values of the run.
 
-    `encodings`: for a field of the payload whose strings cannot have any text, the form that a value takes there.
+    `encodings`: for a payload field whose strings are restricted, the encoding of the values in it.
     """
     return {name: _rendered(value, context, encodings.get(name, str)) for name, value in payload.items()}
 

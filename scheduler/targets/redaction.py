@@ -1,7 +1,7 @@
-"""Removes secrets from a text, in the encodings in which servers, proxies and log shippers repeat what they were sent.
+"""Removes secrets from a text, in the encodings in which servers, proxies and log shippers repeat the data sent to them.
 
 A text is searched in several views: as it is, with its escapes decoded up to `ROUNDS` times, with quoted-printable decoded, and each of
-these without white space. A view remembers where each of its bytes stands in the text, so exactly the encoded secret is replaced.
+these without white space. A view remembers the position of each of its bytes in the text, so exactly the encoded secret is replaced.
 The time is linear in the length of the text. `docs/concepts/security.md` lists what is recognized and what is not.
 """
 
@@ -21,7 +21,7 @@ SHORTEST = 6  # least characters of a secret: a shorter one occurs in other text
 CUT = 4  # a text may have been cut within a secret: at least this many of its first characters are removed from the end
 ROUNDS = 4  # JSON in JSON in JSON, percent-encoded
 FRAGMENT = 12  # characters of the least fragment of a secret that is removed; it must be half of the secret as well
-COMPACT = 8  # least characters of what is searched without white space: a shorter one occurs by chance
+COMPACT = 8  # least characters of a secret that is searched without white space: a shorter one occurs by chance
 
 _ESCAPE = re.compile(
     rb"%u(?P<js>[0-9a-fA-F]{4})|%(?P<percent>[0-9a-fA-F]{2})"
@@ -99,7 +99,7 @@ def hidden(text: str, forms: Forms) -> str:
         found, cut = _search(view.text, forms, compact=False)
         spans += [(view.start(start), view.stop(stop)) for start, stop in found]
         end = min(end, view.start(cut))
-        # Without white space. Where each byte stands is worked out only if something was found: white space is in every text.
+        # Without white space. The positions of the bytes are computed only if something was found: white space is in every text.
         compact = view.text.translate(None, _SPACES)
         found, cut = _search(compact, forms, compact=True)
         if found or cut < len(compact):
@@ -123,7 +123,7 @@ def _replaced(raw: bytes, spans: Sequence[tuple[int, int]], end: int) -> bytes:
 
 
 class _View:
-    """A decoded copy of a text or of another view, and where each part of it stands there.
+    """A decoded copy of a text or of another view, and the position of each part in it.
 
     The parts with even numbers are as in the parent; each of the others is a decoded escape.
     """
@@ -172,7 +172,7 @@ def _views(raw: bytes) -> Iterator[_View]:
 
 
 def _search(text: bytes, forms: Forms, *, compact: bool) -> tuple[Sequence[tuple[int, int]], int]:
-    """Where secrets stand, and where the text must end."""
+    """The positions of secrets, and where the text must end."""
     text = text.lower()  # of ASCII letters only: the length stays
     return list(_found(text, forms, compact=compact)), _cut(text, forms, compact=compact)
 
@@ -210,7 +210,7 @@ def _character(point: int) -> bytes:
 
 
 def _found(text: bytes, forms: Forms, *, compact: bool) -> Iterator[tuple[int, int]]:
-    """Where secrets stand."""
+    """The positions of secrets."""
     for form in forms.compact if compact else (*forms.plain, *forms.coded):
         place = text.find(form)
         while place >= 0:
@@ -221,7 +221,7 @@ def _found(text: bytes, forms: Forms, *, compact: bool) -> Iterator[tuple[int, i
 
 
 def _fragments(text: bytes, form: bytes) -> Iterator[tuple[int, int]]:
-    """Where a fragment of the secret stands: at least FRAGMENT bytes, and half of it. Each contains one of a few windows of the secret."""
+    """The position of a fragment of the secret: at least FRAGMENT bytes, and half of it. Each has one of a few windows of the secret."""
     least = max(FRAGMENT, -(-len(form) // 2))
     size = (least + 1) // 2
     for offset in range(0, len(form) - size + 1, size):

@@ -1,7 +1,7 @@
 """The registry of target types: one module each in `scheduler.targets.types`, so adding a type is adding a file there.
 
-A module declares its type as `TYPE` (`scheduler/targets/target_type.py`); nothing else in the product names a type or has to know it.
-A type is imported when its first job comes, so that no type slows the start of an executor that never runs it.
+A module declares its type as `TYPE` (`scheduler/targets/target_type.py`); nothing else in the product names a type.
+A type is imported with its first job, so that no type slows the start of an executor that never runs it.
 A type whose name is a Python keyword has an underscore behind its module's name.
 """
 
@@ -52,10 +52,10 @@ def check_callback(name: str, payload: Mapping[str, Any]) -> None:
     """Raises NotAllowed if a job of the type and payload cannot report by call-back, and UnknownType."""
     target = load(name)
     if not target.calls_back:
-        raise NotAllowed("", f"a job of type {name} has no worker that could report")
+        raise NotAllowed("", f"is not possible for type {name}: its jobs have no worker")
     most = target.callback_attributes
     if most is not None and len(payload.get("attributes") or ()) > most:
-        raise NotAllowed("attributes", f"goes with at most {most} attributes in the payload: two more tell where to report")
+        raise NotAllowed("attributes", f"requires at most {most} attributes in the payload: two more carry the call-back address")
 
 
 def resources() -> list[Resource]:

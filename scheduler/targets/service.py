@@ -8,7 +8,7 @@ from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.storage.ports import Targets
 from scheduler.targets.named_target import NamedTarget, slots_beside
 
-TRIES = 5  # a change that collides with another one is tried again, at most this often
+TRIES = 5  # how often a change that collides with another one is tried
 
 
 def find(name: str, *, targets: Targets) -> NamedTarget:
@@ -20,11 +20,11 @@ def find(name: str, *, targets: Targets) -> NamedTarget:
 
 
 def register(name: str, kind: str, fields: Mapping[str, Any], *, by: str, targets: Targets, now: int) -> NamedTarget:
-    """Register a target with these fields, which are checked already. Raises Conflict if the name is taken."""
+    """Register a target with these validated fields. Raises Conflict if the name is taken."""
     made = NamedTarget(name, kind, created_at=now, updated_at=now, created_by=by, updated_by=by, **fields)
     made = _spread(None, made)
     if not targets.put(None, made):
-        raise Conflict("there is a target of this name already")
+        raise Conflict("a target with this name already exists")
     return made
 
 
@@ -47,9 +47,9 @@ def edit(
         before = find(name, targets=targets)
         check(before)
         if before.kind != kind:
-            raise Invalid.field("kind", f"stays as it is: {before.kind}; make another target, or delete this one first")
+            raise Invalid.field("kind", f"cannot change: it is {before.kind}; delete this target first, or register another")
         if version not in (None, before.version):
-            raise Conflict(f"the target was changed meanwhile: its version is {before.version}")
+            raise Conflict(f"the target was changed since you read it: its version is {before.version}")
         after = replace(before, updated_at=now, updated_by=by, version=before.version + 1, **fields)
         after = _spread(before, after)
         if targets.put(before, after):

@@ -28,7 +28,7 @@ class Permission:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """The AWS resource that jobs of a type reach. A job runs only if its deployment allows the ARN (`allowed_targets`)."""
+    """The AWS resource that jobs of a type call. A job runs only if its deployment allows the ARN (`allowed_targets`)."""
 
     field: str  # the payload field that holds the ARN
     service: str  # as ARNs name it
@@ -46,10 +46,10 @@ class Resource:
         """Raises NotAllowed if the stage does not allow the ARN of the payload, or if it belongs to the scheduler itself."""
         arn = arns.queue(payload[self.field])
         if arns.is_own(arn):
-            raise NotAllowed(self.field, "belongs to the scheduler itself; no job may reach it")
+            raise NotAllowed(self.field, "belongs to the scheduler itself, so no job may call it")
         if not arns.is_allowed(arn, reach.arns):
-            allowed = ", ".join(arns.of_service(arns.service(arn), reach.arns)) or "none: deploy with -c allowed_targets=..."
-            raise NotAllowed(self.field, f"is not among what jobs of this stage may reach; allowed: {allowed}")
+            allowed = ", ".join(arns.of_service(arns.service(arn), reach.arns)) or "none (operators set the option allowed_targets)"
+            raise NotAllowed(self.field, f"is not allowed for jobs of this stage; allowed: {allowed}")
 
 
 def _never(payload: Fields) -> bool:
@@ -83,14 +83,14 @@ class TargetType:
     is_quick: Callable[[Fields], bool] = _never
     """Whether `run` neither waits nor computes for more than a millisecond.
 
-    Such jobs of an executor share one thread: a crowd of them starts sooner than if each had to get a thread of its own.
+    Such jobs of an executor share one thread: many of them start sooner than if each needed a thread of its own.
     """
 
     content: tuple[str, ...] = ()
-    """The payload fields that jobs of a named target give. All other defaults of a target are locked, unless it says otherwise."""
+    """The payload fields that jobs of a named target set. All other defaults of a target are locked, unless its `locked` differs."""
 
     resource: Resource | None = None
-    """The AWS resource that its jobs reach; None: none, or one without an ARN."""
+    """The AWS resource that its jobs call; None: none, or one without an ARN."""
 
     check: Callable[[Fields, Reach], None] = _accept
     """Raises NotAllowed for a payload that breaks a rule beyond those of its fields. The payload may be a part, as a target's defaults."""
@@ -117,7 +117,7 @@ class TargetType:
     """Whether every attempt must send the same: a payload then cannot have the placeholder of the attempt's number."""
 
     encodings: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
-    """For payload fields whose strings cannot have any text: the form that the value of a placeholder takes there."""
+    """For payload fields whose strings are restricted: the encoding of a placeholder's value in them."""
 
     ahead_ms: int = 0
     """How many ms before its instant a job is sent to the function that runs it, if the stage has such a function."""

@@ -2,7 +2,7 @@
 
 webhook-id: <id>   webhook-timestamp: <epoch seconds>   webhook-signature: v1,<base64 of HMAC-SHA256> v1,<...>
 
-While a secret is being rotated there are two values, and so two signatures: a receiver that knows either value accepts the request.
+During a rotation a secret has two values, and the request two signatures: a receiver with either value accepts the request.
 """
 
 import base64

@@ -33,5 +33,5 @@ def _since(schedule: Schedule, after: int | None, now: int) -> int:
         return min(now, schedule.spec.at - 1) if isinstance(schedule.spec, Once) else now
     instants.check_start("after", after, now)
     if schedule.max_runs is not None:
-        raise Invalid.field("after", "has no meaning beside max_runs: the runs count from now on")
+        raise Invalid.field("after", "must be absent beside max_runs, which counts from now")
     return max(after, now)

@@ -43,7 +43,7 @@ def parse(form: Mapping[str, object], now: int) -> Schedule:
     if end is not None and end <= (now if start is None else max(now, start)):
         raise Invalid.field("end", f"must be after the start and after now ({instants.render(now)})")
     if kind != "at" and not next_runs(schedule, now, 1):
-        raise Invalid.field(kind, "has no run within its start and end, or never has one")
+        raise Invalid.field(kind, "has no run between its start and its end")
     return schedule
 
 
@@ -92,12 +92,12 @@ def _every(ms: int) -> str:
 def _kind(form: Mapping[str, object]) -> str:
     for name in form:
         if name not in FIELDS:
-            raise Invalid.field(name, f"is not a field of a schedule; those are {', '.join(FIELDS)}")
+            raise Invalid.field(name, f"is not a field of a schedule; the fields are {', '.join(FIELDS)}")
     kinds = [kind for kind in KINDS if kind in form]
     if not kinds:
         raise Invalid.field("schedule", f"must have one of {', '.join(KINDS)}")
     if len(kinds) > 1:
-        raise Invalid.field(kinds[1], f"must not stand beside {kinds[0]}: a schedule is one of {', '.join(KINDS)}")
+        raise Invalid.field(kinds[1], f"must be absent beside {kinds[0]}: a schedule has one of {', '.join(KINDS)}")
     _refuse(form, OF_CRON if kinds[0] == "rate" else (*OF_RECURRING, *OF_CRON) if kinds[0] == "at" else (), kinds[0])
     return kinds[0]
 
@@ -105,7 +105,7 @@ def _kind(form: Mapping[str, object]) -> str:
 def _refuse(form: Mapping[str, object], names: tuple[str, ...], kind: str) -> None:
     for name in names:
         if name in form:
-            raise Invalid.field(name, f"has no meaning beside {kind}")
+            raise Invalid.field(name, f"must be absent beside {kind}")
 
 
 def _spec(kind: str, form: Mapping[str, object], zone: str, start: int | None, now: int) -> Once | Rate | Cron:
@@ -136,7 +136,7 @@ def _rate(value: object) -> int:
     every, unit = _every_and_unit(value)
     singular = unit.lower().removesuffix("s")
     if singular not in UNITS:
-        raise Invalid.field("rate", f"{unit} is no unit; {RATE_RULE}")
+        raise Invalid.field("rate", f"has an unknown unit {unit}; {RATE_RULE}")
     ms = every * UNITS[singular]
     if not 0 < ms <= LONGEST_RATE:
         raise Invalid.field("rate", "must be between one second and 366 days")

@@ -159,7 +159,7 @@ def edit(
 def check_generation(task: Task, wanted: int | None) -> None:
     """Raises Conflict if the task has another generation than the one that is wanted; None: any."""
     if wanted not in (None, task.generation):
-        raise Conflict(f"the task was changed meanwhile: its generation is {task.generation}")
+        raise Conflict(f"the task was changed since you read it: its generation is {task.generation}")
 
 
 def deactivate(key: TaskKey, reason: str | None, ports: Ports, *, settle: bool = True) -> Task:
@@ -206,7 +206,7 @@ def run_now(key: TaskKey, ports: Ports, *, random: int, overlap: Overlap | None 
     """Run the task now, outside its schedule; `overlap` None: the task's own setting applies.
 
     With a `receipt` whose key was used before for the same request, return the run as created then. Raises NotFound, Unavailable,
-    and Conflict if the task is inactive or the key was used for another request.
+    and Conflict if the task is paused or the key was used for another request.
     """
     now = at = ports.clock.now()
     if receipt is not None:
@@ -219,7 +219,7 @@ def run_now(key: TaskKey, ports: Ports, *, random: int, overlap: Overlap | None 
             return planning.as_asked(made, ports.rules)
     task = find(key, ports)
     if task.inactive_at is not None:
-        raise Conflict("the task is inactive")
+        raise Conflict("the task is paused")
     ports.jobs.check(task.spec)
     run = planning.by_hand(task, at, random, overlap, now, ports.rules)
     _line_up([run], now, ports)

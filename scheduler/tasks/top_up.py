@@ -79,7 +79,7 @@ class TopUp:
         """Store the runs of these plans, and note it on their tasks. Returns the plans for which both succeeded. Raises Unavailable."""
         runs = [run for _, plan in planned for run in plan.runs]
         if not all(join_queues([run for run in runs if is_open(run)], orders=self.ports.orders, now=now)):
-            raise Unavailable("the table refused their ordering entries")
+            raise Unavailable("the table refused the ordering entries of the jobs")
         stored = self.ports.jobs.put_many(runs) if runs else []
         there = [run for run, holds in zip(runs, stored, strict=True) if holds is not Written.REFUSED and is_open(run)]
         enqueue_if_due_soon(there, now, self.ports)

@@ -168,7 +168,7 @@ def test_a_report_on_a_job_that_has_ended_otherwise_is_a_conflict(world: World, 
     ended = lifecycle.cancel(job, NOW, reason="asked for", started_at=NOW)
     world.jobs.rows[job.key] = ended
     answered = report(job, verb)
-    assert answered.status == 409 and answered.error["message"] == "the job is finished: cancelled"
+    assert answered.status == 409 and answered.error["message"] == "the job has ended: it is cancelled"
     assert world.jobs.get(job.key) == ended
 
 
@@ -244,10 +244,10 @@ def test_a_job_has_a_call_back_policy_only_if_posted_with_one(world: World) -> N
         (HTTP | {"callback": {"max_seconds": 30 * 86_400 + 1}}, {"callback.max_seconds": "must be at most 2592000"}),
         (HTTP | {"callback": {"max_seconds": 299}}, {"callback.max_seconds": "must be at least lease_seconds; it is 300"}),
         (HTTP | {"callback": {"every": 5}}, {"callback.every": "is not a known field"}),
-        ({"message": "m", "callback": {}}, {"callback": "a job of type log has no worker that could report"}),
+        ({"message": "m", "callback": {}}, {"callback": "is not possible for type log: its jobs have no worker"}),
         (
             {"type": "sqs", "payload": {"queue": QUEUE, "body": "b", "attributes": {f"a{n}": "x" for n in range(7)}}, "callback": {}},
-            {"callback": "goes with at most 6 attributes in the payload: two more tell where to report"},
+            {"callback": "requires at most 6 attributes in the payload: two more carry the call-back address"},
         ),
         (
             {"type": "http", "payload": {"url": "https://example.com", "headers": {"punctual-callback-token": "x"}}},

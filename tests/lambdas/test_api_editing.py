@@ -108,7 +108,7 @@ def test_put_still_refuses_a_field_that_nobody_answers() -> None:
 def test_a_target_and_a_type_stand_together_if_they_agree() -> None:
     assert change("PUT", created(EVERYTHING), EVERYTHING | {"type": "log"}).status == 200
     refused = change("PUT", created(EVERYTHING), EVERYTHING | {"type": "http"})
-    assert refused.fields == {"type": "is not that of the target reports: log"}
+    assert refused.fields == {"type": "must be the kind of the target reports: log"}
     assert send("POST", "/jobs", json_body={"target": "reports", "type": "log", "payload": {"message": "m"}}).status == 201
 
 
@@ -142,7 +142,7 @@ def test_what_the_patch_makes_meaningless_goes_with_it() -> None:
     assert change("PATCH", task, {"ordering_key": None}).data["on_failure"] is None
     assert change("PATCH", task, {"misfire": "skip"}).data["max_catch_up"] is None
     refused = change("PATCH", task, {"misfire": "skip", "max_catch_up": 5})
-    assert refused.fields == {"max_catch_up": "goes with misfire run_all, the only rule that catches up"}
+    assert refused.fields == {"max_catch_up": "requires misfire run_all, the only rule that catches up"}
 
 
 def test_a_message_a_type_or_a_target_takes_the_place_of_the_other() -> None:
@@ -168,7 +168,7 @@ def test_a_message_a_type_or_a_target_takes_the_place_of_the_other() -> None:
         ({"type": "http"}, {"payload.url": "is required", "payload.message": "is not a known field"}),
         ({"target": "nobody"}, {"target": "there is no such target; GET /targets lists them"}),
         ({"schedule": {"cron": "x"}}, None),
-        ({"on_failure": "pause"}, {"on_failure": "goes with an ordering_key"}),
+        ({"on_failure": "pause"}, {"on_failure": "requires an ordering_key"}),
         ({"generation": "1"}, {"generation": "must be a whole number"}),
     ],
 )

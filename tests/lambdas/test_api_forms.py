@@ -171,8 +171,8 @@ def test_a_rare_date_is_found_a_hundred_times() -> None:
 REFUSED = [
     ({}, "body", "must have one of at, rate, cron"),
     ({"count": 5}, "body", "must have one of at, rate, cron"),
-    ({"cron": "@daily", "rate": "5 minutes"}, "cron", "must not stand beside rate"),
-    ({"at": render(NOW), "rate": "5 minutes"}, "rate", "must not stand beside at"),
+    ({"cron": "@daily", "rate": "5 minutes"}, "cron", "must be absent beside rate"),
+    ({"at": render(NOW), "rate": "5 minutes"}, "rate", "must be absent beside at"),
     ({"cron": "@daily", "timezone": "UTC"}, "timezone", "is not a known field"),
     ({"cron": "@daily", "type": "log"}, "type", "is not a known field"),
     ({"cron": 5}, "cron", "must be a text"),
@@ -186,11 +186,11 @@ REFUSED = [
     ({"rate": "0 seconds"}, "rate", "must be between one second and 366 days"),
     ({"rate": {"every": 367, "unit": "days"}}, "rate", "must be between one second and 366 days"),
     ({"rate": {"every": 1}}, "rate", "must be a whole number and a unit"),
-    ({"rate": "5 minutes", "dst_gap": "skip"}, "dst_gap", "has no meaning beside rate"),
+    ({"rate": "5 minutes", "dst_gap": "skip"}, "dst_gap", "must be absent beside rate"),
     ({"at": "tomorrow"}, "at", "must be an RFC 3339 instant"),
     ({"at": render(NOW - DAY - 1)}, "at", "must not be more than a day in the past"),
     ({"at": render(NOW + FUTURE_LIMIT + 1)}, "at", "must not be more than ten years ahead"),
-    ({"at": render(NOW), "max_runs": 1}, "max_runs", "has no meaning beside at"),
+    ({"at": render(NOW), "max_runs": 1}, "max_runs", "must be absent beside at"),
     ({"cron": "@daily", "time_zone": "Europe/Bonn"}, "time_zone", "must be an IANA time zone"),
     ({"cron": "@daily", "time_zone": "europe/berlin"}, "time_zone", "did you mean Europe/Berlin?"),
     ({"cron": "@daily", "time_zone": 1}, "time_zone", "must be an IANA time zone"),
@@ -209,7 +209,7 @@ REFUSED = [
     ({"cron": "@daily", "after": "now"}, "after", "must be an RFC 3339 instant"),
     ({"cron": "@daily", "after": render(NOW - DAY - 1)}, "after", "must not be more than a day in the past"),
     ({"cron": "@daily", "after": render(NOW + FUTURE_LIMIT + 1)}, "after", "must not be more than ten years ahead"),
-    ({"cron": "@daily", "after": render(NOW), "max_runs": 3}, "after", "has no meaning beside max_runs"),
+    ({"cron": "@daily", "after": render(NOW), "max_runs": 3}, "after", "must be absent beside max_runs"),
 ]
 
 

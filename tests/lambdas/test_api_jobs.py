@@ -143,12 +143,12 @@ def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: 
 @pytest.mark.parametrize(
     ("body", "fields"),
     [
-        ({}, {"type": "give either message alone, or type with its payload, or target with its payload"}),
+        ({}, {"type": "give exactly one of: message alone; type with its payload; target with its payload"}),
         (
             {"message": "m", "type": "log", "payload": {"message": "m"}},
-            {"type": "give either message alone, or type with its payload, or target with its payload"},
+            {"type": "give exactly one of: message alone; type with its payload; target with its payload"},
         ),
-        ({"message": "m", "payload": {}}, {"payload": "goes with type, not with message"}),
+        ({"message": "m", "payload": {}}, {"payload": "requires type or target instead of message"}),
         ({"message": ""}, {"message": "must not be empty"}),
         ({"message": 5}, {"message": "must be a string"}),
         ({"type": "lamda"}, {"type": "there is no such type; known types: email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"}),

@@ -50,7 +50,7 @@ def test_a_job_shows_its_ordering_key_and_joins_the_queue(world: World) -> None:
         ({"ordering_key": "a" * 129}, "ordering_key", "must be 1 to 128 letters, digits or any of - _ . : @"),
         ({"ordering_key": 7}, "ordering_key", "must be a string"),
         ({"on_failure": "stop"}, "on_failure", "block"),
-        ({"ordering_key": None, "on_failure": "park"}, "on_failure", "goes with an ordering_key"),
+        ({"ordering_key": None, "on_failure": "park"}, "on_failure", "requires an ordering_key"),
     ],
 )
 def test_an_invalid_ordering_key_is_refused(world: World, fields: dict[str, Any], field: str, rule: str) -> None:

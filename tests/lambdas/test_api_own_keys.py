@@ -227,7 +227,7 @@ def test_an_invalid_key_in_a_path_is_refused_with_the_rule(world: World, key: st
     [
         ({"on_conflict": "drop"}, "on_conflict", "replace"),
         ({"on_started": "wait"}, "on_started", "follow"),
-        ({"on_conflict": "extend", "delay": None}, "on_conflict", "extend goes with a time: give execute_at, delay or delay_seconds"),
+        ({"on_conflict": "extend", "delay": None}, "on_conflict", "must not be extend without execute_at, delay or delay_seconds"),
         ({"key": "order:18"}, "key", "must be the key in the path, or absent"),
     ],
 )
@@ -364,9 +364,9 @@ def test_a_delay_counts_from_the_request(world: World, fields: dict[str, Any], m
         ({"delay_seconds": -1}, "delay_seconds", "must be at least 0"),
         ({"delay_seconds": FUTURE_LIMIT / 1_000 + 1}, "delay_seconds", "must be at most"),
         ({"delay_seconds": "9"}, "delay_seconds", "must be a number"),
-        ({"delay": "30m", "execute_at": render(NOW)}, "delay", "goes without execute_at"),
-        ({"delay_seconds": 9, "execute_at": render(NOW)}, "delay_seconds", "goes without execute_at"),
-        ({"delay_seconds": 9, "delay": "30m"}, "delay_seconds", "goes without delay"),
+        ({"delay": "30m", "execute_at": render(NOW)}, "delay", "must be absent beside execute_at"),
+        ({"delay_seconds": 9, "execute_at": render(NOW)}, "delay_seconds", "must be absent beside execute_at"),
+        ({"delay_seconds": 9, "delay": "30m"}, "delay_seconds", "must be absent beside delay"),
         ({"delay": "2h", "expires_at": render(NOW + HOUR)}, "expires_at", "must be later than its start"),
     ],
 )

@@ -13,7 +13,7 @@ from tests.lambdas.gateway import NOW, Answered, World, send
 pytestmark = pytest.mark.usefixtures("world")
 
 ADMIN = "[administrators]"
-EITHER = "give either message alone, or type with its payload, or target with its payload"
+EITHER = "give exactly one of: message alone; type with its payload; target with its payload"
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
 INVOICES: dict[str, Any] = {
     "name": "invoices",
@@ -67,7 +67,7 @@ def test_a_name_is_unique_and_a_kind_never_changes(world: World) -> None:
     register()
     world.clock.advance(1)
     assert register().status == 409
-    assert replace(kind="log", defaults={}).fields == {"kind": "stays as it is: http; make another target, or delete this one first"}
+    assert replace(kind="log", defaults={}).fields == {"kind": "cannot change: it is http; delete this target first, or register another"}
     assert world.targets.all()[0].version == 1
 
 
@@ -93,19 +93,19 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"defaults": {"uri": "https://a"}}, {"defaults.uri": "is not a known field"}),
     (
         {"kind": "sqs", "defaults": {"queue": QUEUE}},
-        {"defaults.queue": "is not among what jobs of this stage may reach; allowed: none: deploy with -c allowed_targets=..."},
+        {"defaults.queue": "is not allowed for jobs of this stage; allowed: none (operators set the option allowed_targets)"},
     ),
     ({"defaults": {"timeout_seconds": 0.05}}, {"defaults.timeout_seconds": "must be at least 0.1"}),
     ({"locked": ["timeout_seconds"]}, {"locked": "has no default to lock: timeout_seconds"}),
     (
         {"defaults": {"url": "https://a", "bearer_secret": "key"}, "locked": ["bearer_secret"]},
-        {"locked": "must include url, with a default: else a job would choose where the target's secrets are sent"},
+        {"locked": "must include url, with a default: else a job could choose where the target's secrets are sent"},
     ),
     (
         {"defaults": {"header_secrets": {"X-Api-Key": "key"}}},
-        {"locked": "must include url, with a default: else a job would choose where the target's secrets are sent"},
+        {"locked": "must include url, with a default: else a job could choose where the target's secrets are sent"},
     ),
-    ({"payload_schema": {"type": "array"}}, {"payload_schema": 'must have "type": "object": it is of a payload'}),
+    ({"payload_schema": {"type": "array"}}, {"payload_schema": 'must have "type": "object", since it describes a payload'}),
     ({"rate": 0.01}, {"rate": "must be at least 0.1"}),
     ({"rate": 1_001}, {"rate": "must be at most 1000"}),
     ({"concurrency": 0}, {"concurrency": "must be at least 1"}),
@@ -153,7 +153,7 @@ def test_a_job_names_a_target_instead_of_a_type(world: World) -> None:
         ({"target": "nobody"}, {"target": "there is no such target; GET /targets lists them"}),
         (
             {"target": "invoices", "type": "log"},
-            {"type": "is not that of the target invoices: http"},
+            {"type": "must be the kind of the target invoices: http"},
         ),
         (
             {"target": "invoices", "message": "m"},
@@ -161,7 +161,7 @@ def test_a_job_names_a_target_instead_of_a_type(world: World) -> None:
         ),
         (
             {"target": "invoices", "payload": {"url": "https://evil.example"}},
-            {"payload.url": "is set by the target and locked", "payload.url ": "is not a known field"},
+            {"payload.url": "is locked by the target", "payload.url ": "is not a known field"},
         ),
         ({"target": "invoices", "payload": {"body": {}}}, {"payload.body.number": "is required"}),
         ({"target": "invoices", "payload": {"body": 1}}, {"payload.body": "must be of type object"}),
@@ -208,7 +208,7 @@ def test_raw_http_can_be_disabled(world: World) -> None:
     register(payload_schema=None)
     world.rules = dataclasses.replace(world.rules, raw_http=False)
     refused = post(type="http", payload={"url": "https://example.com"})
-    assert refused.fields == {"type": "raw http is switched off in this stage: name a target (GET /targets lists them)"}
+    assert refused.fields == {"type": "type http is disabled in this stage: use a named target (GET /targets lists them)"}
     assert post(target="invoices").status == 201
     types = {each["type"] for each in send("GET", "/task-types").data["task_types"] if each["target"] is None}
     assert "http" not in types and "log" in types

@@ -197,8 +197,8 @@ def test_an_answered_schedule_may_be_posted_again() -> None:
 
 
 TAG_RULE = "must be 1 to 32 letters, digits or any of - _ . : /"
-MISFIRES = "goes with a cron or a rate: only recurring tasks have misfires"
-CATCHES_UP = "goes with misfire run_all, the only rule that catches up"
+MISFIRES = "requires a cron or a rate: only recurring tasks have misfires"
+CATCHES_UP = "requires misfire run_all, the only rule that catches up"
 ONE_OF = "must be one of 'skip', 'queue_one', 'allow' or 'cancel_running'"
 
 REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
@@ -208,10 +208,10 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"name": "x" * 121}, {"name": "must have at most 120 characters"}),
     ({"name": 1}, {"name": "must be a string"}),
     ({"description": "x" * 1_001}, {"description": "must have at most 1000 characters"}),
-    ({"message": None}, {"type": "give either message alone, or type with its payload, or target with its payload"}),
-    ({"type": "log"}, {"type": "give either message alone, or type with its payload, or target with its payload"}),
+    ({"message": None}, {"type": "give exactly one of: message alone; type with its payload; target with its payload"}),
+    ({"type": "log"}, {"type": "give exactly one of: message alone; type with its payload; target with its payload"}),
     ({"message": ""}, {"message": "must not be empty"}),
-    ({"payload": {}}, {"payload": "goes with type, not with message"}),
+    ({"payload": {}}, {"payload": "requires type or target instead of message"}),
     ({"events": "yes"}, {"events": "must be"}),
     ({"events": True}, {"events": "this stage has no event bus"}),
     ({"message": None, "target": "nobody"}, {"target": "there is no such target; GET /targets lists them"}),
@@ -224,7 +224,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"schedule": []}, {"schedule": "must be an object"}),
     ({"schedule": {}}, {"schedule": "must have one of at, rate, cron"}),
     ({"schedule": {"cron": "@daily", "timezone": "UTC"}}, {"schedule.timezone": "is not a known field"}),
-    ({"schedule": {"cron": "@daily", "rate": "1 day"}}, {"schedule.cron": "must not stand beside rate"}),
+    ({"schedule": {"cron": "@daily", "rate": "1 day"}}, {"schedule.cron": "must be absent beside rate"}),
     ({"schedule": {"cron": "* * * *"}}, {"schedule.cron": "five fields"}),
     ({"schedule": {"rate": "often"}}, {"schedule.rate": "must be a whole number and a unit"}),
     ({"schedule": {"at": "tomorrow"}}, {"schedule.at": "must be an RFC 3339 instant"}),
@@ -254,10 +254,10 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"max_attempts": 26}, {"max_attempts": "must be at most 25"}),
     ({"retry": {"cap_seconds": 0.5}}, {"retry.cap_seconds": "must be at least base_seconds"}),
     ({"ordering_key": "a b"}, {"ordering_key": "must be 1 to 128 letters, digits or any of - _ . : @"}),
-    ({"on_failure": "park"}, {"on_failure": "goes with an ordering_key"}),
+    ({"on_failure": "park"}, {"on_failure": "requires an ordering_key"}),
     ({"key": "a/b"}, {"key": own_keys.RULE}),
     ({"timeout_seconds": 841}, {"timeout_seconds": "must be at most 840"}),
-    ({"callback": {}}, {"callback": "a job of type log has no worker that could report"}),
+    ({"callback": {}}, {"callback": "is not possible for type log: its jobs have no worker"}),
     ({"notifications": {}}, {"notifications": "give emails, webhooks or both"}),
     ({"execute_at": render(NOW)}, {"execute_at": "is not a known field"}),
     (

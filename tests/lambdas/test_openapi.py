@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 
 from lambdas import api
-from lambdas.rest import document_examples
+from lambdas.rest import document_examples, document_texts
 from lambdas.rest.document import EARLIER, NAMES, TAGS, operation_id
 from local import openapi
 from scheduler.targets import registry
@@ -112,6 +112,22 @@ def test_a_body_is_optional_where_no_field_is_needed(document: Any) -> None:
 def test_every_tag_is_described(document: Any) -> None:
     used = {tag for _, operation in operations(document) for tag in operation["tags"]}
     assert {tag["name"] for tag in document["tags"]} == used <= TAGS.keys()
+
+
+def test_parameters_and_fields_are_described(document: Any) -> None:
+    parameters = {
+        each["name"]: each.get("description") for _, operation in operations(document) for each in operation.get("parameters", ())
+    }
+    found = document["components"]["schemas"]
+    fields = {
+        f"{name}.{field}": rule.get("description")
+        for name, schema in found.items()
+        for field, rule in schema.get("properties", {}).items()
+        if not rule.keys() & {"$ref", "const"}
+    }
+    assert [name for name, text in (parameters | fields).items() if not text] == []
+    names = {*fields, *(name.partition(".")[2] for name in fields)}
+    assert document_texts.FIELDS.keys() <= names and document_texts.PARAMETERS.keys() <= parameters.keys()
 
 
 def test_programs_may_sign_in_with_client_credentials(document: Any) -> None:

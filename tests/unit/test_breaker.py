@@ -296,7 +296,7 @@ def ended(job: Job, result: Result, took: int) -> Finished:
         (ended(a_job(type="lambda", payload={"function": "arn:f"}, timeout_ms=60_000), TIMED_OUT, 60_000), True),
         (ended(a_job(type="lambda", payload={"function": "arn:f"}), TIMED_OUT, 300_000), False),
         (ended(http(cancel_requested_at=NOW), TIMED_OUT, 50), True),
-        (ended(http(), Result(failure=Failure(FailureKind.THROTTLED, "all functions that call URLs are at work")), 3_000), True),
+        (ended(http(), Result(failure=Failure(FailureKind.THROTTLED, "all functions that call URLs are busy")), 3_000), True),
         (ended(http(), Result(response={"status": 429}, failure=Failure(FailureKind.THROTTLED, "HTTP 429")), 9), False),
         (ended(a_job(type="a type of another version", target="t", timeout_ms=1), TIMED_OUT, 1), True),
         (ended(http(timeout_ms=1_000), WELL, 1_000), False),

@@ -84,9 +84,9 @@ def test_every_broken_rule_is_reported_with_its_path() -> None:
     [
         ({}, 'must have "type": "object"'),
         ({"type": "object", "oneOf": []}, "does not know 'oneOf'"),
-        (of({"type": "text"}), "at a: type has a value that it cannot have"),
+        (of({"type": "text"}), "at a: type has an invalid value"),
         (of({"pattern": "("}), "at a: pattern"),
-        (of({"pattern": "a" * 201}), "at a: pattern has a value that it cannot have"),
+        (of({"pattern": "a" * 201}), "at a: pattern has an invalid value"),
         (of({"pattern": "(?=a)b"}), "at a: pattern cannot be matched in linear time: look-around"),
         (of({"pattern": r"(a)\1"}), "at a: pattern cannot be matched in linear time: backreferences"),
         (of({"pattern": "(.{0,100}){0,100}$"}), "at a: pattern has more than 1,000 steps"),

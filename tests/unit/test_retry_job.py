@@ -147,7 +147,7 @@ def test_of_two_retries_at_the_same_instant_one_is_a_conflict() -> None:
         return first.change(changes)  # type: ignore[no-any-return]
 
     stage.jobs = Wrapped(first, change=overtaken)
-    with pytest.raises(Conflict, match="another request has retried it already"):
+    with pytest.raises(Conflict, match="another request has already retried the job"):
         retry(stage, dead.key)
     assert stage.stored(dead) == answers[0] and answers[0].redrives == 1
 

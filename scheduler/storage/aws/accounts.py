@@ -45,7 +45,7 @@ class CognitoAccounts:
             )
             tokens = answer.get("AuthenticationResult", {})
             if "AccessToken" not in tokens:
-                raise Unauthorized(f"This account must first pass another step: {answer.get('ChallengeName', 'unknown')}.")
+                raise Unauthorized(f"This account must complete another sign-in step first: {answer.get('ChallengeName', 'unknown')}.")
         # The claims tell who it is: GetUser would take another call, of a quota that all sign-ins of the account share.
         claims = _claims(tokens["AccessToken"])
         user = User(claims["sub"], claims["username"])
@@ -89,7 +89,7 @@ class CognitoAccounts:
 def _password_error(error: ClientError) -> Exception:
     code, message = errors.code(error), str(error.response.get("Error", {}).get("Message", ""))
     if code in ("InvalidPasswordException", "PasswordHistoryPolicyViolationException"):
-        return Invalid.field("new_password", f"is refused by the policy: {message}")
+        return Invalid.field("new_password", f"breaks the password policy: {message}")
     if code == "NotAuthorizedException" and "token" in message.lower():
         return Unauthorized(_INVALID)
     return Invalid.field("current_password", "is wrong") if code == "NotAuthorizedException" else error

@@ -133,7 +133,7 @@ def _refusing() -> Iterator[None]:
             if code == "UserNotFoundException":
                 raise NotFound("there is no such user") from None
             if code in _PASSWORD:
-                raise Invalid.field("password", f"is refused by the policy: {message}") from None
+                raise Invalid.field("password", f"breaks the password policy: {message}") from None
             raise
 
 

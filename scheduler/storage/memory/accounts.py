@@ -62,7 +62,7 @@ class MemoryIdentity:
 
 def _check(password: str) -> None:
     if len(password) < SHORTEST:
-        raise Invalid.field("password", "is refused by the policy: too short")
+        raise Invalid.field("password", "breaks the password policy: too short")
 
 
 class MemoryUsers:

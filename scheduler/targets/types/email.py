@@ -52,7 +52,7 @@ class Payload:
 def check(payload: Mapping[str, Any], reach: Reach) -> None:
     """Raises NotAllowed if the stage sends no e-mail."""
     if not reach.sender:
-        raise NotAllowed("", "no e-mail can be sent: this stage has no sender (deploy it with -c email_sender=...)")
+        raise NotAllowed("", "this stage cannot send e-mail: its operators deploy a sender with the option email_sender")
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:

@@ -23,7 +23,7 @@ RESOURCE = Resource(
 
 def _is_source(text: str) -> bool:
     if text.startswith("aws."):
-        raise ValueError("must not begin with aws., which is kept for AWS")
+        raise ValueError("must not begin with aws., which is reserved for AWS")
     return True
 
 

@@ -61,7 +61,7 @@ def is_url(text: str) -> bool:
     if url.scheme not in ("http", "https") or not url.host:
         raise ValueError("must be an http:// or https:// URL with a host")
     if url.auth is not None:
-        raise ValueError("must not carry a user name or password")
+        raise ValueError("must not contain a user name or password")
     if not url.host.startswith("[") and not re.fullmatch(HOST, url.host.removesuffix("."), re.IGNORECASE):
         raise ValueError("must have an IP address or a host name: labels of 1 to 63 letters, digits, - and _, at most 253 characters")
     if url.port == 0:
@@ -79,7 +79,7 @@ def _is_header_name(text: str) -> bool:
 
 def _is_open_header(text: str) -> bool:
     if text.lower() in BY_SECRET:
-        raise ValueError("carries credentials, which are not stored: name a secret (bearer_secret, basic_secret, header_secrets)")
+        raise ValueError("must not carry credentials, which would be stored: name a secret (bearer_secret, basic_secret, header_secrets)")
     return _is_header_name(text)
 
 
@@ -123,7 +123,7 @@ class Payload:
 
 
 class Refused(Exception):
-    """http jobs may call public addresses only, and this host has none."""
+    """http jobs may call only public addresses, and this host has none."""
 
 
 def check(payload: Mapping[str, Any], reach: Reach) -> None:
@@ -136,9 +136,9 @@ def check(payload: Mapping[str, Any], reach: Reach) -> None:
 def _check_url(text: str, reach: Reach) -> None:
     url = parse_url(text)
     if url.scheme != "https" and not reach.plain_http:
-        raise NotAllowed("url", "must be an https:// URL: this stage calls no others (deploy it with -c plain_http=true)")
+        raise NotAllowed("url", "must be an https:// URL: operators allow http:// with the option plain_http")
     if reach.hosts and not any(_is_host(url.host or "", pattern) for pattern in reach.hosts):
-        raise NotAllowed("url", f"is not on a host that jobs of this stage may call; allowed: {', '.join(reach.hosts)}")
+        raise NotAllowed("url", f"has a host that jobs of this stage may not call; allowed: {', '.join(reach.hosts)}")
 
 
 def _is_host(host: str, pattern: str) -> bool:

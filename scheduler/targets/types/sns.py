@@ -51,7 +51,7 @@ class Payload:
 
     def __post_init__(self) -> None:
         if self.message == "":
-            raise ValueError("message must not be empty: SNS takes no empty message")
+            raise ValueError("message must not be empty: SNS accepts no empty message")
         if self.topic.endswith(".fifo") and self.group is None:
             raise ValueError("group is required: this is a FIFO topic")
 

@@ -37,13 +37,13 @@ class Payload:
     body: Any
     """A string is sent as it is, anything else as JSON."""
     attributes: Annotated[dict[AttributeName, AttributeValue], MaxLen(8)] = field(default_factory=dict)
-    """Message attributes, at most 8; SQS takes 10, and two are the scheduler's. At most 7 leave room for Punctual-Context."""
+    """Message attributes, at most 8: SQS accepts 10, and the scheduler adds two. At most 7 leave room for Punctual-Context."""
     group: Annotated[str, MinLen(1), MaxLen(128)] | None = None
     """The message group; a FIFO queue needs one."""
 
     def __post_init__(self) -> None:
         if self.body == "":
-            raise ValueError("body must not be empty: SQS takes no empty message")
+            raise ValueError("body must not be empty: SQS accepts no empty message")
         if self.queue.endswith(".fifo") and self.group is None:
             raise ValueError("group is required: this is a FIFO queue")
 
