@@ -1,7 +1,7 @@
-"""How a stage keeps within the concurrent executions of its account: what is reserved for the engine, what executors and `fetch` may take.
+"""How a stage keeps within the concurrent executions of its account: the reserved ones of the engine, the limits of executors and `fetch`.
 
-An account allows a number of executions for all its functions in a region, 1,000 or, if it is new, 10. Whatever runs jobs may take all of
-them, and then nothing plans, publishes or accepts jobs. So a stage that knows the number limits its executors, and reserves the rest:
+An account allows a number of executions for all its functions in a region, 1,000 or, if it is new, 10. Executors could take all of them,
+and then nothing plans, publishes or accepts jobs. A stage with the option `account_concurrency` limits its executors and reserves the rest:
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
 """
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 LEAST_ACCOUNT = 10  # of a new account
 RESERVES = 250  # executions of the smallest account in which some are reserved: AWS keeps 100 for functions that reserve none
-OTHERS = 20  # for the functions of the stage that reserve none, and for those of others
-OTHERS_SMALL = 4  # tick, plan, scale and a request; in a small account they share what is left
+OTHERS = 20  # for the stage's functions without a reservation, and for other functions
+OTHERS_SMALL = 4  # tick, plan, scale and a request; in a small account they share the rest
 LEAST_MAPPING = 2  # executions of an event source mapping: https://docs.aws.amazon.com/lambda/latest/api/API_ScalingConfig.html
-FETCH = 0.4  # the share of `fetch`, which each `http` job calls, in what is left for jobs
+FETCH = 0.4  # the share of `fetch`, which each `http` job calls, in the executions for jobs
 
 
 def within(settings: "Settings", account: int) -> "Settings":
@@ -49,11 +49,11 @@ def within(settings: "Settings", account: int) -> "Settings":
 
 
 def _engine(account: int) -> dict[str, int]:
-    """The executions that are reserved, by verb: what must run while jobs take all others."""
+    """The reserved executions by verb: these functions must run while jobs take all others."""
     return {"tick": 2, "plan": 2, "scale": 2, "dispatch": account // 20, "api": account // 20}
 
 
 def _pollers(settings: "Settings", concurrency: Mapping[Lane, int]) -> dict[Lane, int]:
-    """The most pollers that are kept ready, which bring ten executors each: none for a lane with too few executors."""
+    """The most pollers that are kept ready, for ten executors each: none for a lane with too few executors."""
     wanted = {lane: min(most, concurrency[lane] // EXECUTORS_EACH) for lane, most in settings.rules.most_pollers.items()}
     return {lane: most for lane, most in wanted.items() if most >= LEAST}

@@ -43,7 +43,7 @@ class Accounts(Construct):
             "Client",
             auth_flows=cognito.AuthFlow(
                 user_password=True
-            ),  # our own login route forwards the password; refresh tokens rotate, by a separate call
+            ),  # our login route forwards the password; a separate call rotates refresh tokens
             disable_o_auth=True,
             generate_secret=False,  # public: the API calls it without one
             prevent_user_existence_errors=True,

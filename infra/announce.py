@@ -1,6 +1,6 @@
 """announce: puts the ends of jobs on an event bus, from the stream of the jobs table. Only in stages whose option `events` is on.
 
-Filters keep everything from it but the ends that are to be announced, and AWS bills no read of a stream: other jobs cost nothing.
+Filters pass only the ends that are to be announced, and AWS bills no read of a stream: other jobs cost nothing.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as sources
 from constructs import Construct
 
-from infra.alarms import COUNTED_LATE_MS
+from infra.alarms import COUNTED_LATE_MS, Description
 from infra.function import Foundation, Function, allow
 from infra.options import Events
 from infra.project import OF_USERS, THERE, stream_of
@@ -24,7 +24,7 @@ KEPT = Duration.hours(12)  # Lambda retries a refused event within this time; a 
 
 
 def filters(chosen: Events) -> list[dict[str, Any]]:
-    """The patterns of the stream: one for each time by which a job can end, since Lambda's patterns know no "or" between attributes."""
+    """The patterns of the stream: one for each time by which a job can end, since Lambda's patterns have no "or" between attributes."""
     marked: Mapping[str, Any] = {} if chosen is Events.ALL else {"events": THERE}
     return [
         {"dynamodb": {"Keys": OF_USERS, "NewImage": {"scheduled_at": THERE, time: THERE, **marked}}}
@@ -33,7 +33,7 @@ def filters(chosen: Events) -> list[dict[str, Any]]:
 
 
 class Announce(Construct):
-    """The bus, the function, and the queue for what Lambda gives up."""
+    """The bus, the function, and the queue for the events that Lambda gives up."""
 
     def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
         super().__init__(scope, id)
@@ -52,7 +52,7 @@ class Announce(Construct):
             grants=[
                 allow(self.bus.event_bus_arn, "events:PutEvents"),
                 allow(stream, "dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"),
-                allow(self.lost.queue_arn, "sqs:SendMessage"),  # Lambda sends with this role what it gives up
+                allow(self.lost.queue_arn, "sqs:SendMessage"),  # Lambda sends the events that it gives up with this role
             ],
             timeout=TIMEOUT,
         )
@@ -71,8 +71,18 @@ class Announce(Construct):
             filters=[lambda_.FilterCriteria.filter(pattern) for pattern in filters(settings.events)],
         )
         behind = self.function.metric("IteratorAge", statistic="Maximum")
-        late = "Events of jobs are over 5 minutes late: the event bus does not take them"
+        late = Description(
+            "AnnounceBehind",
+            "For 3 minutes, events of ended jobs have been more than 5 minutes late: the event bus refuses them.",
+            f"Receivers get them late. None is lost within {KEPT.to_hours():g} hours.",
+            "Look for `refused` and `AccessDenied` in the log of announce.",
+        )
         foundation.operators.alarm(self, "Behind", behind, late, above=COUNTED_LATE_MS, minutes=3)
         lost = self.lost.metric_approximate_number_of_messages_visible(statistic="Maximum")
-        gone = f"Events of jobs were given up after {KEPT.to_hours():g} hours: the queue names their place in the stream"
+        gone = Description(
+            "AnnounceGivenUp",
+            f"The event bus refused events for {KEPT.to_hours():g} hours, and Lambda discarded them.",
+            "Receivers do not get these events.",
+            "Read the messages of the queue in the output EventsLostQueueUrl: they have the positions in the stream.",
+        )
         foundation.operators.alarm(self, "GivenUp", lost, gone, above=0)

@@ -39,7 +39,7 @@ ADMINISTRATION = [  # actions of Cognito
     for call in (
         "AdminAddUserToGroup",
         "AdminCreateUser",
-        "AdminDeleteUser",  # also removes a user whose first password the policy refused
+        "AdminDeleteUser",  # also removes a user whose first password broke the policy
         "AdminDisableUser",
         "AdminEnableUser",
         "AdminGetUser",
@@ -134,7 +134,7 @@ class Api(Construct):
         """
         if not settings.console:
             return {}
-        secret = Fn.select(2, Fn.split("/", Aws.STACK_ID))  # the UUID of the stack; a template can draw no other random value for nothing
+        secret = Fn.select(2, Fn.split("/", Aws.STACK_ID))  # the UUID of the stack; a template has no other free random value
         ssm.StringParameter(self, "OriginSecret", parameter_name=settings.origin_secret, string_value=secret)
         return {"origin_secret": secret}
 
@@ -171,7 +171,7 @@ class Api(Construct):
                 self._stage.node.add_dependency(route)  # a stage cannot throttle a route that is not there yet
         for route in self.http.add_routes(path=CATCH_ALL, methods=WRITES, integration=to_function, authorizer=signed_in):
             self._stage.node.add_dependency(route)
-        # Unknown routes come to the function as well, so that their 404 is our own.
+        # Unknown routes reach the function as well, so that their 404 has our envelope.
         self.http.add_routes(path=CATCH_ALL, methods=[ANY], integration=to_function, authorizer=signed_in)
 
     def url(self, settings: Settings) -> str:

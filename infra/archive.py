@@ -57,7 +57,7 @@ class Archive(Construct):
         return bucket
 
     def _stream(self, settings: Settings, encryption: Encryption) -> firehose.CfnDeliveryStream:
-        """Made without the construct, which would add policies to its role beyond the explicit grants."""
+        """Created without the construct, which would add policies to its role beyond the explicit grants."""
         failures = logs.LogGroup(self, "Failures", retention=settings.log_retention, removal_policy=settings.removal_policy)
         made = firehose.CfnDeliveryStream(
             self,
@@ -133,7 +133,7 @@ class Archive(Construct):
         return role.without_policy_updates()
 
     def _table(self) -> None:
-        """Days need not be added one by one: Athena works out which there are."""
+        """Days need not be added one by one: Athena derives them."""
         catalog = Stack.of(self).account
         database = glue.CfnDatabase(
             self, "Database", catalog_id=catalog, database_input=glue.CfnDatabase.DatabaseInputProperty(name=self.database)

@@ -1,7 +1,7 @@
 """The one code asset that all functions share: `lambdas/`, `scheduler/` and the locked dependencies, built without docker.
 
 On AWS the asset includes boto3 (10 MB of zip): Lambda provides one, but AWS changes its version, and that version is not the tested one.
-For the local AWS the asset contains no dependencies: its interpreter has the locked versions already.
+For the local AWS the asset contains no dependencies: its interpreter already has the locked versions.
 
 Everything is compiled, by the Python that will run it: AWS starts functions from a read-only folder, and the local AWS unpacks and imports
 the bundle for every executor that it starts. A hundred executors start in seconds instead of half a minute.
@@ -34,7 +34,7 @@ _NEVER_SHIPPED = (".lock", "bin")  # files that uv leaves in a target folder
 
 
 class BundleError(Exception):
-    """The asset could not be built; the message contains the error of the installer or the compiler, and what to do."""
+    """The asset could not be built; the message contains the error of the installer or the compiler, and the remedy."""
 
 
 @jsii.implements(cdk.ILocalBundling)

@@ -23,7 +23,7 @@ class Bury(Construct):
                 change_jobs(foundation),
                 allow(foundation.storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # the shards that it may use
                 *step_out(foundation),
-                allow(foundation.lanes.arns, "sqs:SendMessage"),  # jobs that waited for the failed one
+                allow(foundation.lanes.arns, "sqs:SendMessage"),  # jobs that waited for the failed job
                 allow(dead.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             ],
             timeout=BURY_TIMEOUT,
@@ -35,6 +35,6 @@ class Bury(Construct):
             target=self.function,
             event_source_arn=dead.queue_arn,
             batch_size=10,
-            max_concurrency=2,  # the least that AWS allows; dead letters are not urgent
+            max_concurrency=2,  # the lowest value that AWS allows; dead letters are not urgent
             report_batch_item_failures=True,
         )

@@ -19,11 +19,11 @@ COMPILE = ("-I", "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "un
 
 
 class NoCompiler(Exception):
-    """No Python of the wanted version is at hand. The message says which, why, and what to do."""
+    """No Python of the required version is available. The message names the version, the reason and the remedy."""
 
 
 class BadBytecode(Exception):
-    """The code could not be compiled, or the bytecode is not for the wanted version. The message says why."""
+    """The code could not be compiled, or the bytecode is for another version. The message has the reason."""
 
 
 def compiler(version: str) -> str:
@@ -32,7 +32,7 @@ def compiler(version: str) -> str:
         return sys.executable
     if found := _uv("find", "--no-project", f"cpython@{version}", PATH=os.pathsep.join(_folders(version))).stdout.strip():
         return found
-    # Few tries: an unreachable host is not worth minutes of a build.
+    # Few tries: an unreachable host must not delay a build by minutes.
     tried = _uv("install", "--no-bin", "--install-dir", str(INSTALLED), version, UV_HTTP_RETRIES="1", UV_HTTP_TIMEOUT="30")
     if not tried.returncode and (new := next(_executables(INSTALLED, version), None)):
         return str(new)

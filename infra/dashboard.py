@@ -1,4 +1,4 @@
-"""One dashboard, in the order of three questions: is it healthy, is it on time, will it hold; details for the next checks follow below."""
+"""One dashboard, in the order of three questions: is it healthy, is it on time, is there enough capacity; then details."""
 
 from collections.abc import Mapping, Sequence
 
@@ -35,7 +35,7 @@ class Dashboard(Construct):
         functions: Mapping[str, lambda_.Function],
         executors: int,
     ) -> None:
-        """Create it. `executors`: how many there may be at once for first attempts."""
+        """Create it. `executors`: the maximum number of executors for first attempts."""
         super().__init__(scope, id)
         board = cloudwatch.Dashboard(self, "Board", default_interval=Duration.hours(3), period_override=cloudwatch.PeriodOverride.AUTO)
         board.add_widgets(*_healthy(operators, http))
@@ -50,9 +50,9 @@ def _healthy(operators: Operators, http: apigateway.HttpApi) -> list[cloudwatch.
     return [
         _title("Is it healthy?"),
         cloudwatch.AlarmStatusWidget(title="Alarms", alarms=operators.alarms, width=ROW, height=5),
-        _graph("Oldest open minute, plan's lag (s)", [lag, own_metric(metrics.PLAN_LAG, "tick", "Maximum")], limit=LAG_SECONDS),
+        _graph("Oldest open minute, lag of plan (s)", [lag, own_metric(metrics.PLAN_LAG, "tick", "Maximum")], limit=LAG_SECONDS),
         _graph(
-            "Dead letters, buried, unreadable",
+            "Dead letters, buried jobs, unreadable items",
             [
                 own_metric(metrics.DEAD, "project", "Sum"),
                 own_metric(metrics.BURIED, "bury", "Sum"),
@@ -76,8 +76,8 @@ def _on_time(lanes: Lanes) -> list[cloudwatch.IWidget]:
     return [
         _title("Is it on time?"),
         _graph("Start delay (ms)", [*delays, own_metric(metrics.CANARY_DELAY, "project", "Maximum")], limit=LATE_MS),
-        _graph("Job latency: finish minus scheduled (ms)", [*latencies, overhead]),
-        _graph("Age of the oldest message of a lane (s)", ages),
+        _graph("Job latency: end minus scheduled time (ms)", [*latencies, overhead]),
+        _graph("Oldest message of each lane (s)", ages),
     ]
 
 
@@ -88,17 +88,17 @@ def _holding(lanes: Lanes, storage: Storage, executors: int, functions: Mapping[
     used = [table_metric(storage.jobs.table_name, f"Consumed{kind}CapacityUnits", "Sum") for kind in ("Read", "Write")]
     throttled = [table_metric(storage.jobs.table_name, f"{kind}ThrottleEvents", "Sum") for kind in ("Read", "Write")]
     return [
-        _title("Will it hold?"),
+        _title("Is there enough capacity?"),
         _graph("Executors required in the next ten minutes", [required], limit=executors, named="available"),
         cloudwatch.LogQueryWidget(  # plain counts are no metrics, which would cost 30 cents a month each
-            title="Jobs a minute: created, pulled, processed",
+            title="Jobs per minute: created, pulled, processed",
             log_group_names=[functions[name].log_group.log_group_name for name in ("project", "dispatch")],
             query_string=FLOW,
             view=cloudwatch.LogQueryVisualizationType.LINE,
             width=8,
             height=6,
         ),
-        _graph("Messages that wait", depths),
+        _graph("Waiting messages", depths),
         _graph("Jobs table: capacity units, throttles", used, right=throttled),
     ]
 
@@ -106,14 +106,14 @@ def _holding(lanes: Lanes, storage: Storage, executors: int, functions: Mapping[
 def _api(http: apigateway.HttpApi) -> list[cloudwatch.IWidget]:
     return [
         _title("The API"),
-        _graph("Requests a minute", [http.metric_count(statistic="Sum")]),
+        _graph("Requests per minute", [http.metric_count(statistic="Sum")]),
         _graph("Latency (ms)", [http.metric_latency(statistic=each) for each in ("p95", "p99")]),
     ]
 
 
 def _functions(functions: Mapping[str, lambda_.Function]) -> list[cloudwatch.IWidget]:
     errors = [function.metric_errors(statistic="Sum", label=verb) for verb, function in functions.items()]
-    account = cloudwatch.Metric(namespace="AWS/Lambda", metric_name="Throttles", statistic="Sum", label="throttled calls of the account")
+    account = cloudwatch.Metric(namespace="AWS/Lambda", metric_name="Throttles", statistic="Sum", label="throttled calls in the account")
     return [_title("The functions"), _graph("Errors", errors), _graph("Throttles", [account])]
 
 

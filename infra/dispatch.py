@@ -27,7 +27,7 @@ class Dispatch(Construct):
                 *list_jobs(foundation),  # operations; reconciling reads jobs in batches too
                 *change_tasks(foundation),  # operations
                 change_jobs(foundation),
-                *step_out(foundation),  # ends jobs whose last attempt died with its executor; whether the task of a run allows a redrive
+                *step_out(foundation),  # ends jobs whose last attempt ended with its executor; whether the task of a run allows a redrive
                 step_in(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem"),  # weights
                 allow(lanes.topic.topic_arn, "sns:Publish"),

@@ -1,4 +1,4 @@
-"""The customer key of a stage, if its operator wants one: it encrypts tables, lanes, outputs and the callback secret.
+"""The customer key of a stage, an option: it encrypts tables, lanes, outputs and the callback secret.
 
 Without it AWS encrypts all of them with its own keys, which are free and cannot be revoked.
 """

@@ -39,7 +39,7 @@ class Execute(Construct):
                 *step_out(foundation),  # also the heads of ordering queues, run locks, named targets and their limits
                 allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # run locks, heads and ordering entries
                 allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # the usage of limits
-                allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a head was taken by a call whose answer was lost
+                allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a call whose answer was lost took a head
                 allow(storage.ledger.table_arn, "dynamodb:GetItem"),  # the shards that it may use
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead; a breaker that opens
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # ... and closes
@@ -57,7 +57,7 @@ class Execute(Construct):
                 *targets.denials(self),
             ],
             timeout=EXECUTE_TIMEOUT,
-            loops=True,  # retries, and jobs that waited for this one: ends, since attempts and waiting jobs are counted
+            loops=True,  # retries, and jobs that waited for this job: ends, since attempts and waiting jobs are counted
         )
         targets.acknowledge(self, settings)
         storage.acknowledge_outputs(self)

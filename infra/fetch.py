@@ -1,4 +1,4 @@
-"""fetch: calls the URLs of `http` jobs. An attacker who takes it over finds a role that may only write its log, and no other addresses."""
+"""fetch: calls the URLs of `http` jobs. An attacker who takes it over gets a role that may only write its log, and no other addresses."""
 
 from dataclasses import replace
 

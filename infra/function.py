@@ -96,7 +96,7 @@ def read_callback_secret(foundation: Foundation) -> iam.PolicyStatement:
 
 
 def step_out(foundation: Foundation) -> list[iam.PolicyStatement]:
-    """The grants of functions that end jobs: leave ordering queues, find the next entry, and find runs that wait for this run's end."""
+    """The grants of functions that end jobs: to leave ordering queues, find the next entry, and find runs that wait for this run's end."""
     table = foundation.storage.tasks.table_arn
     return [allow(table, "dynamodb:Query"), allow(table, "dynamodb:PartiQLDelete"), allow(table, "dynamodb:BatchGetItem")]
 
@@ -124,7 +124,7 @@ class Function(lambda_.Function):
         """Create it.
 
         `loops`: its messages may start it again, directly or through other functions, any number of times. `retries`: of an asynchronous
-        call; 0 if the next minute finds what a failed call left undone, so that a retry by Lambda would only duplicate it.
+        call; 0 if the next minute does the work of a failed call, so that a retry by Lambda would only duplicate it.
         """
         settings = foundation.settings if traced else replace(foundation.settings, tracing=False)
         log_group = logs.LogGroup(scope, "Logs", retention=settings.log_retention, removal_policy=settings.removal_policy)
@@ -147,9 +147,9 @@ class Function(lambda_.Function):
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
             reserved_concurrent_executions=settings.reserved.get(verb),
             retry_attempts=retries,
-            # Lambda retries a throttled asynchronous call for up to six hours: calls of a minute that is over would hinder the next ones.
+            # Lambda retries a throttled asynchronous call for up to six hours: calls of a past minute would hinder the next ones.
             max_event_age=Duration.minutes(5 if retries else 1),
-            # Lambda stops a chain of about 16 calls that start each other; by default it would take these for a mistake.
+            # Lambda stops a chain of about 16 calls that start each other; by default it takes such a chain for a mistake.
             recursive_loop=lambda_.RecursiveLoop.ALLOW if loops else None,
         )
         raw = self.node.default_child
@@ -188,6 +188,6 @@ def _role(scope: Construct, log_group: logs.LogGroup, settings: Settings, grants
         assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
         inline_policies={"Grants": iam.PolicyDocument(statements=statements)},
     )
-    Validations.of(role).acknowledge(Acknowledgment(id="AwsSolutions-IAM5[Resource::*]", reason="X-Ray actions know no resource but *"))
+    Validations.of(role).acknowledge(Acknowledgment(id="AwsSolutions-IAM5[Resource::*]", reason="X-Ray actions have no resource but *"))
     # Closed: no construct may add to the explicit grants.
     return role.without_policy_updates()

@@ -1,6 +1,6 @@
 """The lanes: one topic, whose subscription filters route each message into the queue of its lane. All lanes share a dead-letter queue.
 
-The work queue, whose messages drive the engine itself, stands beside them.
+Beside them there is the work queue, whose messages drive the engine itself.
 """
 
 from aws_cdk import Acknowledgment, Duration, Validations

@@ -1,4 +1,4 @@
-"""notify: notifies receivers of the ends of jobs, from a queue of its own. No function that runs jobs waits for it."""
+"""notify: notifies receivers of the ends of jobs, from a queue of its own. No function that runs jobs waits for notify."""
 
 from dataclasses import replace
 
@@ -8,11 +8,12 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra import targets
+from infra.alarms import Description
 from infra.function import Foundation, Function, allow
 from infra.queue import queue
 
 TIMEOUT = Duration.minutes(1)  # a batch calls all its receivers in parallel, each with a time-out of ten seconds
-MAX_RECEIVES = 40  # each try to reach a receiver is a receive, and so is each early check of a window's end
+MAX_RECEIVES = 40  # each try to reach a receiver is a receive, as is each early check of a window's end
 
 
 class Notify(Construct):
@@ -71,7 +72,13 @@ class Notify(Construct):
             report_batch_item_failures=True,
         )
         dead = self.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
-        foundation.operators.alarm(self, "Undecided", dead, "notify could not process a message: it is in the dead-letter queue", above=0)
+        undecided = Description(
+            "Undecided",
+            "The function notify could not process a message, which is now in its dead-letter queue.",
+            "A notice may be missing.",
+            "Read the message in the queue NotifyDead, and the log of notify.",
+        )
+        foundation.operators.alarm(self, "Undecided", dead, undecided, above=0)
 
     def _parameter(self, name: str) -> str:
         return Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))

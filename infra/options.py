@@ -1,4 +1,4 @@
-"""The options of a deployment: what its operators choose, from `stages/<stage>.toml`. A file with an error is refused as a whole."""
+"""The options of a deployment, which its operators set in `stages/<stage>.toml`. A file with an error is refused as a whole."""
 
 import json
 import re
@@ -73,8 +73,8 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    operator_email: Email | None = None  # gets every alarm
-    allowed_targets: Targets = ()  # ARNs of what jobs may reach; their parts may contain `*`
+    operator_email: Email | None = None  # receives every alarm
+    allowed_targets: Targets = ()  # the ARNs that jobs may call; their parts may contain `*`
     email_sender: Email | None = None  # of `email` jobs, verified in SES
     http_hosts: Hosts = ()  # the only hosts that `http` jobs may call; none: every public one
     plain_http: bool = False  # `http` jobs may call http:// too
@@ -137,7 +137,7 @@ class Options(BaseModel):
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """The options that the file sets, as JSON knows them."""
+        """The options that the file sets, as JSON values."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 

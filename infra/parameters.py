@@ -1,7 +1,7 @@
-"""The parameters of a stage in Systems Manager: what its stacks, its functions and the tools that deploy it tell each other."""
+"""The parameters of a stage in Systems Manager: values that its stacks, its functions and the deployment tools exchange."""
 
 OPTIONS = "options"  # the options of the last deployment, as JSON
-ORIGIN_SECRET = "origin-secret"  # by which the API recognizes CloudFront: the UUID of the stack
+ORIGIN_SECRET = "origin-secret"  # the UUID of the stack, by which the API recognizes CloudFront
 CONSOLE_URL = "console-url"  # the console's stack creates it, after the functions
 
 

@@ -1,7 +1,7 @@
 """project: adds the changes in the streams of jobs and tasks to the counters, sends news to notify, and archives expired jobs.
 
-Filters keep everything from it that is neither a job nor a task: the canaries of units, the mark of the tick, run locks, ordering
-queues, limits. Of the scheduler's own jobs it gets only the ends, which tell their delays.
+Filters drop every item that is neither a job nor a task: the canaries of units, the mark of the tick, run locks, ordering queues,
+limits. Of the scheduler's own jobs it gets only the ends, which have their delays.
 """
 
 from typing import Any
@@ -63,7 +63,7 @@ class Project(Construct):
                 starting_position=lambda_.StartingPosition.TRIM_HORIZON,
                 batch_size=1_000,
                 max_batching_window=Duration.seconds(settings.batching_s),
-                parallelization_factor=1,  # more would break the order within a shard, which ensures that each change counts once
+                parallelization_factor=1,  # more would break the order within a shard, which ensures that each change is counted once
                 bisect_batch_on_error=True,
                 filters=[lambda_.FilterCriteria.filter(pattern) for pattern in FILTERS[name]],
                 # An event names its shard only if there is a tumbling window; the window's state is not used.

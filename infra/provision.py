@@ -8,21 +8,24 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.alarms import own_metric
+from infra.alarms import Description, own_metric
 from infra.function import Foundation, Function, allow
 from scheduler.insight import metrics, scaling
 from scheduler.model.job import Lane
 
 QUEUES = ("one_time_queue_url", "recurring_queue_url", "retry_queue_url")
-REQUIRED_IS_HIGH = (
-    f"The next ten minutes require more than {scaling.FOLLOWED} executors, which AWS does not add within a minute: pollers are kept ready"
+REQUIRED_IS_HIGH = Description(
+    "Scaling",
+    f"The next ten minutes require more than {scaling.FOLLOWED} executors, which AWS does not add within a minute.",
+    "The function provision keeps pollers ready.",
+    "None, unless no lane gets pollers: then search the log of provision for `pollers not set`.",
 )
 
 Mappings = Mapping[Lane, lambda_.EventSourceMapping]
 
 
 class Provision(Construct):
-    """The function and the alarm on what is required. `mappings`: the event source mappings that may keep pollers ready, by lane."""
+    """The function and the alarm on the required executors. `mappings`: the event source mappings that may keep pollers ready, by lane."""
 
     def __init__(self, scope: Construct, id: str, foundation: Foundation, mappings: Mappings) -> None:
         super().__init__(scope, id)
@@ -36,7 +39,7 @@ class Provision(Construct):
                 *set_pollers(foundation, mappings),
             ],
             timeout=Duration.minutes(1),
-            retries=2,  # after one minute and after three: an alarm calls only when it begins to ring, and nothing else begins
+            retries=2,  # after one minute and after three: an alarm calls only when it begins to ring, and nothing else calls
         )
         required = own_metric(metrics.REQUIRED, "scale", "Maximum")
         alarm = foundation.operators.alarm(self, "Scaling", required, REQUIRED_IS_HIGH, above=scaling.FOLLOWED, notify=False)
@@ -49,7 +52,7 @@ def names_of(mappings: Mappings) -> dict[str, Any]:
 
 
 def set_pollers(foundation: Foundation, mappings: Mappings) -> list[iam.PolicyStatement]:
-    """The grants behind `provision` and `follow`: the pollers of these lanes, and how many messages wait there."""
+    """The grants behind `provision` and `follow`: the pollers of these lanes, and the number of messages that wait there."""
     queues = [foundation.lanes.queues[lane].queue_arn for lane in mappings]
     actions = ("lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping")
     return [

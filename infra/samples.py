@@ -28,7 +28,7 @@ def handler(event, context):
 
 
 class SamplesStack(cdk.Stack):
-    """Everything that arrives at the function, the topic or the bus ends in a queue, where it can be checked."""
+    """All messages to the function, the topic or the bus end in a queue, where a test can check them."""
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, f"punctual-{settings.stage}-samples")

@@ -1,4 +1,4 @@
-"""scale: every minute, reports how many executors the next minutes require, and follows them with the pollers that are kept ready."""
+"""scale: every minute, reports the executors that the next minutes require, and adjusts the pollers that are kept ready."""
 
 from aws_cdk import Duration
 from constructs import Construct

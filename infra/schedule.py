@@ -11,7 +11,7 @@ from infra.function import allow
 
 
 def every_minute(scope: Construct, function: lambda_.Function, description: str) -> scheduler.Schedule:
-    """Create the schedule. It retries only once: the next minute's call catches up on everything that this one missed."""
+    """Create the schedule. It retries only once: the next minute's call catches up on the work of a missed one."""
     return scheduler.Schedule(
         scope,
         "EveryMinute",

@@ -38,18 +38,18 @@ class Settings:
 
     stage: str
     options: Mapping[str, Any] = field(default_factory=dict)  # the options that `stages/<stage>.toml` sets, by name
-    operator_email: str | None = None  # gets every alarm
+    operator_email: str | None = None  # receives every alarm
 
     rules: Rules = field(default_factory=Rules)  # of the functions; `deployed` adds the rules that follow from other settings
     reach: Reach = field(default_factory=Reach)  # the AWS resources and web hosts of jobs
-    concurrency: Mapping[Lane, int] = field(  # executors of a lane at once (MaximumConcurrency)
+    concurrency: Mapping[Lane, int] = field(  # maximum executors of a lane (MaximumConcurrency)
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
-    account_concurrency: int = 0  # executions at once that AWS allows the account; 0: unknown (`account.py`)
-    reserved: Mapping[str, int] = field(default_factory=dict)  # executions at once that no other function can take, by verb
-    steps: int = 1_000  # of the engine at once; the most that AWS accepts: without a number, the local AWS would carry out five
-    notices: int = 5  # batches of ten at once; further notices wait in the queue
-    batching_s: int = 30  # seconds for which Lambda collects changes into one batch for project: notices and counters come as much later
+    account_concurrency: int = 0  # concurrent executions that AWS allows the account; 0: unknown (`account.py`)
+    reserved: Mapping[str, int] = field(default_factory=dict)  # reserved concurrent executions, by verb
+    steps: int = 1_000  # concurrent steps of the engine; the most that AWS accepts: without a number, the local AWS would carry out five
+    notices: int = 5  # concurrent batches of ten; further notices wait in the queue
+    batching_s: int = 30  # seconds for which Lambda collects changes into one batch for project: notices and counters wait as long
     memory_mb: Mapping[str, int] = field(  # CPU grows with memory: 1,769 MB is one whole core
         default_factory=lambda: {
             "api": 512,
@@ -74,11 +74,11 @@ class Settings:
     self_sign_up: bool = False  # anyone may sign up as a user
     machine_clients: Mapping[str, Sequence[str]] = field(default_factory=dict)  # scopes by name
 
-    api_rate: int = 200  # requests per second, all routes together
+    api_rate: int = 200  # requests per second, over all routes
     api_burst: int = 400
     write_rate: int = 100  # of each writing method of signed-in users; a flood of writes leaves capacity for reads
     write_burst: int = 200
-    login_rate: int = 10  # of each route that takes a password or a refresh token
+    login_rate: int = 10  # of each route that receives a password or a refresh token
     login_burst: int = 20
     report_rate: int = 100  # of each route to which workers report
     report_burst: int = 200
@@ -105,7 +105,7 @@ class Settings:
     renamed_actions: Mapping[str, Renamed] = field(default_factory=dict)  # by AWS's action name: the action that the stage enforces instead
 
     def __post_init__(self) -> None:
-        """Raises ValueError for pollers that AWS would refuse, or those of a lane that never keeps any ready."""
+        """Raises ValueError for a number of pollers that AWS would refuse, or for pollers of a lane that never keeps any ready."""
         for lane, most in self.rules.most_pollers.items():
             if lane is Lane.RETRY or not LEAST <= most <= MOST:
                 raise ValueError(f"most_pollers: the one-time and the recurring lane take {LEAST} to {MOST}, not {lane} {most}")
@@ -171,7 +171,7 @@ DEV = Settings(stage="dev")
 
 PROD = Settings(
     stage="prod",
-    # The executors that `concurrency` allows, but at once. Retries are spread over time: their lane keeps no pollers ready.
+    # The pollers for the executors that `concurrency` allows. Retries are spread over time, so their lane keeps none ready.
     rules=Rules(lag_canary=True, most_pollers={Lane.ONE_TIME: 100, Lane.RECURRING: 50}),
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
     memory_mb={**DEV.memory_mb, "dispatch": 1_769, "execute": 768, "project": 1_024},
@@ -192,11 +192,11 @@ LOCAL = replace(
     DEV,
     stage="local",
     rules=Rules(
-        ready_executors=12,  # as many as `make run` starts: each is a process, which takes a third of a second of processor to start
+        ready_executors=12,  # the number that `make run` starts: each is a process, which takes a third of a second of processor to start
         shards=2,  # one process answers every query: more shards are more calls and no more speed
         direct_burst=50,  # the local AWS runs about 250 jobs a second: one user may put a fraction of that before the jobs of others
         direct_rate=25,
-        lead_ms=500,  # its executors are warm: a longer lead would only keep more of them waiting
+        lead_ms=500,  # its executors are warm: a longer lead would only let more of them wait
         allow_private_http=True,  # the sample receiver listens on loopback
         one_shard=True,
     ),
@@ -216,7 +216,7 @@ LOCAL = replace(
     ),
     concurrency={Lane.ONE_TIME: 40, Lane.RECURRING: 20, Lane.RETRY: 20},  # each executor is a process of about 50 MB
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
-    batching_s=1,  # users of the local stage expect to see the results of their actions soon
+    batching_s=1,  # users of the local stage expect to see results soon
     archive=False,  # the local AWS reports no TTL deletions to streams, and refuses saved queries of Athena
     events=Events.CHOSEN,  # for trying them with `make run`
     endpoint_port=4566,

@@ -1,4 +1,4 @@
-"""All resources of Punctual on AWS but the console (`console.py`), in the order of the picture in docs/internals/architecture.md.
+"""All resources of Punctual on AWS except the console (`console.py`), in the order of the picture in docs/internals/architecture.md.
 
 client ─► api ─► jobs ◄─ dispatch ─► topic ─► lanes ─► execute ─► fetch
             │      ▲         ▲                  └─► dead letters ─► bury

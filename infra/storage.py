@@ -45,7 +45,7 @@ class Storage(Construct):
     """Tables on demand, with point-in-time recovery; TTL deletes items by `expires` (epoch seconds).
 
     The jobs table and its indexes may have provisioned capacity instead, which AWS raises and lowers within minutes. It costs less than
-    half if jobs come evenly, and refuses writes of sudden crowds.
+    half for an even load, and refuses writes in sudden bursts.
     """
 
     def __init__(self, scope: Construct, id: str, settings: Settings, encryption: Encryption) -> None:
@@ -62,7 +62,7 @@ class Storage(Construct):
                     partition_key=_text("slot"),
                     sort_key=_number("due_at"),
                     projection_type=dynamodb.ProjectionType.INCLUDE,
-                    non_key_attributes=["lane", "fence"],  # everything that dispatch needs, and nothing that a claim changes
+                    non_key_attributes=["lane", "fence"],  # all fields that dispatch needs, and none that a claim changes
                 ),
                 dynamodb.GlobalSecondaryIndexPropsV2(  # failed and killed jobs of one owner; reading them is independent of successful ones
                     index_name=FAILURES_INDEX,
@@ -75,7 +75,7 @@ class Storage(Construct):
                     index_name=MOVED_INDEX,
                     partition_key=_text("moved_owner"),
                     sort_key=_text("position"),
-                    projection_type=dynamodb.ProjectionType.ALL,  # they are few, and a page of a list takes one query of each partition
+                    projection_type=dynamodb.ProjectionType.ALL,  # they are few, and a page of a list takes one query per partition
                 ),
                 dynamodb.GlobalSecondaryIndexPropsV2(  # the runs of one task
                     index_name=BY_TASK_INDEX,

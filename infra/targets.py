@@ -1,6 +1,6 @@
 """The grants of the executors' roles for jobs: the actions that the target types declare, on the allowed ARNs only.
 
-Whatever the patterns of the allowed ARNs cover, the roles are denied the scheduler's own resources, if executors do not use them.
+Regardless of the allowed ARNs, the roles are denied the scheduler's own resources, except those that executors use.
 """
 
 from collections.abc import Iterator

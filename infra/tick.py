@@ -1,4 +1,4 @@
-"""tick: every minute, opens the minutes ahead, sends their work, and sends the work again that nobody does."""
+"""tick: every minute, opens the minutes ahead, sends their work, and sends unfinished work again."""
 
 from aws_cdk import Duration
 from constructs import Construct

@@ -11,7 +11,7 @@ MANAGED = (  # AWS's managed rules, in this order: known attackers first, becaus
     "AWSManagedRulesKnownBadInputsRuleSet",
     "AWSManagedRulesCommonRuleSet",
 )
-COUNTED = ("SizeRestrictions_BODY",)  # a common rule that only counts: a batch of jobs is larger than its 8 KB
+COUNTED = ("SizeRestrictions_BODY",)  # a common rule that only counts matches: a batch of jobs is larger than its 8 KB
 
 
 class Waf(Construct):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from infra.alarms import RUNBOOK
 from scheduler.insight import metrics
 from scheduler.insight.metrics import METRICS, NAMESPACE, SERVICE
 from tests.infra.conftest import ROOT, Synthesized, name_of
@@ -80,7 +81,7 @@ def test_every_own_metric_is_on_the_dashboard(any_stage: Synthesized) -> None:
 
 def test_the_dashboard_has_its_questions_in_order(any_stage: Synthesized) -> None:
     titles = [widget["properties"]["markdown"] for widget in board(any_stage)["widgets"] if widget["type"] == "text"]
-    assert titles == ["## Is it healthy?", "## Is it on time?", "## Will it hold?", "## The API", "## The functions"]
+    assert titles == ["## Is it healthy?", "## Is it on time?", "## Is there enough capacity?", "## The API", "## The functions"]
     placed = {widget["properties"].get("title"): widget["y"] for widget in board(any_stage)["widgets"]}
     assert placed["Alarms"] < placed["Start delay (ms)"] < placed["Executors required in the next ten minutes"]
 
@@ -143,6 +144,15 @@ def test_each_alarm_has_a_row_in_the_runbook(any_stage: Synthesized) -> None:
     for id in any_stage.all("CloudWatch::Alarm"):
         name = id[:-8].removeprefix("Alarms")
         assert any(name.endswith(known) for known in names), name
+
+
+def test_the_text_of_an_alarm_has_a_first_step_and_its_row_in_the_runbook(any_stage: Synthesized) -> None:
+    for id, alarm in any_stage.all("CloudWatch::Alarm").items():
+        text = alarm["AlarmDescription"]
+        found = re.fullmatch(rf"[A-Z].+\. First step: [A-Z].+\. Runbook: (\w+) in {RUNBOOK}\.", text)
+        assert found, text
+        assert re.search(rf"^\| `…?{found[1]}`", (ROOT / RUNBOOK).read_text(), re.MULTILINE), found[1]
+        assert id[:-8].endswith(found[1]) and len(text) <= 1_024
 
 
 def test_the_runbook_has_the_table_of_metrics() -> None:
