@@ -1,8 +1,8 @@
-# `make help` lists what there is. Everything runs in the project's own environment (.venv, node_modules).
+# `make help` lists the targets. Everything runs in the project's own environment (.venv, node_modules).
 
 PY := .venv/bin/python
 CDK := node_modules/.bin/cdk
-unexport PYTHONDONTWRITEBYTECODE # some machines set it; compiling everything anew costs each `make check` a quarter of its time
+unexport PYTHONDONTWRITEBYTECODE # some machines set it; each `make check` would compile everything again, a quarter of its time
 export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
@@ -10,46 +10,70 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 .PHONY: help setup console docs prose run demo burst drill load prove stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
 	unit contract rest long simulated faults killed apart need-stage
 
-help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+help: ## List the targets
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Install everything into .venv and node_modules (instant when nothing changed)
-	@./local/setup.sh
+##@ Run it
 
-console: setup ## The web console into console/dist (instant when nothing changed)
-	@./local/console.sh
-
-run: setup console ## The whole stack on this machine, sample jobs live in the terminal until Ctrl-C (PORT=4566)
+run: setup console ## Run the whole stack on this machine, with sample jobs shown live, until Ctrl-C (PORT=4566)
 	@$(PY) -m local.run
 
-demo: setup console ## The same scripted: a fresh stack, sixty jobs and a task, a verdict; exit code 1 if a job was not on time
+demo: setup console ## Run a scripted demo on a fresh stack: sixty jobs and a task; exit code 1 if a job was not on time
 	@$(PY) -m local.demo
 
-burst: setup ## A thousand jobs for one instant on the stack that `make run` has up (N=1000), and how late they started
+burst: setup ## Post N jobs for one instant to the stack of `make run`, and show their start delays (N=1000)
 	@$(PY) -m local.burst $(N)
 
-drill: setup console ## What is promised, shown on a fresh stack, each round in minutes (ONLY="batch edits kill limits ...")
+drill: setup console ## Try each promise on a fresh stack, in rounds of minutes (ONLY="batch edits kill limits ...")
 	@$(PY) -m local.drill $(ONLY)
 
-load: setup console ## 10,000 jobs for one instant, 200 a second for five minutes, on a fresh stack: delays, backlog, memory
+load: setup console ## Post 10,000 jobs for one instant, then 200 a second for five minutes: delays, backlog, memory
 	@$(PY) -m local.load
 
-prove: setup console need-stage ## Measure a stage on AWS, or STAGE=local, beside EventBridge Scheduler (OPTIONS="--short"); asks first
-	@$(PY) -m prove --stage $(STAGE) $(OPTIONS)
+console: setup ## Build the web console into console/dist (instant if nothing changed)
+	@./local/console.sh
 
-stop: setup ## Stop what runs on this machine, and clean up after runs that were killed
+setup: ## Install all dependencies into .venv and node_modules (instant if nothing changed)
+	@./local/setup.sh
+
+stop: setup ## Stop all processes of this project on this machine, and clean up after killed runs
 	@$(PY) -m local.stop
 
-test: check console ## All tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
-	@echo "The long tests, the faults and the stacks apart run side by side and print when they are done, in ten minutes or so."
-	@$(MAKE) --no-print-directory -j6 --output-sync=target long simulated faults killed apart templates
-	$(PY) -m pytest -m "system and not apart"
+clean: ## Stop everything, and delete the local stack, its jobs and all caches (.venv and node_modules stay)
+	@if [ -x $(PY) ]; then $(PY) -m local.stop; fi
+	rm -rf .local cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -not -path './.venv/*' -not -path './node_modules/*' -prune -exec rm -rf {} +
 
-audit: setup ## Known holes in what we depend on, by the advisories of PyPI and npm (needs the network)
-	$(PY) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --require-hashes -r requirements.txt
-	npm audit --package-lock-only
+##@ Deploy it
 
-check: setup ## Lint, types and the fast tests: a minute
+deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev|prod); docs/aws.md has the steps
+	@$(PY) -m local.rollout --stage $(STAGE) $(if $(BYTECODE_OPTIONAL),--bytecode-optional)
+
+admin: setup need-stage ## Create the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)
+	@$(PY) -m local.user --stage $(STAGE) --username $(or $(USERNAME),admin)
+
+doctor: setup need-stage ## Check a deployed stage: credentials, limits, clock, stacks, lag (STAGE=dev|prod|local)
+	@$(PY) -m local.doctor --stage $(STAGE)
+
+prove: setup console need-stage ## Measure a stage beside EventBridge Scheduler; asks first (STAGE=dev|prod|local OPTIONS="--short")
+	@$(PY) -m prove --stage $(STAGE) $(OPTIONS)
+
+recount: setup need-stage ## Count all jobs and tasks of a stage on AWS, and correct its counters (STAGE=dev)
+	@$(PY) -m local.recount --stage $(STAGE)
+
+destroy: setup need-stage ## Delete a stage and the content of its buckets; prod keeps its data (STAGE=dev|prod ONLY=console YES=1)
+	@$(PY) -m local.destroy --stage $(STAGE) $(if $(ONLY),--only $(ONLY))
+
+# Templates can be written without a compiler for AWS; `make deploy` fails without one.
+synth: setup ## Write the CloudFormation templates of a stage into cdk.out, without credentials (STAGE=dev|prod)
+	$(CDK) synth --quiet -c stage=$(or $(STAGE),dev) -c bytecode_optional=true
+
+need-stage:
+	@if [ -z "$(STAGE)" ]; then echo "Specify the stage: make $(MAKECMDGOALS) STAGE=dev" >&2; exit 1; fi
+
+##@ Develop it
+
+check: setup ## Lint, check types and run the fast tests, in a minute
 	@$(MAKE) --no-print-directory -j4 --output-sync=target types rest unit contract
 
 types:
@@ -60,11 +84,16 @@ types:
 unit:
 	$(PY) -m pytest -m "not system and not long" tests/unit
 
-contract: # with the simulation: each of the three takes about as long
+contract: # and the simulation: each of these three takes about as long
 	$(PY) -m pytest -m "not system and not long" tests/contract tests/simulation
 
 rest:
 	$(PY) -m pytest -m "not system and not long" --ignore tests/unit --ignore tests/contract --ignore tests/simulation
+
+test: check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
+	@echo "The long tests, the faults and the stacks apart run side by side and print when they are done, in ten minutes or so."
+	@$(MAKE) --no-print-directory -j6 --output-sync=target long simulated faults killed apart templates
+	$(PY) -m pytest -m "system and not apart"
 
 long: # these two only compute, so the stacks beside them come first
 	nice $(PY) -m pytest -m "long and not system" --ignore tests/simulation
@@ -81,58 +110,29 @@ apart:
 killed:
 	$(PY) -m pytest -m apart tests/system/test_kill.py tests/system/test_prove.py
 
-fuzz: setup ## Properties, handlers and the API with other examples each time; a failure prints what repeats it
+fuzz: setup ## Run properties, handlers and the API with new examples; a failure prints how to repeat it
 	$(PY) -m pytest --hypothesis-profile=exploring -m "hypothesis and not system"
 	$(PY) -m pytest --hypothesis-profile=exploring tests/lambdas/test_fuzz_api.py
 
-bench: setup console ## Start delays, CPU and write units per job, next runs per second, against the budgets
+bench: setup console ## Measure start delays, CPU and write units per job, and planned runs per second, against budgets
 	@$(PY) -m bench
 
-simulate: setup ## The long simulation: the real services in virtual time, with faults
+simulate: setup ## Run the long simulation: the real services in virtual time, with faults
 	@$(PY) -m tests.simulation
 
-# A template can be made where nothing can compile for AWS; `make deploy` fails there.
-synth: setup ## The CloudFormation templates of a stage into cdk.out, without credentials (STAGE=dev|prod)
-	$(CDK) synth --quiet -c stage=$(or $(STAGE),dev) -c bytecode_optional=true
-
-reference: setup ## The OpenAPI document and the tables made of it, in docs/reference, after a change of the API
+reference: setup ## Write the OpenAPI document into docs/reference/openapi.json, after a change of the API
 	@$(PY) -m local.openapi
 	@$(PY) -m local.reference
 
-templates: setup ## cfn-lint of the templates of dev and prod, for three regions (needs the network)
+templates: setup ## Run cfn-lint over the templates of dev and prod, for three regions (needs the network)
 	@for stage in dev prod; do $(CDK) synth --quiet -c stage=$$stage -c bytecode_optional=true -o cdk.out/$$stage || exit 1; done
 	$(PY) -m uv tool run --from cfn-lint==1.58.0 cfn-lint --regions us-east-1 eu-central-1 ap-southeast-1 \
 		-- cdk.out/dev/*.template.json cdk.out/prod/*.template.json
 
-deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev|prod); docs/get-started/aws.md has the steps
-	@$(PY) -m local.rollout --stage $(STAGE) $(if $(BYTECODE_OPTIONAL),--bytecode-optional)
+audit: setup ## List known vulnerabilities of the dependencies, by the advisories of PyPI and npm (needs the network)
+	$(PY) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --require-hashes -r requirements.txt
+	npm audit --package-lock-only
 
-doctor: setup need-stage ## Check a deployed stage from here: credentials, limits, clock, stacks, lag (STAGE=dev|prod|local)
-	@$(PY) -m local.doctor --stage $(STAGE)
-
-destroy: setup need-stage ## Delete a stage with what is in its buckets; prod keeps its data (STAGE=dev|prod ONLY=console YES=1)
-	@$(PY) -m local.destroy --stage $(STAGE) $(if $(ONLY),--only $(ONLY))
-
-admin: setup need-stage ## Make the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)
-	@$(PY) -m local.user --stage $(STAGE) --username $(or $(USERNAME),admin)
-
-recount: setup need-stage ## Count all jobs and tasks of a stage on AWS again, and correct its counters (STAGE=dev)
-	@$(PY) -m local.recount --stage $(STAGE)
-
-prose: setup ## The language of all Markdown: sentences, lines, phrases (FILES="README.md docs/guides" for some of it)
-	node_modules/.bin/textlint --rulesdir lint $(or $(FILES),*.md docs examples)
-
-docs: setup ## The documentation site into site/; a broken link or anchor fails
-	@$(PY) -m local.site
-
-lock: setup ## Resolve the dependencies from scratch and write both locks
+lock: setup ## Resolve the dependencies from scratch, and write both locks
 	$(PY) -m uv pip compile pyproject.toml --group dev --universal --generate-hashes -o requirements.txt
 	$(PY) -m uv pip compile pyproject.toml --universal --generate-hashes -c requirements.txt -o lambdas/requirements.txt
-
-clean: ## Stop everything and delete the local stack, its jobs, and all caches (not .venv and node_modules)
-	@if [ -x $(PY) ]; then $(PY) -m local.stop; fi
-	rm -rf .local cdk.out site .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	find . -name __pycache__ -not -path './.venv/*' -not -path './node_modules/*' -prune -exec rm -rf {} +
-
-need-stage:
-	@if [ -z "$(STAGE)" ]; then echo "Say which stage: make $(MAKECMDGOALS) STAGE=dev" >&2; exit 1; fi
