@@ -251,13 +251,13 @@ class Alarms(Construct):
     def _throttles(self, operators: Operators, storage: Storage) -> None:
         """Of the index of due jobs too: all jobs of a minute are in few of its partitions, and the table refuses a write with its index."""
         table = Description(
-            "JobsThrottles",
+            "Throttles",
             "For 3 minutes, DynamoDB has throttled writes of the jobs table.",
             "Writes are repeated, so jobs may be late.",
             "Compare capacity and throttles on the dashboard, then raise the table's warm throughput.",
         )
         index = Description(
-            "DueThrottles",
+            "Throttles",
             "For 3 minutes, DynamoDB has throttled writes of the index of due jobs.",
             "Writes are repeated, so jobs may be late.",
             "Compare capacity and throttles on the dashboard. If one partition is too hot, raise `shards`.",

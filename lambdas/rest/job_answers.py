@@ -129,7 +129,7 @@ class SpecShape(Shape):
     ordering_key: str | None
     """Jobs with the same key start one after the other."""
     on_failure: OnFailure | None
-    """What the jobs behind it do after it has failed, by its earlier name: `block` or `park`. Null without an ordering key."""
+    """The rule for the jobs behind it after it has failed, by its earlier name: `block` or `park`. Null without an ordering key."""
     after_failure: Literal["continue", "pause"] | None
     """The same as `continue` or `pause`, the values of `on_failure` in requests."""
     notifications: NotificationsShape | None

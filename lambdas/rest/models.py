@@ -215,7 +215,7 @@ class WorkRequest(Request):
     ordering_key: OrderingKey | None = None
     """Your jobs with the same key start one after the other, by scheduled time, then by creation. Default: none."""
     on_failure: AfterFailure | None = None
-    """What the jobs with the same ordering key do after this one has failed. `continue` (default): they start. `pause`: they wait
+    """The rule for the jobs with the same ordering key after this one has failed. `continue` (default): they start. `pause`: they wait
     until you resume the key, or retry the failed job and it succeeds. The earlier names are `block` and `park`."""
     notifications: NotificationsRequest | None = None
     """The receivers of notices when it fails, recovers, succeeds, starts late or is killed. Default: none."""

@@ -17,7 +17,7 @@ class Scope(StrEnum):
 
     JOBS_READ = "jobs:read"  # see its own
     JOBS_WRITE = "jobs:write"  # create and change its own
-    ADMIN = "admin"  # everything that an administrator may do
+    ADMIN = "admin"  # all permissions of an administrator
 
 
 class Need(StrEnum):
@@ -45,7 +45,7 @@ BY_SCOPE = {
 }
 REFUSALS = {
     Need.SIGNED_IN: "This machine client has none of the scopes jobs:read, jobs:write and admin.",
-    Need.PERSON: "Only people may do this, not machine clients.",
+    Need.PERSON: "Only people may do this, no machine clients.",
     Need.READ: "This needs the scope jobs:read.",
     Need.WRITE: "This needs the scope jobs:write.",
     Need.OVERSEE: "Only operators and administrators may do this.",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 KEPT_DAYS = 400
-HIDDEN = "(not kept)"  # stands for a value that may hold secrets
+HIDDEN = "(not kept)"  # replaces a value that may contain secrets
 _HIDES = frozenset(
     {"payload", "message", "password", "current_password", "new_password", "refresh_token", "headers", "secrets", "default_payload"}
 )
@@ -24,14 +24,14 @@ class Entry:
     action: str  # "task.edit"
     object: str | None  # its id; None: not known yet
     request_id: str
-    address: str  # where the request came from
+    address: str  # the address of the client
     changes: Mapping[str, Any] = field(default_factory=dict)  # the requested values by field, without those that may be secret
-    status: int | None = None  # of the answer; None: no answer yet, or none at all
+    status: int | None = None  # of the answer; None: no answer yet, or it was not recorded
     ended_at: int | None = None
 
 
 def redacted(body: Any) -> dict[str, Any]:
-    """The fields of a request body as an entry keeps them: secrets hidden, long values cut."""
+    """The fields of a request body as an entry stores them: secrets hidden, long values cut."""
     if not isinstance(body, Mapping):
         return {}
     return {name: HIDDEN if name in _HIDES else _brief(value) for name, value in body.items()}

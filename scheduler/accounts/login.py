@@ -1,7 +1,7 @@
 """Sign-in. Guessing is slow, and neither the text nor the time of a refusal reveals which users exist.
 
-Failures count by address, by user name and address together, and by user name. The second limit is the one that a guesser meets; it locks
-nobody out at another address. The third one bounds a guesser with many addresses, and does not apply at an address from which the user
+Failures are counted by address, by user name and address together, and by user name. The second limit stops a guesser, and locks out no
+user at another address. The third one bounds a guesser with many addresses, and does not apply at an address from which the user
 has signed in within a month.
 """
 
@@ -18,18 +18,18 @@ WINDOW_MS = 900_000
 OF_PAIR = 10  # failures of one user name from one address within a window
 OF_NAME = 100  # failures of one user name within a window, from all addresses together
 OF_ADDRESS = 100  # failures from one address within a window
-GRID_MS = 500  # a refusal is sent at the next multiple of this after the request came: its duration reveals nothing
+GRID_MS = 500  # a refusal is sent at the next multiple of this after the request: its duration reveals nothing
 
 
 def login(username: str, password: str, address: str, ports: Ports) -> Session:
-    """Raises Unauthorized, in the same words for whatever is wrong, and TooMany after too many failures.
+    """Raises Unauthorized, in the same words for every cause, and TooMany after too many failures.
 
     Each try is counted before it is made, so that parallel tries cannot exceed the limit; a successful try is subtracted again.
     """
     began = ports.clock.now()
     name, place = username.casefold(), _network(address)
     known = _name("known", f"{place} {name}")
-    # In this order: what has used up its tries of one limit uses up none of the next ones.
+    # In this order: a try that exceeds one limit is not counted for the next ones.
     counted = [(_name("address", place), OF_ADDRESS), (_name("pair", f"{place} {name}"), OF_PAIR)]
     of_name = [(_name("name", name), OF_NAME)]
     try:
@@ -50,7 +50,7 @@ def login(username: str, password: str, address: str, ports: Ports) -> Session:
 
 
 def _network(address: str) -> str:
-    """The addresses that count as one: of IPv6 a /64, because every network has one at least."""
+    """The addresses that are counted together: of IPv6 a /64, because every network has at least one."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -19,7 +19,7 @@ class Quotas:
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """The number of jobs of a user that waited for their time when they were last counted."""
+    """The number of jobs of a user that waited for their time at the last count."""
 
     count: int = 0
     total: int = 0  # the `total` of the user's tally at that time: jobs counted since may have been added

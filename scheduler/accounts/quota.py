@@ -13,9 +13,9 @@ from scheduler.model.errors import TooMany, Unavailable
 from scheduler.storage.ports import Ports
 
 FRESH_MS = 30_000  # how long a process uses a profile that it has read
-BURST_S = 10  # seconds' worth of jobs that may come at once
+BURST_S = 10  # seconds' worth of jobs that may be created in a burst
 BLOCK_S = 0.5  # seconds' worth of jobs that a process admits before it adds them to the tally
-RECOUNT_MS = 60_000  # the least time between two counts for a user at the limit; more waiting jobs lengthen it
+RECOUNT_MS = 60_000  # the shortest time between two counts for a user at the limit; more waiting jobs lengthen it
 MANY = 1_000  # users cached per process
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class QuotaGate:
         )
 
     def admit(self, id: str, jobs: int) -> None:
-        """Raises TooMany if the user may not create this many jobs now. Admitted jobs count even if they are not stored in the end."""
+        """Raises TooMany if the user may not create this many jobs now. Admitted jobs are counted even if they are not stored."""
         if not jobs:
             return
         now = self.ports.clock.now()
@@ -78,7 +78,7 @@ class QuotaGate:
         tally = self._count(known, now, rate)
         if rate is not None and (above := tally.level(now, rate) - rate * BURST_S) > 0:
             rule = f"creates_per_second: at most {rate:g} jobs a second"
-            if above > jobs:  # the bucket was full before these jobs came
+            if above > jobs:  # the bucket was full before these jobs
                 _refuse(known, jobs, rule, now, int((above - jobs) / rate * 1000) + 1)
             _close(known, rule, now, int(above / rate * 1000) + 1)
         if most is not None:
@@ -97,7 +97,7 @@ class QuotaGate:
         if _bound(known.profile.stock, tally, jobs) <= most:
             return
         id = known.profile.id
-        known.profile = self.ports.users.profiles([id])[id]  # another process may have counted meanwhile
+        known.profile = self.ports.users.profiles([id])[id]  # another process may have counted in between
         stock = known.profile.stock
         pause = max(RECOUNT_MS, stock.count)
         if _bound(stock, tally, jobs) > most and now - stock.at >= pause:
@@ -130,7 +130,7 @@ def _close(known: _Known, rule: str, now: int, wait_ms: int) -> None:
 
 
 def _block(rate: float | None, most: int | None) -> float:
-    """How many jobs one process admits before it adds them to the tally."""
+    """The number of jobs that one process admits before it adds them to the tally."""
     if rate is None and most is None:
         return float("inf")
     return max(1, min(float("inf") if rate is None else rate * BLOCK_S, float("inf") if most is None else most / 20))

@@ -1,4 +1,4 @@
-"""The sessions of a user: how they end, and which tokens are of an ended one.
+"""The sessions of a user: ending them, and recognizing the tokens of an ended session.
 
 A token shows when its user signed in, and a refreshed one keeps that time. So one instant per user separates the ended sessions from the
 others. A process of the API reads it at most `quota.FRESH_MS` late.
@@ -13,13 +13,13 @@ SKEW_MS = 200  # the clock that writes the time of a sign-in into a token may be
 
 
 def check(profile: Profile, signed_in_at: int) -> None:
-    """Raises Unauthorized for a token of an ended session; `signed_in_at`: the token's time of sign-in (ms), which has whole seconds."""
+    """Raises Unauthorized for a token of an ended session; `signed_in_at`: the token's time of sign-in (ms, a whole second)."""
     if profile.sessions_since is not None and signed_in_at < profile.sessions_since:
         raise Unauthorized("This session has ended. Sign in again.")
 
 
 def end_all(id: str, ports: Ports) -> None:
-    """End every session of a user: the refresh tokens at once, the access tokens as soon as the processes of the API know.
+    """End every session of a user: the refresh tokens at once, the access tokens as soon as the processes of the API have read it.
 
     Returns when a sign-in begins a session that lasts: after the next whole second.
     """

@@ -20,7 +20,7 @@ class KnownUser:
 
 
 def create(username: str, password: str, role: Role, weight: float, quotas: Quotas, ports: Ports) -> KnownUser:
-    """Create a user. Raises Conflict for a name that is taken, Invalid for a password that the policy refuses."""
+    """Create a user. Raises Conflict for a name in use, Invalid for a password that breaks the policy."""
     account = replace(ports.identity.create(username, password, role), job_weight=weight)
     ports.users.set_weight(account.id, weight)
     if quotas != Quotas():
@@ -43,7 +43,7 @@ def page(cursor: str | None, limit: int, ports: Ports) -> tuple[list[KnownUser],
 
 
 def change(id: str, wanted: Mapping[str, Any], by: str, ports: Ports) -> KnownUser:
-    """Change the given ones of `role`, `job_weight` and `quotas`. Raises NotFound, and Conflict if administrators change their own role."""
+    """Change `role`, `job_weight` and `quotas`, if given. Raises NotFound, and Conflict if administrators change their own role."""
     known = find(id, ports)
     if "role" in wanted:
         _check_person(known, ports)
@@ -61,7 +61,7 @@ def change(id: str, wanted: Mapping[str, Any], by: str, ports: Ports) -> KnownUs
 def disable(id: str, by: str, ports: Ports) -> KnownUser:
     """Disable a user: within half a minute the API refuses the user's tokens, and the user cannot sign in. Idempotent.
 
-    Within a minute no job of the user starts any more; the jobs wait until the user is enabled.
+    After a minute no job of the user starts; the jobs wait until the user is enabled.
 
     Raises NotFound, and Conflict if administrators disable themselves.
     """
@@ -85,9 +85,9 @@ def enable(id: str, ports: Ports) -> KnownUser:
 
 
 def delete(id: str, by: str, ports: Ports) -> KnownUser:
-    """Delete a user. Within a minute no job of the user starts any more; each is cancelled when it is due, and plan ends the tasks.
+    """Delete a user. After a minute no job of the user starts; each is cancelled when it is due, and plan ends the tasks.
 
-    Raises NotFound, and Conflict if administrators delete themselves, or for a machine client. After a failure it may be repeated.
+    Raises NotFound, and Conflict if administrators delete themselves, or for a machine client. It may be repeated after a failure.
     """
     known = find(id, ports)
     if id in ports.identity.clients:

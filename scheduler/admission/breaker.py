@@ -1,8 +1,8 @@
-"""The breaker of a dead target: after failures in a row its jobs wait instead of using up their attempts. Pure.
+"""The breaker of a failing target: after failures in a row its jobs wait instead of using up their attempts. Pure.
 
 A closed breaker opens after `FAILURES` failures in a row over at least a second, for 10 s. Then it is half-open: one job tries, as a
-probe. If the probe succeeds the breaker closes; if it fails the breaker opens again, for twice as long. A probe that shows nothing is
-given up, and another job may try.
+probe. If the probe succeeds the breaker closes; if it fails the breaker opens again, for twice as long. A probe without
+a result is given up, and another job may try.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ from scheduler.model.spec import DEFAULT_TIMEOUT_MS
 
 FAILURES, OVER_MS = 5, 1_000  # failures in a row in one executor; one batch that fails within `OVER_MS` is not enough
 FIRST_MS, LONGEST_MS = 10_000, 300_000  # how long a breaker stays open, at first and at most
-PROBE_MS = 10_000  # another probe may start if one has no result this long after its time-out: its process died
-PATIENCE_MS = 3_600_000  # how long a job without `max_elapsed_ms` waits for a breaker at most; after that it uses its attempts
+PROBE_MS = 10_000  # another probe may start if one has no result this long after its time-out: its process has ended
+PATIENCE_MS = 3_600_000  # the longest wait of a job without `max_elapsed_ms` for a breaker; after that it uses its attempts
 MOST_OF_OWNER = 100  # open breakers of one owner: every executor reads all of them every second
 
 
@@ -27,7 +27,7 @@ class Circuit(NamedTuple):
     circuit of a named target.
     """
 
-    name: str  # as reasons show it
+    name: str  # as shown in reasons
     owner: str | None = None  # None: all users share it
 
 
@@ -46,7 +46,7 @@ class Breaker:
 def circuit(job: Job) -> Circuit | None:
     """The circuit of a job. It is the named target, else the one that the job's type declares, of this owner.
 
-    None: the job reaches nothing that could be dead.
+    None: the job calls nothing that could fail.
     """
     if job.spec.target is not None:
         return Circuit(f"target {job.spec.target}")
@@ -60,17 +60,17 @@ def circuit(job: Job) -> Circuit | None:
 
 
 def is_dead(result: Result) -> bool:
-    """Whether the result indicates a dead target: no answer, none in time, or a 5xx. A refusal or a throttled call does not."""
+    """Whether the result indicates a failing target: no answer, none in time, or a 5xx. A refusal or a throttled call does not."""
     failure = result.failure
     if failure is None or failure.kind not in (FailureKind.RETRYABLE, FailureKind.TIMEOUT):
         return False
     if result.response is not None:
         return int(result.response.get("status", 0)) >= 500
-    return result.output is None  # the output of a function that raised shows that the target is alive
+    return result.output is None  # the output of a function that raised shows that the target works
 
 
 def shows_nothing(done: Finished) -> bool:
-    """Whether the attempt shows neither a dead target nor a living one.
+    """Whether the attempt shows neither a failing target nor a working one.
 
     It was cancelled, nothing was called, or the job chose a time-out below the default of its type and did not wait longer.
     """
@@ -121,12 +121,12 @@ def probed(breaker: Breaker, job: Job, now: int) -> Breaker:
 
 
 def given_up(breaker: Breaker) -> Breaker:
-    """The half-open breaker whose probe does not run or has shown nothing: another job may try."""
+    """The half-open breaker whose probe does not run or had no result: another job may try."""
     return replace(breaker, probe_until=None, version=breaker.version + 1)
 
 
 def back_at(breaker: Breaker, now: int, chance: float) -> int:
-    """When a waiting job checks the breaker again (ms). `chance`, a random number from 0 to 1, spreads the jobs.
+    """The instant at which a waiting job checks the breaker again (ms). `chance`, a random number from 0 to 1, spreads the jobs.
 
     While a probe is under way, the job waits as long again as the probe has taken until now. So a probe without an answer costs a job
     few checks, and after a short probe the job waits half of `waits_ms`.
@@ -134,7 +134,7 @@ def back_at(breaker: Breaker, now: int, chance: float) -> int:
     spread = int(chance * max(breaker.waits_ms // 5, 2_000))
     if now < breaker.until:
         return breaker.until + 500 + spread
-    if breaker.probe_until is None or breaker.probe_until <= now:  # another job was faster, and its probe is not known here yet
+    if breaker.probe_until is None or breaker.probe_until <= now:  # another job was faster, and its probe has not been read here yet
         return now + breaker.waits_ms // 2 + spread
     return min(breaker.probe_until, now + max(breaker.waits_ms // 2, now - breaker.until)) + spread
 

@@ -1,8 +1,8 @@
-"""The breakers of dead targets: the failures that an executor's process counts, and the gate that defers the jobs of such targets.
-Also what an administrator does with them.
+"""The breakers of failing targets: the failures that an executor's process counts, the gate that defers the jobs of such targets, and the
+operations of administrators.
 
-While targets answer, the gate reads and writes nothing: a process counts its own failures, and open breakers come with the read of
-the lane states.
+While targets answer, the gate reads and writes nothing: a process counts its own failures, and the read of the lane states includes the
+open breakers.
 """
 
 import logging
@@ -20,7 +20,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, RequeueCause
 from scheduler.storage.ports import Clock, Ledger, Ports
 
-TRIES = 5  # at closing a breaker that executors change at the same time
+TRIES = 5  # tries at closing a breaker that executors change at the same time
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +60,9 @@ class BreakerRegistry:
 
     ports: Ports
     watch: LaneStateCache
-    _failures: dict[Circuit, tuple[int, int]] = field(default_factory=dict)  # how many in a row, and since when
+    _failures: dict[Circuit, tuple[int, int]] = field(default_factory=dict)  # the number in a row, and its start
     _probes: dict[Circuit, Probe] = field(default_factory=dict)
-    _own: dict[Circuit, tuple[Breaker | None, int]] = field(default_factory=dict)  # as written here, and when: newer than the last read
+    _own: dict[Circuit, tuple[Breaker | None, int]] = field(default_factory=dict)  # with the times of its writes, after the last read
 
     def find(self, job: Job) -> Breaker | None:
         """The breaker of the job's target, if it is not closed."""
@@ -105,7 +105,7 @@ class BreakerRegistry:
         return True
 
     def give_up(self, jobs: Sequence[Job]) -> None:
-        """Give up the probes that are still these jobs': each was not started, or showed nothing. Another job may try. Never raises."""
+        """Give up the probes that these jobs still have: each was not started, or had no result. Another job may try. Never raises."""
         for circuit, probe in [*self._probes.items()]:
             if any(probe.is_by(job) for job in jobs):
                 del self._probes[circuit]
@@ -157,7 +157,7 @@ class BreakerGate:
         return {job.key: self._decide(job) for job in jobs}
 
     def left(self, jobs: Sequence[Job]) -> None:
-        """Give up their probes. The probe of a job whose attempt showed something is over by now: `ended` comes first."""
+        """Give up their probes. The probe of a job whose attempt had a result has already ended: `ended` is called first."""
         self.circuits.give_up(jobs)
 
     def ended(self, done: Sequence[Finished]) -> None:

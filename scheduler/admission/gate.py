@@ -1,7 +1,7 @@
 """Decides whether a due job may start: a sequence of gates, each of which applies one rule to some of the jobs.
 
 Most jobs concern no gate, and no gate checks them. A gate checks a job twice. `ahead` runs at the last read and may already
-return verdicts that cannot change any more, so that the job starts on the millisecond. `decide` runs at the instant and must answer.
+return final verdicts, so that the job starts on the millisecond. `decide` runs at the instant and must answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ class Clear:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """The task of the run no longer wants it: the executor cancels the run."""
+    """The task of the run no longer includes it: the executor cancels the run."""
 
     reason: str
 
@@ -41,7 +41,7 @@ class Requeue:
     """
 
     cause: RequeueCause
-    reason: str  # as its owner reads it
+    reason: str  # as shown to its owner
     blocker: JobKey | None = None
     at: int | None = None
     look_at: int | None = None
@@ -57,7 +57,7 @@ class AskAgain:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """The deciding state could not be read, or changes at this moment: check again soon. The executor gives up after a while."""
+    """The deciding state could not be read, or changes at this moment: check again soon. The executor stops checking after a while."""
 
 
 Verdict = Clear | Cancel | Skip | Requeue | AskAgain | Undecided
@@ -74,7 +74,7 @@ class Gate(Protocol):
         """Whether the rule applies to this job; the answer never changes while the job stays claimed."""
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        """Return verdicts shortly before the instant of the jobs, but only verdicts that cannot change until then."""
+        """Return verdicts shortly before the instant of the jobs, but only those that cannot change until then."""
 
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         """Return a verdict on each of these due jobs."""
@@ -86,7 +86,7 @@ class Gate(Protocol):
         """
 
     def ended(self, done: Sequence[Finished]) -> None:
-        """Note how the work of these jobs ended, before the executor settles them."""
+        """Note the results of these jobs, before the executor settles them."""
 
 
 Ask = Callable[[Gate, Sequence[Job]], Mapping[JobKey, Verdict]]

@@ -15,8 +15,8 @@ from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.ports import Ledger, Ports
 
 LOOK_MS = 1_000  # how often a working process reads the states
-SEEN_MS = 2_500  # an executor starts nothing by an older read; above LOOK_MS, lest a hundred executors read just before an instant
-TRUSTED_MS = 5_000  # while the ledger refuses, a batch may begin by states of this age at most
+SEEN_MS = 2_500  # an executor starts nothing by an older read; above LOOK_MS: else a hundred executors would read just before an instant
+TRUSTED_MS = 5_000  # while the ledger refuses, a batch may begin by states of at most this age
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def pause(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[Lan
 def resume(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[LaneState]:
     """Resume these lanes and return the states of all. A lane that is not paused stays unchanged.
 
-    The work queue then brings a worker that wakes the units whose jobs waited; if the queue refuses, the next tick wakes them.
+    A message of the work queue then wakes the units whose jobs waited; if the queue refuses it, the next tick wakes them.
     """
     stored = ports.ledger.watched().lanes
     for lane in lanes:

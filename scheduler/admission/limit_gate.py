@@ -25,8 +25,8 @@ ROUNDS = 5  # tries at a usage that other executors change at the same time
 WAIT_MS = 2_000  # how long a due job waits for a concurrency slot before it is requeued with another instant ...
 ASK_MS, SELDOM_MS = 50, 200  # ... and how often it checks, at first and later; checks only read until a slot is free
 AWAY_MS = 1_000  # a requeued job is not delivered again sooner than this
-LOOK_MS = 1_000  # how often to check that the holders of concurrency slots are still running ...
-LOOK_AT = 50  # ... and how many of them at a time
+LOOK_MS = 1_000  # how often to check that the jobs with concurrency slots still run ...
+LOOK_AT = 50  # ... and the number of them at a time
 TRIED = 3  # further items of a target in which a job looks for a free slot, at a time
 
 log = logging.getLogger(__name__)
@@ -40,12 +40,12 @@ class LimitGate:
     ports: Ports
     _starts: dict[JobKey, int] = field(default_factory=dict)
     _tickets: dict[JobKey, int] = field(default_factory=dict)
-    _waiting: dict[JobKey, int] = field(default_factory=dict)  # since when each job waits for a concurrency slot
+    _waiting: dict[JobKey, int] = field(default_factory=dict)  # when each job began to wait for a concurrency slot
     _placed: dict[JobKey, tuple[str, Place]] = field(default_factory=dict)  # with the item that has it
     _looked_at: dict[str, int] = field(default_factory=dict)
     _lost: dict[str, set[Place]] = field(default_factory=dict)  # slots whose jobs no longer run, as of the last check
-    _took: dict[str, int] = field(default_factory=dict)  # how long jobs of a target keep their slots, as last read
-    _tried: dict[str, int] = field(default_factory=dict)  # by target with further items: the first one to look into next
+    _took: dict[str, int] = field(default_factory=dict)  # the time for which jobs of a target keep their slots, as last read
+    _tried: dict[str, int] = field(default_factory=dict)  # by target with further items: the next item to read
 
     def concerns(self, job: Job) -> bool:
         return job.spec.target is not None
@@ -82,7 +82,7 @@ class LimitGate:
         log.info("could not free concurrency slots; the next job that needs one frees them", extra={"targets": sorted(left)})
 
     def ended(self, done: Sequence[Finished]) -> None:
-        """Do nothing: their concurrency slots are free already."""
+        """Do nothing: their concurrency slots are already free."""
 
     def _release(self, ended: Mapping[str, list[Place]]) -> dict[str, list[Place]]:
         """Try once to free these slots and return the remaining ones.
@@ -174,7 +174,7 @@ class LimitGate:
         return done
 
     def _beside(self, job: Job, target: NamedTarget) -> list[int]:
-        """The numbers of the further items to look into now; executors begin at different ones."""
+        """The numbers of the further items to read now; executors begin at different ones."""
         if not target.beside:
             return []
         first = self._tried.setdefault(target.name, zlib.crc32(job.id.encode()) % ITEMS)
@@ -188,7 +188,7 @@ class LimitGate:
         return [self._ask(job, now) for job in sorted(jobs, key=lambda job: (job.due_at, job.id))]
 
     def _ask(self, job: Job, now: int) -> Ask:
-        """The request of a job. The job keeps its start for WAIT_MS while it waits for a slot; then it asks for a reservation instead."""
+        """The request of a job. The job keeps its start for WAIT_MS while it waits for a slot; then it requests a reservation instead."""
         waits, since = job.key in self._waiting, self._waiting.get(job.key, now)
         ticket = self._tickets.get(job.key, job.due_at if job.reserved_at == job.due_at else None)
         if now - since >= WAIT_MS:
@@ -197,11 +197,11 @@ class LimitGate:
         return Ask(job.key, job.fence, job.spec.timeout_ms, max(job.due_at, now), ticket, start)
 
     def _gone(self, items: Mapping[int, TargetUsage], target: NamedTarget, now: int) -> Collection[Place]:
-        """Concurrency slots whose executor has died or could not free them; checked only when no slot is free.
+        """Concurrency slots that an executor did not free, as it ended or could not; checked only when no slot is free.
 
-        `items`: the items read, by number. One look checks the slots of one full item, `LOOK_AT` at most, and the next look other ones.
+        `items`: the items read, by number. A check reads the slots of one full item, `LOOK_AT` at most, and the next check other ones.
         """
-        over = target.beside and len(items[0].places) > (share_of(target, 0) or 0)  # then further items give no slots
+        over = target.beside and len(items[0].places) > (share_of(target, 0) or 0)  # then further items have no free slots
         looked_into = {0: items[0]} if over else items
         full = [usage.places for number, usage in looked_into.items() if _is_full(usage, share_of(target, number))]
         if len(full) == len(looked_into) and now - self._looked_at.get(target.name, -LOOK_MS) >= LOOK_MS:

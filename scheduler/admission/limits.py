@@ -3,19 +3,19 @@
 One record per limited target has the whole state:
 
 - The **rate** is virtual scheduling (GCRA without a burst): each start gets an instant of its own, one step after the start before it,
-  and its executor holds the job to that instant.
+  and its executor starts the job then.
 - The **concurrency slots** are leases: a job that runs has one until its work ends, or until the lease has passed.
-- A job that would have to wait long gets a **reservation**, the instant at which it asks again. A reservation permits asking, not
-  starting: so a job that asks late loses nothing, and jobs that ask together do not start together. Reservations are one step of the
-  rate apart. Without a rate, and for a job that came at its reservation and found no slot, they follow the pace at which slots become free.
+- A job that would have to wait long gets a **reservation**, the instant of its next request. A reservation permits a request, not a
+  start: a late request loses nothing, and jobs that request together do not start together. Reservations are one step of the rate
+  apart. Without a rate, and for a job that found no slot at its reservation, they follow the pace at which slots become free.
 
 DynamoDB bills a write by the size of its item, and takes 1,000 units a second in one partition. So a target with more slots than fit
 into one small item has them in `ITEMS` further ones, each with a share of the limit; a job looks for a slot in a few of them. The shares
-add up to the limit, so that never too many jobs run at once. The cursors stay in the first item, so that rates stay exact.
+add up to the limit, so the limit is never exceeded. The cursors stay in the first item, so that rates stay exact.
 
-Hundreds of executors may write the record at one moment. A change is therefore not conditional on an unchanged record. It says what
-it takes, and is conditional on no more than makes that valid. If another executor has moved the last reservation meanwhile, its
-reservations come first, and ours follow.
+Hundreds of executors may write the record at one moment. A change is therefore not conditional on an unchanged record. It names the slots
+and instants that it takes, and is conditional only on their validity. If another executor has moved the last reservation before, its
+reservations precede ours.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,9 +27,9 @@ from scheduler.targets.named_target import NamedTarget, share_of
 NEAR_MS = 1_500  # the executor waits for a start at most this far ahead; a job with a later start gets a reservation
 LATE_MS = 250  # a job that is at most this late for its start instant may still use it
 LEASE_MS = 60_000  # the lease of a concurrency slot is this much longer than the time-out of its job
-PACE = 0.8  # part of the average time per freed slot between two reservations: better a job waits a little than a slot stays free
+PACE = 0.8  # part of the average time per freed slot between two reservations: a job may wait a little, but no slot should stay free
 LONGEST_STEP_US = 5_000_000  # between two reservations
-USUAL_MS = 200  # how long a job is assumed to use its slot, before anything was measured
+USUAL_MS = 200  # the assumed time for which a job uses its slot, before the first measurement
 NO_ITEMS: Mapping[int, "TargetUsage"] = {}
 UP, DOWN = 5, 4  # each job changes the measured time by at most this ratio: it follows the median, and one slow job hardly changes it
 
@@ -41,7 +41,7 @@ class Place:
     job: JobKey
     fence: int
     since: int
-    until: int  # the end of its lease: after it the slot is free, even if its executor died
+    until: int  # the end of its lease: after it the slot is free, even if its executor has ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class TargetUsage:
     next_us: int = 0  # the first instant after all reservations
     start_us: int = 0  # the first instant after all assigned starts
     places: tuple[Place, ...] = ()
-    took_ms: int = USUAL_MS  # how long recent jobs used their slots: a running median
+    took_ms: int = USUAL_MS  # the time for which recent jobs used their slots: a running median
     stored: bool = False  # False: the table has no record of the target yet
 
 
@@ -70,7 +70,7 @@ class Move:
     given: tuple[tuple[JobKey, int], ...] = ()
 
     def begins_at(self, end_us: int) -> int | None:
-        """The instant (in microseconds) at which it begins if the cursor is now at `end_us`; None if it is not valid any more."""
+        """The instant (in microseconds) at which it begins if the cursor is now at `end_us`; None if it is no longer valid."""
         if not self.behind:
             return self.base_us if end_us < self.base_us else None
         return end_us if self.base_us <= end_us and (self.latest_us is None or end_us <= self.latest_us) else None
@@ -86,7 +86,7 @@ class UsageChange:
     starts: Move | None = None
     takes: tuple[Place, ...] = ()  # slots to take
     drops: tuple[Place, ...] = ()  # slots to free
-    most: int | None = None  # how many slots the target has; None: no limit
+    most: int | None = None  # the number of slots of the target; None: no limit
     took_ms: int | None = None  # None: unchanged
     also: tuple["UsageChange", ...] = ()  # changes of further items: each is written by itself, once this one is
 
@@ -97,7 +97,7 @@ class UsageChange:
 
     @property
     def room(self) -> int | None:
-        """How many slots may be in use before the change; None: any number."""
+        """The number of slots that may be in use before the change; None: any number."""
         return self.most + len(self.drops) - len(self.takes) if self.takes and self.most is not None else None
 
 
@@ -123,14 +123,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """The job starts at this instant (ms), and asks again then."""
+    """The job starts at this instant (ms), and repeats its request then."""
 
     at: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A reservation: the job asks again at this instant (ms)."""
+    """A reservation: the job repeats its request at this instant (ms)."""
 
     at: int
 
@@ -154,8 +154,8 @@ def admit(
     """The answers to requests, in order, and the change to write before they apply (None: no change). See `confirmed`.
 
     A repeated request gets the same answer: a slot belongs to a job and fence, and the request itself has its reservation and start
-    instant. A request for an attempt that is over, while a later attempt has the slot, gets no answer: it comes from an executor that
-    lost the job without noticing yet. `gone`: slots whose attempts are known to be over. `beside`: further items, by their number, in
+    instant. A request for an ended attempt, while a later attempt has the slot, gets no answer: its executor has lost the job without
+    noticing yet. `gone`: slots whose attempts are known to have ended. `beside`: further items, by their number, in
     which to look for free slots.
     """
     plan, answers = _Plan(usage, limit, now, gone, beside), dict[JobKey, Answer]()
@@ -207,7 +207,7 @@ def _moved(end_us: int, move: Move | None) -> int | None:
 
 
 def freed(target: str, ended: Sequence[Place], took_ms: int, now: int) -> UsageChange:
-    """The change that frees these slots, whose attempts have ended at `now`; `took_ms` is that of the usage read last."""
+    """The change that frees these slots, whose attempts have ended at `now`; `took_ms` is the value of the usage read last."""
     for place in ended:
         took = now - place.since
         took_ms = min(took, took_ms * UP // DOWN + 1) if took > took_ms else max(took, took_ms * DOWN // UP, 1)
@@ -246,7 +246,7 @@ class _Item:
 
     @property
     def room(self) -> int:
-        """How many slots are free; negative after the limit was lowered."""
+        """The number of free slots; negative after the limit was lowered."""
         return 1 if self.share is None else self.share - len(self.held)
 
     def take(self, place: Place) -> None:
@@ -286,7 +286,7 @@ class _Plan:
     def answer(self, ask: Ask) -> Answer:
         """Answer a job that does not have a concurrency slot yet."""
         for each in self.items:
-            each.held.pop(ask.job, None)  # the slot of an attempt that is over
+            each.held.pop(ask.job, None)  # the slot of an ended attempt
         # While the first item has more jobs than its share, slots have just moved to further items, or are fewer: those jobs end first.
         item = max(self.items, key=lambda item: item.room) if self.main.room >= 0 else self.main
         has_room = item.room > 0

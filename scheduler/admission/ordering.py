@@ -17,7 +17,7 @@ from scheduler.model.lifecycle import DEAD, is_open, state
 from scheduler.model.spec import OnFailure
 
 YOUNG_MS = 60_000  # how long an entry may exist before its job is stored, or is rescheduled to it
-KEPT_PARKED_MS = 3_600_000  # how often a job of a parked key is checked: only a resume or a retry lets it continue
+KEPT_PARKED_MS = 3_600_000  # the interval at which a job of a parked key is checked: only a resume or a retry lets it continue
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The job has to wait for the job `blocker`; if `parked`, until a person resumes the key, since `blocker` failed."""
+    """The job has to wait for the job `blocker`; if `parked`, until a user resumes the key, since `blocker` failed."""
 
     reason: str
     blocker: JobKey
@@ -57,7 +57,7 @@ class _EntryState(Enum):
     """The state of an entry, by its job."""
 
     JOB = auto()  # it belongs to an open job
-    PARKS = auto()  # it belongs to a dead job that parks the key
+    PARKS = auto()  # it belongs to a failed job that parks the key
     UNSURE = auto()  # it is without a job, which may be about to be stored
     STALE = auto()  # it is without a job
     NOT_YET = auto()  # it is without a job, which may be about to be rescheduled to it
@@ -139,7 +139,7 @@ def next_up(line: OrderingQueue, jobs: Mapping[JobKey, Job]) -> Job | None:
 
 
 def parked_by(line: OrderingQueue, jobs: Mapping[JobKey, Job]) -> list[QueueEntry]:
-    """The entries of the dead jobs that park the key, in order."""
+    """The entries of the failed jobs that park the key, in order."""
     return [each for each in line.markers if (job := jobs.get(each.key)) is not None and parks(job) and marker(job) == each]
 
 

@@ -1,6 +1,6 @@
 """The gate of a job with an ordering key: whether the job is at the head of its ordering queue.
 
-It decides at the instant only, because a job with an earlier position may arrive until then. Before it lets a job through, it writes
+It decides at the instant only, because a job with an earlier position may arrive before. Before it lets a job through, it writes
 the job as the head under a condition, so two executors never let two jobs of a key through.
 """
 
@@ -51,7 +51,7 @@ class OrderingGate:
         """Do nothing."""
 
     def _round(self, left: dict[OrderKey, list[Job]]) -> dict[JobKey, Verdict]:
-        """Decide with one read of everything and one write of each kind. Removes queues from `left` that need no other read now."""
+        """Decide with one read of all queues and one write of each kind. Removes the queues from `left` that need no other read now."""
         asked_at = self.ports.clock.now()
         lines = self.ports.orders.lines(sorted(left), limit=HEAD)
         known, unread = self._known(lines, left)
@@ -72,9 +72,9 @@ class OrderingGate:
     def _known(
         self, lines: Mapping[OrderKey, OrderingQueue], asking: Mapping[OrderKey, Sequence[Job]]
     ) -> tuple[dict[JobKey, Job], Set[JobKey]]:
-        """The jobs to decide, as the executor knows them, and the jobs that the queues name, read now. Then the unreadable ones of these.
+        """The jobs to decide, as the executor has them, and the jobs that the queues name, read now. Then the unreadable ones of these.
 
-        A job to decide that is already the head of its queue is read as well: an executor that stood still may have lost it, and the
+        A job to decide that is already the head of its queue is read as well: an executor that was frozen may have lost it, and the
         job then runs elsewhere as that head. (If another of the jobs runs elsewhere, it became the head after this read; the write of
         a new head is conditional on the version read, and fails.)
         """
@@ -94,7 +94,7 @@ class OrderingGate:
             self.ports.orders.leave(stale)
 
     def _take_turns(self, decisions: Mapping[OrderKey, Decision], lines: Mapping[OrderKey, OrderingQueue]) -> dict[OrderKey, Written]:
-        """Write the heads of these queues that have to be written, and return how each write ended."""
+        """Write the heads of these queues that have to be written, and return the result of each write."""
         changes: list[tuple[QueueHead | None, QueueHead]] = [
             (lines[order].turn, decision.turn)
             for order, decision in decisions.items()

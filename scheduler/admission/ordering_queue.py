@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def join_queues(jobs: Sequence[Job], *, orders: OrderingQueues, now: int) -> list[bool]:
-    """Store the entries of jobs that have an ordering key. Returns in order whether each job may be stored: not without its entry."""
+    """Store the entries of jobs that have an ordering key. Returns for each job whether it may be stored: not without its entry."""
     ordered = [job for job in jobs if job.spec.ordering is not None]
     if not ordered:
         return [True] * len(jobs)
@@ -34,7 +34,7 @@ def leave_queues(left: Sequence[Job], *, orders: OrderingQueues) -> None:
     try:
         orders.leave(markers)
     except Unavailable:
-        log.info("could not remove ordering entries; the next executor that meets them does", extra={"entries": len(markers)})
+        log.info("could not remove ordering entries; the next executor that reads them will", extra={"entries": len(markers)})
 
 
 def next_in_line(of: Sequence[Job], ports: Ports) -> list[Job]:

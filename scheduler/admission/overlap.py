@@ -1,7 +1,7 @@
 """Overlap: whether a run may start while another run of its task has not ended. Pure.
 
 All runs of a task share one item, the run lock. It names the run that may run, and is valid until that job is final. No executor
-releases it, so an executor that dies cannot leave it locked: the next run takes a lock whose job has ended. A late run that has not
+releases it, so an executor that ends early cannot leave it locked: the next run takes a lock whose job has ended. A late run that has not
 started may pass the lock on to the run before it. The item also names the one run that waits. Every change of the item is
 conditional on its version; an executor whose change is refused reads the item again and decides again.
 """
@@ -77,7 +77,7 @@ def _take_over(job: Job, origin: RunInfo, holder: RunLock, other: Job | None) ->
 
 
 def _replace(job: Job, holder: RunLock, holding: Job, other: Job | None) -> Wait | Skip:
-    """The run with the latest scheduled time wins, in whatever order the runs come."""
+    """The run with the latest scheduled time wins, in any order of arrival."""
     if any(each is not None and each.scheduled_at > job.scheduled_at for each in (holding, other)):
         return Skip(REPLACED)
     return Wait(_waits(job, holder), (holding,) if other is None else (holding, other))

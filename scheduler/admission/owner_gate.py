@@ -1,4 +1,4 @@
-"""The gate of jobs whose owner may not run them: a job of a disabled user waits, a job of a deleted user is cancelled.
+"""The gate of jobs of disabled and deleted users: a job of a disabled user waits, a job of a deleted user is cancelled.
 
 All other jobs do not concern the gate. It costs one read of one item per process, at most every `FRESH_MS`, for all users together.
 A disable takes effect within a minute: the known users are at most `STALE_MS` old when a batch begins, and a batch holds its jobs for
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class BarredOwners:
-    """One process's knowledge of the users whose jobs do not run. It is kept while the table refuses; at first it is empty."""
+    """One process's cache of the users whose jobs do not run. It is kept while the table refuses; at first it is empty."""
 
     ports: Ports
     known: Barred = NOBODY
@@ -39,7 +39,7 @@ class BarredOwners:
             self._tried_at = now
             try:
                 self.known = self.ports.users.barred()
-            except Exception as error:  # a missing grant or setting, too: it must not stop all jobs
+            except Exception as error:  # a missing grant or setting too: it must not stop all jobs
                 log.warning("could not read which users are disabled", extra={"error": str(error)})
         return self.known
 

@@ -1,4 +1,4 @@
-"""The gate of a run of a task: whether its task still wants it, whether it must wait for the run before it, and overlap.
+"""The gate of a run of a task: whether its task still includes it, whether it must wait for the run before it, and overlap.
 
 Most runs pass the gate at the last read, so that they start on the millisecond.
 """
@@ -56,7 +56,7 @@ class RunGate:
         return job.origin is not None
 
     def ahead(self, runs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        """Decide the runs that may start at their instant and the runs that their task no longer wants; no skip and no wait yet."""
+        """Decide the runs that may start at their instant and the runs that their task no longer includes; no skip and no wait yet."""
         try:
             return self._round(runs, ahead=True)
         except Unavailable:
@@ -130,7 +130,7 @@ class RunGate:
             return UNDECIDED
         if before is not None and before in known.jobs and is_open(known.jobs[before]):
             back = Requeue(RequeueCause.MISFIRE, f"misfire: it runs after run {before.id}", before)
-            if holder is not None and holder.job == run.id:  # its executor stood still since; the run before may wait for the lock
+            if holder is not None and holder.job == run.id:  # its executor was frozen since; the run before may wait for the lock
                 return _PassOn(overlap.passed_on(holder, before.id), back)
             return back
         if origin.overlap is Overlap.ALLOW:
@@ -157,7 +157,7 @@ class RunGate:
         return verdicts
 
     def _end(self, replaced: Sequence[Job]) -> bool:
-        """Cancel these jobs, or request it of running ones. True if one of them has changed: another read is needed."""
+        """Cancel these jobs, or request it of running ones. True if one of them has changed, so that another read is needed."""
         now, changes = self.ports.clock.now(), []
         for job in replaced:
             if job.claim is None:
@@ -173,7 +173,7 @@ def task_of(run: Job) -> TaskKey:
 
 
 def unwanted(run: Job, head: TaskHead | None) -> str | None:
-    """Why the run must not start by the current state of its task; None if it may start.
+    """The reason why the run must not start by the current state of its task; None if it may start.
 
     An edit replaces the scheduled runs that have not started yet. A pause also ends retries and manual runs.
     """

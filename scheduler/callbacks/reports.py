@@ -50,9 +50,9 @@ def admit(token: str, job_id: str, secrets: Secrets, now: int) -> AttemptKey:
 
 
 def heartbeat(which: AttemptKey, progress: Progress | None, ports: Ports) -> Beat:
-    """Extend the lease of a living worker. One write, which does not touch the due index. It never shortens a lease that was answered.
+    """Extend the lease of a worker. One write, which does not touch the due index. It never shortens a lease that a worker was granted.
 
-    Raises NotFound, Conflict if the attempt is over, Unavailable.
+    Raises NotFound, Conflict if the attempt has ended, Unavailable.
     """
 
     def beaten(job: Job, now: int) -> Job:
@@ -118,6 +118,6 @@ def _check(job: Job, which: AttemptKey) -> None:
     if job.fence != which.fence:
         raise Conflict("the token's attempt has ended")
     if not lifecycle.is_open(job):
-        raise Conflict(f"the job has ended: it is {lifecycle.state(job)}")
+        raise Conflict(f"the job has already ended: {lifecycle.state(job)}")
     if job.claim is None:
         raise Conflict("the job is not running")

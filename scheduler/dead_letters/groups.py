@@ -67,7 +67,7 @@ def overview(owner: str, filter: Filter, *, jobs: Jobs) -> Overview:
 
 
 def _pages(owner: str, filter: Filter, jobs: Jobs) -> Iterator[tuple[list[DeadLetter], bool]]:
-    """Yield pages of letters, newest first, each with whether another page follows."""
+    """Yield pages of letters, newest first, and for each whether another page follows."""
     after: str | None = None
     while True:
         letters, after = jobs.letters(owner, since=filter.since, until=filter.until, after=after, limit=PAGE)

@@ -1,4 +1,4 @@
-"""Dead letters: jobs that failed or were killed, and how one of them is scheduled again. Pure."""
+"""Dead letters: failed and killed jobs, and the change that schedules one of them again. Pure."""
 
 from scheduler.model import lifecycle, slots
 from scheduler.model.job import DeadLetter, Job

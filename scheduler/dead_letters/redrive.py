@@ -1,4 +1,4 @@
-"""Redrives: an operation that schedules jobs that failed or were killed again. `scheduler.operations` carries it out."""
+"""Redrives: an operation that schedules failed and killed jobs again. `scheduler.operations` carries it out."""
 
 from dataclasses import dataclass
 
@@ -29,9 +29,9 @@ class Redrives:
         return [Candidate(each.position, each if _is_wanted(each, operation) else None) for each in letters], cursor
 
     def apply(self, operation: Operation, chosen: list[DeadLetter]) -> Counts:
-        """Redrive the jobs of these letters. Jobs that an earlier try has redriven count as well."""
+        """Redrive the jobs of these letters. Jobs that an earlier try has redriven are counted as well."""
         stored = self.ports.jobs.get_many([letter.key for letter in chosen])
-        done = sum(1 for job in stored.values() if _was_redriven(job, operation))  # by an invocation that then died, or by hand
+        done = sum(1 for job in stored.values() if _was_redriven(job, operation))  # by an invocation that then ended, or by a user
         dead = [job for job in stored.values() if model.is_dead(job) and _ended_at(job) <= operation.started_at]
         runs = [job for job in dead if job.origin is not None]
         heads = self.ports.tasks.heads(sorted({task_of(run) for run in runs})) if runs else {}

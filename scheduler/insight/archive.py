@@ -65,7 +65,7 @@ def record(job: Job, details: Details | None) -> dict[str, Any]:
 def where(job_id: str, now: int, kept_days: int, database: str) -> str | None:
     """The message that refers a caller to the archive for a job that is not in its table; None if the job is too young to have left it.
 
-    The message does not promise that the job ever existed: the table cannot know.
+    The message does not promise that the job ever existed: the table has no record of it.
     """
     at = ids.time(job_id)
     if not database or at >= now - kept_days * DAY_MS:

@@ -120,12 +120,12 @@ def is_expanded(job: Job) -> bool:
 
 
 def _waits(job: Job | None) -> bool:
-    """Whether a start of the job is planned and belongs into the load counters."""
+    """Whether a start of the job is planned and belongs in the load counters."""
     return job is not None and job.slot is not None and job.claim is None and not is_expanded(job)
 
 
 def _load(owner: str, before: Job | None, after: Job | None) -> Iterator[tuple[Row, Amounts]]:
-    """A planned start stays in its minute's count once an executor has claimed the job; a start that is moved or cancelled leaves it."""
+    """A planned start stays in its minute's count after an executor has claimed the job; a moved or cancelled start leaves the count."""
     taken = after is not None and after.claim is not None
     old = before if _waits(before) and not taken else None
     new = after if _waits(after) else None
@@ -160,7 +160,7 @@ def ended_at(job: Job) -> int:
 
 
 def run_ms(job: Job) -> int | None:
-    """How long the last attempt of a final job ran; None if it never started, or if a worker outside the executor reported its end."""
+    """The run time of the last attempt of a final job; None if it never started, or if a worker outside the executor reported its end."""
     if job.started_at is None or job.spec.callback is not None or lifecycle.state(job) in (Status.CANCELLED, Status.SKIPPED):
         return None
     return max(0, ended_at(job) - job.started_at)

@@ -1,4 +1,4 @@
-"""The forecast: jobs, run time and executors for each minute to come. Pure: it takes counts and returns minutes.
+"""The forecast: jobs, run time and executors for each future minute. Pure: it maps counts to minutes.
 
 Stored jobs are counted by minute. Runs of recurring tasks are expanded from the schedules instead. Tasks that run at the same minutes
 share one expansion: the cost grows with the number of distinct schedules, not with the number of tasks.
@@ -44,7 +44,7 @@ class Expected(NamedTuple):
 
 
 def required(compute_ms: int) -> int:
-    """How many executors, each with one job at a time, finish this much run time within `BOUND_MS`.
+    """The number of executors that finish this much run time within `BOUND_MS`, each with one job at a time.
 
     >>> required(0), required(9_000), required(9_001)
     (0, 1, 2)

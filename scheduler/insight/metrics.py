@@ -2,7 +2,7 @@
 
 Each metric has one dimension, `service`: the function that emits it, or `storage` if any function may. A user, a job or a task is never a
 dimension, because AWS bills every value of a dimension as a metric, for each hour in which it is emitted. So a metric is emitted only
-while it has something to say, unless its absence rings an alarm. Plain counts are fields of log lines, which the dashboard adds up.
+for a noteworthy value, unless its absence rings an alarm. Plain counts are fields of log lines, which the dashboard adds up.
 `docs/reference/metrics-alarms.md` has this table; a test compares them.
 """
 

@@ -48,10 +48,10 @@ class ProjectResult:
 
 
 def project(shard: str, changes: Sequence[Change], ports: Ports, *, details: Details | None = None) -> ProjectResult:
-    """Add the changes of one batch of one shard. Raises Unavailable: then the whole batch has to come again, and nothing counts twice.
+    """Add the changes of one batch of one shard. Raises Unavailable: then the batch is delivered again, and nothing is counted twice.
 
-    News go to the queue, again with every time that the batch comes; notify knows them by their ids.
-    Jobs that DynamoDB has taken away go to the archive, where one that is sent again stands twice.
+    News go to the queue with every delivery of the batch; notify recognizes repeated news by their ids.
+    Jobs that DynamoDB has deleted go to the archive, where a job of a repeated batch is stored twice.
     """
     ports.counters.add(shard, [entry for change in changes for entry in _entries(change)])
     news = [each for change in changes for each in _news(change)]

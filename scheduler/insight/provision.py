@@ -1,7 +1,7 @@
 """When a CloudWatch alarm rings: keep pollers ready for the lanes. Nothing else makes AWS bill pollers.
 
 An alarm calls once, when it begins to ring. From then on `scale` follows the requirement every minute, until no pollers are left:
-what the lanes keep ready is read from AWS, so the two need no state of their own.
+the pollers of the lanes are read from AWS, so the two need no state of their own.
 """
 
 import logging
@@ -27,16 +27,16 @@ class Provisioned:
 
 
 def provision(ports: Ports) -> Provisioned:
-    """Keep as many pollers ready as the next ten minutes and the waiting messages require, from none if need be.
+    """Keep as many pollers ready as the next ten minutes and the waiting messages require, also if none is ready.
 
-    Raises Unavailable if it cannot read what is required.
+    Raises Unavailable if it cannot read the requirement.
     """
     by_lane = summary.by_lane(EVERYBODY, ports.clock.now(), ports.counters, span=forecast.SCALED_AHEAD)
     return _keep(_kept(ports), by_lane, ports)
 
 
 def follow(by_lane: Mapping[Lane, Sequence[Expected]], ports: Ports) -> Provisioned:
-    """The same if any lane keeps pollers ready already. Without an alarm none does, and nothing changes."""
+    """The same, but only if a lane already keeps pollers ready. Without an alarm none does, and nothing changes."""
     kept = _kept(ports)
     return _keep(kept, by_lane, ports) if any(kept.values()) else Provisioned()
 
@@ -53,7 +53,7 @@ def _keep(kept: Mapping[Lane, int], by_lane: Mapping[Lane, Sequence[Expected]], 
         try:
             if count != kept[lane]:
                 ports.functions.keep_pollers(lane, count)
-        except SchedulerError as error:  # the next call tries again; until then the lane keeps what it has
+        except SchedulerError as error:  # the next call tries again; until then the lane keeps its pollers
             log.warning("pollers not set: AWS refused", extra={"lane": str(lane), "wanted": count, "error": str(error)})
             result.refused.append(str(lane))
         else:

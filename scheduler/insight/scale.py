@@ -1,4 +1,4 @@
-"""Every minute: report how many executors the next minutes require, follow them with the pollers kept ready, and submit a canary job."""
+"""Every minute: report the executors that the next minutes require, adjust the pollers kept ready, and submit a canary job."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -66,6 +66,6 @@ def _follow(by_lane: Mapping[Lane, Sequence[Expected]], ports: Ports) -> dict[st
         for lane, count in kept.items():  # the dispatchers make packs for these executors
             ports.ledger.report_ready(Lane(lane), count * EXECUTORS_EACH, ports.clock.now())
         return kept
-    except SchedulerError as error:  # the next round tries again; until then the lanes keep what they have
+    except SchedulerError as error:  # the next round tries again; until then the lanes keep their pollers
         log.warning("pollers not followed: AWS refused", extra={"error": str(error)})
         return {}

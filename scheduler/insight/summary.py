@@ -66,7 +66,7 @@ def by_lane(owner: str, now: int, counters: Counters, *, span: int) -> dict[Lane
 
 
 def by_type(owner: str, since: int, until: int, counters: Counters) -> list[TypeSummary]:
-    """The summaries of the types that had jobs end on the days of the span, ordered by type."""
+    """The summaries of the types whose jobs ended on the days of the span, ordered by type."""
     total: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in counters.read(stats_partition(owner), day_of(since), day_of(until) + _LAST):
         for name, amount in row.amounts.items():

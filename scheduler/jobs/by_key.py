@@ -1,8 +1,8 @@
 """Jobs by the keys that their owners chose: put, find, cancel.
 
 The entry of a key names one job. It changes only in one transaction with the insertion of the next job, on the condition that it still
-names the job that was read. A job that has not started is changed in place under its fence and keeps its id. So of many writers at one
-key each finds what another one left. The end of a job writes nothing: a reader takes the key of an ended job as free.
+names the job that was read. A job that has not started is changed in place under its fence and keeps its id. So each of
+many writers of one key builds on the result of another. The end of a job writes nothing: readers treat the key of an ended job as free.
 """
 
 import itertools
@@ -20,8 +20,8 @@ from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import NewJob, take_over
 from scheduler.storage.ports import Ports
 
-PATIENCE_MS = 10_000  # how long a put goes on while it loses races
-PAUSE_MS = 5  # before the second try, at most; twice as long before each one after it, up to `LONGEST_PAUSE_MS`
+PATIENCE_MS = 10_000  # how long a put is repeated while it loses races
+PAUSE_MS = 5  # the longest pause before the second try; it doubles before each further one, up to `LONGEST_PAUSE_MS`
 LONGEST_PAUSE_MS = 160
 
 
@@ -34,14 +34,14 @@ class OnConflict(StrEnum):
 
 
 class OnStarted(StrEnum):
-    """The effect of a put if the job of its key cannot be changed any more."""
+    """The effect of a put if the job of its key can no longer be changed."""
 
     REFUSE = "refuse"
-    FOLLOW = "follow"  # a new job takes the key; the other one goes on
+    FOLLOW = "follow"  # a new job takes the key; the other job continues
 
 
 class PutOutcome(StrEnum):
-    """The effect that a put had."""
+    """The actual effect of a put."""
 
     CREATED = "created"
     REPLACED = "replaced"
@@ -51,7 +51,7 @@ class PutOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """The result of a put. `follows`: the id of the job that had the key and goes on beside the new one."""
+    """The result of a put. `follows`: the id of the job that had the key and continues beside the new one."""
 
     job: Job
     outcome: PutOutcome
@@ -77,7 +77,7 @@ def put(
 ) -> Put:
     """Create the job, or apply the rules if the job of its key has not ended. `random` fills the id of a new job.
 
-    Raises Conflict if the job of the key cannot be changed any more; Invalid if it would end before it starts; TooLarge; Unavailable.
+    Raises Conflict if the job of the key can no longer be changed; Invalid if it would end before it starts; TooLarge; Unavailable.
     """
     assert new.spec.key is not None
     own = OwnKey(new.owner, new.spec.key)
@@ -118,7 +118,7 @@ def decide(stored: Job | None, on_conflict: OnConflict, on_started: OnStarted, n
 
 
 def find_by_key(own: OwnKey, ports: Ports) -> Job:
-    """Return the job that has the key or, if that has ended, had it last. Raises NotFound."""
+    """Return the job that has the key or, after its end, the last job that had it. Raises NotFound."""
     _, job = _read(own, ports)
     if job is None:
         raise NotFound("no job has this key")
@@ -145,6 +145,6 @@ def _wanted(new: NewJob, on_conflict: OnConflict, now: int) -> dict[str, Any]:
 
 
 def _pause(attempt: int, random: int) -> int:
-    """How long to wait before a try (ms): any part of a growing bound, so that writers who collided do not collide again."""
+    """The wait before a try (ms): a random part of a growing bound, so that writers do not collide again."""
     bound = min(PAUSE_MS << (attempt - 1), LONGEST_PAUSE_MS)
     return 1 + (random >> attempt) % bound

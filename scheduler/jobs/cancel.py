@@ -9,7 +9,7 @@ from scheduler.pipeline.change_many import change_many
 from scheduler.pipeline.follow_up import send_on, wake
 from scheduler.storage.ports import Change, Ports, Written
 
-TRIES = 40  # puts by the key of a job may change it that often meanwhile
+TRIES = 40  # puts by the key of a job may change it this often in between
 POLL_MS = 100
 
 
@@ -17,8 +17,8 @@ def cancel(key: JobKey, ports: Ports) -> Job:
     """Return the job after the request: cancelled, or running with `cancel_requested_at` set. Idempotent.
 
     A claimed job is flagged. If it still waits for its instant, this call waits until the executor has dropped it, at most until
-    just after the instant. A running job runs on until its executor has stopped it. A job that waits for its call-back runs on
-    until its worker, which learns of the request from its next heartbeat, has reported, or its grace is over.
+    just after the instant. A running job continues until its executor has stopped it. A job that waits for its call-back continues
+    until its worker, which gets the request with its next heartbeat, has reported, or its grace period has ended.
     Raises NotFound, Unavailable, and Conflict if the job has finished otherwise.
     """
     for _ in range(TRIES):
@@ -42,7 +42,7 @@ def cancel(key: JobKey, ports: Ports) -> Job:
 def cancel_many(jobs: Sequence[Job], ports: Ports) -> tuple[list[Job], list[Job]]:
     """Cancel or flag these open jobs as `cancel` does, without waiting for their executors.
 
-    Returns the changed jobs, and those that the table refuses to change; a job that has changed meanwhile is in neither.
+    Returns the changed jobs, and the jobs that the table refuses to change; a job that was changed in between is in neither.
     """
     changed, refused = change_many([_cancelling(job, ports) for job in jobs], ports)
     now = ports.clock.now()
@@ -76,7 +76,7 @@ def _require(job: Job | None) -> Job:
 def _finished(job: Job) -> Job:
     state = lifecycle.state(job)
     if state is not Status.CANCELLED:
-        raise Conflict(f"the job has ended: it is {state}")
+        raise Conflict(f"the job has already ended: {state}")
     return job
 
 

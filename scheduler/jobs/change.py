@@ -19,7 +19,7 @@ from scheduler.pipeline.follow_up import wake_line
 from scheduler.storage.ports import KEPT_KEYS_MS, Change, Ports, Written
 
 TRIES = 5
-TIMES = ("scheduled_at", "start_by")  # of a scheduled run, only its task determines these
+TIMES = ("scheduled_at", "start_by")  # for a scheduled run, only its task determines these fields
 
 
 def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports, *, check: Callable[[Job], None] = lambda job: None) -> Job:
@@ -44,7 +44,7 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports, *, check: C
 
 
 def try_change(before: Job, wanted: Mapping[str, Any], ports: Ports, now: int) -> Job | None:
-    """Change the job as `reschedule` does, if it is stored as it is given; None: another request or an executor changed it meanwhile.
+    """Change the job as `reschedule` does, if it is stored as it is given; None: another request or an executor changed it in between.
 
     `now` is an instant at which the job was read, or just before.
     """
@@ -70,9 +70,9 @@ def try_change(before: Job, wanted: Mapping[str, Any], ports: Ports, now: int) -
 
 
 def why_fixed(job: Job, now: int) -> str | None:
-    """Why the job cannot be changed any more; None: it can."""
+    """The reason why the job can no longer be changed; None: it can be changed."""
     if not lifecycle.is_open(job):
-        return f"it is finished: {lifecycle.state(job)}"
+        return f"it has already ended: {lifecycle.state(job)}"
     if job.delay_ms is not None or (job.claim is not None and lifecycle.started_at(job) <= now):
         return "it has started"
     if job.cancel_requested_at is not None:
@@ -106,7 +106,7 @@ def _entry(job: Job) -> QueueEntry | None:
 
 
 def _outlasts_key(before: Job, after: Job) -> bool:
-    """Whether the entry of the job's key, which expires by the job's first time or a later one, may expire too early for the new time."""
+    """Whether the entry of the job's key may expire too early for the new time: it expires by an earlier time of the job."""
     return before.own_key is not None and after.scheduled_at > ids.time(before.id) + KEPT_KEYS_MS // 2
 
 
@@ -124,5 +124,5 @@ def _check_end(job: Job, wanted: Mapping[str, Any], start: int) -> None:
 
 
 def _is_ours(stored: Job | None, wanted: Mapping[str, Any]) -> bool:
-    """Whether this change was written: another one at the same moment may have left the same fence and slot."""
+    """Whether this change was written: another change at the same moment may have the same fence and slot."""
     return stored is not None and all(getattr(stored, name) == value for name, value in _fields(stored, wanted).items())

@@ -17,8 +17,8 @@ class Query:
     owner: str
     upcoming: bool = False
     task: str | None = None
-    tags: tuple[str, ...] = ()  # all of them
-    statuses: tuple[Status, ...] = ()  # any of them; none: of any status. Failed jobs include those that were killed
+    tags: tuple[str, ...] = ()  # all of these tags
+    statuses: tuple[Status, ...] = ()  # any of these; empty: of any status. Failed jobs include killed jobs
     type: str | None = None
     since: int | None = None
     until: int | None = None  # exclusive

@@ -36,7 +36,7 @@ def look(order: OrderKey, ports: Ports) -> LineView:
 
 
 def resume(order: OrderKey, ports: Ports) -> LineView:
-    """Let the jobs behind failed jobs go on; the failed jobs stay failed and leave the queue. Raises Conflict if no job parks the key.
+    """Let the jobs behind failed jobs start; the failed jobs stay failed and leave the queue. Raises Conflict if no job parks the key.
 
     Without a message, the next job might be checked only an hour later. If its message is refused, this raises Unavailable, and
     another resume sends the message again.

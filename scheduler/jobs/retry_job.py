@@ -1,4 +1,4 @@
-"""Retry a job that failed or was killed: from the start, at once, under a new fence."""
+"""Retry a failed or killed job: from the start, at once, under a new fence."""
 
 from scheduler.admission.ordering_queue import join_queues
 from scheduler.admission.run_gate import task_of, unwanted
@@ -11,9 +11,9 @@ from scheduler.storage.ports import Change, Ports, Tasks, Written
 
 
 def retry_job(key: JobKey, ports: Ports, *, request: str) -> Job:
-    """Schedule the job again, enqueue it and return it. `request` is an id of this call and of no other one.
+    """Schedule the job again, enqueue it and return it. `request` is a unique id of this call.
 
-    Raises NotFound; Conflict if it has not ended, ended otherwise, or its task no longer wants it; Unavailable.
+    Raises NotFound; Conflict if it has not ended, has ended otherwise, or its task no longer includes it; Unavailable.
     """
     now = ports.clock.now()
     job = ports.jobs.get(key)
@@ -37,7 +37,7 @@ def _check(job: Job, tasks: Tasks, now: int) -> None:
     if lifecycle.is_open(job):
         raise Conflict(f"the job has not ended: it is {lifecycle.status(job, now)}")
     if not model.is_dead(job):
-        raise Conflict(f"only failed and killed jobs can be retried; this job is {lifecycle.state(job)}")
+        raise Conflict(f"only failed and killed jobs can be retried; the status of this job is {lifecycle.state(job)}")
     if job.origin is not None:
         task = task_of(job)
         why = unwanted(job, tasks.heads([task]).get(task))

@@ -1,1 +1,1 @@
-"""The records and pure rules that everything else uses: jobs and their life cycle, retries, slots, ids, instants, errors."""
+"""The records and pure rules that all other packages use: jobs and their life cycle, retries, slots, ids, instants, errors."""

@@ -1,6 +1,6 @@
-"""Attempt output: how much of outputs and logs a job's item keeps as previews. `scheduler.pipeline.output_store` stores the rest. Pure.
+"""Attempt output: the previews of outputs and logs in a job's item. `scheduler.pipeline.output_store` stores the full texts. Pure.
 
-All previews of a job together have at most `ROOM` bytes, however many attempts it had, so that the job can always be settled.
+All previews of a job together have at most `ROOM` bytes, for any number of attempts, so that the job can always be settled.
 The last attempt gets the bytes that the earlier attempts leave. Once another attempt has begun, an attempt keeps at most `FORMER`
 bytes of its output and as many of its log.
 """
@@ -13,7 +13,7 @@ from scheduler.model.job import Attempt, Job, Kept, Result
 
 KEPT_ATTEMPTS = 5
 ROOM = 4_096  # bytes of all previews of a job together
-FORMER = 256  # bytes of the output, and of the log, of an attempt that another one has followed
+FORMER = 256  # bytes of the output, and of the log, of an attempt before the last one
 HEADERS = 4_096  # characters of the names and values of a response's headers that are kept
 LEAST_LOG = 1_024  # bytes reserved for a log, so that a long output cannot take them all
 WHOLE = 1_048_576  # bytes of an output, and of a log, that are stored at most

@@ -1,14 +1,14 @@
-"""The lease of a job that reports by call-back: when it ends, and which failure its end means. Pure; see `docs/reference/call-backs.md`."""
+"""The lease of a job that reports by call-back: its end, and the failure that follows from it. Pure; see `docs/reference/call-backs.md`."""
 
 from scheduler.model import lifecycle
 from scheduler.model.job import Failure, FailureKind, Job
 from scheduler.model.spec import CallBack
 
-GRACE_MS = 30_000  # how long a worker may go on after a cancel was requested
+GRACE_MS = 30_000  # how long a worker may continue after a cancel was requested
 
 
 def lease(job: Job, now: int) -> int:
-    """The end of the lease (ms) that a sign of life at `now` gives the claimed job. A requested cancel shortens it to `GRACE_MS`."""
+    """The end of the lease (ms) of the claimed job after a heartbeat at `now`. A requested cancel shortens it to `GRACE_MS`."""
     until = min(now + _policy(job).lease_ms, must_end_at(job))
     return until if job.cancel_requested_at is None else min(until, job.cancel_requested_at + GRACE_MS)
 
@@ -32,7 +32,7 @@ def is_half_over(job: Job, now: int) -> bool:
 
 
 def must_end_at(job: Job) -> int:
-    """The latest end of the attempt (ms), whatever its heartbeats say."""
+    """The latest end of the attempt (ms), regardless of heartbeats."""
     return lifecycle.started_at(job) + _policy(job).max_ms
 
 

@@ -1,6 +1,6 @@
 """Fingerprints of errors: failures of the same kind have the same one. Pure.
 
-Ids, numbers, times and addresses do not change a fingerprint: every word with a digit or an @ counts as such a detail. The only
+Ids, numbers, times and addresses do not change a fingerprint: every word with a digit or an @ is such a detail. The only
 exception is the status of an HTTP response.
 """
 

@@ -53,14 +53,14 @@ def time(job_id: str) -> int:
 
 
 def is_made_with(random: int, some_id: str) -> bool:
-    """Whether `random` was given to `new` for this id, whatever its time."""
+    """Whether `new` made this id from `random`, for any time."""
     return some_id[_TIME + 1 :] == new(0, random)[_TIME + 1 :]
 
 
 def partition(job_id: str) -> int:
     """The number of the partition, among its owner's, that stores the job.
 
-    The id itself holds the number of partitions, so that a later increase moves no job.
+    The id itself contains the number of partitions, so that a later increase moves no job.
     """
     return zlib.crc32(job_id.encode()) % (1 << ALPHABET.index(job_id[_TIME]))
 

@@ -1,6 +1,6 @@
-"""How large an item may be that a request makes or changes. Pure; only an implementation of the ports knows how large an item is.
+"""The largest item that a request may create or change. Pure; only an implementation of the ports can tell the size of an item.
 
-DynamoDB takes items of up to 400 KB. Every claim, settlement and move must still fit, however large the job: attempts, previews, reasons
+DynamoDB accepts items of up to 400 KB. Every claim, settlement and move of the largest job must still fit: attempts, previews, reasons
 and responses add less than the 100 KB between both limits.
 """
 

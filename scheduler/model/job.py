@@ -1,4 +1,4 @@
-"""The records of jobs, and of all that refers to jobs. All are immutable; every instant is an int of UTC milliseconds since the epoch."""
+"""The records of jobs and of items that refer to jobs. All are immutable; every instant is an int of UTC milliseconds since the epoch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ class Lane(StrEnum):
 
     ONE_TIME = "one-time"
     RECURRING = "recurring"
-    RETRY = "retry"  # each batch has one message: a job that kills its executor takes no other job with it
+    RETRY = "retry"  # each batch has one message: a job that kills its executor affects no other job
 
 
 class Status(StrEnum):
@@ -26,7 +26,7 @@ class Status(StrEnum):
     SUCCEEDED = "succeeded"  # its target reported success
     FAILED = "failed"  # no attempt is left, or the error is permanent
     KILLED = "killed"  # its time-out passed and the work was stopped
-    CANCELLED = "cancelled"  # a person or a program requested it
+    CANCELLED = "cancelled"  # a user or a program requested it
     SKIPPED = "skipped"  # a rule decided against the run; `reason` names the rule
 
 
@@ -48,12 +48,12 @@ class Misfire(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How one attempt ended."""
+    """The end of an attempt."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     KILLED = "killed"
-    CRASHED = "crashed"  # its executor died, as another executor or reconciling found
+    CRASHED = "crashed"  # its executor ended early, as another executor or reconciling found
     CANCELLED = "cancelled"  # a cancel was requested, and the work stopped
 
 
@@ -86,7 +86,7 @@ class OwnKey(NamedTuple):
 
 
 class KeyEntry(NamedTuple):
-    """The entry of a key: it names the job that has the key, or had it last. The key is free once that job has ended or is gone."""
+    """The entry of a key: it names the job that has the key, or had it last. The key is free once that job has ended or was deleted."""
 
     own: OwnKey
     job: str
@@ -102,9 +102,9 @@ class RunInfo:
 
     task: str  # the task's id
     generation: int  # of the task when the run was planned: every edit, pause and resume raises it
-    nominal_at: int | None = None  # the time by the schedule, before jitter; None: a run by hand
+    nominal_at: int | None = None  # the time by the schedule, before jitter; None: a manual run
     overlap: Overlap = Overlap.ALLOW
-    misfire: Misfire | None = None  # None: it has no misfire rule (a run by hand, or of a task that does not recur)
+    misfire: Misfire | None = None  # None: it has no misfire rule (a manual run, or a run of a task that does not recur)
     # Of misfire run_all only, so that late runs start in order:
     late_from: int | None = None  # a run that starts at this instant or later waits until the run before it has ended
     previous_at: int | None = None  # the scheduled time of the run before it; its id follows from that: `ids.run`
@@ -183,13 +183,13 @@ class Receipt:
     owner: str
     key: str  # as the client chose it
     fingerprint: str  # of the request's route and body
-    at: int  # when it first came: the `now` of its job or task
+    at: int  # when it first arrived: the `now` of its job or task
     random: int  # the random part of its job's or task's id
 
 
 @dataclass(frozen=True, slots=True)
 class LaneState:
-    """Whether a lane is paused, since when and why; or when it was last resumed."""
+    """The pause of a lane, with its time and reason, or the time of its last resume."""
 
     lane: "Lane"
     paused_at: int | None = None  # None: it is not paused
@@ -199,13 +199,13 @@ class LaneState:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An executor's claim on a job. It says which delivery of which message the job runs under."""
+    """An executor's claim on a job, with the delivery of the message under which the job runs."""
 
     message_id: str  # of the SQS message that brought the job
     nonce: str  # unique per delivery: message id, request id and receive count
     at: int  # when the job was claimed
     alone: bool  # no other job was in the batch: a crash of the executor is the fault of this job
-    lease_until: int | None = None  # the job waits for its call-back: without a sign of life until then its worker is dead
+    lease_until: int | None = None  # the end of the lease, if the job waits for its call-back
 
 
 class RequeueCause(StrEnum):
@@ -218,7 +218,7 @@ class RequeueCause(StrEnum):
     BREAKER = "breaker"  # the breaker of its target is open
     LIMIT = "limit"  # its target is at its limit
     REFUSED = "refused"  # its gates could not be checked: a table refused the read or write
-    CROWDED = "crowded"  # its executor runs as many jobs as it can
+    CROWDED = "crowded"  # its executor is full
 
 
 class FailureKind(StrEnum):
@@ -258,7 +258,7 @@ class Failure:
 
 
 class Kept(StrEnum):
-    """Where the full output and log are, if the job's item holds only previews of them."""
+    """Where the full output and log are, if the job's item has only previews of them."""
 
     STORED = "stored"  # the store of `Outputs` has both
     CUT = "cut"  # nowhere: they could not be stored, or were cut when another attempt began
@@ -278,7 +278,7 @@ class Attempt:
 
     fence: int
     picked_at: int  # when an executor claimed the job
-    started_at: int | None  # None: the executor died before the instant
+    started_at: int | None  # None: the executor ended before the instant
     ended_at: int
     outcome: Outcome
     failure: Failure | None = None
@@ -330,17 +330,17 @@ class Job:
     delay_ms: int | None = None  # first start minus `scheduled_at`
     heartbeat_at: int | None = None  # the last heartbeat of this attempt
     progress: Progress | None = None  # the last one that this attempt's worker reported
-    reason: str | None = None  # why it waits, or why it ended
+    reason: str | None = None  # the reason why it waits, or why it ended
     requeue_cause: RequeueCause | None = None  # recorded where a decision reads it: only PAUSED, for the misfire rule
     output: str | None = None
     response: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()
-    dropped: int = 0  # how many attempts its history no longer has
+    dropped: int = 0  # the number of attempts that its history no longer has
     reserved_at: int | None = None  # its reservation at a limited target; valid while it equals `due_at`
     fingerprint: str | None = None  # of the error of a failed or killed job: `fingerprint.of_job`
     redrives: int = 0  # how often it was scheduled again after it had failed or was killed
     redriven_at: int | None = None  # the last time
-    redriven_by: str | None = None  # the request that did it: of two at one instant, one recognizes its own write by it
+    redriven_by: str | None = None  # the request that did it: one of two simultaneous requests recognizes its own write by it
     expires: int | None = None  # epoch seconds (DynamoDB TTL); a final transition writes it, and a redrive removes it
     key: JobKey = field(init=False, repr=False, compare=False)  # stored, since an executor reads the key of a job dozens of times
 
@@ -416,7 +416,7 @@ class Delivery(NamedTuple):
     message_id: str
     receipt: str
     receive_count: int
-    jobs: int = 1  # how many jobs the message as received brings
+    jobs: int = 1  # the number of jobs in the message as received
 
     def singles(self) -> list["Delivery"]:
         """The delivery of each job of the message."""
@@ -429,7 +429,7 @@ CANARY_OWNER = "punctual"  # of the job that the scheduler sends itself every tw
 
 
 class DueEntry(NamedTuple):
-    """The entry of an open job in the due index: everything that dispatch needs, so that it never reads the job itself."""
+    """The entry of an open job in the due index: all fields that dispatch needs, so that it never reads the job itself."""
 
     key: JobKey
     slot: str
@@ -479,8 +479,8 @@ class Unit:
     handed_out_at: int | None = None
     opened_at: int = 0
     next_at: int = 0  # when its next step is due
-    resting: int = 0  # since when only jobs of paused lanes are left to publish (ms); 0: it does not rest
-    message_id: str = ""  # the message that drives it, since that message first took its lease
+    resting: int = 0  # when only jobs of paused lanes were left to publish (ms); 0: there are others
+    message_id: str = ""  # the message that drives it, from the moment at which that message first took its lease
     early: tuple[int, ...] = ()  # digests of the entries that were published long ahead: executors hide these messages
 
     @property
@@ -519,7 +519,7 @@ class Result:
     failure: Failure | None = None
     log: str | None = None  # the log that the target type or its executor wrote during the attempt
     kept: Kept | None = None  # of output, response and log; None: they are complete
-    began_at: int | None = None  # when the work began by the clock of the machine that did it, if that was not the executor
+    began_at: int | None = None  # when the work began, by the clock of the machine that did it, if that was not the executor
     unstarted: bool = False  # the work did not begin, as `failure` describes: its executor requeues the job, and no attempt is recorded
 
 

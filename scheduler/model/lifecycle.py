@@ -1,6 +1,6 @@
 """The state machine of a job: one table of transitions and one function per event.
 
-The state is never stored. A job without a slot is final, and its times show how it ended. A job with a slot is open, and running
+The state is never stored. A job without a slot is final, and its times show its end. A job with a slot is open, and running
 while it has a claim. `docs/internals/lifecycle.md` draws `TRANSITIONS`; a test compares both.
 """
 
@@ -39,15 +39,15 @@ class Event(StrEnum):
     """An event in the life of a job."""
 
     CLAIM = "claim"  # an executor claims it
-    ACCEPT = "accept"  # its target has accepted it and will report by call-back; no executor works on it any more
+    ACCEPT = "accept"  # its target has accepted it and will report by call-back; no executor works on it
     HEARTBEAT = "heartbeat"  # its worker is alive
     START = "start"  # its executor is about to start the work; recorded only of a job that has crashed before
     SUCCEED = "succeed"  # its target reported success
     RETRY = "retry"  # its attempt failed and another one follows
     FAIL = "fail"  # its attempt failed and none follows
     KILL = "kill"  # its last attempt exceeded its time-out
-    TAKE_BACK = "take_back"  # its executor died; it goes to the retry lane
-    CANCEL = "cancel"  # a cancel was requested, and no work goes on
+    TAKE_BACK = "take_back"  # its executor ended early; it goes to the retry lane
+    CANCEL = "cancel"  # a cancel was requested, and no work continues
     FLAG = "flag"  # a cancel is requested of a claimed job; its executor decides
     SKIP = "skip"  # a rule decided against the run
     REQUEUE = "requeue"  # its instant has come, but another job must end first, or its lane or target is not free
@@ -82,7 +82,7 @@ HANDS_BACK = (*TRIES_AGAIN, Event.REQUEUE, Event.RESCHEDULE)  # these raise the 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long final jobs are kept."""
+    """How long final jobs are stored."""
 
     days: int = 30
     failure_days: int = 90
@@ -117,7 +117,7 @@ def is_open(job: Job) -> bool:
 
 
 def seen(job: Job, slot: str | None, fence: int, claim: Claim | None, cancel_requested_at: int | None) -> Job:
-    """Return the job with what a later read has shown of it."""
+    """Return the job with the fields of a later read."""
     if (slot, fence, claim, cancel_requested_at) == (job.slot, job.fence, job.claim, job.cancel_requested_at):
         return job
     return changed(job, slot=slot, fence=fence, claim=claim, cancel_requested_at=cancel_requested_at)
@@ -237,7 +237,7 @@ def kill(job: Job, at: int, *, started_at: int, result: Result, reason: str | No
 
 
 def take_back(job: Job, at: int, *, slot: str, due_at: int | None = None, failure: Failure = CRASHED) -> Job:
-    """The executor died; the job goes to the retry lane, due at `due_at` (default: now). Only some crashes are charged: `is_charged`."""
+    """The executor ended; the job goes to the retry lane, due at `due_at` (default: now). Only some crashes are charged: `is_charged`."""
     start = started_at(job)
     charge = 1 if is_charged(job) else 0
     changes = _attempted(job, at, Outcome.CRASHED, start if start <= at else None, Result(failure=failure))
@@ -306,7 +306,7 @@ def bury(job: Job) -> Job:
 
 
 def redrive(job: Job, at: int, *, slot: str, by: str | None = None) -> Job:
-    """The dead job is scheduled again, due at once, with all its attempts. No start deadline applies any more. Its history stays.
+    """The dead job is scheduled again, due at once, with all its attempts. Its start deadline no longer applies. Its history stays.
 
     `by` identifies the request.
     """
@@ -316,7 +316,7 @@ def redrive(job: Job, at: int, *, slot: str, by: str | None = None) -> Job:
 
 
 def next_attempt(job: Job) -> int:
-    """The number of the next attempt, or of the one that runs: attempts are numbered from 1 over the whole life of the job."""
+    """The number of the next attempt, or of the running one: attempts are numbered from 1, and a redrive continues the numbers."""
     return job.dropped + len(job.attempts) + 1
 
 
@@ -339,7 +339,7 @@ def has_crashed(job: Job) -> bool:
 
 
 def crashes_in_row(job: Job) -> int:
-    """How many of the last attempts of this life of the job crashed, one after the other; at most `KEPT_ATTEMPTS`."""
+    """The number of crashes in a row at the end of this life of the job; at most `KEPT_ATTEMPTS`."""
     return len([*takewhile(lambda attempt: attempt.outcome is Outcome.CRASHED, reversed(_of_this_life(job)))])
 
 

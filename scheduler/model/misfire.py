@@ -22,11 +22,11 @@ def plan_start_by(misfire: Misfire, scheduled_at: int, following: Sequence[int],
 
 
 def missed_with(last: Job, count: int, since: int) -> str:
-    """The reason of the run that stands for `count` runs, itself and those before it from the instant `since` on: none became a job."""
+    """The reason of the run that represents `count` runs from the instant `since` up to itself, none of which became a job."""
     why = f"misfire: it could not start before {render(last.start_by or last.scheduled_at)}"
     if count == 1:
         return f"{why}: nothing was planned then"
-    return f"{why}; it stands for {count:,} missed runs, the first of {render(since)}: nothing was planned then"
+    return f"{why}; it represents {count:,} missed runs, the first of {render(since)}: nothing was planned then"
 
 
 def expires_at(job: Job) -> int | None:

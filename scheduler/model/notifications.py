@@ -20,8 +20,8 @@ USUAL = (Occasion.FAILURE, Occasion.RECOVERY)
 class WebhookFormat(StrEnum):
     """The form of the body that a webhook receives."""
 
-    STANDARD = "standard"  # every fact of the notice, signed by Standard Webhooks
-    SLACK = "slack"  # one text, as the incoming webhooks of Slack, Mattermost and others accept it
+    STANDARD = "standard"  # all fields of the notice, signed by Standard Webhooks
+    SLACK = "slack"  # one text, for the incoming webhooks of Slack, Mattermost and others
 
 
 @dataclass(frozen=True, slots=True)

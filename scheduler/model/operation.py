@@ -1,7 +1,7 @@
 """Operations: one action on many jobs or tasks of an owner, at a rate. Pure.
 
 An operation is a record with its progress and a lease. The function that processes it writes it under the condition of its version.
-Not the record prevents that something is done twice, but the fence of each job and the generation of each task.
+The fence of each job and the generation of each task, not this record, prevent that a change is made twice.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ DEFAULT_RATE = 50
 MAX_RATE = 1_000
 MAX_RUNNING = 5  # operations of one owner at once
 CHUNKS_PER_S = 4
-LEASE_MS = 30_000  # a chunk takes seconds at most; another invocation takes the operation over after this
+LEASE_MS = 30_000  # a chunk takes seconds at most; after this time another invocation continues the operation
 KEPT_S = 90 * 86_400  # how long the record is kept after its end
 
 
@@ -34,7 +34,7 @@ class State(StrEnum):
     """The state of an operation."""
 
     RUNNING = "running"
-    DONE = "done"  # it has processed all that matched, or has reached its limit
+    DONE = "done"  # it has processed all matches, or has reached its limit
     ABORTED = "aborted"  # a user requested it
 
 
@@ -67,7 +67,7 @@ class Operation:
 
     owner: str
     id: str
-    started_at: int  # jobs and tasks that were created later, or failed later, are left alone
+    started_at: int  # jobs and tasks that were created later, or failed later, stay unchanged
     action: Action = Action.REDRIVE
     filter: Filter = field(default_factory=Filter)
     rate: int = DEFAULT_RATE  # jobs or tasks per second
@@ -76,7 +76,7 @@ class Operation:
     state: State = State.RUNNING
     ended_at: int | None = None
     done: int = 0
-    skipped: int = 0  # matched when they were read, but not any more when their turn came
+    skipped: int = 0  # matched when they were read, but no longer when their turn came
     failed: int = 0  # an unexpected error; the log has it
     after: str | None = None  # the position of the last job or task read
     version: int = 1  # rises with every change; every change is conditional on it
@@ -84,7 +84,7 @@ class Operation:
 
     @property
     def matched(self) -> int:
-        """How many matched the filter so far."""
+        """The number of matches so far."""
         return self.done + self.skipped + self.failed
 
     @property
@@ -93,7 +93,7 @@ class Operation:
         return None if self.ended_at is None else self.ended_at // 1000 + KEPT_S
 
     def chunk(self, at_most: int) -> int:
-        """How many to change at once. Several chunks a second, so that an abort takes effect soon and the rate stays even."""
+        """The size of a chunk. There are several chunks a second, so that an abort takes effect soon and the rate stays even."""
         size = max(1, min(self.rate // CHUNKS_PER_S, at_most))
         return size if self.limit is None else max(0, min(size, self.limit - self.done))
 

@@ -1,4 +1,4 @@
-"""Keys that owners choose for their jobs and tasks. A key stands in a path, so it has no character that a path reads in another way."""
+"""Keys that owners choose for their jobs and tasks. A key is a part of paths, so it has no character with a meaning there."""
 
 LONGEST = 255  # characters
 FORBIDDEN = '/?#%\\"`'

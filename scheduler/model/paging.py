@@ -45,7 +45,7 @@ def read_on(
 
 
 def _fitting(found: Sequence[T], matching: list[T], payload: Callable[[T], Mapping[str, Any]]) -> list[T]:
-    """The records that still fit into the page, in order. An empty page takes one record of any size."""
+    """The records that still fit into the page, in order. An empty page accepts one record of any size."""
     room = ANSWER_BYTES - sum(_size(payload(record)) for record in found)
     for count, record in enumerate(matching):
         room -= _size(payload(record))

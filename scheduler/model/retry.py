@@ -35,7 +35,7 @@ def decide(job: Job, failure: Failure, now: int) -> Again | GiveUp:
     """Decide what follows the failed attempt of the claimed job.
 
     Three kinds of attempts do not use up one of `max_attempts`: a throttled one, one that its executor stopped without a lease, and a
-    crashed one of which nobody can tell that its work had started, or that no other job caused the crash (`lifecycle.is_charged`).
+    crashed one whose work may not have started, or that another job may have caused (`lifecycle.is_charged`).
     """
     reason = _last(job, failure)
     if reason is not None:
@@ -53,7 +53,7 @@ def backoff(policy: RetryPolicy, number: int, seed: str) -> int:
     With ceiling = min(cap, base * 2**(number - 1)), full jitter is uniform in [0, ceiling), equal jitter is uniform in
     [ceiling / 2, ceiling), and without jitter the wait is the ceiling itself. (Full and equal jitter: M. Brooker, "Exponential
     Backoff And Jitter", AWS Architecture Blog, 2015.) A hash of the seed replaces the random source, so that the decision is
-    repeatable: the same attempt of the same job waits equally long wherever it is decided.
+    repeatable: the wait of an attempt is the same in every process.
     """
     ceiling = min(policy.cap_ms, policy.base_ms << min(number - 1, 30))
     if policy.jitter is Jitter.NONE:
@@ -86,9 +86,9 @@ def _crashed_too_often(job: Job, failure: Failure) -> str | None:
 
 
 def _wait(job: Job, failure: Failure) -> int:
-    """How long to wait before the next attempt, in ms.
+    """The wait before the next attempt, in ms.
 
-    There is no wait after a first crash, since the lease has passed already, nor after the silence of a worker. A wait that the target
+    There is no wait after a first crash, since the lease has already passed, nor after a worker without heartbeats. A wait that the target
     requested replaces the formula.
     """
     if failure.kind is FailureKind.CRASHED:

@@ -13,11 +13,11 @@ class Rules:
 
     shards: int = 16  # slots per minute; may grow, never shrink (the ledger keeps the largest)
     units: int = 1  # dispatchers per minute
-    hold_ms: int = 5_000  # how long before its instant an executor may claim a job and wait with it
+    hold_ms: int = 5_000  # how long before its instant an executor may claim a job and wait
     lead_ms: int = 2_500  # how long before its instant a job is published while no latency was measured lately: enough for a cold executor
     crowd_hold_ms: int = 20_000  # the same for the jobs of a pack: one executor that waits long with hundreds of jobs costs less than many
     ready_executors: int = 5  # executors of a lane that was quiet: Lambda reads five batches at once from a queue
-    overdue_units: int = 4  # dispatchers that work on past minutes at once: a backlog is processed in order, at a bounded rate
+    overdue_units: int = 4  # parallel dispatchers of past minutes: a backlog is processed in order, at a bounded rate
     max_backlog: int = 1_000  # a lane with more waiting messages is behind, and a reconcile adds no more to it
     windows: Mapping[Lane, int] = field(  # jobs in a lane when all its executors are busy; a lane not listed is unbounded
         default_factory=lambda: {Lane.ONE_TIME: 1_000, Lane.RECURRING: 1_000}
@@ -26,9 +26,9 @@ class Rules:
     direct_burst: int = 200  # jobs of a user that one process enqueues directly at once ...
     direct_rate: int = 100  # ... and per second after that; the jobs beyond go to the overflow slots
     retention: Retention = field(default_factory=Retention)
-    executors: int = 100  # executors that may run first attempts at once
+    executors: int = 100  # maximum of executors for first attempts
     most_pollers: Mapping[Lane, int] = field(default_factory=dict)  # of a lane, if an alarm keeps some ready; others scale by AWS alone
-    concurrency: Mapping[Lane, int] = field(default_factory=dict)  # executors of such a lane at once while it keeps no pollers ready
+    concurrency: Mapping[Lane, int] = field(default_factory=dict)  # executors of such a lane while it keeps no pollers ready
     lag_canary: bool = False  # scale posts a job every two minutes and measures its delay
     max_jobs: int = 1_000_000  # waiting jobs of a user, unless an administrator sets another number; 0: any number
     creates_per_second: int = 1_000  # jobs of a user per second; 0: any number

@@ -32,7 +32,7 @@ def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Jo
 def returned(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
     """The job after its target answered: accepted if it reports by call-back and the answer has no failure, else settled.
 
-    A job whose work did not begin is requeued: nothing is charged, and its gates decide once more.
+    A job whose work did not begin is requeued: nothing is charged, and its gates decide again.
     """
     job = done.job
     if done.result.unstarted:
@@ -113,13 +113,13 @@ def requeue(
 
 
 def take_back(job: Job, now: int, *, shards: int, retention: Retention, crash: Failure = lifecycle.CRASHED) -> Job:
-    """The running job after its executor died (`crash` describes it), or its worker if it reports by call-back.
+    """The running job after its executor ended (`crash` describes it), or its worker if it reports by call-back.
 
     It goes to the retry lane; or it ends, if a cancel was requested or no attempt may follow.
     """
     start: int | None = lifecycle.started_at(job)
     if start is not None and start > now:
-        start = None  # the executor died before the instant
+        start = None  # the executor ended before the instant
     if job.cancel_requested_at is not None:
         return cancel(job, now, retention=retention, started_at=start)
     failure, result = crash, Result(failure=crash)
@@ -136,10 +136,10 @@ def take_back(job: Job, now: int, *, shards: int, retention: Retention, crash: F
 
 
 def bury(job: Job, message_id: str, fence: int, now: int, *, shards: int, retention: Retention) -> Job | None:
-    """The job after its message reached a dead-letter queue; None if the message does not concern the job any more.
+    """The job after its message reached a dead-letter queue; None if the message no longer concerns the job.
 
-    A running job that this very message brought is taken back, as after the death of an executor. A scheduled job keeps its slot,
-    however often this happens: the message says nothing about the job, only that no executor could claim it.
+    A running job of this very message is taken back, as after the end of an executor. A scheduled job keeps its slot, however often
+    this happens: the message only shows that no executor could claim the job.
     """
     if not lifecycle.is_open(job) or job.fence != fence:
         return None

@@ -1,4 +1,4 @@
-"""Slots: the minute and shard in which the scheduler finds a job next, and whether its writer enqueues it before.
+"""Slots: the minute and shard in which the scheduler next finds a job, and whether its writer enqueues it before.
 
 A job keeps a slot until it is settled. A slot is never written into a minute whose dispatch may have begun. Ticks open minutes
 `OPEN_AHEAD` before they start; clocks may differ and writers may be slow, so `HORIZON` stays well above it. The writer of a job that

@@ -10,7 +10,7 @@ class OnFailure(StrEnum):
     """The effect of a failing job on the jobs behind it in the ordering queue of its key."""
 
     BLOCK = "block"  # they wait while it is retried, and continue when it has ended in any way
-    PARK = "park"  # if it fails or is killed, they wait until a person resumes the key, or retries the job and it succeeds
+    PARK = "park"  # if it fails or is killed, they wait until a user resumes the key, or retries the job and it succeeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class CallBack:
     """A successful answer of the job's target means "accepted": its worker sends heartbeats, and reports the end itself."""
 
     lease_ms: int = 300_000  # a worker without a heartbeat for this time is dead
-    max_ms: int = 86_400_000  # longest time from the start of an attempt to its report, whatever the heartbeats say
+    max_ms: int = 86_400_000  # longest time from the start of an attempt to its report, regardless of heartbeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,6 @@ class JobSpec:
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     callback: CallBack | None = None
     ordering: Ordering | None = None  # None: the job waits for no other
-    events: bool = False  # whether its end is put on the stage's event bus: `scheduler.notify.announce`
+    events: bool = False  # whether its end is sent to the stage's event bus: `scheduler.notify.announce`
     placeholders: bool = False  # whether its payload has placeholders. A payload of an earlier version is never searched for them
     key: str | None = None  # the owner's own name for the job, or of a run for its task: `model.own_keys`

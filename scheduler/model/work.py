@@ -1,4 +1,4 @@
-"""Work items: the messages of the work queue, each of which drives one step of the engine after the other."""
+"""Work items: the messages of the work queue. Each drives the engine step by step."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -11,7 +11,7 @@ class WorkKind(StrEnum):
 
     UNIT = "unit"  # a unit of a minute or of the overflow: dispatch, reconcile, close
     CHECKS = "checks"  # the later checks that are due, and one page of the sweep
-    RESUME = "resume"  # units that can go on after a lane was resumed
+    RESUME = "resume"  # units that can continue after a lane was resumed
     OPERATION = "redrive"  # a running operation; redrives were the first kind
 
 

@@ -20,7 +20,7 @@ DETAIL_TYPES: Mapping[Status, str] = {status: f"Punctual Job {status.value.title
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event that ends up on the bus. `at` is the instant of the end."""
+    """An event on the bus. `at` is the instant of the end."""
 
     detail_type: str
     at: int
@@ -38,7 +38,7 @@ class Change(Protocol):
 
 @dataclass(slots=True)
 class AnnounceResult:
-    """The result of one batch. `refused`: the place in the batch of the first change whose event is not on the bus; None: all are."""
+    """The result of one batch. `refused`: the position of the first change whose event is not on the bus; None: all events are."""
 
     sent: int = 0
     refused: int | None = None

@@ -26,7 +26,7 @@ def encode(message: Message) -> str:
 
 
 def decode(text: str) -> Message:
-    """Decode a message. Raises Invalid for a text that `encode` cannot have written."""
+    """Decode a message. Raises Invalid for a text that `encode` does not write."""
     try:
         fields = json.loads(text)
         version, kind = fields.pop("v"), fields.pop("kind")
@@ -53,7 +53,7 @@ def decode_outbox(text: str) -> Outbox:
 
 
 def encode_state(state: NotificationState) -> str:
-    """Encode everything but the task and the version: both are stored beside this text."""
+    """Encode all fields except the task and the version, which are stored beside this text."""
     windows = {occasion: _bare(window) for occasion, window in state.windows.items()}
     rest = {name: value for name, value in asdict(state).items() if name not in ("task", "version", "windows")}
     return _json(rest | {"windows": windows})
@@ -79,7 +79,7 @@ def decode_notifications(text: str) -> Notifications:
 
 
 def _bare(record: Any) -> dict[str, Any]:
-    """The record's fields. `alone` is left out unless it is set: the version before this one refuses a field that it does not know."""
+    """The record's fields. `alone` is omitted unless it is set: the previous version refuses an unknown field."""
     return _without_alone(asdict(record))
 
 
@@ -89,7 +89,7 @@ def _without_alone(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hook(hook: Webhook) -> dict[str, Any]:
-    """The format is left out if it is the default, for the same reason."""
+    """The default format is omitted, for the same reason."""
     return {name: value for name, value in asdict(hook).items() if (name, value) != ("format", WebhookFormat.STANDARD)}
 
 

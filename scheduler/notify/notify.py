@@ -1,9 +1,9 @@
 """Notify the receivers of tasks and of one-time jobs: decide once for each piece of news, and send each notice once to each receiver.
 
 There are two steps, with the queue between them. A decision is stored together with its outbox: the notices that follow from it. If notify
-dies after that, the message is delivered again and the outbox is sent. A sending is leased before its receiver is called, and its delivery
-record is closed afterwards. Notify cannot close the gap between the call and the record: if it dies in between, the notice is sent again
-under the same id.
+ends after that, the message is delivered again and the outbox is sent. A sending is leased before its receiver is called, and its delivery
+record is closed afterwards. A gap between the call and the record is unavoidable: if notify ends there, the notice is sent again under the
+same id.
 """
 
 import logging
@@ -23,11 +23,11 @@ from scheduler.storage.ports import Notices, Ports
 from scheduler.tasks import planning
 from scheduler.tasks.task import Task
 
-TRIES = 5  # a decision that collides with another one is made again, at most this often
+TRIES = 5  # how often a decision that collides with another one is repeated
 MOST_TRIES = 10  # of a sending; with the waits between them they take a bit over four hours
 FIRST_WAIT_S, LONGEST_WAIT_S = 10, 3_600
 CALL_S = 10  # time-out of a call of a receiver
-LEASE_MS = 60_000  # longer than any call: once a lease has expired, its holder is dead
+LEASE_MS = 60_000  # longer than any call: after the end of a lease, no process sends under it
 AGAIN_S = 5  # until a message is delivered again after the table or the queue refused a call
 KEPT_ERROR = 500  # characters
 
@@ -75,7 +75,7 @@ def notify(batch: Sequence[Incoming], ports: Ports, *, post: Post, threads: Exec
 
 
 class _Answer(NamedTuple):
-    """The result of one message: the batch's counter to raise, and the seconds until the message is delivered again (None: never)."""
+    """The result of one message: the batch's counter to raise, and the seconds until its next delivery (None: never)."""
 
     what: str
     again: int | None = None
@@ -122,7 +122,7 @@ def _decision(state: NotificationState | None, message: News | WindowEnd, wanted
 
 
 def _completed(outbox: Outbox, task: Task | Job, now: int) -> Outbox:
-    """The outbox with two facts of the task in each notice: its name and its next run. A one-time job has neither."""
+    """The outbox with the name and the next run of the task in each notice. A one-time job has neither."""
     if isinstance(task, Job):
         return outbox
     runs = planning.next_runs(task, now, 1) if outbox.notices else []
@@ -157,7 +157,7 @@ def _posted(sending: Sending, post: Post) -> Result:
         signed = {} if to.signing_secret is None else {"signing_secret": to.signing_secret}
         payload = {"method": "POST", "url": to.url, "body": body, "timeout_seconds": CALL_S}
         return post.call(notice.task.owner, payload | signed, sending.id)
-    except Exception as error:  # our own bug must not stop the other sendings; its text could contain a secret
+    except Exception as error:  # a bug must not stop the other sendings; its text could contain a secret
         log.error("notice not sent: unexpected error", extra={"sending": sending.id, "error": type(error).__name__})
         return Result(failure=Failure(FailureKind.RETRYABLE, f"it could not be sent: {type(error).__name__}"))
 
@@ -184,7 +184,7 @@ def _settled(taken: DeliveryRecord, result: Result, notices: Notices, now: int) 
 
 
 def wait_s(tries: int, asked_ms: int | None = None) -> int:
-    """Seconds until a sending is tried again after `tries` tries; the delay that its receiver asked for, if that is longer.
+    """The seconds until a sending is tried again after `tries` tries; the delay that its receiver requested, if that is longer.
 
     >>> [wait_s(tries) for tries in range(1, 10)]
     [10, 30, 90, 270, 810, 2430, 3600, 3600, 3600]

@@ -23,10 +23,10 @@ KEPT_RESPONSE = 500  # ... and of a response that a notice quotes
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """The end or the late start of a run, with everything that a notice quotes: the job may have changed by the time it is sent."""
+    """The end or the late start of a run, with all facts that a notice quotes: the job may change before the notice is sent."""
 
     task: TaskKey  # of a one-time job: its owner and its own id
-    id: str  # the same each time that this is reported
+    id: str  # the same for each report of this event
     job: str
     type: str
     ended: Status | None  # None: the run started late
@@ -54,7 +54,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class NotificationState:
-    """The notification state of a task, stored for each task that had news to decide; every change is conditional on `version`."""
+    """The notification state of a task, stored for each task with news; every change is conditional on `version`."""
 
     task: TaskKey
     streak: int = 0  # failures since the last success
@@ -88,7 +88,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class WindowEnd:
-    """The end of a window: a delayed message at which notify reports what the window held back."""
+    """The end of a window: a delayed message, upon which notify reports the events that the window held back."""
 
     task: TaskKey
     occasion: Occasion
@@ -112,7 +112,7 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """The messages that follow from one decision. It is stored with the decision, so that they are sent even if notify dies in between."""
+    """The messages that follow from one decision. It is stored with the decision, so that they are sent even if notify ends in between."""
 
     notices: tuple[Notice, ...] = ()
     ends: tuple[WindowEnd, ...] = ()
@@ -146,7 +146,7 @@ class DeliveryRecord:
 
 
 def of_change(before: Job | None, after: Job | None) -> Iterator[News]:
-    """The news in one write of a job. There are none unless it has receivers: its own, or those its task had when the run was planned."""
+    """The news in one write of a job. There are none unless it has receivers: its own, or the task's when the run was planned."""
     if after is None or not (after.notifications is not None if after.origin is None else after.origin.notify):
         return
     if after.claim is not None and (before is None or before.claim is None) and after.delay_ms is None:
@@ -175,7 +175,7 @@ def decide(state: NotificationState, news: News, wanted: Notifications, now: int
 
 
 def digest(state: NotificationState, end: WindowEnd, wanted: Notifications, now: int) -> Decision | None:
-    """The notice that is due at the end of a window. None: the window held nothing back, or another window has replaced it."""
+    """The notice that is due at the end of a window. None: the window held no event back, or another window has replaced it."""
     window = state.windows.get(end.occasion)
     if window is None or window.opened_at != end.opened_at or window.last is None:
         return None
@@ -188,7 +188,7 @@ def digest(state: NotificationState, end: WindowEnd, wanted: Notifications, now:
 
 
 def _happened(state: NotificationState, news: News, wanted: Notifications) -> tuple[NotificationState, list[Notice]]:
-    """The state after the news, without its windows, and the notices that are due if none is held back."""
+    """The state after the news, without its windows, and the notices that are due unless they are held back."""
     if news.ended is None:
         return state, [_notice(Occasion.LATE, news)]
     if news.ended is Status.SUCCEEDED:

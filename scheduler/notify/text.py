@@ -87,7 +87,7 @@ def webhook(notice: Notice, links: Links) -> dict[str, Any]:
 
 
 def slack(notice: Notice, links: Links) -> dict[str, Any]:
-    """The body for an incoming webhook of Slack, or of what accepts the same: one text. Blocks are left out: few others know them."""
+    """The body for an incoming webhook of Slack or a compatible service: one text, without blocks, which few others support."""
     lines = [f"*{_escaped(_line(_lead(notice)))}*", *(f"{name}: {_escaped(_line(value))}" for name, value in _facts(notice))]
     lines += [f"{name}:\n```{_escaped(quote).replace('```', '` ` `')}```" for name, quote in _quotes(notice)]
     addresses = " · ".join(f"<{link}|{name}>" for name, link in links.of(notice).items())
@@ -102,7 +102,7 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-_FOOT = "You get this because the {} names you among its receivers; its owner can take you out."
+_FOOT = "You receive this because you are listed as a receiver of the {}. Its owner can remove you."
 
 
 def _lead(notice: Notice) -> str:
@@ -131,7 +131,7 @@ def _facts(notice: Notice) -> list[tuple[str, str]]:
 
 
 def _quotes(notice: Notice) -> list[tuple[str, str]]:
-    quotes = (("Error", notice.news.error), ("Answer, its beginning", notice.news.response))
+    quotes = (("Error", notice.news.error), ("Beginning of the response", notice.news.response))
     return [(name, text) for name, text in quotes if text]
 
 
@@ -140,5 +140,5 @@ def _first(notice: Notice) -> str:
 
 
 def _line(text: str) -> str:
-    """The text as one printable line, as a subject has to be."""
+    """The text as one printable line, for a subject."""
     return "".join(letter if letter.isprintable() else " " for letter in text)

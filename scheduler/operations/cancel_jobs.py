@@ -39,7 +39,7 @@ class CancelJobs:
         ], cursor
 
     def apply(self, operation: Operation, chosen: list[JobKey]) -> Counts:
-        """Cancel these jobs, unless they do not match any more. Jobs that an earlier try has cancelled count as well."""
+        """Cancel these jobs if they still match. Jobs that an earlier try has cancelled are counted as well."""
         stored, now = self.ports.jobs.get_many(chosen), self.ports.clock.now()
         left = [job for job in stored.values() if not is_cancelled_after(job, operation.started_at)]
         cancelled, refused = cancel_many([job for job in left if _is_wanted(job, operation, now)], self.ports)

@@ -28,12 +28,12 @@ class ChangeTasks:
     at_most: int = 5  # one after the other, each with some ten writes
 
     def read(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
-        """A page of tasks; those chosen match and were created before the start."""
+        """A page of tasks; the chosen tasks match and were created before the start."""
         page, now = self.ports.tasks.page(operation.owner, after=after, limit=READ), self.ports.clock.now()
         return [Candidate(task.id, task.key if _is_wanted(task, operation, now) else None) for task in page.tasks], page.cursor
 
     def apply(self, operation: Operation, chosen: list[TaskKey]) -> Counts:
-        """Change these tasks, unless they do not match any more. An error of one task stops no other."""
+        """Change these tasks if they still match. An error of one task stops no other."""
         done = failed = 0
         for key in chosen:
             try:

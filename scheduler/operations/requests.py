@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How many match at present. `complete` False: only the first part was read, since there is more than one request can read."""
+    """The number of matches at present. `complete` False: only the first part was read, since one request cannot read all."""
 
     action: Action
     filter: Filter
@@ -63,7 +63,7 @@ def find(owner: str, id: str, *, operations: Operations) -> Operation:
 
 
 def listing(owner: str, *, limit: int, cursor: str | None, operations: Operations) -> tuple[list[Operation], str | None]:
-    """Return a page of the owner's operations and the cursor of the next one: first those that run, then the ended ones, newest first.
+    """Return a page of the owner's operations and the cursor of the next one: the running ones, then the ended ones, newest first.
 
     Raises Invalid for a bad cursor.
     """
@@ -78,7 +78,7 @@ def listing(owner: str, *, limit: int, cursor: str | None, operations: Operation
 def abort(owner: str, id: str, ports: Ports) -> Operation:
     """Abort the operation and return it; no further chunk of it begins. Idempotent.
 
-    Raises NotFound; Conflict if it is done; Unavailable.
+    Raises NotFound; Conflict if it has ended; Unavailable.
     """
     for _ in range(TRIES):
         before = find(owner, id, operations=ports.operations)

@@ -1,8 +1,8 @@
 """Carries out operations, each at its rate, step by step.
 
-A step leases its operation and processes it in small chunks: it reads what matches, changes it, and stores its progress. The
-operation's message in the work queue brings the next step, also after the death of a worker. The lease only saves work: however
-many workers work, each change is conditional on the job or task that was read.
+A step leases its operation and processes it in small chunks: it reads and changes the matches, and stores its progress. The
+operation's message in the work queue triggers the next step, also after a worker has ended early. The lease only avoids double work:
+each change is conditional on the job or task that was read, for any number of workers.
 """
 
 import logging
@@ -18,10 +18,10 @@ from scheduler.pipeline.worker import SECOND_MS
 from scheduler.storage.ports import Ports
 
 WORK_MS = 45_000  # a step ends after this time, and the next one goes on
-SETTLED_MS = 2_000  # after its start: what was written just before is in the indexes by then
+SETTLED_MS = 2_000  # after its start: by then, the indexes have all items that were written before
 LATE_MS = 1_000  # an operation makes up for at most this much of a delay
 HIDE_MS = 5_000  # how often a step renews the visibility of its message
-CHOOSE_MS = 1_000  # how long a chunk looks for candidates before it stores how far it has read
+CHOOSE_MS = 1_000  # how long a chunk searches for candidates before it stores its position
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class _Held:
     ahead: list[Candidate] = field(default_factory=list)
     cursor: str | None = None
     begun: bool = False
-    ended: bool = False  # it is done, or another worker has it, or it was aborted
+    ended: bool = False  # it has ended, another worker has it, or it was aborted
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class OperationStep:
         return chosen, after, held.begun and not held.ahead and held.cursor is None
 
     def _add(self, record: Operation, counts: Counts) -> None:
-        """Add the counts of a chunk that was in work when the operation was aborted. An invocation with a newer lease counts for itself."""
+        """Add the counts of a chunk that was in progress when the operation was aborted. An invocation with a newer lease adds its own."""
         stored = self.ports.operations.get(record.owner, record.id)
         if stored is not None and stored.state is State.ABORTED:
             self.ports.operations.change(stored, _counted(stored, counts))

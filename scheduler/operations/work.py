@@ -19,7 +19,7 @@ class Work(Protocol):
         """A page of candidates beyond the position `after` (None: from the beginning), and the position at which to read on."""
 
     def apply(self, operation: Operation, chosen: list[Any]) -> Counts:
-        """Carry out the action on what the candidates chose. Idempotent. Raises Unavailable."""
+        """Carry out the action on the chosen candidates. Idempotent. Raises Unavailable."""
 
 
 def work_of(record: Operation, ports: Ports) -> Work:

@@ -1,1 +1,1 @@
-"""Fair shares: which user goes next when more is due than can run, and how much work a lane may hold at once."""
+"""Fair shares: whose job is next when more jobs are due than can run, and how many released jobs a lane may have."""

@@ -1,4 +1,4 @@
-"""Fair shares: which job is published next when more are due than may leave, and how several units share a lane. Pure.
+"""Fair shares: which job is published next when more jobs are due than may be released, and how several units share a lane. Pure.
 
 The rule is weighted fair queueing over users. Each job of a user gets a finish time on a virtual clock: 1 / weight after that of the
 user's job before it, but no earlier than the clock. The job with the earliest finish time is next, and sets the clock to it. Hence,
@@ -7,8 +7,8 @@ while users 1..n have waiting jobs:
 - Starts are proportional to weights. Of two users who always have waiting jobs, neither gets ahead by more than one job of each.
 - At most k x v / w + 1 jobs of another user with weight v precede the k-th waiting job of a user with weight w. The job is therefore
   published after at most k x W / w + n - 1 jobs (W: the sum of all weights), however many jobs the other users have. It starts about
-  (k x W / w + n - 1) / rate seconds after it came, plus one second for the jobs in the lane, plus about two seconds while a flood
-  begins and the rate of the lane is not known yet.
+  (k x W / w + n - 1) / rate seconds after its arrival, plus one second for the jobs in the lane, plus about two seconds while a flood
+  begins and the rate of the lane is unknown.
 - No capacity is left unused while any job waits (work-conserving), and a user who had no jobs has saved up no share.
 """
 
@@ -36,7 +36,7 @@ class _User(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """The waiting jobs, by user. `take` returns them in fair order; the jobs of one user come by due time."""
+    """The waiting jobs, by user. `take` returns them in fair order; the jobs of one user are ordered by due time."""
 
     def __init__(self) -> None:
         self._users: dict[str, _User[T]] = {}
@@ -108,7 +108,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The jobs that wait in one dispatcher for one lane, as it publishes to the other dispatchers.
+    """The jobs that wait in one dispatcher for one lane, as published to the other dispatchers.
 
     `users` names the users with the most jobs; the other users are together listed as `REST`.
     """
@@ -123,7 +123,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The share of one unit: how many jobs it may release, and the weights of its users. Fractions of a job add up."""
+    """The share of one unit: the number of jobs that it may release, and the weights of its users. Fractions of a job add up."""
 
     room: float
     weights: Mapping[str, float]
@@ -173,7 +173,7 @@ def published(users: Mapping[str, Demand]) -> dict[str, Demand]:
 
 
 def window(start: int, rate: float) -> int:
-    """How many jobs of a lane may be released and not finished: `start`, plus those that it finishes in `AHEAD_S` at `rate` per second.
+    """The number of released, unfinished jobs that a lane may have: `start`, plus those that it finishes in `AHEAD_S` at `rate` per second.
 
     `start` is the number of jobs that its executors have when all are busy. By Little's law the number of jobs being executed is
     rate x time per job, hence at most `start`. So a lane that could start more jobs always has waiting ones, whatever their duration,

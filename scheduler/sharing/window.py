@@ -22,13 +22,13 @@ from scheduler.storage.ports import Ports
 STEP_MS = 500  # between two polls of a lane
 NARROWEST = 40  # lower bound of the window: 1 / NARROWEST of the lane's capacity, since few executors suffice for short jobs ...
 LEAST = 50  # ... and at least this number of jobs
-WIDEN, NARROW = 1.3, 0.8  # factors of the window at a poll: no message waits in the lane; more work waits than should
+WIDEN, NARROW = 1.3, 0.8  # factors of the window at a poll: no message waits in the lane; more work waits than intended
 KNOWN_LOOKS = 4  # polls that saw finished jobs, before the rate is known well enough to narrow the window
 STILL_MS = 20_000  # if no message waits in a lane and no job finishes for this time, the lane is not full: write off unfinished jobs
 RATED_MS = 5_000  # the rate of a lane is its mean over this time: jobs of a batch finish at the same time
-# A lane without work for as long as work may wait in it starts like a new one: the next jobs may be of another kind.
+# A lane that was without work for this long starts like a new one: the next jobs may be of another kind.
 RESTED_MS = int(1000 * fair_queue.AHEAD_S)
-PUBLISHED_MS = 3_000  # an older backlog belongs to a dead dispatcher
+PUBLISHED_MS = 3_000  # an older backlog belongs to a dispatcher that has ended
 WEIGHTS_MS = 30_000  # how long weights are cached
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def narrowest(most: int) -> float:
 
 @dataclass(slots=True)
 class _Gate:
-    """The window and the waiting jobs of one lane, as far as one dispatcher knows."""
+    """The window and the waiting jobs of one lane, in the view of one dispatcher."""
 
     lane: Lane
     most: int  # capacity: the lane's jobs when all its executors are busy
@@ -53,9 +53,9 @@ class _Gate:
     outstanding: int = 0  # jobs released and not finished at the last poll
     sent: int = 0  # jobs released since that poll
     until: int = 0  # the latest due time among the released jobs
-    credit: float = 0.0  # jobs that may still be released of the room at the last poll; fractions add up
+    credit: float = 0.0  # jobs of the last poll's room that may still be released; fractions add up
     moved_at: int = 0  # when a job was last released or seen finished
-    written_off: int = 0  # jobs released and not finished that no longer count: lost, or long at work
+    written_off: int = 0  # released and unfinished jobs that are ignored: lost, or running for long
     told: bool = False  # this dispatcher's backlog is in the ledger
     backlog: int = 0  # about how many messages waited in the lane at the last poll
     done: deque[tuple[int, int]] = field(default_factory=deque)  # (ms, finished jobs) of the last polls
@@ -99,7 +99,7 @@ class _Gate:
             if entries[-1].due_at > now:
                 self.width = max(
                     self.width, min(self.in_hand, self.most)
-                )  # these jobs will be in executors, which then go on with late jobs
+                )  # these jobs will be in executors, which then continue with late jobs
         self.until = max(self.until, max((entry.due_at for entry in entries), default=0))
         return entries
 
@@ -143,7 +143,7 @@ class Flow:
     _weighed_at: int | None = None
 
     def most_ahead(self, lane: Lane) -> float:
-        """Return how many jobs of a lane may leave ahead of their instant: as many as its executors can start at once."""
+        """Return the number of jobs of a lane that may be released ahead of their instant: as many as its executors can start at once."""
         rules = self.ports.rules
         return max(rules.crowds.get(lane, 0), rules.windows[lane]) * self.share if lane in rules.windows else inf
 
@@ -185,7 +185,7 @@ class Flow:
         return ordered
 
     def release(self, ready: Sequence[DueEntry], paused: Collection[Lane]) -> list[DueEntry]:
-        """Return the entries to publish now, out of the `ready` and the waiting ones; the others wait."""
+        """Return the entries to publish now, out of the `ready` and the waiting entries; the others wait."""
         lanes: dict[Lane, list[DueEntry]] = {}
         for entry in ready:
             lanes.setdefault(entry.lane, []).append(entry)
@@ -198,7 +198,7 @@ class Flow:
         return released
 
     def close(self) -> None:
-        """Drop the published backlogs: no job waits here any more, or another dispatcher goes on."""
+        """Drop the published backlogs: no job waits here now, or another dispatcher takes over."""
         for gate in self._gates.values():
             self._hide(gate)
 
@@ -233,7 +233,7 @@ class Flow:
         return went
 
     def _look(self, gate: _Gate, now: int) -> None:
-        """Poll the lane: count unfinished jobs, share backlogs, and so determine how many jobs may go until the next poll."""
+        """Poll the lane: count unfinished jobs, share backlogs, and determine the number of jobs to release until the next poll."""
         gate.tried_at = now
         try:
             gate.learn(self.outstanding(gate.lane, gate.until), now)
@@ -260,7 +260,7 @@ class Flow:
         gate.queue.weigh(share.weights)
 
     def _tell(self, gate: _Gate, mine: Backlog) -> list[Backlog]:
-        """Publish this dispatcher's backlog and return those of the others. While the ledger refuses, each dispatcher decides alone."""
+        """Publish this dispatcher's backlog and return the others' backlogs. While the ledger refuses, each dispatcher decides alone."""
         try:
             self.ports.ledger.report_backlog(mine)
             gate.told = True

@@ -111,7 +111,7 @@ def work_of(job: Job, target: NamedTarget | None, context: JobContext) -> Mappin
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} does not exist")
     if not target.enabled:
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is disabled")
-    if target.kind != job.spec.type:  # the target was deleted, and registered again with another type
+    if target.kind != job.spec.type:  # the target was deleted and registered again with another type
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is of kind {target.kind} now, not {job.spec.type}")
     given = job.spec.payload
     if job.spec.placeholders:

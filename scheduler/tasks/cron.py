@@ -3,7 +3,7 @@
 croniter expands the fields of every expression; nothing else reads them. This module computes the next time itself, because
 croniter runs fixed times in both repeated hours and is a sixth to a twentieth as fast (decision 33). It also validates
 expressions itself: croniter reads `JAN-JAN` and `5-5` as the whole cycle, `22-2` in minutes as a wrap, and `*/90` as the minute 0,
-and it accepts dates that never come. Beside a list of dates croniter requires that `#` or `L` of a weekday match as well, where
+and it accepts dates that do not exist. Beside a list of dates croniter requires that `#` or `L` of a weekday match as well, where
 Debian's rule is that either matches.
 """
 
@@ -125,7 +125,7 @@ def read(text: str) -> Expression:
         both=fields[2].startswith("*") or fields[4].startswith("*"),
     )
     if days.at_or_after(*_CYCLE) is None:
-        raise ValueError("never runs: no day is both that day of the month and that day of the week")
+        raise ValueError("never runs: no day matches both the day of the month and the day of the week")
     times = sum(1 << (int(hour) * 60 + int(minute)) for hour in hours for minute in minutes)
     return Expression(days, times, fixed=not fields[0].startswith("*") and not fields[1].startswith("*"))
 
@@ -192,7 +192,7 @@ def _refuse_other_dialects(rule: _Field, item: str) -> None:
     if rule is _DAY_OF_MONTH and "W" in item:
         raise ValueError(f"{item}: W is not accepted, schedulers disagree on what the nearest weekday is at the ends of a month")
     if rule is _DAY_OF_MONTH and "L" in item and item != "L":
-        raise ValueError(f"{item}: L stands alone, for the last day of the month")
+        raise ValueError(f"{item}: L must be alone, for the last day of the month")
     if rule is _DAY_OF_WEEK and item == "L":
         raise ValueError("L alone is read in two ways: write SAT for every Saturday, or 6L for the last of the month")
     if re.match(r"[HR](\(|/|$)", item):
@@ -216,7 +216,7 @@ def _highest(rule: _Field) -> int:
 
 def _step(item: str, step: int, low: int, high: int) -> int:
     if step == 0:
-        raise ValueError(f"{item}: a step of 0 never moves")
+        raise ValueError(f"{item}: a step must be at least 1")
     if step > high - low:
         raise ValueError(f"{item}: the step leaves its range at once; a rate such as rate(90 minutes) counts beyond a field")
     return step
@@ -239,7 +239,7 @@ def _set(rule: _Field, found: list[int | str]) -> frozenset[int | str]:
 def _refuse_missing_dates(of_month: frozenset[int | str], months: frozenset[int | str]) -> None:
     """Raise ValueError if none of the months has any of the days.
 
-    An expression such as 30 February is refused even if its day of the week matches: it is certainly not what its author meant.
+    An expression such as 30 February is refused even if its day of the week matches: it is certainly a mistake.
     """
     longest = max(_last_day(date(2000, int(month), 1)) for month in months)
     if min(1 if day == _LAST else int(day) for day in of_month) > longest:

@@ -1,7 +1,7 @@
 """plan, every minute: tops up the runs of the tasks that are due for it in this minute.
 
-After a long time without plan, all tasks get their future runs first. The runs that they missed (`planning.Gap`) follow in small steps,
-task by task in turn, for as long as there is time; the next plan continues.
+After a long time without plan, all tasks get their future runs first. The missed runs (`planning.Gap`) follow in small steps, task by task
+in turn, while there is time; the next plan continues.
 
 The clock decides, not the triggering event: plan checks every minute from the ledger's plan cursor on, however old. The
 replenish index lags, so plan checks a minute again until it has been over for PLAN_SETTLED_MS and is empty. The repair pass, which
@@ -22,10 +22,10 @@ from scheduler.tasks.planning import PLAN_SHARDS
 from scheduler.tasks.task import Task
 from scheduler.tasks.top_up import TopUp
 
-WORK_MS = 45_000  # a plan works this long at most; the next one continues
+WORK_MS = 45_000  # the longest time of a plan; the next one continues
 GROUP = 25  # tasks topped up together
 FIRST_MINUTES = 15  # without a cursor a plan starts this far back; the repair pass finds older tasks
-LEAP_MS = 900_000  # a cursor this much before the minutes that plan may give up leaps to them
+LEAP_MS = 900_000  # a cursor this much before the minutes that plan may give up jumps to them
 GIVEN_UP_MS = 900_000  # the cursor passes a minute that ended this long ago; the repair pass takes its failing tasks
 REPAIR_EVERY = 10  # minutes
 MOST_GAPS = 1_000  # tasks with missed runs that one plan remembers for its end; further ones are due again in two or three minutes
@@ -35,12 +35,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class PlanResult:
-    """The counts of one plan; `lag_ms` is how long the oldest unfinished minute is overdue."""
+    """The counts of one plan; `lag_ms` is the time for which the oldest unfinished minute is overdue."""
 
     minutes: int = 0
     tasks: int = 0
     runs: int = 0
-    missed: int = 0  # runs that could not start any more when they were planned; an entry in the history counts them
+    missed: int = 0  # runs whose start deadline had passed when they were planned; an entry in the history counts them
     ended: int = 0  # tasks of deleted users
     repaired: int = 0
     failed: int = 0
@@ -120,7 +120,7 @@ class Plan:
         return self._has_time() and (settled or age >= GIVEN_UP_MS)
 
     def _found(self, read: Callable[[str | None], tuple[list[TaskKey], str | None]], now: int) -> int:
-        """Top up the tasks of all pages, in groups. Returns how many keys were read."""
+        """Top up the tasks of all pages, in groups. Returns the number of keys read."""
         seen = 0
         for group in self._groups(read):
             seen += len(group)
@@ -148,7 +148,7 @@ class Plan:
                 return
 
     def _due(self, key: TaskKey, now: int) -> Task | None:
-        """The stored task, if it is due for its top-up: the index may still list a task that is topped up already."""
+        """The stored task, if it is due for its top-up: the index may still list a task that is already topped up."""
         try:
             task = self.ports.tasks.get(key)
             if task is not None and self._is_deleted(key.owner):  # its stored runs are cancelled when they are due

@@ -1,10 +1,10 @@
 """Which runs of a task are stored next, as jobs, and when to plan again: pure decisions over its schedule.
 
-Everything follows from the task and the instant. A planner that continues after another one died, or two planners at once, create
-the same runs with the same ids. So no run is stored twice, and none is left out.
+All decisions follow from the task and the instant. A planner that continues the work of another one, or two planners at once, create
+the same runs with the same ids. So no run is stored twice, and none is omitted.
 
-After a long time without planning, the runs that are over are a `Gap` of the task. `further` leaves it alone and stores the runs to come;
-`catch_up` then works it off in steps, and one history entry stands for all runs of a step that could not start any more.
+After a long time without planning, the past runs are a `Gap` of the task. `further` ignores it and stores the future runs. `catch_up`
+then processes it in steps, and one history entry represents all runs of a step whose start deadline has passed.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Planned(NamedTuple):
     runs: list[Job]
     task: Task  # the task after the runs are stored
     complete: bool  # False: further runs are to be stored at once
-    missed: int = 0  # runs of a gap that could not start any more; the first run of `runs` stands for them
+    missed: int = 0  # runs of a gap whose start deadline has passed; the first run of `runs` represents them
 
 
 def further(task: Task, now: int, rules: Rules, *, most: int = MOST) -> Planned:
@@ -45,7 +45,7 @@ def further(task: Task, now: int, rules: Rules, *, most: int = MOST) -> Planned:
         return Planned([], replace(task, replenish=None), True)
     task = _with_gap(task, now)
     schedule = _schedule(task)
-    if task.gap is not None and schedule.max_runs is not None:  # how many runs are left is known once the missed ones are counted
+    if task.gap is not None and schedule.max_runs is not None:  # the number of remaining runs is known once the missed ones are counted
         return Planned([], replace(task, replenish=slots.slot(_nearest(now), task.id, PLAN_SHARDS)), True)
     stored, beyond = _split(after(replace(schedule, max_runs=None), min(now, task.planned_until - 1), seed=task.id), task.planned_until)
     if schedule.max_runs is not None:
@@ -70,7 +70,7 @@ def further(task: Task, now: int, rules: Rules, *, most: int = MOST) -> Planned:
 def catch_up(task: Task, now: int, rules: Rules, *, each: bool = False) -> Planned:
     """The next step through the gap of a task that has one: the runs that could still start, and an entry for those that could not.
 
-    The last run left out is that entry: a skipped job whose reason counts the others. The steps follow from the task alone. `each`: every
+    The last omitted run is that entry: a skipped job whose reason counts the others. The steps follow from the task alone. `each`: every
     run that could not start gets an entry of its own.
     """
     gap, schedule = task.gap, _schedule(task)
@@ -104,7 +104,7 @@ def catch_up(task: Task, now: int, rules: Rules, *, each: bool = False) -> Plann
 
 
 def by_hand(task: Task, at: int, random: int, overlap: Overlap | None, now: int, rules: Rules) -> Job:
-    """A run by hand, requested for the instant `at` (ms), in the lane of one-time jobs.
+    """A manual run, requested for the instant `at` (ms), in the lane of one-time jobs.
 
     `random` fills its id: see `ids.new`. `overlap` None: the task's own rule applies.
     """
@@ -113,7 +113,7 @@ def by_hand(task: Task, at: int, random: int, overlap: Overlap | None, now: int,
 
 
 def as_asked(run: Job, rules: Rules) -> Job:
-    """A run by hand as it was when it was created, whatever its present state."""
+    """A manual run as it was when it was created, regardless of its present state."""
     return Job(
         owner=run.owner,
         id=run.id,
@@ -176,7 +176,7 @@ def next_runs(task: Task, now: int, count: int) -> list[Run]:
 
 
 def _with_gap(task: Task, now: int) -> Task:
-    """The task with its missed runs in a gap, if they are more than `FEW` and `BEHIND`: `planned_until` is then the last missed run."""
+    """The task with its missed runs in a gap, if they exceed `FEW` and `BEHIND`: `planned_until` is then the last missed run."""
     if not task.is_recurring or task.planned_until >= now - BEHIND or _is_used_up(task):
         return task
     missed = takewhile(lambda run: run.at <= now, after(replace(_schedule(task), max_runs=None), task.planned_until, seed=task.id))
@@ -269,7 +269,7 @@ def _jobs(task: Task, previous: list[Run], new: list[Run], later: list[Run], now
 
 
 def _reach(task: Task) -> int:
-    """How many of the runs after a run determine its start deadline."""
+    """The number of the following runs that determine the start deadline of a run."""
     return max(1, task.max_catch_up) if task.misfire is Misfire.RUN_ALL else 1
 
 

@@ -6,8 +6,8 @@ At a change of the clock, cron follows Debian's cron (its manual page cron(8)):
 
 - An expression whose minute or hour begins with `*` follows elapsed time. Nothing is shifted; it runs in both repeated hours.
   `*/30 * * * *` in Berlin on 2027-10-31: ... 02:30+02:00, 02:00+01:00, 02:30+01:00 ...
-- Every other expression names a fixed time. A time that the clock jumps over runs at the first instant after the gap: `30 2 * * *`
-  in Berlin on 2027-03-28 runs at 03:00+02:00. A time that comes twice runs once, the first time: on 2027-10-31 at 02:30+02:00.
+- Every other expression names a fixed time. A time that the clock skips runs at the first instant after the gap: `30 2 * * *`
+  in Berlin on 2027-03-28 runs at 03:00+02:00. A time that occurs twice runs once, the first time: on 2027-10-31 at 02:30+02:00.
   A task may specify otherwise: `dst_gap` shift or skip, `dst_overlap` first, second or both.
 
 A rate follows elapsed time and ignores clock changes. Instants are in ms since the epoch, unless a name or docstring says minutes.
@@ -33,7 +33,7 @@ DST_OVERLAP = ("first", "second", "both")
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """At one instant. The zone only affects how the instant is shown, as does that of `Rate`."""
+    """At one instant. The zone affects only the local time that is shown, as in `Rate`."""
 
     at: int
     zone: str = "UTC"
@@ -83,7 +83,7 @@ class Run(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """A run that does not take place: the clock jumps over its time, and the task has `dst_gap` skip. It has no instant `at`."""
+    """A run that does not take place: the clock skips its time, and the task has `dst_gap` skip. It has no instant `at`."""
 
     nominal: int  # the first instant after the gap
     local: str
@@ -105,7 +105,7 @@ def next_runs(schedule: Schedule, instant: int, count: int, *, seed: str = "", p
 def after(schedule: Schedule, instant: int, *, seed: str = "", planned: int = 0) -> Iterator[Run]:
     """The runs whose nominal time is later than `instant`, in strictly ascending order by `nominal` and by `at`.
 
-    `seed` identifies the task and determines its jitter. `planned` is the number of runs up to `instant`, which count for `max_runs`.
+    `seed` identifies the task and determines its jitter. `planned` is the number of runs up to `instant`, which `max_runs` includes.
     """
     if schedule.start is not None:
         instant = max(instant, schedule.start - 1)
@@ -114,7 +114,7 @@ def after(schedule: Schedule, instant: int, *, seed: str = "", planned: int = 0)
 
 
 def skipped(schedule: Schedule, instant: int, until: int) -> Iterator[Skipped]:
-    """The runs that `dst_gap` skip leaves out later than `instant` and up to `until`; shift would move them."""
+    """The runs that `dst_gap` skip omits later than `instant` and up to `until`; shift would move them."""
     if not isinstance(schedule.spec, Cron) or schedule.spec.dst_gap != "skip":
         return
     for run in after(replace(schedule, spec=replace(schedule.spec, dst_gap="shift"), max_runs=None, jitter_ms=0), instant):
@@ -210,12 +210,12 @@ def _of_stretch(
         last = local - offset
         yield _Nominal(last * MINUTE, _local(local, offset), _twice(local, stretch))
         local = expression.at_or_after(local + 1, horizon)
-    again = expression.at_or_after(min(high, stretch.again), horizon)  # a local time that comes twice is still ahead, however rare
+    again = expression.at_or_after(min(high, stretch.again), horizon)  # a local time that occurs twice is still ahead, though rare
     return None if again is None else _Following(again, last)
 
 
 def _missed(expression: cron.Expression, stretch: zones.Stretch) -> str | None:
-    """Describe the expression's times that the clock jumped over at the start of the stretch; None if there is no such time."""
+    """Describe the expression's times that the clock skipped at the start of the stretch; None if there is none."""
     landed = stretch.start + stretch.offset
     first = last = expression.at_or_after(stretch.seen, landed)
     if first is None or last is None or first >= landed:
@@ -235,7 +235,7 @@ def _twice(local: int, stretch: zones.Stretch) -> str | None:
 
 
 def _clock(local: int, landed: int) -> str:
-    """The local time; with its date only if the clock jumped over a whole day."""
+    """The local time; with its date only if the clock skipped a whole day."""
     day, time = divmod(local, zones.DAY)
     text = f"{time // 60:02d}:{time % 60:02d}"
     return text if day == landed // zones.DAY else f"{_date(day)} {text}"

@@ -26,7 +26,7 @@ RATE_RULE = "must be a whole number and a unit, such as rate(5 minutes); units a
 
 
 def parse(form: Mapping[str, object], now: int) -> Schedule:
-    """The schedule of a form submitted at `now`, from which a rate without `start` counts. Raises Invalid with the field and the rule."""
+    """The schedule of a form submitted at `now`, at which a rate without `start` begins. Raises Invalid with the field and the rule."""
     form = {name: value for name, value in form.items() if value is not None}
     kind = _kind(form)
     zone = _zone(form.get("time_zone", "UTC"))

@@ -26,7 +26,7 @@ PUT_TRIES = 20
 
 
 class PutOutcome(StrEnum):
-    """The effect that a put by key had."""
+    """The actual effect of a put by key."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -35,7 +35,7 @@ class PutOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """The draft of a task; all fields but `schedule` are validated already. None stands for the default."""
+    """The draft of a task; all fields except `schedule` are already validated. None: the default."""
 
     owner: str
     name: str
@@ -55,9 +55,9 @@ class Search:
 
     owner: str
     name: str | None = None
-    tags: tuple[str, ...] = ()  # all of them
+    tags: tuple[str, ...] = ()  # all of these tags
     type: str | None = None
-    statuses: tuple[TaskStatus, ...] = ()  # any of them; none: of any status
+    statuses: tuple[TaskStatus, ...] = ()  # any of these; empty: of any status
     limit: int = 20
     cursor: str | None = None
 
@@ -85,7 +85,7 @@ def create(new: NewTask, ports: Ports, *, random: int, receipt: Receipt | None =
 
 
 def put(new: NewTask, ports: Ports, *, random: int, generation: int | None = None) -> tuple[Task, PutOutcome]:
-    """Create the task of the draft's key, or replace it as `edit` does; a task that is as requested already stays as it is.
+    """Create the task of the draft's key, or replace it as `edit` does; a task that already matches the request stays unchanged.
 
     Raises Invalid, TooLarge, Unavailable, and Conflict if the task has another generation than the one given, or if other requests
     keep changing it.
@@ -100,7 +100,7 @@ def put(new: NewTask, ports: Ports, *, random: int, generation: int | None = Non
             try:
                 edited = edit(stored.key, new, ports, generation=stored.generation, keeps_same=True)
             except (Conflict, NotFound):
-                continue  # it was changed or deleted meanwhile
+                continue  # it was changed or deleted in between
             return edited, PutOutcome.UNCHANGED if edited.generation == stored.generation else PutOutcome.UPDATED
         now = ports.clock.now()
         task = _first(new, now, random)
@@ -130,10 +130,10 @@ def edit(
 ) -> Task:
     """Replace the task. When this returns, the runs of the new schedule have replaced all runs that had not started.
 
-    `new` may depend on the task as it is; None leaves that as it is.
+    `new` may depend on the stored task; None leaves it unchanged.
 
     A schedule sent back as it was read is the same schedule: a rate keeps its rhythm, and an instant that has passed does not
-    run again. `keeps_same`: a task that is as requested already stays as it is, with its generation. The key of a task never changes.
+    run again. `keeps_same`: a task that already matches the request stays unchanged, with its generation. The key of a task never changes.
     Raises NotFound, Invalid, TooLarge, Unavailable, and Conflict if the task has another generation than the one given.
     """
 
@@ -157,13 +157,13 @@ def edit(
 
 
 def check_generation(task: Task, wanted: int | None) -> None:
-    """Raises Conflict if the task has another generation than the one that is wanted; None: any."""
+    """Raises Conflict if the task has another generation than the requested one; None: any."""
     if wanted not in (None, task.generation):
         raise Conflict(f"the task was changed since you read it: its generation is {task.generation}")
 
 
 def deactivate(key: TaskKey, reason: str | None, ports: Ports, *, settle: bool = True) -> Task:
-    """Pause the task and remove its future runs; when this returns, no run starts any more. Idempotent. Raises NotFound, Unavailable.
+    """Pause the task and remove its future runs; after this returns, no run starts. Idempotent. Raises NotFound, Unavailable.
 
     `settle` False: this does not wait for runs that are about to start: see `withdraw_runs`.
     """
@@ -177,7 +177,7 @@ def deactivate(key: TaskKey, reason: str | None, ports: Ports, *, settle: bool =
 
 
 def activate(key: TaskKey, ports: Ports) -> Task:
-    """Resume the task from now on; the runs of the pause are not made up for. Idempotent. Raises NotFound, Unavailable."""
+    """Resume the task from now on; the runs of the pause are not caught up. Idempotent. Raises NotFound, Unavailable."""
 
     def resumed(task: Task, now: int) -> Task | None:
         if task.inactive_at is None:
@@ -278,7 +278,7 @@ def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], ports: Po
 def _store(
     before: Task | None, task: Task, ports: Ports, now: int, receipt: Receipt | None = None, former: str | None = None
 ) -> planning.Planned | None:
-    """Store the task with its first runs and enqueue runs that are due soon. None if another request changed or created it meanwhile."""
+    """Store the task with its first runs and enqueue runs that are due soon. None if another request changed or created it in between."""
     plan = planning.further(task, now, ports.rules, most=STORED_WITH_IT)
     _line_up(plan.runs, now, ports)
     if not ports.tasks.store(before, plan.task, plan.runs, receipt, former=former):
@@ -351,7 +351,7 @@ def _parsed(form: Mapping[str, object] | None, task: Task | None, now: int) -> S
 
 
 def _is_same(form: Mapping[str, object] | None, task: Task) -> bool:
-    """Whether a form requests the schedule that the task has. A rate without a start keeps its rhythm."""
+    """Whether a form requests the present schedule of the task. A rate without a start keeps its rhythm."""
     if form is None or task.schedule is None:
         return form is None and task.schedule is None
     given = {name: value for name, value in form.items() if value is not None}

@@ -15,7 +15,7 @@ STORED_WITH_IT = 10  # runs that are stored in one transaction with their task
 class Gap:
     """Runs whose time passed while nothing was planned: those with a nominal time later than `after`, and `until` at most.
 
-    `at` is when plan came back. It stores the runs that could start then; the others never become jobs of their own.
+    `at` is when plan ran again. It stores the runs that could start then; the others never become jobs of their own.
     """
 
     after: int
@@ -27,7 +27,7 @@ class TaskStatus(StrEnum):
     """The status of a task. It is never stored: `status` derives it."""
 
     ACTIVE = "active"  # further runs will come
-    INACTIVE = "inactive"  # a person paused it
+    INACTIVE = "inactive"  # a user paused it
     ENDED = "ended"  # its schedule has no more runs, or its one run is in the past
 
 
@@ -36,7 +36,7 @@ class Task:
     """Work and the schedule by which it runs. `schedule` None: it runs once, when the task is created.
 
     Runs are stored ahead, up to the nominal time `planned_until`: every run up to it is stored as a job (or was), and none beyond it.
-    Every edit, pause and resume raises `generation` and plans from scratch; runs of an older generation do not start any more.
+    Every edit, pause and resume raises `generation` and plans from scratch; runs of an older generation no longer start.
     """
 
     owner: str
@@ -50,7 +50,7 @@ class Task:
     overlap: Overlap = Overlap.SKIP
     misfire: Misfire = Misfire.RUN_LATEST
     misfire_threshold_ms: int = 60_000  # a start this much after its time is a misfire
-    max_catch_up: int = 100  # with run_all: how many missed runs start at most; these are the last ones
+    max_catch_up: int = 100  # with run_all: the maximum number of missed runs that start, the last ones
     notifications: Notifications | None = None  # None: no notices of its runs are sent
     generation: int = 1
     inactive_at: int | None = None

@@ -1,6 +1,6 @@
 """Stores the next runs of tasks: for plan every minute, and for a request that changes a task at once.
 
-A top-up stores the runs first, under ids derived from the task, and then notes on the task that they are stored. A process may die
+A top-up stores the runs first, under ids derived from the task, and then notes on the task that they are stored. A process may end
 in between without harm: the next top-up stores the same runs again, which changes nothing.
 """
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 class TopUp:
     """One top-up of some tasks. `runs` counts the stored runs; `failed` lists the tasks that need another top-up.
 
-    `missed` counts the runs of gaps that no longer could start: one stored entry stands for many of them.
+    `missed` counts the runs of gaps whose start deadline has passed: one stored entry represents many of them.
     """
 
     ports: Ports
@@ -100,7 +100,7 @@ class TopUp:
         return moved
 
     def _is_run(self, entry: Job) -> bool:
-        """Whether the run that should stand for missed ones was stored as a run before, by a top-up of which only a part was stored."""
+        """Whether the run that should represent missed ones was stored as a run before, by a top-up that was stored only in part."""
         stored = self.ports.jobs.get_many([entry.key]).get(entry.key)
         return stored is not None and stored.reason != entry.reason
 
@@ -119,7 +119,7 @@ class TopUp:
         try:
             return step()
         except Unavailable as error:
-            log.warning("could not plan a task; it is tried again", extra=_context(task) | {"error": str(error)})
+            log.warning("could not plan a task; the next plan tries again", extra=_context(task) | {"error": str(error)})
         except Exception:
             log.exception("a task cannot be planned", extra=_context(task))
         self.failed.append(task.key)

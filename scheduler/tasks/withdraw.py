@@ -1,4 +1,4 @@
-"""Withdraw the runs of an old generation of a task, so that none of them starts any more."""
+"""Withdraw the runs of an old generation of a task, so that none of them starts."""
 
 import logging
 from collections.abc import Sequence
@@ -11,19 +11,19 @@ from scheduler.tasks.planning import to_withdraw
 from scheduler.tasks.task import Task
 
 TRIES = 3
-MARKERS = 2_000  # entries read of an ordering queue to find those of the runs; executors remove the rest when they meet them
+MARKERS = 2_000  # entries read of an ordering queue to find those of the runs; executors remove the rest when they read them
 STARTED_MS = 100  # allowed time from the decision to start a run to its first effect
 
 log = logging.getLogger(__name__)
 
 
 def withdraw_runs(old: Task, ports: Ports, *, settle: bool = True) -> None:
-    """Withdraw the future runs of the generation of `old`; the task has a newer generation already, or is deleted.
+    """Withdraw the future runs of the generation of `old`; the task already has a newer generation, or is deleted.
 
     Their ids are derived, so no lagging index can hide a run. A run that an executor has claimed cannot be withdrawn: the executor
     reads the generation at most `READ_WINDOW_MS` before it starts the run. When this returns, every executor that read the old
     generation has started its run, unless `settle` is False: then this does not wait for it. A due run stays: its executor cancels
-    it instead of starting it, so that every time that came has its record.
+    it instead of starting it, so that every past time has its record.
     """
     if old.inactive_at is not None:
         return
@@ -57,4 +57,4 @@ def _step_out(order: OrderKey, gone: set[JobKey], orders: OrderingQueues) -> Non
         line = orders.lines([order], limit=MARKERS)[order]
         orders.leave([marker for marker in line.markers if marker.key in gone])
     except Unavailable:
-        log.info("could not remove ordering entries; the next executor that meets them does", extra={"runs": len(gone)})
+        log.info("could not remove ordering entries; the next executor that reads them will", extra={"runs": len(gone)})

@@ -14,7 +14,7 @@ RULE = "must be an IANA time zone, such as Europe/Berlin or UTC"
 
 DAY = 1440
 SPAN = 365 * DAY  # stretches are computed and cached per span; the bounds of spans have no other meaning
-REACH = 2 * DAY  # more than any clock ever jumped
+REACH = 2 * DAY  # more than any clock has ever jumped
 
 
 class Stretch(NamedTuple):

@@ -80,7 +80,7 @@ def test_an_unreadable_job_is_named_and_the_others_are_read(jobs: Jobs, spoil: S
 def test_a_read_of_one_unreadable_job_raises(jobs: Jobs, spoil: Spoil) -> None:
     (broken,) = stored(jobs, 1)
     spoil(broken)
-    with pytest.raises(Unreadable, match="after an update"):
+    with pytest.raises(Unreadable, match="scheduler is updated"):
         jobs.get(broken.key)
 
 

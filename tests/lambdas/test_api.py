@@ -213,7 +213,7 @@ def test_a_job_of_another_version_is_a_503_that_says_so(world: World) -> None:
     for method, path in (("GET", ""), ("POST", "/cancel")):
         answered = send(method, f"/me/jobs/{job}{path}")
         assert (answered.status, answered.error["code"]) == (503, "unreadable")
-        assert "another version" in answered.error["message"].lower() and "after an update" in answered.error["message"]
+        assert "another version" in answered.error["message"].lower() and "scheduler is updated" in answered.error["message"]
     assert send("GET", "/me/jobs").data["jobs"] == []
 
 

@@ -158,7 +158,7 @@ def test_the_token_of_an_ended_attempt_is_refused(world: World, verb: str) -> No
     after = lifecycle.take_back(job, NOW, slot="2026-11-20T10:05#00")
     world.jobs.rows[job.key] = after
     answered = report(job, verb)
-    assert answered.status == 409 and "another attempt" in answered.error["message"]
+    assert answered.status == 409 and "attempt has ended" in answered.error["message"]
     assert world.jobs.get(job.key) == after
 
 
@@ -168,7 +168,7 @@ def test_a_report_on_a_job_that_has_ended_otherwise_is_a_conflict(world: World, 
     ended = lifecycle.cancel(job, NOW, reason="asked for", started_at=NOW)
     world.jobs.rows[job.key] = ended
     answered = report(job, verb)
-    assert answered.status == 409 and answered.error["message"] == "the job has ended: it is cancelled"
+    assert answered.status == 409 and answered.error["message"] == "the job has already ended: cancelled"
     assert world.jobs.get(job.key) == ended
 
 

@@ -79,7 +79,7 @@ def test_a_manual_run_is_notified_too(world: World) -> None:
         ({"emails": [f"a{n}@example.com" for n in range(11)]}, "notifications.emails", "10"),
         ({"webhooks": [HOOK | {"url": "ftp://example.com"}]}, "notifications.webhooks.0.url", "must be an http:// or https:// URL"),
         ({"webhooks": [HOOK | {"url": "http://example.com"}]}, "notifications.webhooks.0.url", "must be an https:// URL"),
-        ({"webhooks": [HOOK | {"url": "https://u:p@example.com"}]}, "notifications.webhooks.0.url", "must not carry a user name"),
+        ({"webhooks": [HOOK | {"url": "https://u:p@example.com"}]}, "notifications.webhooks.0.url", "must not contain a user name"),
         ({"webhooks": [{"url": HOOK["url"]}]}, "notifications.webhooks.0.signing_secret", "is required, unless format is slack"),
         ({"webhooks": [HOOK | {"signing_secret": None}]}, "notifications.webhooks.0.signing_secret", "is required"),
         ({"webhooks": [HOOK | {"format": "teams"}]}, "notifications.webhooks.0.format", "'standard' or 'slack'"),
@@ -103,7 +103,7 @@ def test_invalid_notifications_are_refused_by_field_and_not_stored(world: World,
 
 def test_receivers_must_be_allowed_by_the_stage(world: World) -> None:
     world.reach = Reach(hosts=("*.example.org",))
-    assert "no sender" in post(MAIL).fields["notifications.emails.0"]
+    assert "cannot send e-mail" in post(MAIL).fields["notifications.emails.0"]
     assert "not on a host" in post({"webhooks": [HOOK]}).fields["notifications.webhooks.0.url"]
     assert post({"webhooks": [HOOK | {"url": "https://a.example.org/x"}]}).status == 201
     world.rules = replace(world.rules, raw_http=False)
@@ -140,7 +140,7 @@ def test_the_receivers_of_a_job_follow_the_rules_of_those_of_a_task(world: World
     batch = send("POST", "/me/jobs/batch", json_body={"jobs": [{"message": "m", "notifications": {}}]}).data
     assert [detail["field"] for detail in batch["results"][0]["error"]["details"]] == ["jobs[0].notifications"]
     world.reach = Reach()
-    assert "no sender" in post_job(notifications=MAIL).fields["notifications.emails.0"]
+    assert "cannot send e-mail" in post_job(notifications=MAIL).fields["notifications.emails.0"]
     assert len(world.jobs.rows) == 0
 
 
@@ -159,5 +159,5 @@ def test_a_run_gets_no_receivers_of_its_own(world: World) -> None:
     post(MAIL)
     run = next(job for job in world.jobs.rows.values() if job.origin is not None)
     refused = send("PATCH", f"/me/jobs/{run.id}", json_body={"notifications": MAIL})
-    assert refused.status == 409 and "those of the task" in refused.error["message"]
+    assert refused.status == 409 and "its task has the receivers" in refused.error["message"]
     assert send("GET", f"/me/jobs/{run.id}").data["notifications"] is None

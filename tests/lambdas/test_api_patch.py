@@ -113,7 +113,7 @@ def test_a_finished_job_is_a_conflict() -> None:
     job = posted()
     assert send("POST", f"/me/jobs/{job}/cancel").status == 200
     answered = patch(job, {"message": "new"})
-    assert (answered.status, answered.error["code"], answered.error["message"]) == (409, "conflict", "it is finished: cancelled")
+    assert (answered.status, answered.error["code"], answered.error["message"]) == (409, "conflict", "it has already ended: cancelled")
 
 
 def test_unknown_and_other_users_jobs_are_not_found(world: World) -> None:

@@ -168,7 +168,7 @@ def test_the_heartbeat_of_another_attempt_is_refused() -> None:
     stage.clock.at = job.due_at
     rescue(stage)
     assert stage.stored(job).fence == 2
-    with pytest.raises(Conflict, match="another attempt"):
+    with pytest.raises(Conflict, match="attempt has ended"):
         beat(stage, job)
 
 
@@ -400,7 +400,7 @@ def test_a_repeated_report_is_answered_like_the_first_one() -> None:
     done = report(stage, job, Result("42 rows"))
     stage.clock.advance(1_000)
     assert report(stage, job, Result("42 rows")) == done
-    with pytest.raises(Conflict, match="finished: succeeded"):
+    with pytest.raises(Conflict, match="already ended: succeeded"):
         report(stage, job, Result(failure=Failure(FailureKind.PERMANENT, "no")))
 
 
@@ -423,7 +423,7 @@ def test_a_reported_failure_is_retried() -> None:
     assert after.attempts[-1].failure == failure
     assert stage.waiting(Lane.RETRY) == [job.id]
     assert report(stage, job, Result(failure=failure)) == after  # its answer was lost
-    with pytest.raises(Conflict, match="another attempt"):
+    with pytest.raises(Conflict, match="attempt has ended"):
         report(stage, job, Result("done"))
 
 

@@ -21,7 +21,7 @@ from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.job_context import JobContext
 from scheduler.targets.types import http
 
-NOT_PUBLIC = "http jobs may call only public addresses, and this host has none."
+NOT_PUBLIC = "http jobs may call public addresses only, and this host has none."
 NO_URL, TERMS = "payload", "terms"  # refused before the run: by the payload's rules, or by the reach of the stage
 
 

@@ -230,7 +230,7 @@ def test_resume_starts_the_next_job_and_the_failed_one_stays_failed() -> None:
     assert (view.turn, view.parked_by, view.waiting) == (None, stage.stored(first), 2)
     assert ordering_keys.resume(KEY, stage).parked_by is None
     assert work_off(stage) == [second.id, third.id] and state(stage, first) is Status.FAILED
-    with pytest.raises(Conflict, match="not parked"):
+    with pytest.raises(Conflict, match="not paused"):
         ordering_keys.resume(KEY, stage)
 
 

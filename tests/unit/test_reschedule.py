@@ -196,7 +196,7 @@ def test_finished_job_is_a_conflict_that_reports_how_it_ended() -> None:
     stage = Stage()
     job = stage.submit(NOW + DAY)
     stage.jobs.change([Change(job, lifecycle.cancel(job, NOW, reason="x"))])
-    with pytest.raises(Conflict, match="finished: cancelled"):
+    with pytest.raises(Conflict, match="already ended: cancelled"):
         change(stage, job, payload={})
 
 
@@ -222,7 +222,7 @@ PLANNED = RunInfo("task", 1, nominal_at=NOW + DAY, overlap=Overlap.SKIP, misfire
 def test_time_of_a_scheduled_run_cannot_be_changed(wanted: dict[str, Any]) -> None:
     stage = Stage()
     job = put(stage, due_at=NOW + DAY, origin=PLANNED, start_by=NOW + DAY + MINUTE)
-    with pytest.raises(Conflict, match="editing its task"):
+    with pytest.raises(Conflict, match="edit its task"):
         change(stage, job, **wanted)
 
 

@@ -87,12 +87,12 @@ def test_refused_enqueue_leaves_the_safety_slot() -> None:
 @pytest.mark.parametrize(
     ("job", "why"),
     [
-        (a_job(), "it has not ended: queued"),
-        (a_job(due_at=NOW + 5), "it has not ended: scheduled"),
-        (a_job(claim=Claim("m", "n", NOW, True)), "it has not ended: running"),
-        (a_job(slot=None, completed_at=NOW), "this one is succeeded"),
-        (a_job(slot=None, cancelled_at=NOW), "this one is cancelled"),
-        (a_job(slot=None, skipped_at=NOW), "this one is skipped"),
+        (a_job(), "the job has not ended: it is queued"),
+        (a_job(due_at=NOW + 5), "the job has not ended: it is scheduled"),
+        (a_job(claim=Claim("m", "n", NOW, True)), "the job has not ended: it is running"),
+        (a_job(slot=None, completed_at=NOW), "the status of this job is succeeded"),
+        (a_job(slot=None, cancelled_at=NOW), "the status of this job is cancelled"),
+        (a_job(slot=None, skipped_at=NOW), "the status of this job is skipped"),
     ],
     ids=["queued", "scheduled", "running", "succeeded", "cancelled", "skipped"],
 )
@@ -110,7 +110,7 @@ def test_a_killed_job_is_retried_too_and_a_second_retry_is_refused() -> None:
     killed = lifecycle.kill(running, NOW + 5, started_at=NOW, result=Result(failure=Failure(FailureKind.TIMEOUT, "over")))
     stage.jobs.put(killed)
     retry(stage, killed.key)
-    with pytest.raises(Conflict, match="it has not ended"):
+    with pytest.raises(Conflict, match="the job has not ended"):
         retry(stage, killed.key)
 
 
@@ -190,7 +190,7 @@ def test_a_refusal_of_the_table_is_unavailable() -> None:
     stage.jobs = Wrapped(stage.jobs._port, change=times(1, lost_answer))
     with pytest.raises(Unavailable):
         retry(stage, dead.key)
-    with pytest.raises(Conflict, match="it has not ended"):  # it was done
+    with pytest.raises(Conflict, match="the job has not ended"):  # it was done
         retry(stage, dead.key)
 
 

@@ -130,7 +130,7 @@ def test_blanks_case_and_leading_zeros_do_not_matter() -> None:
         ("JAN * * * *", "minute: JAN is not known"),
         ("* * * FOO *", "month: FOO is not known; names are JAN"),
         ("* * * * MONDAY", "day of week: MONDAY is not known; names are SUN"),
-        ("*/0 * * * *", "a step of 0 never moves"),
+        ("*/0 * * * *", "a step must be at least 1"),
         ("*/60 * * * *", "minute: .* the step leaves its range at once"),
         ("* */24 * * *", "hour: .* the step leaves its range"),
         ("* * */31 * *", "day of month: .* the step leaves its range"),

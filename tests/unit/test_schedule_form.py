@@ -100,7 +100,7 @@ def test_a_rate_counts_from_its_start() -> None:
         ({"rate": {"every": True, "unit": "days"}}, "rate", "must be a whole number and a unit"),
         ({"rate": {"every": 5}}, "rate", "must be a whole number and a unit"),
         ({"rate": 5}, "rate", "must be a whole number and a unit"),
-        ({"rate": "5 months"}, "rate", "months is no unit"),
+        ({"rate": "5 months"}, "rate", "unknown unit months"),
         ({"rate": "0 minutes"}, "rate", "must be between one second and 366 days"),
         ({"rate": "367 days"}, "rate", "must be between one second and 366 days"),
         ({"rate": {"every": -1, "unit": "days"}}, "rate", "must be between one second and 366 days"),
@@ -115,9 +115,9 @@ def test_a_rate_counts_from_its_start() -> None:
         ({"rate": "1 day", "end": 5}, "end", "must be an RFC 3339 instant"),
         ({"rate": "1 day", "end": "2026-11-20T10:00:00Z"}, "end", "must be after the start and after now"),
         ({"rate": "1 day", "start": "2027-01-02T00:00:00Z", "end": "2027-01-01T00:00:00Z"}, "end", "must be after the start"),
-        ({"rate": "1 day", "end": "2026-11-20T11:00:00Z"}, "rate", "has no run within its start and end"),
-        ({"cron": "0 0 1 1 *", "end": "2026-12-20T11:00:00Z"}, "cron", "has no run within its start and end"),
-        ({"cron": "30 2 */1 3 SUNL", "time_zone": "Europe/Berlin", "dst_gap": "skip"}, "cron", "or never has one"),
+        ({"rate": "1 day", "end": "2026-11-20T11:00:00Z"}, "rate", "has no run between its start and its end"),
+        ({"cron": "0 0 1 1 *", "end": "2026-12-20T11:00:00Z"}, "cron", "has no run between its start and its end"),
+        ({"cron": "30 2 */1 3 SUNL", "time_zone": "Europe/Berlin", "dst_gap": "skip"}, "cron", "has no run between its start and its end"),
     ],
 )
 def test_an_invalid_form_is_refused_with_its_field_and_the_rule(form: dict[str, Any], field: str, rule: str) -> None:

@@ -123,7 +123,7 @@ class Payload:
 
 
 class Refused(Exception):
-    """http jobs may call only public addresses, and this host has none."""
+    """http jobs may call public addresses only, and this host has none."""
 
 
 def check(payload: Mapping[str, Any], reach: Reach) -> None:

@@ -74,7 +74,7 @@ def _start(calls: Calls, machine: str, given: str, context: Context) -> str:
             raise
     arn = f"{machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
     if _own(_describe(calls, arn, context).get("input", "")) != _own(given):
-        raise Refused(EXISTS, f"an execution {name} with another input already exists", retryable=False)
+        raise Refused(EXISTS, f"there is an execution {name} with another input", retryable=False)
     return arn
 
 
