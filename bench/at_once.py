@@ -1,4 +1,4 @@
-"""How many jobs one executor starts at one instant, and how late: the real pool with its threads and child processes, on this machine.
+"""The jobs that one executor starts at one instant, and their delays: the real pool with its threads and child processes, on this machine.
 
 The executor's loop calls `start` for one job after the other; a job begins when its target does. Calls go to a server on loopback, which
 shares the cores with the pool. Run it with `python -m bench.at_once`.

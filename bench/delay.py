@@ -1,6 +1,6 @@
 """Start delays on a fresh local stack, deployed as by `make run` and driven over HTTP.
 
-First the stack is warmed up as `make run` does it. The first part is the first burst that the stack sees.
+First the stack is warmed up as by `make run`. The first part is the first burst of the stack.
 All jobs of a part are posted before the first one is due. The API gets no call while they start; the results are read afterwards.
 The jobs of a part either go through dispatch (posted more than five minutes ahead) or take the direct path (posted shortly before).
 The executors measure the delays. The short form has few jobs and no warm-up.

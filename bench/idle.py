@@ -1,6 +1,6 @@
 """The cost of months: at rest, with a job a minute, and by volume; and where a few jobs of a minute become many.
 
-`bench.metered` counts what a stage really does. Here it is priced, with what AWS bills by the month (alarms, metrics, a secret, polls).
+`bench.metered` counts the operations of a stage. Here they are priced, with AWS's monthly charges (alarms, metrics, a secret, polls).
 """
 
 from collections import Counter
@@ -110,7 +110,7 @@ def _of(key: str, what: str, of: Bill, budget: float | None = None) -> Iterator[
 
 
 def _more(rest: Bill, sparse: Bill) -> Iterator[Figure]:
-    """Yield what a million sparse jobs cost more than the month at rest."""
+    """Yield the cost of a million sparse jobs beyond that of the month at rest."""
     millions = sparse.jobs / prices.MILLION
     more = Counter(sparse.parts)
     more.subtract(rest.parts)
@@ -122,7 +122,7 @@ def _more(rest: Bill, sparse: Bill) -> Iterator[Figure]:
 
 
 def _months(rest: Bill, busy: Mapping[str, Bill], many: Mapping[tuple[str, str], float]) -> Iterator[Figure]:
-    """Yield the months that a buyer asks for."""
+    """Yield the months that a buyer wants to compare."""
     metrics = busy["sparse"].parts["metrics"] - rest.parts["metrics"]
     months = {
         "at rest": rest.total,

@@ -154,7 +154,7 @@ class Ports(MemoryPorts):
 
 
 class Stage:
-    """One stage. `pass_by` lets its functions run when their time comes, one after the other."""
+    """One stage. `pass_by` lets its functions run at their times, one after the other."""
 
     def __init__(self, settings: Settings, load: Load, said: io.StringIO, *, wanders_ms: int) -> None:
         """Create it. Scheduled functions run `wanders_ms` later in each minute, through a whole second while all is counted."""
@@ -275,7 +275,7 @@ class Stage:
             act(at)
 
     def _next(self) -> dict[int, Callable[[int], None]]:
-        """Return what happens next, by the instants at which it does."""
+        """Return the next events, by their instants."""
         found: dict[int, Callable[[int], None]] = {}
         if self._due:
             found[min(self._due)[0]] = self._scheduled

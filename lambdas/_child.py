@@ -2,7 +2,7 @@
 
 A frame is a length of four bytes, then JSON of that length. The parent sends a job, or a request to stop. The child sends that the job has
 begun, each log record of the target, and the result. It has no credentials and loads no AWS library. It ends when its pipe closes, and on
-Linux also when its parent ends, whatever it is doing.
+Linux also when its parent ends, in any state.
 """
 
 import ctypes
@@ -72,7 +72,7 @@ def _read(jobs: "queue.SimpleQueue[dict[str, Any]]", stop: threading.Event) -> N
         else:
             stop.clear()
             jobs.put(content)
-    os._exit(0)  # whatever the other thread is doing: its result is no longer awaited
+    os._exit(0)  # regardless of the other thread: its result is no longer awaited
 
 
 def _exactly(size: int) -> bytes:
@@ -87,7 +87,7 @@ def _exactly(size: int) -> bytes:
 
 
 def _end_with(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent ends.
+    """Let the kernel kill this process when its parent ends.
 
     The thread that notices a closed pipe cannot run while a target holds the interpreter lock; the kernel needs no thread. It reacts to the
     end of the thread that started this process, not only of the parent process: an executor's threads live as long as the executor.

@@ -79,11 +79,11 @@ class Child:
     def run(self, job: Job, context: Context, force: threading.Event) -> Result:
         """Run one job until its end, its deadline or `force`, and send a stop to the child when the context is stopped.
 
-        The log names the process. Raises Died if the child had ended before the job began. After any end without an answer the child is
-        dead, too.
+        The log names the process. Raises Died if the child had ended before the job began. After any end without an answer the child has
+        ended, too.
         """
         said = deque([f"process {self.pid}"])
-        self._read_errors(deque())  # drops what the child wrote after its previous answer: it is not of this job
+        self._read_errors(deque())  # drops text that the child wrote after its previous answer: it does not belong to this job
         left = context.deadline - time.monotonic()
         asked = {"type": job.spec.type, "payload": job.spec.payload, "job": context.job.encoded(), "seconds": left}
         failure = self._work(frame(asked), context, force, said)
@@ -159,7 +159,7 @@ class Child:
 
 
 def _died(code: int) -> Failure:
-    """The failure of a child's death. Its executor and the other jobs live on: the attempt counts, and the job is retried."""
+    """The failure for a child that ended early. Its executor and the other jobs continue. The attempt is charged; the job is retried."""
     return Failure(FailureKind.RETRYABLE, DIED.format(how=signal.Signals(-code).name if code < 0 else f"exit code {code}"))
 
 
@@ -171,10 +171,10 @@ class Children:
         self._lock = threading.Lock()
 
     def run(self, job: Job, context: Context, force: threading.Event) -> Result:
-        """Run one job in a child of its own. A killed child is replaced at once, before the next job comes."""
+        """Run one job in a child of its own. A killed child is replaced at once, before the next job."""
         try:
             return self._run(self._take(), job, context, force)
-        except Died:  # it died while it was idle
+        except Died:  # it ended while it was idle
             pass
         try:
             return self._run(Child(), job, context, force)

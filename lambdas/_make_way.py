@@ -1,11 +1,11 @@
-"""Starts the function that calls URLs while an executor waits with its first jobs for it, so that no job waits for a cold start."""
+"""Starts the function that calls URLs while an executor waits with its first such jobs, so that no job waits for a cold start."""
 
 import threading
 from collections.abc import Callable
 
 from scheduler.storage.ports import Clock
 
-RESTED_MS = 30_000  # Lambda keeps an unused environment for minutes, but a connection may die sooner while an executor is frozen
+RESTED_MS = 30_000  # Lambda keeps an unused environment for minutes, but a connection may close sooner while an executor is frozen
 TOGETHER_MS = 500  # jobs that an executor takes within this time run together, each in an environment of its own
 MOST = 10  # environments that are started for them
 
@@ -15,7 +15,7 @@ class Way:
 
     def __init__(self, call: Callable[[float], None], clock: Clock) -> None:
         self._call, self._clock = call, clock
-        self._used_at: int | None = None  # by the clock, as a monotonic one may stand still while the executor is frozen
+        self._used_at: int | None = None  # by the clock, as a monotonic one may stop while the executor is frozen
         self._began = 0
         self._started = 0
 

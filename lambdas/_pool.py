@@ -23,7 +23,7 @@ from scheduler.targets.calls import Calls
 from scheduler.targets.job_context import JobContext
 from scheduler.targets.target_type import Fields, TargetType
 
-THREADS = 256  # jobs that an executor runs at once: each waits in a thread of its own for the answer of its target ...
+THREADS = 256  # jobs that an executor runs in parallel: each waits in a thread of its own for the answer of its target ...
 CHILDREN = 10  # ... and jobs that compute in the executor itself, each in a process of its own
 GATHER_S = 0.004  # how long to wait for further results after the first one: one write settles them all
 
@@ -172,7 +172,7 @@ QUICK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_quick")
 
 
 def _is(job: Job, kind: Callable[[TargetType], Callable[[Fields], bool]]) -> bool:
-    """Whether a job is of this kind by its own payload. The defaults of a named target, and placeholders, count when it runs."""
+    """Whether a job is of this kind by its own payload. The defaults of a named target, and placeholders, apply when it runs."""
     if kind is QUICK and (job.spec.target is not None or job.spec.placeholders):
         return False
     try:

@@ -1,6 +1,6 @@
 """The composition root: reads the settings from the environment and creates the ports on AWS, each when it is first used.
 
-An import only defines names. On Lambda, a handler's import also creates what its first invocation needs (`at_init`).
+An import only defines names. On Lambda, a handler's import also creates the ports of its first invocation (`at_init`).
 """
 
 import logging

@@ -59,7 +59,7 @@ class Settings:
     one_time_mapping: str = ""  # the event source mapping that may keep pollers ready; empty: none
     recurring_mapping: str = ""
     lane: str  # the lane of an executor
-    api_url: str = ""  # the API's URL for workers that report; `{endpoint}` stands for the address of the local AWS
+    api_url: str = ""  # the API's URL for workers' reports; `{endpoint}` is replaced by the address of the local AWS
     console_address: str = ""  # the parameter with the console's URL; it is missing if the stage has no console
     origin_secret: str = ""  # the value that CloudFront sends as ORIGIN_HEADER; empty: the stage has no console
     rules: Rules

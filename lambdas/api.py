@@ -283,7 +283,7 @@ def _job(job: Job, now: int) -> Response[str]:
 @app.post(
     "/api/v1/me/jobs/<job_id>/cancel",
     summary="Cancel a job",
-    description="A job that has not started is cancelled at once. A running job is asked to stop. Idempotent.",
+    description="A job that has not started is cancelled at once. A running job is requested to stop. Idempotent.",
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
 )

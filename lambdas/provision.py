@@ -10,7 +10,7 @@ from scheduler.model.errors import Unavailable
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Run provision once. It does not read which alarm rings: what is required decides.
+    """Run provision once. It does not read which alarm rings: the requirement decides.
 
     An alarm calls only when it begins to ring. If AWS refused a lane it raises Unavailable, and Lambda calls twice more.
     """

@@ -11,7 +11,7 @@ from scheduler.insight import metrics
 from scheduler.insight.scale import scale
 from scheduler.model import ids
 
-NOTED = 10  # AWS has this number of executors ready at once, so fewer are not worth a metric
+NOTED = 10  # AWS starts this number of executors without delay, so fewer are not worth a metric
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

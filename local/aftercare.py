@@ -1,4 +1,4 @@
-"""Settings that CloudFormation on MiniStack accepts and then ignores, applied after a deploy. AWS needs nothing of this file."""
+"""Settings that CloudFormation on MiniStack accepts and then ignores, applied after a deploy. AWS does not need this file."""
 
 from collections.abc import Mapping
 

@@ -105,7 +105,7 @@ class Deployed:
 
 
 def deployed(cloudformation: Any, stack: str) -> Deployed | None:
-    """Return the stack; None if there is none. Raises ClientError if AWS refuses the question."""
+    """Return the stack; None if there is none. Raises ClientError if AWS refuses the call."""
     try:
         found = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
     except ClientError as error:

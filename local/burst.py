@@ -47,7 +47,7 @@ def _count(arguments: list[str]) -> int:
 
 
 def post(client: Client, count: int, instant: datetime) -> list[str]:
-    """Post the jobs, a thousand a call. Returns their ids."""
+    """Post the jobs, a thousand per call. Returns their ids."""
     jobs = [{"type": "log", "payload": {"message": f"burst {n}"}, "execute_at": rfc3339(instant)} for n in range(count)]
     answers = [client.post_jobs(jobs[first : first + CALL])["results"] for first in range(0, count, CALL)]
     return [result["job"]["id"] for answer in answers for result in answer]

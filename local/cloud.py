@@ -1,6 +1,6 @@
-"""One stage in an AWS account: its region, its stacks and what they are called, and AWS's errors as what they are.
+"""One stage in an AWS account: its region, the names of its stacks, and AWS's errors in plain words.
 
-boto reads the region from `AWS_DEFAULT_REGION` or a profile, the CDK from `AWS_REGION` as well. Here all three count, for both.
+boto reads the region from `AWS_DEFAULT_REGION` or a profile, the CDK from `AWS_REGION` as well. Here all three apply, to both.
 """
 
 import os
@@ -20,7 +20,7 @@ from local.failure import Trouble
 from local.home import LOCAL, Home
 from scheduler.model.errors import SchedulerError
 
-RIGHTS = "docs/get-started/aws.md lists the rights that are needed."
+RIGHTS = "docs/get-started/aws.md lists the required rights."
 _SIGN_IN = "Sign in again (aws sso login, or new keys), then repeat."
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired")
 _DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError", "AuthorizationErrorException")
@@ -77,8 +77,8 @@ def remedy(found: Deployed, stage: str) -> str:
     if found.status == "UPDATE_ROLLBACK_FAILED":
         return f"Continue its rollback: aws cloudformation continue-update-rollback --stack-name {found.name}"
     if found.status == "DELETE_FAILED":
-        return f"Its events tell which resource was in the way: aws cloudformation describe-stack-events --stack-name {found.name}"
-    return f"Its events tell the cause: aws cloudformation describe-stack-events --stack-name {found.name}. Then: make deploy STAGE={stage}"
+        return f"Its events name the resource that blocked it: aws cloudformation describe-stack-events --stack-name {found.name}"
+    return f"Its events have the cause: aws cloudformation describe-stack-events --stack-name {found.name}. Then: make deploy STAGE={stage}"
 
 
 def stage_of(name: str, environ: Mapping[str, str] = os.environ) -> Stage:
@@ -111,7 +111,7 @@ def running(home: Home, environ: Mapping[str, str] = os.environ) -> LocalAws:
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Raise the errors of AWS in the block as Trouble, which says what to do."""
+    """Raise the errors of AWS in the block as Trouble, with the remedy."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:
@@ -121,7 +121,7 @@ def reported() -> Iterator[None]:
 
 
 def trouble(error: Exception) -> Trouble:
-    """Return the error for people: what AWS refused and why, then what to do."""
+    """Return the error for people: the refused call, the reason, and the remedy."""
     if isinstance(error, ClientError):
         return Trouble(_refusal(error))
     return Trouble(next((tell(error) for kind, tell in _NOT_ASKED if isinstance(error, kind)), f"AWS could not be called: {error}"))
@@ -134,7 +134,7 @@ def _refusal(error: ClientError) -> str:
     if code in _DENIED:
         return f"Your credentials do not allow {error.operation_name}: {message}\n{RIGHTS}"
     if code in _UNKNOWN:
-        return f"AWS does not know your credentials ({message}). Check AWS_PROFILE and the keys, and that the region is enabled."
+        return f"AWS does not recognize your credentials ({message}). Check AWS_PROFILE and the keys, and that the region is enabled."
     if code in _UNSIGNED:
         return f"AWS refuses the signature of your requests ({message}). Check the secret key, and the clock of this machine."
     if code in _BUSY:
@@ -146,8 +146,8 @@ def _refusal(error: ClientError) -> str:
 _NOT_ASKED: tuple[tuple[type[Exception], Callable[[Exception], str]], ...] = (
     (exceptions.NoCredentialsError, lambda _: "There are no credentials. Set AWS_PROFILE, or sign in (aws sso login), then repeat."),
     (exceptions.PartialCredentialsError, lambda error: f"The credentials are incomplete: {error}"),
-    (exceptions.ProfileNotFound, lambda error: f"{error}. `aws configure list-profiles` lists the profiles that there are."),
-    (exceptions.SSOError, lambda error: f"The single sign-on is not valid any more ({error}). {_SIGN_IN}"),
+    (exceptions.ProfileNotFound, lambda error: f"{error}. `aws configure list-profiles` lists your profiles."),
+    (exceptions.SSOError, lambda error: f"The single sign-on has expired ({error}). {_SIGN_IN}"),
     (exceptions.TokenRetrievalError, lambda error: f"The token cannot be renewed ({error}). {_SIGN_IN}"),
     (exceptions.CredentialRetrievalError, lambda error: f"The credentials cannot be read: {error}"),
     (exceptions.EndpointConnectionError, lambda error: f"{error}. Check the network, and the name of the region."),

@@ -1,4 +1,4 @@
-"""The Lambda concurrency of an account, and its meaning for a stage in words."""
+"""The Lambda concurrency of an account, and its consequences for a stage in words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from infra.settings import Settings
 
 ENGINE = 10  # tick, plan, scale, project, bury, notify, a few steps of dispatch and requests of the API, all at the same instant
 USUAL = 1_000  # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html; new accounts may have 10
-MORE = "Ask for more, at no charge: Service Quotas, AWS Lambda, Concurrent executions"
+MORE = "Request more, at no charge: Service Quotas, AWS Lambda, Concurrent executions"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the account's concurrency is enough for the stage, and sentences that say what it means."""
+    """Whether the account's concurrency is enough for the stage, and the consequences in sentences."""
 
     enough: bool
     sentences: Sequence[str]
@@ -31,7 +31,7 @@ def judge(limit: int, unreserved: int, settings: Settings) -> Verdict:
             False,
             (
                 f"{allowed}. The engine alone takes up to {ENGINE} at times.",
-                "It will work for a few jobs at a time; in a crowd, jobs start late and the API refuses requests. Nothing is lost.",
+                "It will work for a few jobs at a time. With many jobs, some start late and the API refuses requests. Nothing is lost.",
                 f"Write account_concurrency = {limit} to the file of the stage: executors then leave room for the engine.",
                 f"{MORE} ({USUAL:,} is usual).",
             ),
@@ -64,6 +64,6 @@ def _kept(limit: int, executors: int, settings: Settings) -> Verdict:
 
 
 def read(functions: Any, settings: Settings) -> Verdict:
-    """Ask Lambda for the account's limits, and judge them. Raises ClientError if AWS refuses."""
+    """Read the account's limits from Lambda, and judge them. Raises ClientError if AWS refuses."""
     limits = functions.get_account_settings()["AccountLimit"]
     return judge(limits["ConcurrentExecutions"], limits["UnreservedConcurrentExecutions"], settings)

@@ -1,4 +1,4 @@
-"""Questions before something is taken away."""
+"""Questions before a command deletes or reverts something."""
 
 import os
 import sys
@@ -11,6 +11,6 @@ def confirm(question: str) -> None:
     if os.environ.get("YES") == "1":
         return
     if not sys.stdin.isatty():
-        raise Trouble("Nothing was changed. There is no terminal to ask on: repeat with YES=1 if this is what you want.")
+        raise Trouble("Nothing was changed. There is no terminal for the question: repeat with YES=1 to confirm.")
     if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
         raise Trouble("Nothing was changed.")

@@ -1,4 +1,4 @@
-"""`make destroy`: delete the stacks of a stage, with what is in their buckets, and say what stays and why.
+"""`make destroy`: delete the stacks of a stage and the content of their buckets, and report what stays and why.
 
 A protected stage (`prod`) keeps its data: its tables, buckets and users outlive the stack, and the stack itself is protected.
 """
@@ -61,7 +61,7 @@ def _protected(stacks: list[str], stage: Stage) -> str:
             f"Nothing was deleted: {stage.name} is protected against deletion by accident. To delete it nevertheless:",
             *commands,
             f"  make destroy STAGE={stage.name}",
-            "Its tables, buckets, keys and users stay even then: they hold your jobs. Delete them by hand when you are sure.",
+            "Its tables, buckets, keys and users stay even then: they hold your jobs. Delete them in the AWS console when you are sure.",
         )
     )
 
@@ -71,7 +71,7 @@ def buckets(cloudformation: Any, stack: str) -> list[str]:
 
 
 def empty(s3: Any, bucket: str) -> int:
-    """Delete all objects of a bucket in all their versions; returns how many."""
+    """Delete all objects of a bucket in all their versions; returns their number."""
     count = 0
     for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
         found = [

@@ -1,4 +1,4 @@
-"""`make doctor`: is a deployed stage all right, from here. One line for each check; what is not ok says what to do."""
+"""`make doctor`: check a deployed stage from this machine. One line for each check; a failed check prints the next step."""
 
 import argparse
 import sys
@@ -21,8 +21,8 @@ from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.ports import Ledger
 
 SKEW_S = 5  # AWS's Date header has whole seconds
-HINT = "docs/reference/metrics-alarms.md says under the alarm `Lag` what to look at first."
-TICK_MS = 120_000  # a tick comes every minute, up to a minute late
+HINT = "docs/reference/metrics-alarms.md has the first steps, under the alarm `Lag`."
+TICK_MS = 120_000  # a tick runs every minute, up to a minute late
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ def main() -> int:
     for check in checks(stage_of(parser.parse_args().stage), time.time):
         print(check)
         failed += not check.ok
-    print(f"\n{failed} of these checks failed." if failed else "\nEverything is all right.")
+    print(f"\n{failed} of these checks failed." if failed else "\nAll checks passed.")
     return 1 if failed else 0
 
 
 def checks(stage: Stage, clock: Callable[[], float]) -> Iterator[Check]:
-    """Check from the outside in; what depends on a failed check is left out."""
+    """Check from the outside in; checks that depend on a failed one are skipped."""
     try:
         with reported():
             caller = stage.client("sts").get_caller_identity()
@@ -86,13 +86,13 @@ def clock_check(here: float, date: str) -> Check:
     if -SKEW_S <= ahead <= SKEW_S + 1:
         return Check("clock", True, "as AWS's, to the second")
     text = f"this machine is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} AWS"
-    return Check("clock", False, text, "Set it by NTP: instants that you compute here come as much too late or too early.")
+    return Check("clock", False, text, "Set it by NTP: instants that you compute here are wrong by as much.")
 
 
 def concurrency_check(stage: Stage, _now: float) -> Check:
     try:
         settings = settings_for(stage.name, options.read(options.file_of(stage.name)))
-    except OptionsError:  # the check of the options says so
+    except OptionsError:  # the check of the options reports it
         settings = stage.settings
     verdict = concurrency.read(stage.client("lambda"), settings)
     return Check("concurrency", verdict.enough, verdict.sentences[0], " ".join(verdict.sentences[1:]))
@@ -149,13 +149,13 @@ def tick_check(stage: Stage, now: float) -> Check:
 
 
 def judge_tick(ledger: Ledger, now: int) -> Check:
-    """The ledger shows when the tick came last, to the minute: it opens every minute up to `OPEN_AHEAD`."""
+    """The ledger shows the last tick, to the minute: it opens every minute up to `OPEN_AHEAD`."""
     cursor = ledger.cursor()
     if cursor is None:
-        return Check("tick", False, "the tick never came", HINT)
-    since = now + slots.OPEN_AHEAD - slots.start_of(cursor.minute)  # it came no earlier than a minute before
+        return Check("tick", False, "the tick has never run", HINT)
+    since = now + slots.OPEN_AHEAD - slots.start_of(cursor.minute)  # it ran at most a minute before
     if since > TICK_MS:
-        return Check("tick", False, f"the tick did not come in the last {since // 1_000} s", HINT)
+        return Check("tick", False, f"the tick has not run in the last {since // 1_000} s", HINT)
     return Check("tick", True, f"minutes up to {cursor.minute} are open")
 
 
@@ -166,7 +166,7 @@ def lag_check(stage: Stage, now: float) -> Check:
 def judge_lag(ledger: Ledger, now: int) -> Check:
     found = lag(ledger, now)
     paused = f"; paused: {', '.join(found.paused)}" if found.paused else ""
-    text = f"{found.ms // 1_000} s since the end of the oldest minute that is not proved to be done{paused}"
+    text = f"{found.ms // 1_000} s since the end of the oldest minute with unfinished jobs{paused}"
     return Check("lag", found.ms <= LAG_SECONDS * 1_000, text, "" if found.ms <= LAG_SECONDS * 1_000 else HINT)
 
 

@@ -1,4 +1,4 @@
-"""Drills of executors: jobs whose work is killed, and killed executors. A worker process of the local AWS stands for one of Lambda's."""
+"""Drills of executors: jobs whose work is killed, and killed executors. A worker process of the local AWS represents one of Lambda's."""
 
 import random
 import threading

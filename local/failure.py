@@ -1,4 +1,4 @@
-"""Errors of local commands for people: what happened and what to do, without a traceback."""
+"""Errors of local commands for people: the problem and the remedy, without a traceback."""
 
 import sys
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from local.client import ApiError
 
 
 class Trouble(Exception):
-    """An error to print. The message says what is wrong, then what to do."""
+    """An error to print. The message has the problem, then the remedy."""
 
 
 def exit_code(main: Callable[[], int]) -> int:

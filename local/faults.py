@@ -1,6 +1,6 @@
-"""The table of faults: the faults caused on a running stack, the number of jobs accepted meanwhile, and how these ended.
+"""The table of faults: the faults caused on a running stack, the number of jobs accepted during each, and their ends.
 
-Each fault has its own jobs, due while it lasts. They call a receiver, which counts how often the work of each was really done.
+Each fault has its own jobs, due while it lasts. They call a receiver, which counts the real calls of each.
 """
 
 import itertools

@@ -50,7 +50,7 @@ class Home:
 
     @property
     def settled(self) -> "Note":
-        """Values that the next run uses again: the port, and the first user's password."""
+        """Values that the next run reuses: the port, and the first user's password."""
         return Note(self.root / "settled.json")
 
     def create(self) -> "Home":
@@ -61,7 +61,7 @@ class Home:
 
 @dataclass(frozen=True)
 class Note:
-    """A small JSON file. A missing file, or one that a crash left unreadable, reads as empty."""
+    """A small JSON file. A missing file, or an unreadable one after a crash, is read as empty."""
 
     path: Path
 

@@ -10,7 +10,7 @@ PUBLISHED = Path(__file__).parent.parent / "docs/reference/openapi.json"
 
 
 def text() -> str:
-    """Return the document as it is stored: the same for the same code."""
+    """Return the document as text: the same for the same code."""
     return json.dumps(api.app.openapi_document(), indent=1, ensure_ascii=False) + "\n"
 
 

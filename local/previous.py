@@ -7,7 +7,7 @@ from local.process import Process
 
 
 def clear(home: Home) -> list[str]:
-    """Clean up for a new run; returns what was found, for people. Raises Trouble if a run is alive and has its owner."""
+    """Clean up for a new run; returns the findings, for people. Raises Trouble if a run is active and has its owner."""
     note = home.running.read()
     found = _settle(home, note) if note else []
     if orphans := server.end_workers(home):
@@ -36,11 +36,11 @@ def _process(note: dict[str, object], pid: str, started: str) -> Process:
 
 
 def stop(home: Home) -> list[str]:
-    """Stop the run of the home in order, then clean up; returns what was found, for people."""
+    """Stop the run of the home in order, then clean up; returns the findings, for people."""
     note = home.running.read()
     found = []
     if note and (owner := _process(note, "owner", "owner_started")).alive:
         clean = process.end([owner], server.PATIENCE + 10)
-        found.append(f"{'Stopped' if clean else 'Killed (it did not stop by itself)'} the run on port {note.get('port')}.")
+        found.append(f"{'Stopped' if clean else 'Killed (it did not stop when requested)'} the run on port {note.get('port')}.")
         note = home.running.read()
     return found + clear(home)

@@ -36,7 +36,7 @@ def kill(process: Process) -> None:
 
 
 def end(processes: Collection[Process], patience: float) -> bool:
-    """Send SIGTERM to all, wait up to `patience` seconds, then kill the rest. Returns False if one had to be killed."""
+    """Send SIGTERM to all, wait up to `patience` seconds, then kill the rest. Returns False if it had to kill one."""
     for process in processes:
         process.signal(signal.SIGTERM)
     left = _left(processes, patience)
@@ -47,7 +47,7 @@ def end(processes: Collection[Process], patience: float) -> bool:
 
 
 def _left(processes: Collection[Process], patience: float) -> list[Process]:
-    """Wait up to `patience` seconds until all have ended; returns the processes that are still alive."""
+    """Wait up to `patience` seconds until all have ended; returns the processes that still run."""
     deadline = time.monotonic() + patience
     while (alive := [process for process in processes if process.alive]) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -1,6 +1,6 @@
-"""`make deploy`: deploy a stage with the options of its file, and say what that means before and after.
+"""`make deploy`: deploy a stage with the options of its file, and report the effects before and after.
 
-Everything that can be refused is refused first: a bad file, an account without rights, options that would be taken back unasked.
+All refusals come first: a bad file, an account without rights, options that would be reverted without a confirmation.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def read_options(name: str, path: Path) -> Options:
 
 
 def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
-    """Check the account and ask what must be asked; returns the stack as it is now. Raises Trouble before anything is deployed."""
+    """Check the account and ask for confirmations; returns the present stack. Raises Trouble before anything is deployed."""
     caller = stage.client("sts").get_caller_identity()
     print(f"Account     {caller['Account']}, as {caller['Arn']}")
     print(f"Region      {stage.region}")
@@ -67,7 +67,7 @@ def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
         raise Trouble(f"waf needs the stage in {WAF_REGION}, where CloudFront looks for web ACLs; the region is {stage.region}.")
     if stage.state("CDKToolkit") is None:
         place = f"aws://{caller['Account']}/{stage.region}"
-        raise Trouble(f"The CDK was never used here. Once per account and region: node_modules/.bin/cdk bootstrap {place}")
+        raise Trouble(f"The CDK is not bootstrapped here. Once per account and region: node_modules/.bin/cdk bootstrap {place}")
     before = stage.state(stage.stack)
     if before and before.status.endswith("_IN_PROGRESS"):
         raise Trouble(f"The stack {before.name} is {before.status}. {remedy(before, stage.name)}")
@@ -77,31 +77,31 @@ def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
     for sentence in verdict.sentences:
         print(f"Concurrency {sentence}")
     if gone := taken_back.taken_back(taken_back.recorded(stage.client("ssm"), stage.name), chosen.chosen):
-        print(f"\nThis deployment takes back what {stage.stack} has:")
+        print(f"\nThis deployment reverts options of {stage.stack} has:")
         print("\n".join(f"  - {sentence}" for sentence in gone))
         print(f"To keep it, write it to {options.shown(path)}; stages/example.toml shows how.")
-        confirm("Take it back?")
+        confirm("Revert them?")
     return before
 
 
 def cdk_deploy(stage: Stage, chosen: Options, path: Path, *, bytecode_optional: bool) -> None:
-    """Deploy the stacks with the CDK, in this region. Raises Trouble if it fails; its output says why."""
+    """Deploy the stacks with the CDK, in this region. Raises Trouble if it fails; its output has the reason."""
     stacks = [stage.stack, *([stage.console] if chosen.console else [])]
     context = ["-c", f"stage={stage.name}", *_local_context(stage)]
     context += ["-c", f"options={path}"] if path.exists() else []
     context += ["-c", "bytecode_optional=true"] if bytecode_optional else []
     command = [*find_cdk(), "deploy", *stacks, *context, "--require-approval", approval(), "--no-notices"]
     if subprocess.run(command, cwd=REPOSITORY, env=environment(stage)).returncode:
-        raise Trouble(f"`cdk deploy` failed; its output is above. Look at what is deployed now: make doctor STAGE={stage.name}")
+        raise Trouble(f"`cdk deploy` failed; its output is above. Check the present state: make doctor STAGE={stage.name}")
 
 
 def approval() -> str:
-    """Which changes of rights the CDK asks about: `APPROVAL`, else new ones; none where nobody can answer."""
+    """The changes of rights that the CDK asks about: `APPROVAL`, else new ones; none without a terminal."""
     return os.environ.get("APPROVAL") or ("broadening" if sys.stdin.isatty() else "never")
 
 
 def environment(stage: Stage) -> dict[str, str]:
-    """The environment of the CDK, which knows the region by another variable than boto."""
+    """The environment of the CDK, which reads the region from another variable than boto."""
     own = stage.local.environment() if stage.local else dict(os.environ)
     return own | {"AWS_REGION": stage.region, "AWS_DEFAULT_REGION": stage.region}
 
@@ -121,12 +121,12 @@ def told(stage: Stage, chosen: Options, before: Deployed | None) -> Iterator[str
     yield f"  API      {address}/api/v1"
     yield f"  console  {outputs['ConsoleUrl'] if chosen.console else 'none (console = false)'}"
     if stage.name in AT_REST:
-        yield f"  costs    {AT_REST[stage.name]} USD a month at rest, before free tiers; docs/concepts/cost.md has the rest"
+        yield f"  costs    {AT_REST[stage.name]} USD a month at rest, before free tiers; docs/concepts/cost.md has the details"
     if not chosen.console and stage.state(stage.console):
         yield f"\n{stage.console} is still there. Delete it: make destroy STAGE={stage.name} ONLY=console"
     yield "\nNext:"
     yield f"  make admin STAGE={stage.name} USERNAME=admin    # the first administrator"
-    yield f"  make doctor STAGE={stage.name}                  # is everything all right"
+    yield f"  make doctor STAGE={stage.name}                  # check the stage"
     yield f"  make prove STAGE={stage.name}                   # how late jobs start here, measured"
 
 

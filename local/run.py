@@ -20,7 +20,7 @@ from local.steps import console, step
 from local.warmup import READY, warm_up
 
 EVERY = 1.0  # seconds between two reads
-BUSY = 120.0  # seconds without an answer before `make run` gives up: a busy machine is slow
+BUSY = 120.0  # seconds without an answer before `make run` stops: a busy machine is slow
 GONE = "(deleted)"  # shown as the name of a deleted task
 
 
@@ -108,7 +108,7 @@ Jobs = Sequence[Mapping[str, Any]]
 
 
 def look(stack: Stack, client: Client, names: dict[str, str]) -> tuple[Jobs, Jobs]:
-    """Return the latest jobs that were due and the next jobs to come; adds the names of their tasks to `names`.
+    """Return the latest jobs that were due and the next upcoming jobs; adds the names of their tasks to `names`.
 
     Raises Trouble if the local AWS has ended, or has not answered for `BUSY`.
     """

@@ -1,4 +1,4 @@
-"""Repairs the saved state of a local AWS before a start. MiniStack 1.5.33 saves three things that do not fit its next start."""
+"""Repairs the saved state of a local AWS before a start. MiniStack 1.5.33 saves three kinds of data that do not fit its next start."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def _forget_objects(home: Home) -> None:
 
 
 def _rewind_streams(home: Home) -> None:
-    """Reset stream positions. MiniStack saves these but not the records: a mapping would wait forever at its old position."""
+    """Reset stream positions. MiniStack saves these but not the records: a mapping would wait without end at its old position."""
     path = home.state / "lambda.json"
     saved = json.loads(path.read_text())
     positions = saved.get("payload", {}).get("dynamodb_stream_positions", {}).get("data", {})

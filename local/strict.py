@@ -1,4 +1,4 @@
-"""The calls that AWS refuses and MiniStack accepts, as far as this project makes them. Each rule stands beside AWS's own words for it.
+"""The calls that AWS refuses and MiniStack accepts, as far as this project makes them. Each rule is beside the link to AWS's text.
 
 MiniStack itself refuses items over 400 KB, keys and expressions that are too long, reserved words in updates, conditions and projections,
 unused names and values, more than 25 statements, 100 keys or 100 writes of a transaction, and SQS batches of more than ten or 1 MiB.

@@ -74,7 +74,7 @@ def get_job_by_key(key: str) -> Response[str]:
 @router.post(
     "/api/v1/me/jobs/by-key/<key>/cancel",
     summary="Cancel the job of a key",
-    description="A job that has not started is cancelled at once. A running job is asked to stop. Idempotent.",
+    description="A job that has not started is cancelled at once. A running job is requested to stop. Idempotent.",
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 409, 503)),
 )

@@ -26,7 +26,7 @@ def missed_with(last: Job, count: int, since: int) -> str:
     why = f"misfire: it could not start before {render(last.start_by or last.scheduled_at)}"
     if count == 1:
         return f"{why}: nothing was planned then"
-    return f"{why}; it represents {count:,} missed runs, the first of {render(since)}: nothing was planned then"
+    return f"{why}; it stands for {count:,} missed runs, the first of {render(since)}: nothing was planned then"
 
 
 def expires_at(job: Job) -> int | None:

@@ -102,7 +102,7 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-_FOOT = "You receive this because you are listed as a receiver of the {}. Its owner can remove you."
+_FOOT = "You receive this because you are a receiver of this {}. Its owner can remove you."
 
 
 def _lead(notice: Notice) -> str:

@@ -1,7 +1,7 @@
-"""Writers use only shards that the ledger knows of.
+"""Writers use only shards that the ledger has confirmed.
 
 A writer that put a job into a shard that the tick does not open would lose it, and during a deployment or a rollback the functions have
-different settings. So each process asks the ledger once for as many shards as its own settings have; the ledger then opens as many in
+different settings. So each process requests as many shards as its own settings have, once; the ledger then opens as many in
 all minutes that are not open yet, and writers place jobs in no other minutes (`slots.HORIZON`).
 """
 
@@ -12,7 +12,7 @@ from scheduler.model.errors import SchedulerError
 from scheduler.model.rules import Rules
 from scheduler.storage.ports import Clock, Ledger
 
-AGAIN_MS = 10_000  # how often a process asks a ledger that refuses or has no cursor yet: each call may block for seconds
+AGAIN_MS = 10_000  # the interval of requests to a ledger that refuses or has no cursor yet: each call may block for seconds
 
 
 @dataclass(slots=True)
@@ -38,6 +38,6 @@ class ConfirmedRules:
         except SchedulerError:
             self._rules = self._rules or replace(self.given, shards=1)
             return
-        self._rules = self.given  # a ledger without a cursor: the first tick opens what the settings say
+        self._rules = self.given  # a ledger without a cursor: the first tick opens the shards of the settings
         if known:
             self._again_at = None

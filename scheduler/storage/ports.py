@@ -78,7 +78,7 @@ V = TypeVar("V")
 class Found(dict[K, V]):
     """The objects of a batch read that exist, by key. `unreadable`: the keys of items that this version cannot read, each with the reason.
 
-    An unreadable object exists: nobody may treat it as deleted or ended.
+    An unreadable object exists: no caller may treat it as deleted or ended.
     """
 
     def __init__(self, found: Mapping[K, V] | Iterable[tuple[K, V]] = (), unreadable: Mapping[K, str] | None = None) -> None:
@@ -179,7 +179,7 @@ class Jobs(Protocol):
     def take_keys(self, takings: Sequence[KeyTaking]) -> list[Written]:
         """Insert each job, and with it in one transaction the entry of its key. No two of the jobs have the same key.
 
-        NO: the entry is not `before` any more, or the id of the job is taken. YES also if an earlier try, whose answer was lost,
+        NO: the entry is no longer `before`, or the id of the job is taken. YES also if an earlier try, whose answer was lost,
         applied it.
         """
 
@@ -211,7 +211,7 @@ class Jobs(Protocol):
         """Move items to other slots without reading them: for each the key, its slot now and its new slot.
 
         Only the slot is written, if the stored one is the slot given. It is for unreadable jobs: the scheduler checks them again and again,
-        and they run after an update. NO: the item has another slot, or is gone.
+        and they run after an update. NO: the item has another slot, or was deleted.
         YES also if an earlier try, whose answer was lost, wrote it.
         """
 
@@ -330,7 +330,7 @@ class Ledger(Protocol):
     def change_unit(self, before: Unit, after: Unit) -> bool:
         """Replace an open unit if the stored one has the epoch of `before`. False if it does not, or is closed.
 
-        If `after` has another epoch (a take-over), the stored lease must be that of `before` as well: nobody renewed it.
+        If `after` has another epoch (a take-over), the stored lease must be that of `before` as well: no other call renewed it.
         """
 
     def close_unit(self, unit: Unit, at: int, look: LaterCheck) -> bool:
@@ -345,7 +345,7 @@ class Ledger(Protocol):
     def replace_look(self, look: LaterCheck, following: LaterCheck | None) -> None:
         """Store the `following` check, if any, then delete the one that is done.
 
-        A late repeat may bring the following check once more: it finds nothing then.
+        A late repeat may store the following check again, which then finds nothing.
         """
 
     def set_lane_state(self, state: LaneState) -> None:
@@ -602,7 +602,7 @@ class Counters(Protocol):
         """Return the rows of a partition with `low <= name < high`, by name. Eventually consistent."""
 
     def forget(self, partition: str, rows: Sequence[Counted]) -> None:
-        """Delete these rows. Only for rows that no stream adds to any more. Idempotent."""
+        """Delete these rows. Only for rows that no stream changes now. Idempotent."""
 
 
 class Notices(Protocol):
@@ -644,7 +644,7 @@ class EventBus(Protocol):
     """The event bus of the stage, which other systems read."""
 
     def put(self, events: Sequence[Event]) -> list[bool]:
-        """Put each event on the bus. Return for each whether it is there; one that was refused for now may be there nevertheless."""
+        """Put each event on the bus. Return for each whether it is there; a refused event may be there nevertheless."""
 
 
 class Lanes(Protocol):
@@ -689,7 +689,7 @@ class Functions(Protocol):
     """The pollers that keep the executors' functions ready."""
 
     def pollers(self, lane: Lane) -> int:
-        """Return how many pollers are kept ready for the lane; 0: AWS scales it by itself. Raises Unavailable."""
+        """Return the number of pollers that are kept ready for the lane; 0: AWS alone scales it. Raises Unavailable."""
 
     def keep_pollers(self, lane: Lane, count: int) -> None:
         """Keep `count` pollers of the lane ready from now on, or none. Raises Unavailable, also while an earlier change is in progress."""
@@ -712,12 +712,12 @@ class Pool(Protocol):
     """Runs the jobs of an executor in parallel."""
 
     def has_room(self, job: Job) -> bool:
-        """Return whether the job would begin at once if it were started now, beside those that run."""
+        """Return whether the job would begin at once if it were started now, beside the running jobs."""
 
     def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
         """Start the job's target now, limited by its time-out, and return at once. `wait` returns its result.
 
-        `task`: the task of a run, as its receiver learns of it.
+        `task`: the task of a run, for its receiver.
 
         A target that could not begin by `not_after` (ms) does not begin: its result is then `unstarted`.
         """
@@ -742,7 +742,7 @@ class Outputs(Protocol):
         """Store the full output and log of the attempt that ran under `fence`. Idempotent."""
 
     def get(self, key: JobKey, fence: int) -> FullOutput | None:
-        """Return what is stored of that attempt; None if nothing is, or if it has expired."""
+        """Return the stored texts of that attempt; None if there are none, or if they have expired."""
 
     def archive(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Append these records of jobs that have left their table to the archive. Not idempotent: a repeated record is archived twice.

@@ -104,7 +104,7 @@ def test_invalid_notifications_are_refused_by_field_and_not_stored(world: World,
 def test_receivers_must_be_allowed_by_the_stage(world: World) -> None:
     world.reach = Reach(hosts=("*.example.org",))
     assert "cannot send e-mail" in post(MAIL).fields["notifications.emails.0"]
-    assert "not on a host" in post({"webhooks": [HOOK]}).fields["notifications.webhooks.0.url"]
+    assert "has a host that jobs of this stage may not call" in post({"webhooks": [HOOK]}).fields["notifications.webhooks.0.url"]
     assert post({"webhooks": [HOOK | {"url": "https://a.example.org/x"}]}).status == 201
     world.rules = replace(world.rules, raw_http=False)
     assert "switched off" in post({"webhooks": [HOOK | {"url": "https://a.example.org/x"}]}).fields["notifications.webhooks.0.url"]

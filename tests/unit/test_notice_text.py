@@ -87,7 +87,7 @@ ALONE = replace(NOTICE, news=replace(NEWS, task=TaskKey("ada", "j1"), alone=True
 
 def test_a_notice_of_a_one_time_job_names_no_task() -> None:
     told = mail(ALONE, LINKS)
-    assert told["subject"] == "[Punctual] Job j1 failed" and "because the job names you" in told["text"]
+    assert told["subject"] == "[Punctual] Job j1 failed" and "a receiver of this job" in told["text"]
     assert "Task:" not in told["text"] and "Next run" not in told["text"] and "/tasks/" not in told["text"]
     hook = webhook(ALONE, LINKS)
     assert (hook["type"], hook["data"]["task"], hook["data"]["next_run"]) == ("job.failure", None, None)

@@ -454,7 +454,7 @@ def test_ended_task_can_run_manually_and_a_paused_one_cannot() -> None:
     stage.clock.advance(DAY)
     assert service.run_now(task.key, stage, random=5).lane is Lane.ONE_TIME
     service.deactivate(task.key, None, stage)
-    with pytest.raises(Conflict, match="inactive"):
+    with pytest.raises(Conflict, match="paused"):
         service.run_now(task.key, stage, random=6)
 
 

@@ -15,7 +15,7 @@ from scheduler.storage.ports import Session, User
 if TYPE_CHECKING:
     from mypy_boto3_cognito_idp import CognitoIdentityProviderClient
 
-_INVALID = "The token is not valid (any more)."
+_INVALID = "The token is invalid or has expired."
 _WRONG = frozenset(  # all of them get the same answer: a caller must not learn which users exist
     {
         "InvalidParameterException",
@@ -46,13 +46,13 @@ class CognitoAccounts:
             tokens = answer.get("AuthenticationResult", {})
             if "AccessToken" not in tokens:
                 raise Unauthorized(f"This account must complete another sign-in step first: {answer.get('ChallengeName', 'unknown')}.")
-        # The claims tell who it is: GetUser would take another call, of a quota that all sign-ins of the account share.
+        # The claims name the user: GetUser would take another call, of a quota that all sign-ins of the account share.
         claims = _claims(tokens["AccessToken"])
         user = User(claims["sub"], claims["username"])
         return Session(tokens["AccessToken"], _end(claims), tokens.get("RefreshToken"), user)
 
     def refresh(self, refresh_token: str) -> Session:
-        with _refusing("The refresh token is not valid any more."):
+        with _refusing("The refresh token has expired."):
             # The only call that rotates the token: with rotation on, Cognito refuses REFRESH_TOKEN_AUTH.
             answer = self._client.get_tokens_from_refresh_token(ClientId=self._client_id, RefreshToken=refresh_token)
         tokens = answer["AuthenticationResult"]

@@ -16,8 +16,8 @@ from scheduler.storage.aws import clients, errors
 from scheduler.storage.ports import Clock
 from scheduler.targets.calls import Left, Refused, Request
 
-# Connections that were not used for this long may have died while the function was frozen. A call that must not be sent twice would be lost
-# with such a connection, so it gets a new one.
+# Connections that were not used for this long may have closed while the function was frozen. A call that must not be sent twice would be
+# lost with such a connection, so it gets a new one.
 RESTED_MS = 30_000
 QUICK = 5.0  # seconds that a call may take, unless its request has `waits`
 READ_TIMEOUTS = (1.0, QUICK, 30.0, 120.0, 900.0)  # a call uses the smallest one that covers its remaining time
@@ -42,11 +42,11 @@ class AwsCalls:
     def __init__(self, clock: Clock, **options: Any) -> None:
         self._clock, self._options = clock, options
         self._clients: dict[tuple[str, str | None, float], Any] = {}
-        self._used_at: dict[tuple[str, str | None, float], int] = {}  # not monotonic, which may stand still while the function is frozen
+        self._used_at: dict[tuple[str, str | None, float], int] = {}  # not monotonic, which may stop while the function is frozen
         self._lock = threading.Lock()  # a boto3 session must not make two clients at once
 
     def send(self, request: Request, *, left: Left) -> Mapping[str, Any]:
-        """Send the request, and again at once if its connection is found closed: connections die while a warm function sleeps."""
+        """Send the request, and again at once if its connection is found closed: idle connections close while a warm function is frozen."""
         seconds = left()
         if seconds <= 0:
             raise Refused("Stopped", "no time is left", retryable=True)

@@ -61,7 +61,7 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
 _FORMER_CAUSES = {"its lane is paused": RequeueCause.PAUSED}
 _CAUSES = {cause.value: cause for cause in RequeueCause}
 _TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by")
-# All attributes but those that may be large: payload, output, response, attempts, progress, notifications.
+# All attributes except the large ones: payload, output, response, attempts, progress, notifications.
 OUTLINE = (
     *("pk", "sk", "v", "type", "target", "tags", "max_attempts", "timeout_ms", "retry", spec_items.ON_TIMEOUT, "callback", "ordering"),
     *("key", "placeholders"),

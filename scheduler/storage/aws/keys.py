@@ -187,7 +187,7 @@ def unchanged(change: Change) -> list[Term]:
 
 
 def check_format(item: Mapping[str, Any]) -> None:
-    """Raise ValueError for an item of a newer format: no attribute of it needs to mean what this version reads in it."""
+    """Raise ValueError for an item of a newer format: this version cannot rely on the meaning of its attributes."""
     number = item.get("v", _OURS)["N"]
     if number != FORMAT and int(number) > int(FORMAT):
         raise ValueError(f"its format is {number}; this version reads formats up to {FORMAT}")

@@ -1,4 +1,4 @@
-"""Parameters of Systems Manager: what another stack of the stage tells the functions."""
+"""Parameters of Systems Manager: values of another stack of the stage for the functions."""
 
 from typing import Any
 

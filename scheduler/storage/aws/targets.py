@@ -70,7 +70,7 @@ def target_item(target: NamedTarget) -> dict[str, Any]:
     item |= {name: {"S": getattr(target, name)} for name in _TEXTS if getattr(target, name) is not None}
     item |= {name: {"N": str(getattr(target, name))} for name in _NUMBERS if getattr(target, name) is not None}
     if target.beside and target.concurrency is not None:
-        # A version that knows no further items reads the share of the first one as the whole limit: never too many run at once.
+        # A version without further items reads the share of the first item as the whole limit, so it never exceeds the limit.
         item |= {"concurrency": {"N": str(target.concurrency - target.beside)}, "beside": {"N": str(target.beside)}}
     if target.rate is not None:
         item["rate"] = {"N": repr(target.rate)}
