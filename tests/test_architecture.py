@@ -119,7 +119,7 @@ def test_the_scheduler_imports_nothing_of_aws_outside_its_adapters() -> None:
     assert importers(under("scheduler/", but=("scheduler/storage/aws/",)), NOT_PURE) == {}
 
 
-def test_a_package_imports_only_from_those_below_it() -> None:
+def test_a_package_imports_only_from_lower_packages() -> None:
     above = {}
     for path in under("scheduler/", but=("scheduler/__init__.py",)):
         own = layer(".".join(path.relative_to(ROOT).with_suffix("").parts))
@@ -149,7 +149,7 @@ def test_handlers_import_nothing_of_the_infrastructure() -> None:
     assert importers(under("lambdas/"), ("infra", "local", "aws_cdk")) == {}
 
 
-def test_models_know_nothing_of_the_composition_root() -> None:
+def test_models_do_not_import_the_composition_root() -> None:
     models = [path for path in under("lambdas/rest/") if path.stem.endswith(("models", "answers", "shapes"))]
     assert len(models) > 3 and importers(models, ("lambdas._runtime",)) == {}
 

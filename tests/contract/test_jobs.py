@@ -133,7 +133,7 @@ def test_get_many_reads_each_job_once(jobs: Jobs) -> None:
     assert jobs.get_many([]) == jobs.glance([]) == {}
 
 
-def test_a_glance_shows_who_has_a_job_and_whether_it_is_to_be_cancelled(jobs: Jobs, claim: Claim) -> None:
+def test_a_glance_shows_the_claim_and_the_cancel_request_of_a_job(jobs: Jobs, claim: Claim) -> None:
     """The other fields are those of the given job, which the caller has read whole."""
     ours, flagged, ended = stored(jobs, *(make.job() for _ in range(3)))
     claimed = [job for job in (claim(make.request(each)).job for each in (ours, flagged, ended)) if job is not None]

@@ -144,7 +144,7 @@ def test_a_check_is_replaced_by_the_following_one_or_none(ledger: Ledger) -> Non
 
 
 @pytest.mark.parametrize("refused", ["PutItem", "DeleteItem"])
-def test_a_check_that_is_not_replaced_comes_again(request: pytest.FixtureRequest, refused: str) -> None:
+def test_a_check_that_is_not_replaced_is_due_again(request: pytest.FixtureRequest, refused: str) -> None:
     client = tables.on_moto(request, "ledger", tables.LEDGER)
     ledger, first, second = DynamoLedger(client, "ledger"), look(unit()), look(unit(), 1, AT + 900_000)
     ledger.open_unit(unit())

@@ -28,7 +28,7 @@ def test_there_is_one_key_before_the_first_rotation(manager: Any) -> None:
     assert list(SecretKeys(manager, "key").keys(NOW)) == [b"one"]
 
 
-def test_after_a_rotation_the_new_key_comes_first(manager: Any) -> None:
+def test_after_a_rotation_the_new_key_is_first(manager: Any) -> None:
     rotate(manager, "two")
     assert list(SecretKeys(manager, "key").keys(NOW)) == [b"two", b"one"]
     rotate(manager, "three")

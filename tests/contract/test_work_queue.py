@@ -42,7 +42,7 @@ def test_delayed_work_is_not_visible_yet(work: WorkQueue) -> None:
     assert [each.item for each in received(work)] == [ITEMS[1]]
 
 
-def test_a_message_hidden_for_no_time_comes_again_as_the_same_one(work: WorkQueue) -> None:
+def test_a_message_hidden_for_no_time_is_delivered_again(work: WorkQueue) -> None:
     work.send([UNIT])
     (first,) = received(work)
     assert work.hide(first.receipt, 0)

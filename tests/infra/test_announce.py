@@ -65,7 +65,7 @@ def test_with_the_option_all_every_end_of_a_users_job_starts_announce() -> None:
     assert CANARY.owner == CANARY_OWNER and not starts(stack, claimed(CANARY), ended(CANARY))
 
 
-def test_a_refused_batch_comes_again_for_hours_and_then_goes_to_a_queue(local: Synthesized) -> None:
+def test_a_refused_batch_is_retried_for_hours_and_then_goes_to_a_queue(local: Synthesized) -> None:
     mapping = local.one("Lambda::EventSourceMapping", "AnnounceJobs")
     assert name_of(mapping["EventSourceArn"]) == "StorageJobs" and mapping["StartingPosition"] == "TRIM_HORIZON"
     assert (mapping["FunctionResponseTypes"], mapping["BisectBatchOnFunctionError"]) == (["ReportBatchItemFailures"], True)

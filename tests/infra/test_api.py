@@ -67,7 +67,7 @@ def test_the_api_is_called_as_its_stack_in_lists(any_stage: Synthesized) -> None
     assert any_stage.one("ApiGatewayV2::Api", "ApiHttp")["Name"] == any_stage.stack.stack_name
 
 
-def test_the_stage_comes_after_the_routes_that_it_throttles(any_stage: Synthesized) -> None:
+def test_the_stage_is_created_after_the_routes_that_it_throttles(any_stage: Synthesized) -> None:
     (stage,) = [resource for resource in any_stage.template["Resources"].values() if resource["Type"] == "AWS::ApiGatewayV2::Stage"]
     throttled = {
         id

@@ -38,7 +38,7 @@ def test_the_page_counts_what_is_created(stage: str) -> None:
     assert row("at rest, USD a month", stage) == rollout.AT_REST[stage]
 
 
-def test_the_page_says_what_the_concurrency_of_an_account_means() -> None:
+def test_the_page_explains_the_concurrency_of_an_account() -> None:
     prod = STAGES["prod"]
     assert concurrency.judge(1_710, 1_710, prod).enough and not concurrency.judge(1_709, 1_709, prod).enough
     assert "| 1,710 and more | enough for `prod` |" in PAGE

@@ -100,7 +100,7 @@ def nothing_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", fake)
 
 
-def test_a_build_that_nothing_can_compile_fails_and_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_without_a_compiler_fails_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing_compiles(monkeypatch)
     stack = cdk.Stack(cdk.App(outdir=str(tmp_path)), "compiled")
     with pytest.raises(bundle.BundleError, match=r"no route to host.*Install Python 3\.99.*make deploy BYTECODE_OPTIONAL=1"):

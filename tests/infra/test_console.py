@@ -138,7 +138,7 @@ def test_only_the_api_gets_the_origin_secret_and_the_viewers_address(any_stage: 
     assert f"event.request.headers['{VIEWER_HEADER}'] = {{ value: event.viewer.ip }};" in code
 
 
-def test_the_stack_tells_its_url_to_the_functions_that_come_before_it(any_stage: Synthesized) -> None:
+def test_the_stack_passes_its_url_to_the_functions_created_before_it(any_stage: Synthesized) -> None:
     (parameter,) = any_stage.all("SSM::Parameter").values()
     assert parameter["Name"] == any_stage.settings.console_address
     assert "ConsoleDistribution" in json.dumps(parameter["Value"])
@@ -183,7 +183,7 @@ def test_global_names_fit_in_the_longest_region() -> None:
 
 
 @pytest.mark.long
-def test_without_a_console_the_api_knows_no_origin_secret() -> None:
+def test_without_a_console_the_api_has_no_origin_secret() -> None:
     variable = "PUNCTUAL_ORIGIN_SECRET"
     without, with_one = conftest.synthesized("dev", console=False), conftest.synthesized("dev")
     assert variable not in without.functions()["Api"]["Environment"]["Variables"]

@@ -14,7 +14,7 @@ CLAIMED = {name: float(count) for name, count in re.findall(r"^\| ([\w -]+?) \| 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", CLAIMED)
-def test_the_document_says_what_is_counted(name: str) -> None:
+def test_the_document_has_the_counted_figures(name: str) -> None:
     assert operations.per_job(units.SCENARIOS[name]) == CLAIMED[name]
 
 

@@ -150,7 +150,7 @@ def test_an_environment_is_well_below_what_lambda_takes(any_stage: Synthesized) 
         assert sum(len(name) + len(value) for name, value in environ(function).items()) < 3_000, "of 4,096, names are longer once deployed"
 
 
-def test_each_executor_knows_its_lane(any_stage: Synthesized) -> None:
+def test_each_executor_has_its_lane(any_stage: Synthesized) -> None:
     lanes = [environ(any_stage.functions()[name])["PUNCTUAL_LANE"] for name in NAMES if name.startswith("Execute")]
     assert lanes == [Lane.ONE_TIME, Lane.RECURRING, Lane.RETRY]
 

@@ -171,7 +171,7 @@ def test_only_api_and_executors_read_the_callback_secret(any_stage: Synthesized)
     assert who_may(any_stage, "secretsmanager:GetSecretValue", "StorageCallbackKey") == {"Api"} | EXECUTORS
 
 
-def test_fetch_may_only_write_its_log_and_knows_no_table(any_stage: Synthesized) -> None:
+def test_fetch_may_only_write_its_log_and_has_no_table(any_stage: Synthesized) -> None:
     assert any_stage.grants("Fetch") == [("logs:CreateLogStream", "FetchLogs"), ("logs:PutLogEvents", "FetchLogs")]
     assert who_may(any_stage, "lambda:InvokeFunction", "FetchFunction") == EXECUTORS | {"Notify"}
     environment = any_stage.functions()["Fetch"]["Environment"]["Variables"]

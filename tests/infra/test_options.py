@@ -141,7 +141,7 @@ def test_a_web_acl_without_a_console_is_refused(written: Path) -> None:
     assert told.startswith(", line 1: waf: needs the console")
 
 
-def test_every_error_of_a_file_is_told_at_once(written: Path) -> None:
+def test_all_errors_of_a_file_are_reported_together(written: Path) -> None:
     told = refusal(written, "waf = 1\ntracing = 2\n").splitlines()
     assert [line.rpartition("line ")[2][:1] for line in told] == ["2", "1"]
 

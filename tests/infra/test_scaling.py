@@ -87,7 +87,7 @@ def test_the_scaling_alarm_rings_a_minute_after_more_is_required(prod: Synthesiz
 
 
 @pytest.mark.parametrize("name", ["Provision", "Scale"])
-def test_provision_and_scale_know_the_mappings_and_their_limits(prod: Synthesized, name: str) -> None:
+def test_provision_and_scale_have_the_mappings_and_their_limits(prod: Synthesized, name: str) -> None:
     settings = Settings.parse(environ(prod.functions()[name]))
     for lane, mapping in (("OneTime", settings.one_time_mapping), ("Recurring", settings.recurring_mapping)):
         assert prod.id("Lambda::EventSourceMapping", f"Execute{lane}Lane") in mapping

@@ -81,7 +81,7 @@ def test_mail_is_sent_only_from_the_sender(allowing: Synthesized) -> None:
 
 
 @pytest.mark.long
-def test_only_the_api_and_executors_know_the_allowed_targets(allowing: Synthesized) -> None:
+def test_only_the_api_and_executors_have_the_allowed_targets(allowing: Synthesized) -> None:
     for name, function in allowing.functions().items():
         reach, knows = Settings.parse(environ(function)).reach, name in EXECUTORS | {"Api"}
         assert tuple(reach.arns) == (ALL if knows else ())

@@ -207,7 +207,7 @@ def test_a_refusal_by_aws_is_answered_with_retry_after(world: World) -> None:
     assert (answered.status, answered.error["code"], answered.headers["Retry-After"]) == (503, "unavailable", "2")
 
 
-def test_a_job_of_another_version_is_a_503_that_says_so(world: World) -> None:
+def test_a_job_of_another_version_is_a_503_with_the_reason(world: World) -> None:
     job = send("POST", "/me/jobs", json_body={"message": "m"}).data["id"]
     world.jobs.unreadable[JobKey("sub-ann", job)] = "its format is 2"
     for method, path in (("GET", ""), ("POST", "/cancel")):

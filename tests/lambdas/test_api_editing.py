@@ -101,11 +101,11 @@ def test_put_accepts_an_entry_of_the_list() -> None:
     assert change("PUT", task, task).status == 200
 
 
-def test_put_still_refuses_a_field_that_nobody_answers() -> None:
+def test_put_still_refuses_a_field_that_no_answer_has() -> None:
     assert change("PUT", created(), HOURLY | {"colour": "red"}).fields == {"colour": "is not a known field"}
 
 
-def test_a_target_and_a_type_stand_together_if_they_agree() -> None:
+def test_a_target_and_its_own_type_are_accepted_together() -> None:
     assert change("PUT", created(EVERYTHING), EVERYTHING | {"type": "log"}).status == 200
     refused = change("PUT", created(EVERYTHING), EVERYTHING | {"type": "http"})
     assert refused.fields == {"type": "must be the kind of the target reports: log"}
@@ -185,7 +185,7 @@ def test_a_patch_with_an_older_generation_is_a_conflict() -> None:
     assert change("PATCH", task, {"generation": 1, "tags": ["b"]}).status == 409
 
 
-def test_a_patch_may_come_as_the_media_type_of_merge_patches() -> None:
+def test_a_patch_may_have_the_media_type_of_merge_patches() -> None:
     task = created()
     headers = {"content-type": "application/merge-patch+json"}
     assert change("PATCH", task, {"tags": ["a"]}, headers=headers).data["tags"] == ["a"]
@@ -231,7 +231,7 @@ def test_a_named_target_has_a_tag_too() -> None:
 # Defaults
 
 
-def test_a_time_out_is_retried_unless_the_request_says_otherwise(world: World) -> None:
+def test_a_time_out_is_retried_unless_the_request_disables_it(world: World) -> None:
     send("POST", "/jobs", json_body={"message": "m"})
     send("POST", "/jobs", json_body={"message": "m", "retry": {"on_timeout": False}})
     assert {job.spec.retry for job in world.jobs.rows.values()} == {RetryPolicy(on_timeout=True), RetryPolicy()}

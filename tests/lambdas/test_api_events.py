@@ -22,7 +22,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     yield made
 
 
-def test_no_job_has_events_unless_it_asks_for_them(world: World) -> None:
+def test_no_job_has_events_unless_requested(world: World) -> None:
     assert send("POST", "/me/jobs", json_body=JOB).data["events"] is False
     assert send("POST", "/me/jobs", json_body=JOB | {"events": True}).data["events"] is True
 

@@ -43,7 +43,7 @@ def test_the_first_answer_is_the_same_as_without_a_key(world: World) -> None:
     assert send("GET", f"/me/jobs/{answered.data['id']}").data == answered.data and stored(world) == [answered.data["id"]]
 
 
-def test_a_repeat_gets_the_first_answer_and_a_header_that_says_so(world: World) -> None:
+def test_a_repeat_gets_the_first_answer_and_the_replay_header(world: World) -> None:
     first = post()
     world.clock.advance(5_000)
     again = send("POST", "/me/jobs", body=' { "message" : "hello" } ', headers={"Idempotency-Key": "k"})

@@ -73,7 +73,7 @@ def test_an_unknown_parameter_is_refused(path: str) -> None:
     assert (answered.status, answered.fields) == (400, {"colour": "is not a known parameter"})
 
 
-def test_failed_jobs_include_those_that_were_killed(world: World) -> None:
+def test_failed_jobs_include_killed_jobs(world: World) -> None:
     failed, killed, done = ended(world, lifecycle.fail, FAILED), ended(world, lifecycle.kill, FAILED), ended(world)
 
     def found(status: str) -> set[str]:

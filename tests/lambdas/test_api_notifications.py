@@ -134,7 +134,7 @@ def test_a_one_time_job_may_have_receivers(world: World) -> None:
     assert post_job().data["notifications"] is None
 
 
-def test_the_receivers_of_a_job_follow_the_rules_of_those_of_a_task(world: World) -> None:
+def test_the_receivers_of_a_job_follow_the_rules_of_a_task(world: World) -> None:
     refused = post_job(notifications={"emails": ["ann"]})
     assert (refused.status, list(refused.fields)) == (400, ["notifications.emails.0"])
     batch = send("POST", "/me/jobs/batch", json_body={"jobs": [{"message": "m", "notifications": {}}]}).data

@@ -91,7 +91,7 @@ def test_a_job_that_has_started_is_never_replaced(world: World) -> None:
 
 
 @pytest.mark.parametrize("rule", ["replace", "keep", "extend"])
-def test_a_new_job_follows_a_started_one_if_asked(world: World, rule: str) -> None:
+def test_a_new_job_follows_a_started_one_if_requested(world: World, rule: str) -> None:
     first = put(delay="0s").data
     claim(world, first["id"])
     follower = put(on_conflict=rule, on_started="follow")

@@ -77,7 +77,7 @@ def test_pause_and_resume_are_idempotent(world: World, verb: str) -> None:
 
 
 @pytest.mark.parametrize("body", [None, {}, {"reason": "why"}, {"all": False}, {"lane": None}])
-def test_a_pause_without_a_lane_must_say_all(world: World, body: Any) -> None:
+def test_a_pause_without_a_lane_requires_all(world: World, body: Any) -> None:
     answered = send("POST", "/system/pause", groups=ADMIN, json_body=body)
     assert (answered.status, answered.fields) == (400, {"all": "must be true to pause all lanes; give lane to pause one"})
     assert world.ledger.watched().lanes == {}

@@ -197,7 +197,7 @@ def test_the_refresh_token_of_a_browser_is_in_a_cookie_only(world: World) -> Non
     assert (changed.data["token"], changed.data["refresh_token"]) == ("token", None) and cookie_of(changed) == headers
 
 
-def test_a_refresh_token_in_the_body_moves_into_the_cookie_if_asked(world: World) -> None:
+def test_a_refresh_token_in_the_body_moves_into_the_cookie_on_request(world: World) -> None:
     moved = send("POST", "/auth/refresh", json_body={"refresh_token": "fresh", "cookie": True}, user=None)
     assert cookie_of(moved) == {"cookie": "other=1; punctual-refresh=fresh"} and "refresh_token" not in moved.data
     assert send("POST", "/auth/refresh", json_body={"refresh_token": "fresh"}, user=None).cookies == []

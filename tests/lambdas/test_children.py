@@ -89,7 +89,7 @@ def test_a_job_runs_in_its_own_process_which_is_kept(children: Children, caplog:
     assert [(record.getMessage(), record.job_id) for record in caplog.records] == [("slow", "job")] * 2  # type: ignore[attr-defined]
 
 
-def test_a_child_knows_the_context_of_its_run(children: Children, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_child_has_the_context_of_its_run(children: Children, caplog: pytest.LogCaptureFixture) -> None:
     of_run = JobContext("job", 2, 1_795_000_000_250, 1_795_000_000_000, task_id="t1", task_name="Größe")
     with caplog.at_level(logging.INFO):
         run(children, slow(0.01), replace(context(), job=of_run))
@@ -113,7 +113,7 @@ def test_a_killed_child_is_replaced(children: Children) -> None:
     assert pid(run(children, slow(0.01))) != pid(killed)
 
 
-def test_a_child_is_asked_to_stop_first(children: Children) -> None:
+def test_a_child_first_gets_a_request_to_stop(children: Children) -> None:
     stop = threading.Event()
     threading.Timer(0.2, stop.set).start()
     result = run(children, slow(), context(stop=stop))

@@ -46,11 +46,11 @@ def test_any_other_request_counts_for_the_address_that_called_the_gateway(header
 
 
 @pytest.mark.parametrize("sent", ["", SECRET])
-def test_a_stage_without_a_console_believes_nobody(sent: str) -> None:
+def test_a_stage_without_a_console_trusts_no_address_header(sent: str) -> None:
     assert client_address(event({ORIGIN_HEADER: sent, VIEWER_HEADER: VIEWER}), "") == EDGE
 
 
-def test_a_viewer_who_guesses_passwords_locks_out_no_other_of_the_edge(world: World) -> None:
+def test_a_viewer_with_wrong_passwords_locks_out_no_other_of_the_edge(world: World) -> None:
     def status(name: str, password: str, viewer: str) -> int:
         body = {"username": name, "password": password}
         return send("POST", "/auth/login", json_body=body, user=None, headers={**THROUGH_CLOUDFRONT, VIEWER_HEADER: viewer}).status

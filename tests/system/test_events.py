@@ -35,7 +35,7 @@ def events(system: System) -> Iterator[list[dict[str, Any]]]:
     sqs.delete_queue(QueueUrl=url)
 
 
-def test_every_kind_of_end_is_put_on_the_bus_and_only_if_asked(system: System, client: Client, events: Any) -> None:
+def test_every_kind_of_end_is_put_on_the_bus_and_only_on_request(system: System, client: Client, events: Any) -> None:
     good = client.post_job("log", {"message": "m"}, events=True)
     bad = client.post_job("http", {"url": system.receiver.url("/status/404/events")}, events=True, max_attempts=1)
     silent = client.post_job("log", {"message": "m"})

@@ -61,7 +61,7 @@ def is_true(answer: Answer) -> bool:
     return answer.status == 404 or (answer.status == 200 and data["key"] == KEY)
 
 
-def test_users_who_race_for_a_key_have_one_open_job_and_true_answers(system: System, client: Client) -> None:
+def test_users_racing_for_a_key_have_one_open_job_and_true_answers(system: System, client: Client) -> None:
     with ThreadPoolExecutor(THREADS) as pool:
         answers = [answer for each in pool.map(lambda number: user(client, number), range(THREADS)) for answer in each]
     assert [answer for answer in answers if not is_true(answer)] == []

@@ -41,7 +41,7 @@ def test_a_stage_that_keeps_its_promises_passes() -> None:
     assert "| 5 a second for 5 s | 25 |" in done.stdout, "the block for an issue"
 
 
-def test_a_stage_that_breaks_a_promise_fails_and_says_which() -> None:
+def test_a_stage_that_breaks_a_promise_fails_and_names_it() -> None:
     with subprocess.Popen(
         [*COMMAND, "--only", "steady,http"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as run:

@@ -98,7 +98,7 @@ def test_a_run_names_its_task_and_its_nominal_time() -> None:
     assert told["task_id"] == "t1" and told["nominal_at"].endswith("Z")
 
 
-def test_a_batch_comes_again_from_its_first_refused_event() -> None:
+def test_a_batch_is_delivered_again_from_its_first_refused_event() -> None:
     ports = MemoryPorts(FixedClock())
     jobs = [make.job(events=True) for _ in range(3)]
     batch = [Write(None, jobs[0]), *(an_end(job) for job in jobs)]

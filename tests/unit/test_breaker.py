@@ -481,12 +481,12 @@ def checks(timeout_ms: int, *, hours: int) -> list[int]:
 
 
 @pytest.mark.parametrize("timeout_ms", [30_000, 60_000, 300_000, 840_000])
-def test_a_held_job_comes_back_at_most_40_times_an_hour(timeout_ms: int) -> None:
+def test_a_waiting_job_is_checked_at_most_40_times_an_hour(timeout_ms: int) -> None:
     first, *later = checks(timeout_ms, hours=3)
     assert first <= 40 and max(later) <= 20, (first, later)
 
 
-def test_a_held_job_comes_back_when_the_probe_must_have_ended() -> None:
+def test_a_waiting_job_is_checked_when_the_probe_must_have_ended() -> None:
     half = breaker.probed(breaker.opened(HOST, NOW), http(), NOW + 10_000)
     for chance in (0.0, 0.5, 0.99):
         assert breaker.back_at(half, NOW + 10_100, chance) >= NOW + 10_100 + 5_000

@@ -240,7 +240,7 @@ def test_after_a_heartbeat_the_job_is_checked_at_the_later_end() -> None:
     assert decide(job, NOW + LEASE - 2_000) == Later(job, NOW + 100_000)
 
 
-def test_each_lease_has_one_message_however_often_it_comes() -> None:
+def test_each_lease_has_one_message_for_any_number_of_deliveries() -> None:
     stage = Stage()
     job = accepted(stage)
     stage.clock.advance(50_000)

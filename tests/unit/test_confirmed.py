@@ -54,7 +54,7 @@ def test_while_the_ledger_refuses_only_shard_0_is_used(clock: FixedClock) -> Non
     assert rules.get().shards == 16 and ledger.times == 2
 
 
-def test_a_ledger_without_a_cursor_is_asked_again(clock: FixedClock) -> None:
+def test_a_ledger_without_a_cursor_is_read_again(clock: FixedClock) -> None:
     ledger = Asked(None)
     rules = confirmed(ledger, clock)
     assert rules.get().shards == 16  # the first tick opens what the settings say

@@ -328,7 +328,7 @@ def test_a_successor_dispatcher_does_not_publish_published_jobs_again() -> None:
     assert len(sent.of(left)) == 1 and sent.of(done) == []
 
 
-def test_a_dispatcher_without_work_parks_and_the_next_one_comes_in_time() -> None:
+def test_a_dispatcher_without_work_parks_and_the_next_one_is_in_time() -> None:
     jobs = [a_job(due_at=NOW + offset) for offset in (1_000, 5_000, 40_000)]
     stage, sent = unit_of(*jobs)
     assert not stage.dispatch(UNIT).handed_out and stage.clock.now() == NOW - 30_000

@@ -652,7 +652,7 @@ def _after(stage: Stage, at: int, verb: Any, *args: Any) -> Any:
 
 
 @pytest.mark.parametrize("lasts", [30_000, 100_000, 300_000])
-def test_a_message_is_late_by_no_more_than_the_outage_was_long(lasts: int) -> None:
+def test_a_message_is_late_by_at_most_the_length_of_the_outage(lasts: int) -> None:
     stage = Stage()
     job = a_job()
     (item,) = stage.hand(job)

@@ -78,7 +78,7 @@ def test_an_idle_user_saves_up_no_share() -> None:
     assert Counter(queue.take(20)) == {"busy": 10, "idle": 10}
 
 
-def test_a_user_who_was_alone_owes_no_share() -> None:
+def test_a_user_without_competitors_owes_no_share() -> None:
     queue: FairQueue[str] = FairQueue()
     for number in range(50):
         queue.add("a", number, "a")
@@ -90,7 +90,7 @@ def test_a_user_who_was_alone_owes_no_share() -> None:
     assert Counter(queue.take(2)) == {"a": 1, "b": 1}
 
 
-def test_the_jobs_of_one_user_come_by_due_time() -> None:
+def test_the_jobs_of_one_user_are_ordered_by_due_time() -> None:
     queue: FairQueue[int] = FairQueue()
     for due in (30, 10, 20):
         queue.add("a", due, due)

@@ -44,7 +44,7 @@ def test_a_job_that_never_started_is_enqueued_again_and_checked_later() -> None:
     assert isinstance(decision, Move) and decision.hand_over
 
 
-def test_the_checks_come_at_increasing_intervals() -> None:
+def test_the_checks_have_increasing_intervals() -> None:
     """2, 4, 8, 15 minutes, as far as a safe slot allows; the last step repeats."""
     assert leftover.BACKOFF == (120_000, 240_000, 480_000, 900_000)
     ahead = [minutes_ahead(decide(a_job(slot=SLOT, looks=looks), NOW), NOW) for looks in range(6)]
@@ -86,7 +86,7 @@ def test_only_jobs_that_never_started_stay_in_a_paused_lane() -> None:
     assert isinstance(decide(running(NOW - 4_000), NOW + 360_000, paused=True), TakeBack)
 
 
-def test_later_checks_come_after_five_minutes_and_an_hour() -> None:
+def test_later_checks_are_due_after_five_minutes_and_an_hour() -> None:
     assert [look // 60_000 for look in leftover.LOOKS] == [5, 60]
 
 
@@ -163,7 +163,7 @@ def test_the_backlog_of_each_lane_is_read_once() -> None:
     assert asked == [Lane.ONE_TIME, Lane.RETRY]
 
 
-def test_a_job_claimed_anew_while_it_is_read_is_not_taken_back() -> None:
+def test_a_job_claimed_again_while_it_is_read_is_not_taken_back() -> None:
     stage, lost = Stage(), running(NOW)
     stage.clock.advance(600_000)
     alive = replace(lost, fence=2, claim=Claim("m2", "n2", stage.clock.at, False), due_at=stage.clock.at)

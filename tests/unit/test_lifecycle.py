@@ -35,7 +35,7 @@ STATES = {
 
 @pytest.mark.parametrize("event", Event)
 @pytest.mark.parametrize("before", STATES)
-def test_every_event_leads_where_the_table_says_or_nowhere(event: Event, before: Status) -> None:
+def test_every_event_leads_to_the_state_in_the_table_or_nowhere(event: Event, before: Status) -> None:
     job, after = STATES[before], TRANSITIONS[event].get(before)
     if after is None:
         with pytest.raises(IllegalTransition):

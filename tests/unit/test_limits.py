@@ -67,7 +67,7 @@ def test_a_start_requested_ahead_is_no_sooner_than_the_due_time() -> None:
     assert found == [At(NOW + 300), At(NOW + 350)]
 
 
-def test_a_job_that_comes_at_its_instant_starts_and_takes_nothing_more() -> None:
+def test_a_job_that_requests_at_its_instant_starts_and_takes_no_more() -> None:
     usage = TargetUsage("t", start_us=(NOW + 500) * 1_000, stored=True)
     for late in (0, limits.LATE_MS):
         after, found = answers(usage, limit(rate=20.0), ask("a", start=NOW - late))
@@ -100,7 +100,7 @@ def test_an_executor_that_lost_its_job_takes_no_slot_of_the_next_attempt() -> No
     assert use is None and found == {JobKey("ann", "b"): Full()}
 
 
-def test_a_new_job_comes_after_all_reservations() -> None:
+def test_a_new_job_starts_after_all_reservations() -> None:
     usage, _ = answers(TargetUsage("t"), limit(rate=1.0), *(ask(name) for name in "abcd"))
     assert answers(usage, limit(rate=1.0), ask("z"), now=NOW + 1_500)[1] == [Ticket(NOW + 4_000)]
 
@@ -112,7 +112,7 @@ def test_no_more_jobs_start_than_there_are_slots() -> None:
     assert {place.until for place in usage.places} == {NOW + 1_000 + limits.LEASE_MS}
 
 
-def test_a_job_that_asks_again_has_its_slot_already() -> None:
+def test_a_repeated_request_already_has_its_slot() -> None:
     usage, _ = answers(TargetUsage("t"), limit(concurrency=1), ask("a"))
     again, found = answers(usage, limit(concurrency=1), ask("a", earliest=NOW + 10), now=NOW + 10)
     assert found == [Start()] and again is usage
@@ -131,13 +131,13 @@ def test_a_slot_is_free_after_its_job_its_fence_or_its_lease_has_ended() -> None
     assert answers(usage, target, ask("b", ticket=over), now=over)[1] == [Start()]
 
 
-def test_a_new_job_comes_after_waiting_ones_even_if_a_slot_is_free() -> None:
+def test_a_new_job_starts_after_waiting_ones_even_if_a_slot_is_free() -> None:
     waiting = TargetUsage("t", next_us=(NOW + 400) * 1_000, took_ms=100, stored=True)
     assert answers(waiting, limit(concurrency=1), ask("z"))[1] == [Ticket(NOW + 400)]
     assert answers(waiting, limit(concurrency=1), ask("z", earliest=NOW + 400), now=NOW + 400)[1] == [Start()]
 
 
-def test_jobs_without_a_slot_ask_again_at_the_pace_of_freed_slots() -> None:
+def test_jobs_without_a_slot_repeat_requests_at_the_pace_of_freed_slots() -> None:
     busy, target = TargetUsage("t", took_ms=10_000, stored=True), limit(concurrency=5, rate=20.0)
     back = [ask(name, earliest=NOW + 1_000, again=True) for name in "abc"]
     assert answers(busy, target, *back)[1] == [Ticket(NOW + 1_000), Ticket(NOW + 2_600), Ticket(NOW + 4_200)]
@@ -206,7 +206,7 @@ def test_a_usage_without_a_change_stays_the_same() -> None:
     assert answers(usage, limit(concurrency=1), ask("b", ticket=NOW))[0] is usage
 
 
-def test_the_second_of_two_simultaneous_changes_comes_after_the_first() -> None:
+def test_the_second_of_two_simultaneous_changes_follows_the_first() -> None:
     target = limit(rate=1.0)
     usage, _ = answers(TargetUsage("t"), target, *(ask(name) for name in "abc"))
     plans = [limits.admit(usage, target, [ask(name), ask(name * 2)], NOW) for name in "xyz"]

@@ -40,6 +40,6 @@ def test_the_page_has_a_row_for_each_limit() -> None:
 
 
 @pytest.mark.parametrize("what", ROWS)
-def test_the_figures_are_those_of_the_code(what: str) -> None:
+def test_the_figures_equal_the_limits_in_the_code(what: str) -> None:
     (limit,) = re.findall(rf"^\| {re.escape(what)} \| (.+?) \|", PAGE, re.MULTILINE)
     assert [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", limit)] == ROWS[what]

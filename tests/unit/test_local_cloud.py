@@ -51,7 +51,7 @@ def test_only_a_missing_stack_is_none() -> None:
         deployed(Formation(refuses=refusal("ValidationError", "1 validation error detected")), "punctual-dev")
 
 
-def test_the_outputs_of_a_stage_are_those_of_both_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_outputs_of_a_stage_include_both_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
     console = a_stack("CREATE_COMPLETE", "punctual-dev-console")
     stage = a_stage(monkeypatch, Formation(a_stack("UPDATE_COMPLETE"), console))
     assert stage.outputs() == {"Ofpunctual-dev": "1", "Ofpunctual-dev-console": "1"}
@@ -71,7 +71,7 @@ def test_a_stack_whose_last_update_failed_can_be_used(monkeypatch: pytest.Monkey
         ("DELETE_FAILED", "which resource was in the way"),
     ],
 )
-def test_a_stack_that_cannot_be_used_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch, status: str, what_to_do: str) -> None:
+def test_an_unusable_stack_is_reported_with_its_reason(monkeypatch: pytest.MonkeyPatch, status: str, what_to_do: str) -> None:
     stage = a_stage(monkeypatch, Formation(a_stack(status, StackStatusReason="Jobs already exists")))
     with pytest.raises(Trouble) as told:
         stage.outputs()
@@ -79,7 +79,7 @@ def test_a_stack_that_cannot_be_used_is_told_with_its_reason(monkeypatch: pytest
     assert remedy(Deployed("punctual-dev", status), "dev") in str(told.value)
 
 
-def test_a_stage_that_is_not_deployed_is_told_with_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_stage_is_reported_with_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Trouble, match=r"There is no stack punctual-dev in eu-central-1. Deploy it: make deploy STAGE=dev"):
         a_stage(monkeypatch, Formation()).outputs()
 
@@ -104,7 +104,7 @@ def test_a_stage_that_is_not_deployed_is_told_with_its_region(monkeypatch: pytes
         (exceptions.NoRegionError(), "AWS could not be called: You must specify a region"),
     ],
 )
-def test_an_error_of_aws_says_what_it_is_and_what_to_do(error: Exception, told: str) -> None:
+def test_an_error_of_aws_has_its_cause_and_the_remedy(error: Exception, told: str) -> None:
     assert told in str(trouble(error))
     with pytest.raises(Trouble), reported():
         raise error
@@ -115,7 +115,7 @@ def test_an_error_of_an_adapter_is_reported_too() -> None:
         raise Unavailable
 
 
-def test_the_region_comes_from_either_variable() -> None:
+def test_either_variable_sets_the_region() -> None:
     """The CDK reads the first, boto only the second."""
     assert stage_of("dev", {"AWS_REGION": "eu-central-1"}).region == "eu-central-1"
     assert stage_of("dev", {"AWS_DEFAULT_REGION": "eu-west-1"}).region == "eu-west-1"
@@ -124,14 +124,14 @@ def test_the_region_comes_from_either_variable() -> None:
     assert (rollout.environment(both)["AWS_REGION"], rollout.environment(both)["AWS_DEFAULT_REGION"]) == ("eu-central-1",) * 2
 
 
-def test_without_a_region_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_region_no_call_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     with pytest.raises(Trouble, match=r"There is no region\. Set AWS_REGION"):
         stage_of("dev", {})
 
 
-def test_a_profile_that_does_not_exist_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_profile_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(Trouble, match="nobody"):
         stage_of("dev", {"AWS_REGION": "eu-central-1"})

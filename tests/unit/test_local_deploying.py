@@ -31,7 +31,7 @@ COSTS = Path(__file__).resolve().parents[2] / "docs/concepts/cost.md"
 
 
 @pytest.mark.parametrize("stage", [DEV, PROD])
-def test_a_new_account_is_told_that_it_is_not_enough(stage: Any) -> None:
+def test_the_limit_of_a_new_account_is_judged_as_too_low(stage: Any) -> None:
     found = concurrency.judge(10, 10, stage)
     assert not found.enough and found.sentences[0].startswith("The account may run 10 functions at once.")
     assert "The engine alone takes up to 10" in found.sentences[0] and "Service Quotas" in found.sentences[-1]
@@ -92,7 +92,7 @@ def test_only_a_typed_yes_is_a_yes(monkeypatch: pytest.MonkeyPatch, typed: str, 
             confirm("Delete?")
 
 
-def test_the_cdk_asks_only_where_somebody_can_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cdk_asks_for_approval_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
     assert rollout.approval() == "never"
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
@@ -101,7 +101,7 @@ def test_the_cdk_asks_only_where_somebody_can_answer(monkeypatch: pytest.MonkeyP
     assert rollout.approval() == "any-change"
 
 
-def test_the_cost_that_a_deployment_tells_is_the_documents() -> None:
+def test_a_deployment_reports_the_cost_of_the_document() -> None:
     dev, prod = re.findall(r"\*\*together\*\* \| \*\*([\d.]+)\*\* \| \*\*([\d.]+)\*\*", COSTS.read_text())[0]
     assert rollout.AT_REST == {"dev": dev, "prod": prod}
 
@@ -122,7 +122,7 @@ def test_a_clock_that_differs_from_aws_is_not_ok(ahead: int, ok: bool) -> None:
 
 
 @pytest.mark.parametrize(("late_s", "ok"), [(0, True), (60, True), (121, False)])
-def test_a_tick_that_does_not_come_is_not_ok(late_s: int, ok: bool) -> None:
+def test_a_missing_tick_is_not_ok(late_s: int, ok: bool) -> None:
     ledger = MemoryLedger()
     assert not doctor.judge_tick(ledger, NOW).ok
     opened = slots.minute_of(NOW + slots.OPEN_AHEAD + slots.MINUTE)
@@ -139,12 +139,12 @@ def test_the_lag_is_judged_like_its_alarm(lag_s: int, ok: bool) -> None:
     assert (check.ok, f"{lag_s} s since" in check.text) == (ok, True)
 
 
-def test_a_line_says_what_to_do_only_if_there_is_something() -> None:
+def test_a_line_has_a_next_step_only_if_there_is_one() -> None:
     assert str(doctor.Check("region", True, "eu-central-1")) == "ok      region       eu-central-1"
     assert str(doctor.Check("stack", False, "gone", "Deploy it")).splitlines()[1].strip() == "Deploy it"
 
 
-def test_after_refused_credentials_nothing_else_is_asked() -> None:
+def test_after_refused_credentials_no_other_check_runs() -> None:
     (check,) = doctor.checks(Stage(DEV, boto3.Session(region_name="eu-central-1"), LocalAws(9)), lambda: 0.0)
     assert not check.ok and "Check the network" in check.text
 
@@ -216,7 +216,7 @@ def test_a_protected_stack_is_left_with_the_commands_that_lift_it(monkeypatch: p
 
 
 @pytest.mark.usefixtures("agreed")
-def test_a_protected_stage_keeps_its_buckets_and_says_what_is_left(
+def test_a_protected_stage_keeps_its_buckets_and_lists_the_rest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aws = Aws()
@@ -234,7 +234,7 @@ def test_without_a_yes_nothing_is_deleted(monkeypatch: pytest.MonkeyPatch) -> No
     assert aws.deleted == []
 
 
-def test_an_object_that_cannot_be_deleted_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_that_cannot_be_deleted_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     aws = Aws()
     monkeypatch.setattr(aws, "delete_objects", lambda **_: {"Errors": [{"Code": "AccessDenied", "Message": "no"}]})
     with pytest.raises(Trouble, match="files could not be emptied: AccessDenied: no"):
@@ -244,7 +244,7 @@ def test_an_object_that_cannot_be_deleted_is_told(monkeypatch: pytest.MonkeyPatc
 # Refused before anything is deployed.
 
 
-def test_a_bad_file_is_refused_before_aws_is_asked(tmp_path: Path) -> None:
+def test_a_bad_file_is_refused_before_any_call_of_aws(tmp_path: Path) -> None:
     path = tmp_path / "dev.toml"
     path.write_text("waf = 1\n")
     with pytest.raises(Trouble, match="line 1: waf must be true or false, not 1\nNothing was deployed"):
@@ -284,7 +284,7 @@ def test_a_deployment_in_progress_is_waited_for(monkeypatch: pytest.MonkeyPatch)
         prepared(monkeypatch, Account(StackStatus="UPDATE_IN_PROGRESS"), Options())
 
 
-def test_a_deployment_says_where_it_goes_and_what_the_account_allows(
+def test_a_deployment_reports_its_region_and_the_limits_of_the_account(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     account = Account()

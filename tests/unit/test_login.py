@@ -78,7 +78,7 @@ def test_ten_failures_of_a_name_at_an_address_stop_its_sign_ins_there() -> None:
     assert door.knock("ben", "right").startswith("unauthorized")
 
 
-def test_a_stranger_locks_nobody_out() -> None:
+def test_a_stranger_locks_no_user_out() -> None:
     door = Door()
     for _ in range(1_000):
         door.knock(address="198.51.100.1")

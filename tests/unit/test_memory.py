@@ -38,7 +38,7 @@ def test_a_message_received_too_often_goes_to_the_dead_letter_queue_a8() -> None
     assert len(lanes.dead[ONE]) == 1 and not lanes.queues[ONE]
 
 
-def test_the_longest_visible_message_comes_first_within_its_lane() -> None:
+def test_the_longest_visible_message_is_first_within_its_lane() -> None:
     lanes = MemoryLanes()
     late, early, retry = a_message(), a_message(), a_message(a_job(lane=Lane.RETRY))
     for message, at in ((late, NOW + 5), (early, NOW), (retry, NOW)):

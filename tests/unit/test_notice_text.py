@@ -102,6 +102,6 @@ def test_a_slack_text_has_the_facts_the_quotes_and_the_links() -> None:
     assert slack(NOTICE, Links())["text"].endswith("```"), "no links without addresses"
 
 
-def test_a_slack_text_mentions_nobody_and_ends_no_quote_early() -> None:
+def test_a_slack_text_has_no_mention_and_ends_no_quote_early() -> None:
     (text,) = slack(replace(NOTICE, name="<!channel> &", news=replace(NEWS, error="<@U1> ``` *x*", response=None)), Links()).values()
     assert "<" not in text and "&lt;!channel&gt; &amp;" in text and text.count("```") == 2

@@ -179,7 +179,7 @@ def test_a_success_before_a_later_failure_is_no_recovery() -> None:
     assert task.hear(news(SUCCEEDED, NOW + 9_000), NOW + 9_000) == [("recovery", 1)]
 
 
-def test_a_failure_before_a_known_success_comes_with_its_recovery() -> None:
+def test_a_failure_before_a_reported_success_includes_its_recovery() -> None:
     task = Task()
     task.hear(news(SUCCEEDED, NOW + 5_000), NOW + 5_000)
     decision = decide(task.state, news(FAILED, NOW), WANTED, NOW + 5_001)
@@ -291,7 +291,7 @@ def test_only_jobs_with_receivers_and_runs_that_notify_have_news() -> None:
         assert not list(of_change(make.claimed(silent), make.failed(make.claimed(silent))))
 
 
-def test_messages_about_tasks_are_those_that_the_version_before_reads() -> None:
+def test_messages_about_tasks_are_readable_by_the_previous_version() -> None:
     end = WindowEnd(TASK, Occasion.FAILURE, NOW, NOW + 1)
     sending = Sending(Notice("n", Occasion.FAILURE, news()), HOOK, "s")
     for message in (news(), end, sending):

@@ -170,7 +170,7 @@ def test_a_job_that_started_after_its_page_was_read_is_skipped() -> None:
     assert stage.counts(record) == (State.DONE, 2, 1, 0)
 
 
-def test_a_running_job_is_asked_to_stop_if_the_filter_names_it() -> None:
+def test_a_running_job_gets_a_cancel_request_if_the_filter_names_it() -> None:
     stage = OperationsStage()
     job = stage.submit(NOW + 5_000)
     stage.clock.advance(5_001)
@@ -445,7 +445,7 @@ def test_an_estimate_counts_what_matches_and_changes_nothing() -> None:
     assert stage.statuses(jobs) == {SCHEDULED} and stage.operations.rows == {} and stage.asked == []
 
 
-def test_an_estimate_of_too_many_says_so() -> None:
+def test_an_estimate_of_too_many_is_incomplete() -> None:
     stage = OperationsStage()
     stage.ahead(450)
     inner = stage.jobs

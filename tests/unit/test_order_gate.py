@@ -362,7 +362,7 @@ def test_job_is_checked_again_while_the_table_refuses(verb: str) -> None:
     assert run(stage, job, orders=Wrapped(stage.orders, **{verb: times(3)})) == [job.id]
 
 
-def test_job_with_an_unreadable_queue_is_requeued_and_comes_again() -> None:
+def test_a_job_with_an_unreadable_queue_is_requeued() -> None:
     stage = Stage()
     (job,) = in_line(stage, 1)
     assert run(stage, job, orders=Wrapped(stage.orders, lines=refuse)) == []

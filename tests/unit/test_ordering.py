@@ -80,7 +80,7 @@ def test_a_queue_is_sorted_by_position(one: dict[str, Any], other: dict[str, Any
 
 
 @pytest.mark.parametrize("fields", [{"claim": CLAIM}, BEGUN], ids=["claimed", "between two attempts"])
-def test_a_head_that_runs_or_has_run_stays_head_whatever_comes_before_it(fields: dict[str, Any]) -> None:
+def test_a_head_that_has_run_stays_head_despite_earlier_entries(fields: dict[str, Any]) -> None:
     first, second = in_line(1), in_line(2, **fields)
     assert asked(first, a_line(first, second, turn=second), second) == Wait(f"order: it runs after job {second.id}", second.key)
 

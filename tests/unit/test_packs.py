@@ -170,7 +170,7 @@ def test_all_jobs_of_a_pack_start_at_their_instants() -> None:
     assert statuses(stage, jobs) == [Status.SUCCEEDED] * 5 and not stage.lanes.queues[Lane.ONE_TIME]
 
 
-def test_a_pack_that_comes_too_early_is_hidden_as_a_whole() -> None:
+def test_a_pack_that_is_too_early_is_hidden_as_a_whole() -> None:
     stage = Stage()
     jobs = crowd(3, NOW + stage.rules.crowd_hold_ms + 4_000)
     item = packed(stage, *jobs)
@@ -205,7 +205,7 @@ def test_a_refused_job_goes_back_alone_while_the_others_run() -> None:
     assert statuses(stage, jobs) == [Status.SUCCEEDED] * 3
 
 
-def test_a_pack_comes_again_if_its_job_cannot_go_back_alone() -> None:
+def test_a_pack_is_delivered_again_if_its_job_cannot_be_requeued_alone() -> None:
     stage = Stage()
     jobs = crowd(3)
     item = packed(stage, *jobs)

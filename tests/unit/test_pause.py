@@ -495,7 +495,7 @@ def test_many_minutes_are_worked_off_oldest_first_within_the_bound() -> None:
     assert max(at_work) == stage.rules.overdue_units and len(at_work) >= 10
 
 
-def test_after_a_resume_a_lane_gets_no_more_jobs_than_it_can_take() -> None:
+def test_after_a_resume_a_lane_gets_at_most_its_capacity() -> None:
     stage, jobs = held_up(jobs=25)
     stage.rules = Rules(shards=1, windows={Lane.ONE_TIME: 10})
     stage.lanes = Wrapped(stage.lanes, backlog=lambda verb, lane: len(stage.sent()))

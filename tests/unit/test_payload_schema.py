@@ -58,7 +58,7 @@ def test_the_longest_text_of_a_pattern_depends_on_its_steps() -> None:
     ]
 
 
-def test_no_text_matches_a_stored_pattern_that_is_not_supported_any_more() -> None:
+def test_no_text_matches_a_stored_pattern_that_is_no_longer_supported() -> None:
     for pattern in ("^(?!test)", "(.{0,100}){0,100}$"):
         ((path, rule),) = broken(of({"pattern": pattern}), {"a": "x"})
         assert path == ("a",) and "an administrator has to change it" in rule

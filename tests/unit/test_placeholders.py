@@ -107,7 +107,7 @@ def test_other_braces_are_text(text: str) -> None:
         ("{{{{{", "{{{"),
     ],
 )
-def test_four_braces_stand_for_two(written: str, text: str) -> None:
+def test_four_braces_are_replaced_by_two(written: str, text: str) -> None:
     assert rules({"text": written}) == {} and used_in({"text": written}) and one(written) == text
 
 

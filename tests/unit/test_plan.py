@@ -355,7 +355,7 @@ def test_runs_that_can_start_after_a_day_are_sent_and_no_other() -> None:
     assert [message.key.id for message in late] == [job.id for job in stage.runs(task) if job.scheduled_at == NOW + 24 * HOUR]
 
 
-def test_history_tells_of_the_runs_that_were_missed() -> None:
+def test_the_history_has_an_entry_for_missed_runs() -> None:
     stage = TaskStage()
     task = stage.create({"cron": "* * * * *"})
     stage.clock.at = NOW + 24 * HOUR
@@ -453,7 +453,7 @@ def test_tasks_of_a_deleted_user_end_when_they_need_runs() -> None:
     assert ended.replenish is None and len(stage.runs(theirs)) == 15, "the owner's gate cancels the stored runs when they are due"
 
 
-def test_plan_goes_on_while_it_cannot_read_who_was_deleted() -> None:
+def test_plan_continues_while_it_cannot_read_the_deleted_users() -> None:
     stage = TaskStage()
     task = stage.create({"cron": "* * * * *"})
     stage.users = Wrapped(stage.users, barred=refuse)

@@ -165,12 +165,12 @@ def test_after_a_day_run_all_stores_as_many_runs_as_it_makes_up_for() -> None:
     assert [origin.next_at for origin in origins] == [run.scheduled_at + MINUTE for run in kept]
 
 
-def test_the_first_run_after_a_gap_knows_the_one_before_it() -> None:
+def test_the_first_run_after_a_gap_names_the_run_before_it() -> None:
     first = further(a_task(misfire=Misfire.RUN_ALL), NOW + DAY, RULES).runs[0]
     assert first.origin is not None and first.origin.previous_at == NOW + DAY
 
 
-def test_of_a_long_gap_an_entry_stands_for_the_runs_of_one_step() -> None:
+def test_one_entry_represents_the_runs_of_one_step_of_a_long_gap() -> None:
     found, task = steps(a_task(Schedule(Rate(5 * SECOND, NOW))), NOW + DAY)
     entries = [run for run in found if run.skipped_at]  # the last twelve runs are less than the threshold of a minute late
     assert len(entries) == -(-17_280 // planning.WALK) and task.planned == 17_280 + 180

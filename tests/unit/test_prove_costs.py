@@ -18,7 +18,7 @@ def together(section: str) -> list[float]:
     return [float(each) for each in re.findall(r"\*\*([\d.]+)\*\*", row[1])]
 
 
-def test_the_prices_of_jobs_are_those_of_the_cost_page() -> None:
+def test_the_prices_of_jobs_equal_the_cost_page() -> None:
     (sparse,) = together("A million sparse jobs")
     _, crowds, _, evenly, recurring = together("A million dense jobs")
     assert {"sparse": sparse, "crowds": crowds, "evenly": evenly, "recurring": recurring} == costs.JOB

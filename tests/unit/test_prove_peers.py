@@ -144,7 +144,7 @@ def arrived(number: int, **times: int) -> peers.Arrival:
     return peers.Arrival("spread", number, **times)
 
 
-def test_a_peer_that_aws_refuses_is_said_in_words(place: Place, cleanup: Cleanup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_aws_refuses_is_reported_in_words(place: Place, cleanup: Cleanup, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_arguments: Any) -> None:
         raise error("AccessDenied", "iam:CreateRole is not allowed")
 
@@ -156,7 +156,7 @@ def test_a_peer_that_aws_refuses_is_said_in_words(place: Place, cleanup: Cleanup
     assert sqs.lost == 10, "the other peer is still measured"
 
 
-def test_a_delay_that_sqs_refuses_is_said_in_words(place: Place, cleanup: Cleanup) -> None:
+def test_a_delay_that_sqs_refuses_is_reported_in_words(place: Place, cleanup: Cleanup) -> None:
     with ExitStack() as stack:
         _, sqs = Peers(place, planned(FAR, SHORT, ["spread", "peers"]), NAME, cleanup, stack).rows()
     assert sqs.note == "not measured: SQS refused 10 delayed messages: InvalidParameterValue"

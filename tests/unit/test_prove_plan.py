@@ -20,7 +20,7 @@ def test_a_full_run_takes_less_than_fifteen_minutes_and_a_dollar() -> None:
     assert 0.01 < costs.of_run(FULL_RUN) < 1
 
 
-def test_the_cold_job_comes_after_the_quiet_minutes() -> None:
+def test_the_cold_job_follows_the_quiet_minutes() -> None:
     assert FULL_RUN.parts[0].key == "cold"
     assert FULL_RUN.parts[0].instants[0] - NOW > QUIET_S * 1000
 
@@ -40,7 +40,7 @@ def test_spread_jobs_are_due_at_whole_seconds_of_their_own() -> None:
     assert spread.instants[-1] - spread.instants[0] <= 120_000
 
 
-def test_steady_jobs_come_at_equal_distances() -> None:
+def test_steady_jobs_have_equal_distances() -> None:
     (steady,) = [part for part in FULL_RUN.parts if part.key == "steady"]
     assert {two - one for one, two in zip(steady.instants, steady.instants[1:], strict=False)} == {20}
 

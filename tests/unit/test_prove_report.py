@@ -53,7 +53,7 @@ def test_the_block_has_figures_versions_and_complaints_but_no_account() -> None:
     assert "123456789012" not in text
 
 
-def test_a_block_without_complaints_says_so() -> None:
+def test_a_block_without_complaints_has_a_line_for_it() -> None:
     assert "Promises that were broken: none." in block(result())
 
 

@@ -59,7 +59,7 @@ def test_two_errors_and_a_success_are_three_attempts_with_declared_waits(jitter:
     assert [each.fence for each in job.attempts] == [1, 2, 3] and job.lane is Lane.RETRY
 
 
-def test_a_throttled_job_is_retried_exactly_when_its_target_asked() -> None:
+def test_a_throttled_job_is_retried_exactly_at_the_requested_time() -> None:
     stage = Stage()
     job = attempt(stage, posted(stage, max_attempts=1), BUSY)
     assert (job.due_at, job.charged, lifecycle.state(job)) == (NOW + TAKES + 7_000, 0, Status.SCHEDULED)

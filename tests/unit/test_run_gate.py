@@ -250,7 +250,7 @@ def test_run_is_checked_again_while_the_task_table_refuses(verb: str, at: int) -
 
 
 @pytest.mark.parametrize("at", [NOW, NOW + 3_000], ids=["late", "held"])
-def test_run_with_an_unreadable_task_is_requeued_and_comes_again(at: int) -> None:
+def test_a_run_with_an_unreadable_task_is_requeued(at: int) -> None:
     stage = a_stage()
     job = a_run(at)
     assert run(stage, job, tasks=Wrapped(stage.tasks, heads=refuse)).starts == []

@@ -70,7 +70,7 @@ def test_the_repeated_hour_is_marked() -> None:
 @pytest.mark.parametrize(
     "zone, expression, date", [("Europe/Berlin", "30 2 31 * *", "2027-10-31"), ("Australia/Lord_Howe", "45 1 4 4 *", "2027-04-04")]
 )
-def test_a_rare_time_in_the_repeated_hour_comes_twice(zone: str, expression: str, date: str) -> None:
+def test_a_rare_time_in_the_repeated_hour_occurs_twice(zone: str, expression: str, date: str) -> None:
     schedule = Schedule(Cron(expression, zone, dst_overlap="both"))
     first, second, later = next_runs(schedule, parse(f"{date}T00:00:00Z") - 86_400_000, 3)
     assert (first.odd, second.odd, later.odd) == ("overlap: first of two", "overlap: second of two", None)
@@ -98,7 +98,7 @@ def test_an_hourly_time_in_the_gap_is_not_shifted() -> None:
         ("both", ["2027-10-31T00:30", "2027-10-31T01:30"]),
     ],
 )
-def test_a_time_that_comes_twice_runs_as_dst_overlap_specifies(overlap: str, expected: list[str]) -> None:
+def test_a_time_that_occurs_twice_runs_as_dst_overlap_specifies(overlap: str, expected: list[str]) -> None:
     assert utc(Schedule(Cron("30 2 * * *", "Europe/Berlin", dst_overlap=overlap)), "2027-10-30T12:00:00Z", 2) == expected
 
 

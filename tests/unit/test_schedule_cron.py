@@ -75,7 +75,7 @@ def test_days_match_as_in_debian_cron(expression: str, expected: list[str]) -> N
         ("@hourly", ["2027-01-01T00:00", "2027-01-01T01:00"]),
     ],
 )
-def test_words_stand_for_expressions(word: str, expected: list[str]) -> None:
+def test_words_are_short_forms_of_expressions(word: str, expected: list[str]) -> None:
     assert first(word, 2) == expected
 
 

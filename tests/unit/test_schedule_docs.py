@@ -14,7 +14,7 @@ def test_the_table_of_examples_has_the_runs_of_the_code() -> None:
     assert TEXT.split(BEGIN)[1].split(END)[0] == table(), "run python -m tests.unit.schedule_examples"
 
 
-def test_the_listed_words_are_those_of_the_code() -> None:
+def test_the_listed_words_equal_the_words_of_the_code() -> None:
     words = next(line for line in TEXT.splitlines() if line.startswith("| words"))
     assert set(re.findall(r"@[a-z]+", words)) == set(cron.WORDS)
 

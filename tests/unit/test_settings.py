@@ -63,7 +63,7 @@ def test_a_name_with_a_default_may_be_left_out() -> None:
     assert (Settings.parse({}).fetch_function, Settings.parse({}).secret_prefix) == ("", "")
 
 
-def test_there_is_no_name_but_those_declared() -> None:
+def test_there_are_no_other_names_than_the_declared_ones() -> None:
     with pytest.raises(TypeError, match="no setting job_table"):
         Settings(job_table="j")
     with pytest.raises(AttributeError):

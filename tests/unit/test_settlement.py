@@ -57,7 +57,7 @@ def test_time_outs_are_retried_by_choice_and_the_last_one_kills() -> None:
     assert (last.killed_at, last.reason) == (NOW + 9, "its time-out passed; no attempt is left of 3")
 
 
-def test_a_throttled_attempt_is_retried_when_its_target_asked_and_is_free() -> None:
+def test_a_throttled_attempt_is_retried_at_the_requested_time_uncharged() -> None:
     job = settle(Result(failure=Failure(FailureKind.THROTTLED, "HTTP 429", 7_000)), charged=2)
     assert (lifecycle.state(job), job.due_at, job.charged, job.fence) == (Status.SCHEDULED, NOW + 10 + 7_000, 2, 2)
     assert job.attempts[-1].failure == Failure(FailureKind.THROTTLED, "HTTP 429", 7_000)

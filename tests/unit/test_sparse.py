@@ -345,7 +345,7 @@ def test_a_bundle_arrives_whole_seconds_before_its_jobs_are_wanted() -> None:
         assert 0 <= due - lead.WARM_MS - visible <= bundles.GATHER_MS + lead.SENT_MS
 
 
-def test_nobody_waits_for_whole_seconds_beside_a_job_that_is_due() -> None:
+def test_no_dispatcher_waits_whole_seconds_beside_a_due_job() -> None:
     stage, _ = bundled(*range(10_000, 30_000, 1_300))
     (bundle,) = stage.receive()
     (due,) = stage.hand(a_job(due_at=FIRST))
@@ -374,7 +374,7 @@ def test_jobs_due_close_together_are_no_bundle_and_are_hidden() -> None:
     assert 0 <= 10_000 - lead.WARM_MS - waiting(stage)[10_000, 10_900] < SECOND_MS
 
 
-def test_a_bundle_that_comes_late_runs_what_is_due_and_sends_the_rest_on() -> None:
+def test_a_late_bundle_runs_its_due_jobs_and_sends_the_others_on() -> None:
     stage, (past, due, far) = bundled(1_000, 8_000, 30_000)
     stage.clock.at = NOW + 5_000
     assert stage.execute(stage.receive()) == []
@@ -419,7 +419,7 @@ def test_an_edited_job_that_is_due_stays_beside_its_former_bundle() -> None:
     assert stage.stored(job).started_at == FIRST
 
 
-def test_a_queue_that_is_away_is_asked_once_for_a_bundle() -> None:
+def test_an_unreachable_queue_is_called_once_for_a_bundle() -> None:
     stage, _ = bundled(*range(10_000, 40_000, 1_300))
     asked: list[int] = []
     away = Wrapped(stage.lanes, send=lambda verb, messages, now: (asked.append(len(messages)), list(messages))[1])

@@ -196,7 +196,7 @@ def test_idempotency_key_of_a_deleted_task_creates_no_second_task() -> None:
 # Edit
 
 
-def test_an_edit_replaces_the_runs_to_come() -> None:
+def test_an_edit_replaces_the_future_runs() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     stage.clock.advance(90 * MINUTE)
@@ -371,7 +371,7 @@ def test_an_edit_of_a_paused_task_plans_nothing_until_it_is_resumed() -> None:
 # Pause, resume, delete
 
 
-def test_a_paused_task_has_no_runs_to_come() -> None:
+def test_a_paused_task_has_no_future_runs() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     stage.clock.advance(90 * MINUTE)

@@ -66,7 +66,7 @@ def test_jobs_posted_long_before_the_first_tick_are_published_a4() -> None:
     assert [started.key for started, _ in pool.starts] == [job.key]
 
 
-def test_a_tick_that_comes_late_opens_every_minute_in_between() -> None:
+def test_a_late_tick_opens_every_minute_in_between() -> None:
     stage = Stage()
     stage.tick()
     stage.clock.at = NOW + 20 * slots.MINUTE
@@ -132,7 +132,7 @@ def test_two_missed_ticks_cost_nothing_at_any_phase_of_the_minute(phase: int) ->
     assert max(ahead.values()) <= slots.OPEN_AHEAD < slots.HORIZON
 
 
-def test_the_message_of_a_unit_comes_just_before_its_minute() -> None:
+def test_the_message_of_a_unit_is_visible_just_before_its_minute() -> None:
     stage = fresh()
     stage.tick()
     comes = {each.item: each.visible_at for each in stage.work.queued.values() if each.item.kind is WorkKind.UNIT}
@@ -152,7 +152,7 @@ def test_a_tick_reads_no_slot_and_no_job() -> None:
         stage.clock.advance(slots.MINUTE)
 
 
-def test_work_that_nobody_does_is_sent_again_after_30_s() -> None:
+def test_unfinished_work_is_sent_again_after_30_s() -> None:
     stage = fresh()
     stage.tick()
     stage.work.queued.clear()  # the messages are lost
@@ -279,7 +279,7 @@ def test_a_table_that_was_away_is_no_restored_table(port: str) -> None:
     assert not stage.ledger.watched().lanes
 
 
-def test_a_tick_that_stood_still_is_no_restored_table() -> None:
+def test_a_frozen_tick_is_no_restored_table() -> None:
     stage = fresh()
     stage.tick()
 

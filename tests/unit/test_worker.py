@@ -95,7 +95,7 @@ def receive_hidden(stage: Stage, message_id: str) -> list[WorkDelivery]:
     return receive(stage)
 
 
-def test_a_first_message_that_comes_early_by_a_slow_clock_is_kept() -> None:
+def test_a_first_message_that_is_early_by_a_slow_clock_is_kept() -> None:
     stage = opened(NOW + 1_000)
     stage.clock.at = NOW - READY_MS
     (delivery,) = receive(stage)
