@@ -29,9 +29,9 @@ def _sentences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
     for name, value in before.items():
         if name not in after:
             if value != _default(name):
-                yield f"{name} is {json.dumps(value)} in the deployed stage, and not set any more"
+                yield f"{name} is {json.dumps(value)} in the deployed stage, and absent from the file"
         elif isinstance(value, list | dict) and (gone := [each for each in value if each not in after[name]]):
-            yield f"{name} has no {', '.join(gone)} any more"
+            yield f"{name} no longer has {', '.join(gone)}"
 
 
 def _default(name: str) -> Any:

@@ -129,7 +129,7 @@ def failures(client: Client, receiver: Receiver) -> Outcome:
     _waits(seen, "500, 500, 200", jobs["500, 500, 200"]["attempts"], [(0.5, 1.0), (1.0, 2.0)])
     _waits(seen, "429, 200", jobs["429, 200"]["attempts"], [(7.0, 7.0)])
     after = _ended(client, _post(client, receiver.url(f"/ok/{run}"), max_attempts=1))
-    seen.expect(after["status"] == "succeeded" and len(after["attempts"]) == 1, "an executor does not work any more")
+    seen.expect(after["status"] == "succeeded" and len(after["attempts"]) == 1, "an executor no longer works")
     return seen
 
 

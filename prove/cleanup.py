@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from botocore.exceptions import ClientError
 
-ABSENT = {  # codes of AWS's errors: there is no such thing (any more)
+ABSENT = {  # codes of AWS's errors: the resource does not exist, or no longer exists
     "UserNotFoundException",
     "AWS.SimpleQueueService.NonExistentQueue",
     "QueueDoesNotExist",

@@ -1,4 +1,4 @@
-"""What every test may use: a clock that is set, records with defaults, and an environment without AWS in it."""
+"""Fixtures of all tests: a settable clock, records with defaults, and an environment without AWS."""
 
 import gc
 import itertools
@@ -84,9 +84,9 @@ class FixedClock:
 
 
 class ScriptedPool:
-    """The port `Pool`: every job takes `takes` ms and ends as `result` says. `starts` tells which jobs started, and when.
+    """The port `Pool`: every job takes `takes` ms and ends as `result` says. `starts` has the started jobs and their starts.
 
-    A job that is cancelled comes back `stops_after` ms later as a failure; None: it does not listen.
+    A cancelled job ends `stops_after` ms later as a failure; None: it ignores the request.
     """
 
     def __init__(self, clock: FixedClock, *, takes: int = 10, result: Result | None = None, stops_after: int | None = 50) -> None:

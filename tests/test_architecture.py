@@ -211,7 +211,7 @@ def test_a_handler_reads_no_environment(path: Path) -> None:
 @pytest.mark.parametrize("verb", ["tick", "dispatch", "execute"])
 def test_a_hot_function_loads_no_heavy_module(verb: str) -> None:
     """A cold start of these functions delays jobs."""
-    code = f"import lambdas.{verb}, scheduler.storage.aws.tasks, sys; print(*sys.modules)"  # what `_runtime` loads on first use
+    code = f"import lambdas.{verb}, scheduler.storage.aws.tasks, sys; print(*sys.modules)"  # the modules that `_runtime` loads on first use
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     heavy = (
         "pydantic",

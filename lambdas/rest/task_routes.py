@@ -98,7 +98,7 @@ def get_task(task_id: str) -> Response[str]:
     summary="Replace a task",
     description=(
         "An absent field gets its default; to change only some fields, use PATCH. The body may be an answer of GET. "
-        "When this is answered, no run of the old schedule starts any more, and the new runs are stored."
+        "After the answer no run of the old schedule starts, and the new runs are stored."
     ),
     tags=["tasks"],
     openapi_extensions=CONDITIONAL,

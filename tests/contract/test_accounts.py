@@ -176,7 +176,7 @@ def test_setting_a_role_replaces_any_other_role(directory: CognitoIdentity) -> N
 
 @pytest.fixture
 def signed_out(pool: tuple[Any, str, str]) -> list[str]:
-    """The users that Cognito was asked to sign out everywhere. The local Cognito ignores that: its refresh tokens stay valid."""
+    """The users whom Cognito was requested to sign out everywhere. The local Cognito ignores that: its refresh tokens stay valid."""
     told: list[str] = []
     pool[0].meta.events.register(
         "provide-client-params.cognito-idp.AdminUserGlobalSignOut", lambda params, **_: told.append(params["Username"])

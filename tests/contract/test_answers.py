@@ -1,4 +1,4 @@
-"""The parser of DynamoDB's answers: it returns what botocore's returns."""
+"""The parser of DynamoDB's answers: it returns the same as botocore's."""
 
 import json
 from typing import Any

@@ -86,7 +86,7 @@ def test_everything_counts_once_despite_cuts_repeats_and_deaths(counters: Counte
     stream = [entry(number, chance.choice(rows)) for number in range(1, 80)]
 
     def half_done(batch: list[Entry]) -> None:
-        """Some rows were written when the call died: each of them with all its entries of the batch."""
+        """Some rows were written when the call failed: each of them with all its entries of the batch."""
         written = chance.sample(rows, chance.randint(0, 3))
         counters.add("a", [each for each in batch if each.row in written])
 

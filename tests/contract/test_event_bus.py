@@ -1,4 +1,4 @@
-"""The event bus: the port, and what the adapter sends to EventBridge."""
+"""The event bus: the port, and the adapter's calls of EventBridge."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The pollers that lanes keep ready: the port, and what the adapter sends to Lambda."""
+"""The pollers that lanes keep ready: the port, and the adapter's calls of Lambda."""
 
 import io
 import zipfile

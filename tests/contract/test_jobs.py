@@ -105,7 +105,7 @@ def test_many_jobs_are_stored_whole(jobs: Jobs, count: int) -> None:
 
 
 def test_put_many_stores_new_jobs_and_overwrites_none_a2(jobs: Jobs) -> None:
-    """A repeat of the batch finds a job that has run meanwhile."""
+    """A repeat of the batch finds a job that has run in between."""
     job = running(jobs)
     done = make.succeeded(job)
     assert jobs.change([Change(job, done)]) == [Written.YES]

@@ -86,7 +86,7 @@ def test_a_turn_changes_only_from_its_last_version(orders: OrderingQueues) -> No
     assert orders.take_turns([(None, replace(first, job="z"))]) == [Written.NO]
     assert orders.take_turns([(first, second)]) == [Written.YES]
     assert orders.take_turns([(first, replace(second, job="z"))]) == [Written.NO]
-    assert orders.take_turns([(None, first)]) == [Written.NO], "it was, and is no more"
+    assert orders.take_turns([(None, first)]) == [Written.NO], "it was, and is no longer"
     assert orders.take_turns([(first, second)]) == [Written.YES], "as if the first answer had been lost"
     assert orders.lines([key], limit=1)[key].turn == second
     missing = QueueHead(a_key(), "a", NOW)

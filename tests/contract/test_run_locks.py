@@ -44,7 +44,7 @@ def test_a_hold_whose_answer_was_lost_succeeds_when_repeated(tasks: Tasks) -> No
     assert tasks.hold([(None, first)]) == [Written.YES]
     assert tasks.hold([(first, second)]) == [Written.YES]
     assert tasks.hold([(first, second)]) == [Written.YES]
-    assert tasks.hold([(None, first)]) == [Written.NO], "it was, and is no more"
+    assert tasks.hold([(None, first)]) == [Written.NO], "it was, and is no longer"
 
 
 def test_holders_of_one_call_change_independently_in_order(tasks: Tasks) -> None:

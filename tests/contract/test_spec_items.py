@@ -52,7 +52,7 @@ def test_a_spec_is_stored_under_these_names_and_values(spec: JobSpec, stored: di
 
 def test_only_a_job_with_events_has_eight_bytes_more() -> None:
     plain, chosen = (items.size(spec_items.encode(JobSpec("log", {}, events=events))) for events in (False, True))
-    assert chosen - plain == 8, "docs/guides/events.md says so"
+    assert chosen - plain == 8, "as in docs/guides/events.md"
 
 
 @pytest.mark.parametrize(("spec", "stored"), STORED)

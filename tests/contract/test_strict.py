@@ -1,4 +1,4 @@
-"""The local AWS refuses what AWS refuses, beyond what MiniStack does by itself. The limits and their sources: `local/strict.py`."""
+"""The local AWS refuses the calls that AWS refuses and MiniStack alone accepts. The limits and their sources: `local/strict.py`."""
 
 import io
 import json

@@ -171,7 +171,7 @@ def once() -> Iterator[str]:
 
 
 def test_after_a_rest_an_invocation_gets_a_new_connection(once: str) -> None:
-    """It must not be repeated, so it would be lost with a connection that died meanwhile."""
+    """It must not be repeated, so it would be lost with a connection that was closed in between."""
     calls = AwsCalls(clock := FixedClock(), endpoint_url=once)
     assert invoke(calls, FUNCTION, "{}", wait=True, left=left) == Invoked("null")
     clock.advance(RESTED_MS + 1)

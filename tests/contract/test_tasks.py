@@ -135,7 +135,7 @@ def test_a_store_whose_answer_was_lost_succeeds_when_repeated(stores: Stores) ->
     assert stores.tasks.store(task, after, runs_of(after, 0))
     planned = replace(after, planned_until=NOW + 900_000, planned=3, replenish="2026-11-20T10:09#03")
     assert stores.tasks.move_on(after, planned)
-    assert stores.tasks.store(task, after, runs_of(after, 0)), "more runs were planned meanwhile"
+    assert stores.tasks.store(task, after, runs_of(after, 0)), "more runs were planned in between"
     assert stores.tasks.get(task.key) == planned
     assert not stores.tasks.store(task, replace(after, name="another's"), [])
 

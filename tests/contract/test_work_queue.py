@@ -93,7 +93,7 @@ def test_refused_items_are_returned_from_every_batch(wired: tuple[SqsWorkQueue, 
 
 
 def test_a_receipt_that_sqs_refuses_is_not_hidden(wired: tuple[SqsWorkQueue, Wire]) -> None:
-    """An outdated receipt belongs to a worker that came too late, and is no error."""
+    """An outdated receipt belongs to a worker that is too late, and is no error."""
     work, wire = wired
     assert work.hide("r", 17)
     wire.answer("ChangeMessageVisibilityBatch", {"Failed": [{"Id": "0", "SenderFault": True, "Code": "ReceiptHandleIsInvalid"}]})

@@ -1,4 +1,4 @@
-"""The page on AWS says what the templates create, and its links and commands exist."""
+"""The page on AWS lists the resources of the templates, and its links and commands exist."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Who compiles for AWS, and the check that it was the right version. Only `uv` is a fake here; the interpreters are real."""
+"""The compiler for AWS, and the check that it was the right version. Only `uv` is a fake here; the interpreters are real."""
 
 import importlib.util
 import os

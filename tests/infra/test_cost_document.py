@@ -1,4 +1,4 @@
-"""The write units that the documentation claims are those that are counted."""
+"""The write units in the documentation equal the counted ones."""
 
 import re
 from pathlib import Path

@@ -30,7 +30,7 @@ NAMES = [
 ANNOUNCE = "Announce"  # only in stages with an event bus
 PROVISION = "Provision"  # only in stages whose lanes may keep pollers ready
 LANES = ("OneTime", "Recurring", "Retry")
-EVERY = ("jobs", "tasks", "orders", "lanes")  # whatever makes or ends jobs
+EVERY = ("jobs", "tasks", "orders", "lanes")  # every function that creates or ends jobs
 # The ports of each function, and the settings that its handler or its composition reads besides.
 USES: dict[str, tuple[str, ...]] = {
     "api": (
@@ -187,7 +187,7 @@ def asynchronous(stack: Synthesized, field: str) -> dict[str, int]:
 
 
 def test_lambda_repeats_only_the_calls_of_alarms(any_stage: Synthesized) -> None:
-    """The next minute repeats what a scheduled call missed. An alarm calls only when it begins to ring."""
+    """The next minute does the work of a missed scheduled call. An alarm calls only when it begins to ring."""
     expected = {name: 2 if name == PROVISION else 0 for name in names(any_stage)}
     assert asynchronous(any_stage, "MaximumRetryAttempts") == expected
 
@@ -197,7 +197,7 @@ def test_all_functions_share_one_code_asset(any_stage: Synthesized) -> None:
 
 
 def test_a_throttled_asynchronous_call_is_dropped_after_a_minute(any_stage: Synthesized) -> None:
-    """Lambda would try it again for six hours, whatever its retries: calls of past minutes would take the place of the present one's."""
+    """Lambda would try it again for six hours, regardless of its retries: calls of past minutes would delay the present one's."""
     expected = {name: 300 if name == PROVISION else 60 for name in names(any_stage)}  # it is repeated after one minute and after three
     assert asynchronous(any_stage, "MaximumEventAgeInSeconds") == expected
 
@@ -213,7 +213,7 @@ def test_only_functions_whose_messages_start_them_again_may_loop(any_stage: Synt
         queue = mapping["EventSourceArn"]["Fn::GetAtt"][0][:-8]  # SQS moves messages of any lane to the dead-letter queue
         received[by_id[mapping["FunctionName"]["Ref"]]] |= {f"Lanes{lane}" for lane in LANES} if queue == "LanesDead" else {queue}
     starts = {one: {other for other in NAMES if granted[one] & received[other]} for one in NAMES}
-    for _ in NAMES:  # whom it starts, directly or through others
+    for _ in NAMES:  # the functions that it starts, directly or through others
         starts = {one: others.union(*(starts[other] for other in others)) for one, others in starts.items()}
     in_a_loop = {name for name in NAMES if name in starts[name]}
     assert in_a_loop == {"Dispatch", "Bury", "Notify", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry"}

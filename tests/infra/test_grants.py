@@ -68,7 +68,7 @@ def test_only_its_service_can_assume_a_role(any_stage: Synthesized) -> None:
         ours = statement.get("Condition", {}).get("StringEquals", {})
         assert ours.get("aws:SourceAccount") == (None if service == "lambda" else {"Ref": "AWS::AccountId"}), "others could name the role"
         group = ours.get("aws:SourceArn", {"Fn::Join": ["", [""]]})["Fn::Join"][1][-1]
-        assert group == (":schedule-group/default" if service == "scheduler" else ""), "as EventBridge Scheduler asks for"
+        assert group == (":schedule-group/default" if service == "scheduler" else ""), "as EventBridge Scheduler requires"
 
 
 def test_only_some_verbs_write_jobs_and_fewer_insert_them(prod: Synthesized) -> None:

@@ -1,4 +1,4 @@
-"""Templates that AWS refuses and the local AWS accepts. Each rule stands beside AWS's own page."""
+"""Templates that AWS refuses and the local AWS accepts. Each rule is beside the link to AWS's page."""
 
 import copy
 import json
@@ -11,7 +11,7 @@ import pytest
 from infra.options import MOST_ALLOWED
 from tests.infra.conftest import Resource, Synthesized, as_list, synthesized
 
-# The characters of what CloudFormation fills in, in the region with the longest name: a queue's URL, another name, an ARN.
+# The characters of the values that CloudFormation fills in, in the region with the longest name: a queue's URL, another name, an ARN.
 URL, REFERENCE, ARN = 105, 52, 112
 
 

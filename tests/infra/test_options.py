@@ -1,4 +1,4 @@
-"""The file of options: what it may say, and what is refused with its line and the rule."""
+"""The file of options: its valid content, and refusals with the line and the rule."""
 
 import re
 from pathlib import Path

@@ -58,7 +58,7 @@ def test_only_prod_lets_alarms_keep_pollers_ready(any_stage: Synthesized) -> Non
 
 
 def called_by(stack: Synthesized) -> dict[str, str]:
-    """The alarms that call provision when they begin to ring, with what each of them watches."""
+    """The alarms that call provision when they begin to ring, with the metric of each."""
     alarms = {id[:-8]: alarm for id, alarm in stack.all("CloudWatch::Alarm").items()}
     calls = {id: [name_of(action) for action in alarm["AlarmActions"]] for id, alarm in alarms.items()}
     return {id: alarms[id]["MetricName"] for id, called in calls.items() if "ProvisionFunction" in called}

@@ -39,7 +39,7 @@ class OneAccount(MemoryIdentity):
 
     def refresh(self, refresh_token: str) -> Session:
         if refresh_token != "fresh":
-            raise Unauthorized("The refresh token is not valid any more.")
+            raise Unauthorized("The refresh token has expired.")
         return Session("token2", NOW + 3_600_000)
 
     def revoke(self, refresh_token: str) -> None:
@@ -54,7 +54,7 @@ class OneAccount(MemoryIdentity):
 
     def user(self, token: str, now: int) -> User:
         if token not in ("token", "token2"):
-            raise Unauthorized("The token is not valid (any more).")
+            raise Unauthorized("The token is invalid or has expired.")
         return User("sub-ann", "ann")
 
 

@@ -30,7 +30,7 @@ def test_health_is_open_and_reads_no_table(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_health_reports_the_lag_to_a_signed_in_caller(world: World) -> None:
-    world.ledger.advance(None, Cursor("2026-11-20T09:58", 2, 1))  # no tick has come since
+    world.ledger.advance(None, Cursor("2026-11-20T09:58", 2, 1))  # no tick has run since
     data = send("GET", "/health", user=None, headers={"authorization": "Bearer token"}).data
     oldest = {"oldest_open_minute": "2026-11-20T09:58", "oldest_open_at": "2026-11-20T09:58:00.000Z"}
     assert data == {"status": "ok", "lag_seconds": 60.5, "paused_lanes": []} | oldest
@@ -452,7 +452,7 @@ def test_the_document_has_no_shape_that_is_never_answered(document: Any) -> None
             refusals = [shape for code, shape in shapes.items() if code >= "4"]
             assert refusals and all(shape in (ours, {"anyOf": [ours, gateways]}) for shape in refusals)
             either = [code for code, shape in shapes.items() if "anyOf" in shape and code >= "4"]
-            assert either == ([] if "security" in operation else ["401"]), "the gateway asks for the token of a sign-in"
+            assert either == ([] if "security" in operation else ["401"]), "the gateway requires the token of a sign-in"
 
 
 def test_every_reference_of_the_document_leads_somewhere(document: Any) -> None:

@@ -1,4 +1,4 @@
-"""Editing over HTTP: what GET answered is accepted by PUT and PATCH; merge patches of tasks; entity tags."""
+"""Editing over HTTP: PUT and PATCH accept an answer of GET; merge patches of tasks; entity tags."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -198,11 +198,11 @@ def test_a_patch_may_have_the_media_type_of_merge_patches() -> None:
 def test_a_task_changed_since_it_was_read_is_not_changed_again(method: str, body: Any) -> None:
     task = created()
     tag = got(task).headers["ETag"]
-    assert change("PATCH", task, {"description": "of somebody else"}).status == 200
+    assert change("PATCH", task, {"description": "of another user"}).status == 200
     refused = change(method, task, body, headers={"if-match": tag})
     assert (refused.status, refused.error["code"]) == (412, "precondition_failed")
     current = got(task)
-    assert current.data["description"] == "of somebody else"
+    assert current.data["description"] == "of another user"
     assert change(method, task, body, headers={"if-match": f'"0", {current.headers["ETag"]}'}).status == 200
 
 

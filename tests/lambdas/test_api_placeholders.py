@@ -1,4 +1,4 @@
-"""Placeholders in payloads, over HTTP: checked when a job, a task or a named target is created, and marked as what is to be replaced."""
+"""Placeholders in payloads, over HTTP: checked when a job, a task or a named target is created, and marked for replacement."""
 
 from dataclasses import replace
 from typing import Any

@@ -132,7 +132,7 @@ def test_a_refusing_ledger_is_a_503_and_a_repeat_completes_the_pause(world: Worl
 
 
 def test_health_shows_paused_lanes_to_a_signed_in_caller() -> None:
-    asked("pause", {"lane": "retry", "reason": "not everybody's business"})
+    asked("pause", {"lane": "retry", "reason": "confidential"})
     answered = send("GET", "/health", user=None, headers={"authorization": "Bearer token"})
     assert answered.data["paused_lanes"] == ["retry"] and "business" not in answered.text
     assert send("GET", "/health", user=None).data == {"status": "ok"}

@@ -109,7 +109,7 @@ def test_the_tokens_of_a_disabled_user_end_within_half_a_minute(world: World) ->
 
 
 def other_processes_know(world: World) -> None:
-    """Another process of the API has read the profile shortly before: it knows half a minute later at the latest."""
+    """Another process of the API has read the profile shortly before: it reads the change within half a minute."""
     world.clock.advance(30_000)
 
 

@@ -139,7 +139,7 @@ def test_execute_runs_the_others_and_leaves_poison_in_the_queue(poison: list[Any
     assert all(world.jobs.rows[job.key].completed_at is not None for job in jobs)
     failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
     named = [each for each in poison if isinstance(each, dict) and isinstance(each.get("messageId"), str)]
-    assert failed <= {each["messageId"] for each in named}, "reported what was worked off"
+    assert failed <= {each["messageId"] for each in named}, "reported the finished messages"
     last = {each["messageId"]: each for each in named}  # of a message that is in it twice
     assert failed >= {message_id for message_id, each in last.items() if not _is_ours(each.get("body"))}
 

@@ -1,4 +1,4 @@
-"""The published OpenAPI document: what generators of clients rely on."""
+"""The published OpenAPI document, as generators of clients need it."""
 
 import json
 import re
@@ -65,7 +65,7 @@ def test_schemas_have_plain_names(document: Any) -> None:
     names = document["components"]["schemas"]
     assert [name for name in names if not re.fullmatch("[A-Z][A-Za-z]+", name) or name.endswith("Shape")] == []
     assert "JobAnswer" in names and names["JobAnswer"]["properties"]["data"] == {"$ref": f"{REF}Job"}
-    assert set(NAMES.values()) <= names.keys(), "the table names a schema that there is no more"
+    assert set(NAMES.values()) <= names.keys(), "the table names a schema that no longer exists"
 
 
 @pytest.mark.parametrize("request_name", ["JobRequest", "TaskRequest", "TaskEdit", "BatchItem"])

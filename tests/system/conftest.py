@@ -96,7 +96,7 @@ class System:
 
 @pytest.fixture(autouse=True)
 def _named_among_grants(request: pytest.FixtureRequest) -> None:
-    """Write the running test to the log of grants, which shows at what test a grant was first used (`tests/infra/grants.py`)."""
+    """Write the running test to the log of grants, which shows the test that first used a grant (`tests/infra/grants.py`)."""
     if path := os.environ.get(GRANTS_LOG):
         with Path(path).open("a") as log:
             log.write(f"{time.time():.3f} {request.node.originalname}\n")

@@ -1,4 +1,4 @@
-"""Jobs whose workers report by call-back, on the deployed stack with IAM enforced. A worker knows only the data of its request."""
+"""Jobs whose workers report by call-back, on the deployed stack with IAM enforced. A worker has only the data of its request."""
 
 import json
 import time

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def show(*received: object) -> None:
-    """Print what a receiver got: `pytest --log-cli-level=INFO` shows it."""
+    """Print the message of a receiver: `pytest --log-cli-level=INFO` shows it."""
     log.info("%s", received)
 
 

@@ -1,4 +1,4 @@
-"""`make deploy`, `make doctor` and `make destroy` on a local AWS: options of a file, no console, nothing taken back unasked."""
+"""`make deploy`, `make doctor` and `make destroy` on a local AWS: options of a file, no console, no unconfirmed revert."""
 
 import json
 import os
@@ -58,7 +58,7 @@ class Account:
         return json.loads(known["PUNCTUAL_REACH"]).get("hosts")
 
     def through_the_console(self, path: str) -> Any:
-        """The API's answer to a request that comes through CloudFront."""
+        """The API's answer to a request through CloudFront."""
         host = self.aws.console_address(self.aws.outputs()).removeprefix("http://")
         with urllib.request.urlopen(urllib.request.Request(self.aws.endpoint + path, headers={"Host": host})) as answered:
             return json.load(answered)
@@ -99,8 +99,8 @@ def test_options_survive_deployments_and_only_a_yes_takes_them_back(account: Acc
 
     refused = account.deploy('console = true\nhttp_hosts = ["127.0.0.1"]\n')
     assert refused.returncode == 1 and "repeat with YES=1" in refused.stderr
-    assert "http_hosts has no *.example.com any more" in refused.stdout
-    assert 'machine_clients is {"ci": ["jobs:read"]} in the deployed stage, and not set any more' in refused.stdout
+    assert "http_hosts no longer has *.example.com" in refused.stdout
+    assert 'machine_clients is {"ci": ["jobs:read"]} in the deployed stage, and absent from the file' in refused.stdout
     assert (account.recorded(), account.stacks()) == (chosen, [STACK]), "nothing was changed"
     agreed = account.deploy('console = true\nhttp_hosts = ["127.0.0.1"]\n', YES="1")
     assert agreed.returncode == 0, agreed.stdout + agreed.stderr

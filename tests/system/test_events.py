@@ -15,7 +15,7 @@ RULE = "test-events"
 
 @pytest.fixture
 def events(system: System) -> Iterator[list[dict[str, Any]]]:
-    """The events that arrive at a rule; each read brings what has come meanwhile."""
+    """The events that arrive at a rule; each read returns the new ones."""
     sqs, bridge, bus = system.aws("sqs"), system.aws("events"), system.outputs["EventBusName"]
     url = sqs.create_queue(QueueName=RULE)["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]

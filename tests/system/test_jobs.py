@@ -87,7 +87,7 @@ def test_a_claimed_job_can_be_cancelled_before_its_instant(system: System, clien
     job = client.post_job("http", {"method": "GET", "url": system.receiver.url("/ok/in-hand")}, execute_at=soon(12))
     send_early(
         system, client, job, seconds=7
-    )  # about four seconds ahead: its own message comes so late that the cancel could miss the last read
+    )  # about four seconds ahead: its own message is so late that the cancel could miss the last read
     until(12, lambda: client.job(job["id"])["picked_at"])
     answer = client.cancel(job["id"])
     (final,) = ended(client, [job], 20)

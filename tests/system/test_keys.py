@@ -17,13 +17,13 @@ KEY = "race:17 (é)"
 PATH = "/jobs/by-key/race:17%20(%C3%A9)"
 TAG = "race-for-a-key"
 RULES = ("replace", "replace", "keep", "extend")
-DELAYS = ("1h",) * 9 + ("0s",)  # a job that starts at once cannot be changed any more
+DELAYS = ("1h",) * 9 + ("0s",)  # a job that starts at once can no longer be changed
 ENDS = ("completed_at", "failed_at", "killed_at", "cancelled_at", "skipped_at")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer: what was requested, with which text, and what came back."""
+    """An answer: the request, its text, and the response."""
 
     act: str
     text: str

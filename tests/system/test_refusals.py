@@ -37,7 +37,7 @@ def test_an_invalid_job_is_refused_with_its_field_and_rule(client: Client, body:
 
 
 def _stored(client: Client) -> set[str]:
-    """Return the ids of all posted jobs. Reads upcoming jobs first: a job that falls due meanwhile is then in the second listing."""
+    """Return the ids of all posted jobs. Reads upcoming jobs first: a job that falls due in between is then in the second listing."""
     return {job["id"] for upcoming in (True, False) for job in client.jobs(upcoming=upcoming, limit=100) if job["task_id"] is None}
 
 

@@ -1,4 +1,4 @@
-"""The port `Calls` as a fake: what was asked is kept, and a test says what is answered."""
+"""The port `Calls` as a fake: it records the requests, and a test sets the answers."""
 
 import threading
 import time

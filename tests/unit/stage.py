@@ -54,7 +54,7 @@ class Stage(MemoryPorts):
         return self.post(*(NewJob("ann", JobSpec("log", {"message": "hello"}), at) for at in execute_at))
 
     def post(self, *requests: NewJob, direct: DirectPath | None = None) -> list[Job | None]:
-        """All of them in one call; None for what was refused."""
+        """All of them in one call; None for a refused one."""
         first = self.requests + 1
         self.requests += len(requests)
         asked = [Submission(request, random) for random, request in enumerate(requests, first)]
@@ -105,7 +105,7 @@ class Stage(MemoryPorts):
             self.clock.sleep_until(min(following, self.clock.at + self.stride))
 
     def direct(self) -> DirectPath:
-        """What one process knows of its users' direct hand-overs."""
+        """One process's count of the jobs that its users enqueued directly."""
         return DirectPath(self)
 
     def execute(
@@ -117,9 +117,9 @@ class Stage(MemoryPorts):
         request_id: str | None = None,
         **ports: Any,
     ) -> list[str]:
-        """Run a batch and delete what is not left, as the event source mapping does.
+        """Run a batch and delete the messages that are not left, as the event source mapping does.
 
-        `ports`: instead of the stage's; and what the executor's process has kept from the batches before (`Process`), the rest is new.
+        `ports`: instead of the stage's. `process`: the state of the executor's process from earlier batches; the rest is new.
         """
         self.requests += 1
         kept = {item.name: ports.pop(item.name) for item in fields(Process) if item.name in ports}
@@ -187,7 +187,7 @@ class Wrapped:
 
 
 def refuse(verb: Any, *args: Any, **kwargs: Any) -> Any:
-    """For `Wrapped`: nothing happens, and the service says so."""
+    """For `Wrapped`: nothing happens, and the service reports it."""
     raise Unavailable
 
 
@@ -203,6 +203,6 @@ def times(number: int, then: Callable[..., Any] = refuse) -> Callable[..., Any]:
 
 
 def lost_answer(verb: Any, *args: Any, **kwargs: Any) -> Any:
-    """For `Wrapped`: the effect happens, the answer does not come."""
+    """For `Wrapped`: the effect happens, and the answer is lost."""
     verb(*args, **kwargs)
     raise Unavailable

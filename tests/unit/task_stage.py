@@ -30,7 +30,7 @@ class TaskStage(Stage):
         return service.edit(task.key, self.new(schedule, **fields), self, generation=generation)
 
     def top_up(self, task: Task | TaskKey) -> TopUp:
-        """What plan does with a task it finds."""
+        """The handling of one task by plan."""
         work = TopUp(self)
         found = self.tasks.get(task.key if isinstance(task, Task) else task)
         work.top_up([found] if found else [])
@@ -51,7 +51,7 @@ class TaskStage(Stage):
         return sorted((job for job in found if generation in (None, job.origin and job.origin.generation)), key=lambda job: job.id)
 
     def times(self, task: Task, generation: int | None = None) -> list[int]:
-        """The instants of those that the schedule named."""
+        """The instants of the runs by the schedule."""
         return [job.scheduled_at for job in self.runs(task, generation) if job.origin and job.origin.nominal_at is not None]
 
 

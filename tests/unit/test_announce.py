@@ -1,4 +1,4 @@
-"""Events of ended jobs: which writes have one, what it contains, and what its documentation claims."""
+"""Events of ended jobs: the writes that have one, its content, and its documentation."""
 
 import json
 import re
@@ -90,7 +90,7 @@ def test_an_event_quotes_the_error_and_neither_payload_nor_output() -> None:
 def test_an_end_after_a_redrive_has_another_id() -> None:
     first, again = detail(an_end(FULL)), detail(an_end(replace(FULL, redrives=1)))
     assert (first["id"], again["id"]) == (f"{FULL.id}.0", f"{FULL.id}.1")
-    assert first["id"] == detail(an_end(FULL))["id"], "the same whenever the record comes again"
+    assert first["id"] == detail(an_end(FULL))["id"], "the same for each delivery of the record"
 
 
 def test_a_run_names_its_task_and_its_nominal_time() -> None:

@@ -1,4 +1,4 @@
-"""The breaker of a dead target: when it opens, which job probes, and that ordinary retries never open it."""
+"""The breaker of a failing target: when it opens, which job probes, and that ordinary retries never open it."""
 
 import itertools
 from dataclasses import replace
@@ -153,16 +153,14 @@ def test_a_probe_that_succeeds_closes_the_breaker() -> None:
     taken = at.stage.hand(http(due_at=now), http(due_at=now))
     pool = ScriptedPool(at.stage.clock, result=WELL)
     at.stage.execute(taken, pool=pool, pauses=at.b.watch, circuits=at.b)
-    assert len(pool.starts) == 1, "the other one waits for what it finds"
+    assert len(pool.starts) == 1, "the other one waits for its result"
     assert at.open == {}
     ((tried, _),) = pool.starts
     at.stage.clock.advance(1_000)
     other = http(due_at=at.stage.clock.now())
     starts = [job.id for job, _ in at.run(at.a, other).starts]
     (waited,) = {job.message.key.id for job in taken} - {tried.id}
-    assert [id for id in starts if id != waited] == [other.id], (
-        "nothing is held back; whether the one that waited is due yet, its name says"
-    )
+    assert [id for id in starts if id != waited] == [other.id], "no other job waits; its name shows whether the waiting one is due yet"
 
 
 def test_a_probe_that_fails_opens_the_breaker_for_twice_as_long() -> None:
@@ -457,7 +455,7 @@ def test_a_probe_of_a_dead_executor_ends_soon_after_its_call_would(job: Job, ms:
     assert breaker.probed(breaker.opened(HOST, NOW), job, NOW + 10_000).probe_until == NOW + 10_000 + ms + breaker.PROBE_MS
 
 
-# how often held jobs come back
+# how often waiting jobs are checked
 
 
 def checks(timeout_ms: int, *, hours: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Closing a unit: it closes once its slots are proved empty; until then, what is left is reconciled in pieces."""
+"""Closing a unit: it closes once its slots are proved empty; until then, the remaining jobs are reconciled in pieces."""
 
 from dataclasses import replace
 from typing import Any

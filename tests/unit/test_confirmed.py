@@ -1,4 +1,4 @@
-"""The shards that writers may use: those that the ledger knows of."""
+"""The shards that writers may use: the shards that the ledger has confirmed."""
 
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor
@@ -9,7 +9,7 @@ from tests.conftest import FixedClock
 
 
 class Asked(MemoryLedger):
-    """A ledger that counts how often processes ask for shards, and refuses while `refuses`."""
+    """A ledger that counts the requests for shards, and refuses while `refuses`."""
 
     def __init__(self, shards: int | None, *, refuses: bool = False) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ def test_while_the_ledger_refuses_only_shard_0_is_used(clock: FixedClock) -> Non
 def test_a_ledger_without_a_cursor_is_read_again(clock: FixedClock) -> None:
     ledger = Asked(None)
     rules = confirmed(ledger, clock)
-    assert rules.get().shards == 16  # the first tick opens what the settings say
+    assert rules.get().shards == 16  # the first tick opens the shards of the settings
     ledger.advance(None, Cursor("2026-11-20T10:01", 4))
     clock.advance(AGAIN_MS)
     assert rules.get().shards == 16

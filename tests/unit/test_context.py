@@ -1,4 +1,4 @@
-"""The context of a run: what the receiver of each type learns."""
+"""The context of a run, as the receiver of each type gets it."""
 
 import json
 import logging

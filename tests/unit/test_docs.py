@@ -1,4 +1,4 @@
-"""What the documents say is what the code does."""
+"""The documents match the code."""
 
 import re
 from pathlib import Path

@@ -213,7 +213,7 @@ def test_when_renewals_are_refused_the_jobs_go_back_uncharged(failure: Any) -> N
 
 
 def test_refused_renewals_never_fail_a_job() -> None:
-    """Not even one whose executors really died before, so that each start is noted."""
+    """Not even a job whose executors have ended early before, so that each start is noted."""
     stage, job = Stage(), a_job(max_attempts=2)
     (item,) = stage.hand(job)
     stage.claim(item, alone=True)
@@ -252,7 +252,7 @@ def test_a_job_that_another_executor_has_by_now_is_not_given_back() -> None:
 
 
 def test_slow_refusals_of_all_tables_cost_no_lease() -> None:
-    """Each call takes as long as the client tries it: renewals come between the calls."""
+    """Each call takes as long as the client tries it: renewals happen between the calls."""
     stage = Stage()
     begin, end = NOW + 1_000, NOW + 100_000
     orders = [Ordering(name) for name in ("a", "b")]
@@ -697,7 +697,7 @@ def test_a_crash_before_the_start_is_not_charged() -> None:
 
 
 def suspect(**fields: Any) -> Job:
-    """A job of the retry lane whose last executor died."""
+    """A job of the retry lane whose last executor ended early."""
     crashed = lifecycle.take_back(a_job(claim=Claim("m0", "n0", NOW - 40_000, False)), NOW - 1, slot="2026-11-20T10:05#00")
     return replace(crashed, **fields)
 

@@ -1,4 +1,4 @@
-"""Fingerprints: equal for errors of one kind, whatever their details."""
+"""Fingerprints: equal for errors of one kind with different details."""
 
 import pytest
 

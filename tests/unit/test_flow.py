@@ -216,7 +216,7 @@ def test_no_job_goes_while_finished_jobs_cannot_be_counted() -> None:
 
 
 def test_a_still_lane_without_waiting_messages_gets_more() -> None:
-    world = World(capacity=0)  # its messages were lost, say
+    world = World(capacity=0)  # for example, its messages were lost
     world.release(*due("a", 100))
     went = [len(world.step()) for _ in range(-(-STILL_MS // STEP_MS))]
     assert sum(went) == went[-1] == WINDOW

@@ -129,7 +129,7 @@ def test_the_sweep_finds_jobs_in_shards_that_were_not_opened() -> None:
 
 
 def test_the_sweep_moves_jobs_of_a_paused_lane_without_enqueueing_them() -> None:
-    """After a jobs table was restored, all lanes are paused: the jobs wait in minutes to come."""
+    """After a jobs table was restored, all lanes are paused: the jobs wait in future minutes."""
     job = a_job(due_at=NOW)
     stage = orphans(job)
     pause(tuple(Lane), None, stage)

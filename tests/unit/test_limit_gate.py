@@ -79,7 +79,7 @@ def test_rescheduled_job_loses_its_reservation() -> None:
     stage.run(*some(2))
     moved = replace(a_job(target="t", due_at=NOW + 500), reserved_at=NOW + 400, fence=2)
     stage.run(moved)
-    assert stage.stored(moved).due_at == NOW + 20_000, "behind the one that waits"
+    assert stage.stored(moved).due_at == NOW + 20_000, "behind the waiting one"
 
 
 def test_concurrency_is_limited_and_each_end_frees_a_slot() -> None:

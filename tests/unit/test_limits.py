@@ -73,7 +73,7 @@ def test_a_job_that_requests_at_its_instant_starts_and_takes_no_more() -> None:
         after, found = answers(usage, limit(rate=20.0), ask("a", start=NOW - late))
         assert found == [Start()] and after is usage
     after, found = answers(usage, limit(rate=20.0), ask("a", start=NOW - limits.LATE_MS - 1))
-    assert found == [At(NOW + 500)] and after.start_us == usage.start_us + 50_000, "it came too late for its instant"
+    assert found == [At(NOW + 500)] and after.start_us == usage.start_us + 50_000, "it was too late for its instant"
 
 
 def test_a_job_that_would_wait_long_gets_a_reservation() -> None:
@@ -157,7 +157,7 @@ def test_the_time_that_slots_are_used_is_measured_as_a_median() -> None:
 @settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_rate_and_concurrency_are_never_exceeded_and_every_job_starts(fields: dict[str, Any], seed: int) -> None:
-    """Forty jobs come, end and die in any order, and all of them follow the answers they get."""
+    """Forty jobs arrive, end and crash in any order, and all of them follow their answers."""
     random, target, usage = Random(seed), limit(**fields), TargetUsage("t")
     pending: dict[str, tuple[int, Ticket | At | None]] = {f"{n}": (NOW + random.randint(0, 2_000), None) for n in range(40)}
     running: dict[str, int] = {}
@@ -215,7 +215,7 @@ def test_the_second_of_two_simultaneous_changes_follows_the_first() -> None:
         assert use is not None
         usage = changed(usage, use)
         tickets += limits.confirmed(found, use, usage).values()
-    assert tickets == [Ticket(NOW + 1_000 * n) for n in range(3, 9)], "no job had to ask twice"
+    assert tickets == [Ticket(NOW + 1_000 * n) for n in range(3, 9)], "no job repeated its request"
 
 
 def test_one_of_two_first_reservations_is_written_and_the_other_repeats() -> None:

@@ -1,4 +1,4 @@
-"""A stage in an account: its region, its stacks, and AWS's errors as what they are."""
+"""A stage in an account: its region, its stacks, and AWS's errors in plain words."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -98,7 +98,7 @@ def test_a_missing_stage_is_reported_with_its_region(monkeypatch: pytest.MonkeyP
         (refusal("NoSuchThing", "what"), "AWS refused DescribeStacks: NoSuchThing: what"),
         (exceptions.NoCredentialsError(), "There are no credentials. Set AWS_PROFILE"),
         (exceptions.ProfileNotFound(profile="mine"), "The config profile (mine) could not be found"),
-        (exceptions.UnauthorizedSSOTokenError(), "The single sign-on is not valid any more"),
+        (exceptions.UnauthorizedSSOTokenError(), "The single sign-on has expired"),
         (exceptions.EndpointConnectionError(endpoint_url="https://x"), "the name of the region"),
         (exceptions.ConnectTimeoutError(endpoint_url="https://x"), "AWS does not answer"),
         (exceptions.NoRegionError(), "AWS could not be called: You must specify a region"),

@@ -55,21 +55,21 @@ def test_the_answer_of_lambda_is_read() -> None:
     assert not concurrency.read(SimpleNamespace(get_account_settings=lambda: limits), DEV).enough
 
 
-# Options that would be taken back.
+# Options that would be reverted.
 
 
 def test_a_left_out_option_is_taken_back_unless_it_had_its_default() -> None:
     before = {"operator_email": "ops@example.org", "waf": True, "raw_http": False, "tracing": False, "console": True}
     assert taken_back.taken_back(before, {"waf": True}) == [
-        'operator_email is "ops@example.org" in the deployed stage, and not set any more',
-        "raw_http is false in the deployed stage, and not set any more",
+        'operator_email is "ops@example.org" in the deployed stage, and absent from the file',
+        "raw_http is false in the deployed stage, and absent from the file",
     ]
 
 
 def test_a_missing_element_is_taken_back_and_a_changed_value_is_a_decision() -> None:
     before = {"http_hosts": ["a.example.com", "b.example.com"], "machine_clients": {"ci": ["admin"]}, "provisioned_writes": 500}
     after = {"http_hosts": ["b.example.com", "c.example.com"], "machine_clients": {}, "provisioned_writes": 0}
-    assert taken_back.taken_back(before, after) == ["http_hosts has no a.example.com any more", "machine_clients has no ci any more"]
+    assert taken_back.taken_back(before, after) == ["http_hosts no longer has a.example.com", "machine_clients no longer has ci"]
     assert taken_back.taken_back({}, after) == []
 
 
@@ -252,7 +252,7 @@ def test_a_bad_file_is_refused_before_any_call_of_aws(tmp_path: Path) -> None:
 
 
 class Account(Aws):
-    """An account that answers everything that is asked before a deployment."""
+    """An account that answers every call before a deployment."""
 
     exceptions = SimpleNamespace(ParameterNotFound=KeyError, ParameterAlreadyExists=KeyError)
 

@@ -1,4 +1,4 @@
-"""Several writers of one job, each with what it read some time ago, in any order: the table lets no two of them win."""
+"""Several writers of one job, each with an earlier read, in any order: the table accepts at most one of them."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ SETTLES = [event for event in Event if Status.RUNNING in TRANSITIONS[event] and 
 
 
 class ManyWriters(RuleBasedStateMachine):
-    """Executors, rechecks, people and redrives. A view is the job as somebody read it, maybe long ago."""
+    """Executors, reconciling, users and redrives. A view is the job as one of them read it, maybe long ago."""
 
     views: Bundle[Job] = Bundle("views")
     changes: Bundle[Change] = Bundle("changes")
@@ -32,7 +32,7 @@ class ManyWriters(RuleBasedStateMachine):
         self.first = a_job()
         self.jobs.put(self.first)
         self.before = self.first  # as stored before the last step
-        self.claims: dict[int, str] = {}  # who claimed each fence
+        self.claims: dict[int, str] = {}  # the claimer of each fence
         self.settled: dict[int, str] = {}  # whose work was settled under each fence
 
     @property
@@ -73,7 +73,7 @@ class ManyWriters(RuleBasedStateMachine):
         slot=st.sampled_from(SLOTS),
     )
     def change(self, view: Job, event: Event, kind: FailureKind, slot: str) -> Any:
-        """What somebody makes of what it once read."""
+        """The change that one writer makes of its earlier read."""
         result = Result("done") if event is Event.SUCCEED else Result(failure=Failure(kind, "no"))
         data = {
             "started_at": self.now,
@@ -96,7 +96,7 @@ class ManyWriters(RuleBasedStateMachine):
         (held,) = self.jobs.change([change])
         same = _hold(before) == _hold(view)
         if held is Written.YES and same and before != self.stored and event in SETTLES and view.claim:
-            assert self.claims[view.fence] == view.claim.nonce, "settled by somebody else"
+            assert self.claims[view.fence] == view.claim.nonce, "settled by another writer"
             assert view.fence not in self.settled, "settled twice under one fence"
             self.settled[view.fence] = view.claim.nonce
         if not same:
@@ -107,7 +107,7 @@ class ManyWriters(RuleBasedStateMachine):
 
     @rule(target=changes, change=consumes(changes))
     def repeat(self, change: Change) -> Change:
-        """Its answer was lost: it asks again, and nothing happens twice."""
+        """Its answer was lost: it repeats the call, and nothing happens twice."""
         before = self.stored
         (held,) = self.jobs.change([change])
         if self.stored != before:
@@ -143,7 +143,7 @@ class ManyWriters(RuleBasedStateMachine):
 
 
 def _hold(job: Job) -> tuple[int, str | None, bool]:
-    """What a write of whoever has the job is conditional on: its lease and progress may have changed meanwhile."""
+    """The condition of a write by the job's owner: lease and progress may have changed in between."""
     return job.fence, job.claim.nonce if job.claim else None, is_open(job)
 
 

@@ -1,4 +1,4 @@
-"""What only the memory ports have: the queues' side that the event source mapping sees."""
+"""Parts that only the memory ports have: the queues' side of the event source mapping."""
 
 from scheduler.model.job import Lane
 from scheduler.storage.memory.stores import MAX_RECEIVES, MemoryJobs, MemoryLanes

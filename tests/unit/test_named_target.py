@@ -1,4 +1,4 @@
-"""What a job runs with whose target has a name."""
+"""The payload with which a job of a named target runs."""
 
 from dataclasses import replace
 from typing import Any

@@ -271,7 +271,7 @@ def test_messages_and_stored_records_round_trip() -> None:
 
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 60))
 def test_each_failure_is_in_exactly_one_notice_in_any_order(seed: int, after_failures: int, size: int) -> None:
-    """Except for failures of a streak that was too short, and those that a recovery counts."""
+    """Except for failures of a streak that was too short, and failures that a recovery counts."""
     chance = random.Random(seed)
     task = Task(replace(WANTED, on=(Occasion.FAILURE,), after_failures=after_failures))
     stream = [news(FAILED, NOW + n * chance.randint(1, 90_000)) for n in range(size)]

@@ -1,4 +1,4 @@
-"""Operations on many jobs and tasks: each matching one once, at a rate, with progress, whatever invocations work at it and die."""
+"""Operations on many jobs and tasks: each match once, at a rate, with progress, for any number of invocations that work and end early."""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -68,7 +68,7 @@ def markers(stage: Stage) -> list[str]:
 
 
 def end(stage: Stage, job: Job, event: Event = Event.SUCCEED) -> Job:
-    """The job ended by another executor, which died before it enqueued the next job."""
+    """The job ended by another executor, which ended before it enqueued the next job."""
     before = stage.stored(job)
     after = happen(before, event, NOW, started_at=NOW, result=Result("x"), reason="because", due_at=NOW, slot=before.slot)
     assert stage.jobs.change([Change(before, after)]) == [Written.YES]
@@ -133,7 +133,7 @@ def test_requeue_behind_a_job_that_just_ended_lets_the_next_start() -> None:
         return done
 
     assert run(stage, second, third, jobs=Wrapped(stage.jobs, change=times(1, change))) == []
-    assert stage.waiting(Lane.ONE_TIME) == [first.id, second.id], "not the third: it would only come to wait again"
+    assert stage.waiting(Lane.ONE_TIME) == [first.id, second.id], "not the third: it would only wait again"
 
 
 def test_two_executors_that_see_a_free_queue_let_one_job_through() -> None:
@@ -190,7 +190,7 @@ def test_retry_stays_the_head_until_it_has_ended() -> None:
     pool = ScriptedPool(stage.clock, result=FAILING)
     assert run(stage, first, second, pool=pool) == [first.id]
     assert state(stage, first) is Status.SCHEDULED and markers(stage) == [first.id, second.id]
-    assert stage.waiting(Lane.ONE_TIME) == [], "a retry wakes nobody"
+    assert stage.waiting(Lane.ONE_TIME) == [], "a retry wakes no job"
     stage.clock.advance(2 * MINUTE)
     assert run(stage, replace(stage.stored(second), lane=Lane.ONE_TIME)) == []
     assert run(stage, lane=Lane.RETRY) == [first.id] and work_off(stage) == [second.id]
@@ -269,7 +269,7 @@ def test_job_behind_a_sleeping_one_of_an_unparked_key_wakes_it() -> None:
     first, second, third = parked(stage)
     stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
     run(stage)  # asleep for an hour
-    stage.orders.leave([ordering.marker(stage.stored(first))])  # resumed by a process that died before it enqueued the next job
+    stage.orders.leave([ordering.marker(stage.stored(first))])  # resumed by a process that ended before it enqueued the next job
     stage.lanes.add(a_letter(stage.stored(third)), stage.clock.now())
     assert run(stage) == [] and work_off(stage) == [second.id, third.id]
 
@@ -393,7 +393,7 @@ def submitted(stage: Stage, *execute_at: int | None) -> list[Job | None]:
 
 @pytest.mark.parametrize("took", [ordering.YOUNG_MS // 2 + 1, ordering.YOUNG_MS + 15_000])
 def test_job_that_was_stored_late_has_its_entry_although_it_was_removed(took: int) -> None:
-    """The process that stores a job stands still, and another job of the key finds the entry without its job."""
+    """The process that stores a job is frozen, and another job of the key finds the entry without its job."""
     stage = Stage()
 
     def late(verb: Any, job: Job) -> Any:

@@ -20,7 +20,7 @@ def ended(job: Job) -> Job:
 
 
 def decided(policy: Overlap, holding: Job | None, waiting: Job | None = None, *, gone: str | None = None) -> Start | Skip | Wait:
-    """The decision about MINE, with a run lock that names these jobs (`gone`: a waiting one that is not stored any more)."""
+    """The decision about MINE, with a run lock that names these jobs (`gone`: a waiting one that is no longer stored)."""
     holder = RunLock(TASK, holding.id if holding else "gone", waiting.id if waiting else gone, 7)
     return decide(MINE, RunInfo("t1", 1, NOW, policy), holder, holding, waiting)
 

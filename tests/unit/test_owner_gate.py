@@ -24,7 +24,7 @@ def run(stage: Stage, job: Job, **process: Any) -> list[str]:
 
 
 def go_on(stage: Stage, until: int) -> list[str]:
-    """Execute what arrives in the one-time lane up to an instant; returns the ids of the jobs that start."""
+    """Execute the messages of the one-time lane up to an instant; returns the ids of the jobs that start."""
     pool = ScriptedPool(stage.clock)
     while stage.clock.now() < until:
         stage.clock.advance(1_000)
@@ -162,5 +162,5 @@ def test_a_users_table_that_refuses_stops_no_job(trouble: Exception) -> None:
     stage.clock.advance(10 * MINUTE)
     now = stage.clock.now()
     assert len(run(stage, a_job(owner="ben", due_at=now), owners=owners)) == 1
-    assert run(stage, a_job(owner="ann", due_at=now), owners=owners) == [], "what was known is kept"
-    assert len(run(stage, a_job(owner="ann", due_at=now))) == 1, "a new process knows nobody"
+    assert run(stage, a_job(owner="ann", due_at=now), owners=owners) == [], "the cached users are kept"
+    assert len(run(stage, a_job(owner="ann", due_at=now))) == 1, "a new process has no users"

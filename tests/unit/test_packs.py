@@ -238,7 +238,7 @@ def test_the_jobs_of_a_dead_executor_are_taken_back_each() -> None:
 
 
 def test_a_pack_stays_while_a_claim_under_it_is_young() -> None:
-    """An executor died after it had claimed some jobs of the pack: no other message may bring these."""
+    """An executor ended after it had claimed some jobs of the pack: no other message may contain these."""
     stage = Stage()
     jobs = crowd(3)
     item = packed(stage, *jobs)
@@ -303,7 +303,7 @@ def test_a_crowd_claims_and_settles_in_parts_and_keeps_its_lease() -> None:
     pack = [packed(stage, *jobs[first : first + 200]) for first in range(0, 700, 200)]
     stage.lanes = Wrapped(stage.lanes, extend=extend)
     assert stage.execute(pack, jobs=Wrapped(stage.jobs, claim=claim)) == []
-    assert calls == [200, 200, 200, 100] and max(renewed) == 4  # one receipt for each message, however many jobs it brings
+    assert calls == [200, 200, 200, 100] and max(renewed) == 4  # one receipt for each message with any number of jobs
     assert statuses(stage, jobs) == [Status.SUCCEEDED] * 700
 
 

@@ -380,7 +380,7 @@ def test_a_tick_without_states_closes_and_moves_nothing() -> None:
     stage.ledger = Wrapped(good, watched=refuse)
     stage.clock.at = RECHECK
     with pytest.raises(Unavailable):
-        stage.tick()  # it cannot tell the lag
+        stage.tick()  # it cannot read the lag
     stage.work_off()
     assert [stage.stored(job) for job in jobs] == jobs
     assert stage.is_open()
@@ -434,7 +434,7 @@ def test_after_the_resume_waiting_jobs_are_lag() -> None:
 
 
 def test_a_unit_of_two_paused_lanes_is_woken_once_by_the_resume_of_one() -> None:
-    """Its dispatcher rests it again just after the resume: the clocks of the two may differ, so it is looked at once more, no oftener."""
+    """Its dispatcher rests it again just after the resume: the clocks of the two may differ, so it is checked once more, not more often."""
     for resumed_before in (0, 1, leftover.SKEW_MS):
         stage, jobs = held_up()
         stage.put(a_job(due_at=NOW, lane=Lane.RETRY))
@@ -557,7 +557,7 @@ def test_jobs_of_other_lanes_are_not_enqueued_by_the_resume() -> None:
 
 
 def test_each_job_is_published_once_from_pause_to_resume() -> None:
-    """Ticks and dispatchers as they come, a pause of half an hour over jobs of an hour: before, during and after it."""
+    """Ticks and dispatchers in time, with a pause of half an hour over jobs of an hour: before, during and after it."""
     stage = Paused(at=NOW - slots.MINUTE)
     stage.ledger = MemoryLedger()
     stage.ledger.advance(None, Cursor(MINUTE, 1))

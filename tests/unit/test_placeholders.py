@@ -1,4 +1,4 @@
-"""Placeholders in payloads: what stands in their place, what is refused, and how a literal brace is written."""
+"""Placeholders in payloads: their values, refusals, and literal braces."""
 
 import json
 import time
@@ -201,7 +201,7 @@ def test_a_value_takes_the_form_that_its_field_needs() -> None:
     }
 
 
-# What a job runs with
+# The payload with which a job runs
 
 
 DEFAULTS = {"url": "https://a/{{task.name}}", "body": {"at": "{{x}}"}}
@@ -227,7 +227,7 @@ def test_payload_and_defaults_have_placeholders_each_for_itself() -> None:
 
 
 def test_a_value_that_the_schema_of_the_target_refuses_fails_the_job() -> None:
-    """Who names a task must not get past the administrator's rule by it."""
+    """A payload that names the task must not get past the administrator's rule by it."""
     schema = {"type": "object", "properties": {"body": {"type": "string", "maxLength": 20, "pattern": "^[{}a-z._0-9]*$"}}}
     strict = NamedTarget("reports", "http", 0, 0, "ada", "ada", defaults={"url": "https://a"}, payload_schema=schema)
     failure = work(strict, {"body": "{{task.name}}"}, placeholders=True)
@@ -243,7 +243,7 @@ def test_a_stricter_schema_fails_no_job_by_its_placeholders() -> None:
 
 
 def test_json_text_without_two_braces_in_a_string_never_has_them() -> None:
-    """`used_in` first looks for them in the JSON of a payload."""
+    """`used_in` first searches the JSON of a payload."""
     assert OPEN not in json.dumps({"a": {"b": {}}, "c": [{"d": {}}]}, ensure_ascii=False)
 
 

@@ -36,7 +36,7 @@ def assert_all_runs_are_stored(stage: TaskStage, task: Task) -> None:
 
 
 def left(stage: TaskStage, task: Task) -> int:
-    """How many stored runs are still to come."""
+    """The number of stored future runs."""
     return sum(1 for at in stage.times(task) if at > stage.clock.now())
 
 
@@ -85,7 +85,7 @@ def test_the_cursor_follows_three_minutes_behind() -> None:
     stage = TaskStage()
     minutes(stage, 30)
     assert stage.ledger.plan_cursor() == slots.minute_of(stage.clock.now() - 3 * MINUTE)
-    assert minutes(stage, 1)[0].minutes == 5  # four that are not settled, and the one that is
+    assert minutes(stage, 1)[0].minutes == 5  # four unsettled ones, and a settled one
     assert minutes(stage, 1)[0].lag_ms == 0
 
 
@@ -229,7 +229,7 @@ def test_refusing_ledger_stops_plan_and_the_next_one_continues() -> None:
 
 
 class Crash(BaseException):
-    """The function has died: none of its code may catch this."""
+    """The function has ended: none of its code may catch this."""
 
 
 def crash_before(verb: Any, *args: Any) -> Any:

@@ -114,7 +114,7 @@ ALWAYS: dict[str, Any] = {"misfire": Misfire.SKIP, "misfire_threshold_ms": 400 *
 
 
 def steps(task: Task, now: int) -> tuple[list[Job], Task]:
-    """All that plan stores of the task at one instant: the future runs, then what was missed. Returns it with the task after that."""
+    """The runs that plan stores of the task at one instant: the future runs, then the missed ones. Returns them with the new task."""
     found, is_first = list[Job](), True
     for _ in range(1_000):
         plan = planning.catch_up(task, now, RULES) if task.gap and not is_first else further(task, now, RULES)
@@ -131,13 +131,13 @@ def test_a_long_outage_of_a_dense_task_is_caught_up_in_steps() -> None:
     now = NOW + HOUR
     found, _ = steps(a_task(Schedule(Rate(SECOND, NOW)), **ALWAYS), now)
     instants = [run.scheduled_at for run in found]
-    assert instants[:900] == [now + SECOND * number for number in range(1, 901)], "the future runs come first"
+    assert instants[:900] == [now + SECOND * number for number in range(1, 901)], "the future runs are first"
     assert sorted(instants) == [NOW + SECOND * number for number in range(1, 3_600 + 900 + 1)]
     assert replenish_at(further(a_task(Schedule(Rate(SECOND, NOW))), now, RULES).task) == now + 2 * MINUTE, "for the missed ones"
 
 
 def missed_in(task: Task, now: int) -> tuple[list[Job], Job | None]:
-    """Of the runs up to `now`: those that are to start, and the entry of those that are not."""
+    """Of the runs up to `now`: the runs to start, and the entry of the others."""
     past = [run for run in steps(task, now)[0] if run.scheduled_at <= now]
     assert [run.skipped_at for run in past[1:]] == [None] * (len(past) - 1)
     return ([], None) if not past else (past[1:], past[0]) if past[0].skipped_at else (past, None)

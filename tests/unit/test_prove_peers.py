@@ -1,4 +1,4 @@
-"""The peers of `make prove`: what is asked of EventBridge Scheduler, IAM and SQS, what is measured, and that all of it is deleted."""
+"""The peers of `make prove`: the calls of EventBridge Scheduler, IAM and SQS, the measurements, and the deletion of all resources."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The timetable of `make prove`: what is due when, beside what, and how long it takes."""
+"""The timetable of `make prove`: the due times, the overlaps, and the length."""
 
 import pytest
 

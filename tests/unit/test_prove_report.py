@@ -1,4 +1,4 @@
-"""What `make prove` prints: the table, the line of JSON, and a block without an account id."""
+"""The output of `make prove`: the table, the line of JSON, and a block without an account id."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Around a run of `make prove`: its arguments, the question before it, and what happens at its end."""
+"""Around a run of `make prove`: its arguments, the question before it, and its end."""
 
 import argparse
 import json

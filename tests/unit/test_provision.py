@@ -33,7 +33,7 @@ class Provisioning(Stage):
     rules: Rules = field(default_factory=lambda: Rules(shards=2, most_pollers=MOST))
 
     def plan_jobs(self, at: int, executors: int) -> None:
-        """Count so many jobs of a second at the instant that they require these executors."""
+        """Count enough jobs of a second at the instant to require these executors."""
         self.requests += 1
         project("s", [JobChange(f"{self.requests:040d}", None, make.job(at=at))], self)
         for (partition, _, _), amounts in self.counters.rows.items():

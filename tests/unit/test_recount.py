@@ -1,4 +1,4 @@
-"""After a recount the counters equal the tables, whatever they were before."""
+"""After a recount the counters equal the tables, from any earlier state."""
 
 import random
 from dataclasses import replace

@@ -90,7 +90,7 @@ def test_a_secret_is_removed_in_this_encoding(encoding: str, secret: str) -> Non
     text = hidden(f'before <{coded}> "after"', forms_of(secret))
     assert text.startswith("before <") and text.endswith('> "after"') and text.count(HIDDEN) == 1
     left = text.removeprefix("before <").removesuffix('> "after"').replace(HIDDEN, "")
-    if encoding.startswith("base64"):  # it keeps what is around the secret
+    if encoding.startswith("base64"):  # it keeps the text around the secret
         assert len(left) <= len(coded) - len(b64(secret)) + 5
     else:
         assert left.strip("\0") == ""

@@ -1,4 +1,4 @@
-"""Redriving many dead jobs: at a rate, each once, with progress, whatever invocations work at it and die."""
+"""Redriving many dead jobs: at a rate, each once, with progress, for any number of invocations that work and end early."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise

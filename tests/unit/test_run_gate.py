@@ -713,7 +713,7 @@ def test_the_pool_gets_the_latest_start_by_the_clearance_of_a_run() -> None:
 
 
 def test_a_run_that_could_not_begin_is_checked_again_before_it_starts() -> None:
-    """Its function was busy; meanwhile its task was edited, and the edit has returned."""
+    """Its function was busy; in between its task was edited, and the edit has returned."""
     stage, job = a_stage(), a_run()
     busy = Result(failure=Failure(FailureKind.THROTTLED, "busy", 1_000), unstarted=True)
     run(stage, job, pool=ScriptedPool(stage.clock, takes=READ_WINDOW_MS, result=busy))

@@ -1,4 +1,4 @@
-"""The typed environment: what is rendered is what is parsed, and every complaint names its variable."""
+"""The typed environment: parsing returns the rendered values, and every complaint names its variable."""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -22,7 +22,7 @@ def parsed(rules: str = "{}", reach: str = "{}") -> Settings:
 
 
 def other_rules() -> Rules:
-    """Rules of which no field has its default."""
+    """Rules without a default value in any field."""
     chosen: dict[str, Any] = {
         "windows": {Lane.RETRY: 3},
         "crowds": {Lane.RETRY: 4},

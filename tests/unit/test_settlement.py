@@ -109,7 +109,7 @@ def test_a_requeued_job_takes_a_safe_slot_unless_its_lane_is_paused() -> None:
 
 
 def test_a_pause_keeps_the_reason_of_a_run_that_waited_for_another() -> None:
-    """Its misfire rule does not apply any more."""
+    """Its misfire rule no longer applies."""
     paused = settlement.requeue(running(reason="overlap: ..."), RequeueCause.PAUSED, "paused", NOW, shards=4)
     assert (paused.reason, paused.requeue_cause) == ("overlap: ...", None)
 

@@ -1,4 +1,4 @@
-"""A unit with a few jobs: published at once, long ahead; nobody waits for them, and each still leaves once."""
+"""A unit with a few jobs: published at once, long ahead, without a waiting dispatcher; each is still sent once."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -61,7 +61,7 @@ class Sparse(Stage):
         return unit
 
     def live(self, until: int) -> None:
-        """Let the unit's message and the executors' messages come, second by second."""
+        """Deliver the unit's message and the executors' messages, second by second."""
         while self.clock.at < until:
             self.work_off()
             for lane in Lane:
@@ -203,7 +203,7 @@ def test_a_dispatcher_that_dies_after_publishing_is_followed() -> None:
     stage.ledger = good
     stage.clock.advance(LEASE_MS)
     stage.dispatch_all(UNIT)
-    assert [len(stage.left(job)) for job in jobs] == [2, 2], "nobody knows what left; executors drop the second message by its fence"
+    assert [len(stage.left(job)) for job in jobs] == [2, 2], "no record shows the sent jobs; executors drop the second message by its fence"
 
 
 def refuse_to_leave(verb: Any, before: Unit, after: Unit) -> Any:
@@ -306,7 +306,7 @@ def test_a_ledger_that_refuses_the_states_does_not_double_early_messages() -> No
 
 
 def bundled(*ahead: int, **fields: Any) -> tuple[Sparse, list[Job]]:
-    """Return a stage whose unit has jobs due so many ms after `NOW`, in a bundle that has left, and the jobs."""
+    """Return a stage whose unit has jobs due these numbers of ms after `NOW`, in a bundle that was sent, and the jobs."""
     jobs = [a_job(due_at=NOW + at, **fields) for at in ahead]
     stage = Sparse(*jobs)
     stage.step(FIRST)
@@ -394,7 +394,7 @@ def test_a_bundle_stays_until_all_its_jobs_were_sent_on(how: str) -> None:
 
     assert stage.execute([item], lanes=Wrapped(stage.lanes, send=send)) == [item.message_id]
     stage.live(NOW + 60_000)
-    assert max(stage.stored(job).started_at - job.due_at for job in jobs) < SECOND_MS, "the stage looks for messages once a second"
+    assert max(stage.stored(job).started_at - job.due_at for job in jobs) < SECOND_MS, "the stage polls once a second"
     assert [len(stage.stored(job).attempts) for job in jobs] == [1] * 3
 
 

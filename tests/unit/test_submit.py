@@ -421,7 +421,7 @@ def test_a_refused_receipt_refuses_the_job(keep: Any) -> None:
 
 
 def test_two_tries_at_once_make_one_job() -> None:
-    """The second try comes while the put of the first one is under way."""
+    """The second try begins during the put of the first one."""
     keys, nested = Keys(), list[Any]()
 
     def put(verb: Any, job: Any) -> Any:

@@ -178,7 +178,7 @@ def test_no_encoding_of_a_secret_remains(secret: str) -> None:
     forms = [secret, urllib.parse.quote(secret), urllib.parse.quote_plus(secret), json.dumps(secret), repr(secret)]
     forms.append(base64.urlsafe_b64encode(secret.encode()).decode())
     told = Result(output=" ".join(forms), log=secret, response={"status": 200, "headers": {secret: secret}, "body": secret})
-    assume(secret not in redaction.HIDDEN)  # a secret such as "secret" would be found in what replaces it
+    assume(secret not in redaction.HIDDEN)  # a secret such as "secret" would be found in its replacement
     hidden = secrets.redacted(told)
     for text in (hidden.output, hidden.log, (hidden.response or {})["body"], *(hidden.response or {})["headers"]):
         assert all(form.strip("'\"=") not in text.replace(redaction.HIDDEN, "") for form in forms)

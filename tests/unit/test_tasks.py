@@ -189,7 +189,7 @@ def test_idempotency_key_of_a_deleted_task_creates_no_second_task() -> None:
     task = stage.create(HOURLY, receipt=a_receipt())
     service.delete(task.key, stage)
     stored = dict(stage.jobs.rows)
-    assert stage.create(HOURLY, receipt=a_receipt()).id == task.id  # the first answer again, and no more than that
+    assert stage.create(HOURLY, receipt=a_receipt()).id == task.id  # the first answer again, and nothing else
     assert stage.tasks.rows == {} and stage.jobs.rows == stored
 
 

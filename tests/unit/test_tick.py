@@ -1,4 +1,4 @@
-"""A tick opens minutes ahead, sends their work, and sends again what nobody does. It reads no slot and no job."""
+"""A tick opens minutes ahead, sends their work, and sends unfinished work again. It reads no slot and no job."""
 
 from dataclasses import replace
 from typing import Any
@@ -190,7 +190,7 @@ def test_a_backlog_is_worked_off_in_order_at_a_bounded_rate() -> None:
     stage.tick()
     past = [item.of for item in stage.asked if item.kind is WorkKind.UNIT and item.of < at_minute(-1)]
     assert past == [at_minute(-FIRST_MINUTES), at_minute(-FIRST_MINUTES + 1)]
-    stage.work_off()  # each unit that is done brings the next one
+    stage.work_off()  # each finished unit sends the next one
     assert all(unit.handed_out_at is not None for unit in stage.ledger.open_units() if unit.key.minute < at_minute(-1))
 
 

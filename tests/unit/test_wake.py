@@ -46,7 +46,7 @@ def test_a_job_that_waits_for_the_ended_run_is_woken() -> None:
         {"fence": 1},
         {"due_at": NOW + 1},
     ],
-    ids=["over", "claimed", "never given back", "not due"],
+    ids=["over", "claimed", "never requeued", "not due"],
 )
 def test_a_job_that_needs_no_message_gets_none(fields: dict[str, Any]) -> None:
     assert woken(a_stage(waiting(**fields))) == []

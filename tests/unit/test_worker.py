@@ -85,7 +85,7 @@ def test_a_second_message_is_deleted_and_the_driving_one_stays() -> None:
     stage.work_off()
     assert [*stage.work.queued] == [driving]
     (each,) = receive_hidden(stage, driving)
-    early = do(stage, each)  # it comes again, though it was hidden
+    early = do(stage, each)  # it is delivered again, though it was hidden
     assert early.next_at == stage.ledger.unit(UNIT).next_at
 
 
@@ -193,7 +193,7 @@ def test_a_step_of_one_unit_that_fails_harms_no_other() -> None:
 
 @pytest.mark.parametrize("error", [TooLarge, ValueError, KeyError])
 def test_a_job_that_fails_each_call_stops_no_later_minute(error: type[Exception]) -> None:
-    """One user's job that cannot be read or changed, whatever the store raises for it, and thirty jobs of another user after it."""
+    """One user's job that cannot be read or changed, for any error of the store, and thirty jobs of another user after it."""
     stage = Stage(rules=Rules(shards=1))
     stage.ledger.advance(None, Cursor(MINUTE, 1))
     bad = a_job(due_at=NOW, slot=f"{MINUTE}#00")
