@@ -29,7 +29,7 @@ WORK_MINUTES = 5  # a step that is due is taken up within a second
 COUNTED_LATE_MS = 300_000  # how far the counters may lag behind the streams
 NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
 BREACHING = cloudwatch.TreatMissingData.BREACHING
-RUNBOOK = "docs/operations.md"  # its table of alarms has a row for each entry
+RUNBOOK = "docs/reference/metrics-alarms.md"  # its table of alarms has a row for each entry
 
 
 class Description(NamedTuple):

@@ -68,7 +68,7 @@ def test_a_stack_whose_last_update_failed_can_be_used(monkeypatch: pytest.Monkey
         ("ROLLBACK_COMPLETE", "describe-stack-events --stack-name punctual-dev. Then: make deploy STAGE=dev"),
         ("CREATE_IN_PROGRESS", "Wait until it has ended"),
         ("UPDATE_ROLLBACK_FAILED", "continue-update-rollback --stack-name punctual-dev"),
-        ("DELETE_FAILED", "which resource was in the way"),
+        ("DELETE_FAILED", "Its events name the resource that blocked it"),
     ],
 )
 def test_an_unusable_stack_is_reported_with_its_reason(monkeypatch: pytest.MonkeyPatch, status: str, what_to_do: str) -> None:
@@ -92,7 +92,7 @@ def test_a_missing_stage_is_reported_with_its_region(monkeypatch: pytest.MonkeyP
             refusal("AccessDenied", "not authorized"),
             "Your credentials do not allow DescribeStacks: not authorized\ndocs/get-started/aws.md lists",
         ),
-        (refusal("InvalidClientTokenId"), "AWS does not know your credentials"),
+        (refusal("InvalidClientTokenId"), "AWS does not recognize your credentials"),
         (refusal("SignatureDoesNotMatch"), "Check the secret key, and the clock of this machine"),
         (refusal("ThrottlingException"), "Repeat in a minute"),
         (refusal("NoSuchThing", "what"), "AWS refused DescribeStacks: NoSuchThing: what"),
