@@ -107,7 +107,7 @@ def test_receivers_must_be_allowed_by_the_stage(world: World) -> None:
     assert "has a host that jobs of this stage may not call" in post({"webhooks": [HOOK]}).fields["notifications.webhooks.0.url"]
     assert post({"webhooks": [HOOK | {"url": "https://a.example.org/x"}]}).status == 201
     world.rules = replace(world.rules, raw_http=False)
-    assert "switched off" in post({"webhooks": [HOOK | {"url": "https://a.example.org/x"}]}).fields["notifications.webhooks.0.url"]
+    assert "disabled" in post({"webhooks": [HOOK | {"url": "https://a.example.org/x"}]}).fields["notifications.webhooks.0.url"]
 
 
 def test_a_webhook_is_standard_unless_it_names_a_format(world: World) -> None:
