@@ -41,6 +41,8 @@ from punctual.records import (
     Task,
     User,
 )
+from punctual.signature import verify_signature
+from punctual.worker import Worker
 
 __version__ = "0.1.0"
 __all__ = [
@@ -77,7 +79,9 @@ __all__ = [
     "UnexpectedAnswer",
     "User",
     "WaitTimeout",
+    "Worker",
     "__version__",
     "errors",
     "records",
+    "verify_signature",
 ]

@@ -1,0 +1,87 @@
+"""A pytest plugin for programs that use Punctual: a stack to test against, and a client of it.
+
+The fixtures use the stack at `PUNCTUAL_URL`, if that is set. Otherwise they start the local stack of a clone of Punctual, whose folder
+is in `PUNCTUAL_REPOSITORY` or in the option `--punctual-repository`; it starts once for a session of tests, and needs no AWS account.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from punctual._sync.client import Punctual
+
+LAST_LINES = 20
+
+
+@dataclass(frozen=True)
+class PunctualStack:
+    """A running stack: the address of its API, and an administrator (empty if the credentials are those of the environment)."""
+
+    url: str
+    username: str = ""
+    password: str = field(default="", repr=False)
+
+    def client(self) -> Punctual:
+        """Return a new client, signed in as the administrator."""
+        return Punctual(self.url, username=self.username, password=self.password) if self.username else Punctual(self.url)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("punctual").addoption(
+        "--punctual-repository", metavar="FOLDER", help="the clone of Punctual whose local stack the tests use (PUNCTUAL_REPOSITORY)"
+    )
+
+
+@pytest.fixture(scope="session")
+def punctual_stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PunctualStack]:
+    """A stack for the whole session of tests."""
+    if url := os.environ.get("PUNCTUAL_URL"):
+        yield PunctualStack(url)
+        return
+    repository = request.config.getoption("--punctual-repository") or os.environ.get("PUNCTUAL_REPOSITORY")
+    if not repository:
+        pytest.fail("There is no stack to test against: set PUNCTUAL_URL, or PUNCTUAL_REPOSITORY to a clone of Punctual", pytrace=False)
+    with started(Path(repository).expanduser(), tmp_path_factory.mktemp("punctual")) as stack:
+        yield stack
+
+
+@pytest.fixture
+def punctual_client(punctual_stack: PunctualStack) -> Iterator[Punctual]:
+    """A client of the stack, signed in as its administrator."""
+    with punctual_stack.client() as client:
+        yield client
+
+
+@contextlib.contextmanager
+def started(repository: Path, folder: Path) -> Iterator[PunctualStack]:
+    """Start the local stack of a clone, with its state in `folder`, and stop it at the end. The test fails if it does not start."""
+    if not (repository / "local" / "serve.py").is_file():
+        pytest.fail(f"{repository} is no clone of Punctual: it has no local/serve.py", pytrace=False)
+    made = subprocess.run(["make", "--silent", "setup", "console"], cwd=repository, capture_output=True, text=True)
+    if made.returncode:
+        pytest.fail(f"`make setup console` failed in {repository}:\n{made.stdout[-2000:]}{made.stderr[-2000:]}", pytrace=False)
+    command = [str(repository / ".venv" / "bin" / "python"), "-m", "local.serve", str(folder)]
+    with subprocess.Popen(
+        command, cwd=repository, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        said: list[str] = []
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith("{"):
+                break
+        else:
+            pytest.fail(f"The local stack did not start:\n{''.join(said[-LAST_LINES:])}", pytrace=False)
+        try:
+            yield PunctualStack(**json.loads(said[-1]))
+        finally:
+            process.stdin.close()
+            process.stdout.read()

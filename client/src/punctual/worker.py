@@ -1,0 +1,185 @@
+"""The worker of a job with a call-back: heartbeats in the background, and a report at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from punctual import instants, retrying
+from punctual.errors import CallbackEnded, NoAnswer, PunctualError, UnexpectedAnswer, from_answer
+from punctual.records import Heartbeat, Reported
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+URL, TOKEN = "Punctual-Callback-Url", "Punctual-Callback-Token"
+FIRST_BEAT_SECONDS = 3.0  # the shortest lease is 10 s; the answer to the first heartbeat says how long this one is
+LEAST_PAUSE_SECONDS = 1.0
+REPORT_SECONDS = 60.0  # for the report at the end, with all its repeats
+LONGEST_TRY = 30.0
+
+
+class Worker:
+    """Sends heartbeats while the work goes on, and reports how it ended. A context manager:
+
+        with Worker.from_headers(request.headers) as work:
+            for page in pages:
+                work.progress(page.number / len(pages), page.title)
+                ...
+            work.complete({"pages": len(pages)})
+
+    Without `complete` or `fail`, the end of the block reports success, and an exception reports a failure, which is then raised again.
+    Heartbeats follow one another after a third of the lease. `cancel_requested` is set when the job is to stop, `ended` when the attempt
+    is over; `check()` raises CallbackEnded then. `url` and `token` are the address and the token of the attempt.
+    """
+
+    def __init__(self, url: str, token: str, *, transport: httpx.BaseTransport | None = None) -> None:
+        self.url = url.rstrip("/")
+        self.cancel_requested = threading.Event()
+        self.ended = threading.Event()
+        self._token = token
+        self._http = httpx.Client(transport=transport, timeout=LONGEST_TRY)
+        self._lock = threading.Lock()  # of the progress
+        self._progress: dict[str, Any] = {}
+        self._reported = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="punctual-heartbeat", daemon=True)
+
+    @classmethod
+    def from_headers(cls, headers: Mapping[str, str], **options: Any) -> Self:
+        """Return the worker of an `http` job, by the headers of its request. Raises UnexpectedAnswer if it asks for no call-back."""
+        found = {name.lower(): value for name, value in headers.items()}
+        return cls._of(found.get(URL.lower()), found.get(TOKEN.lower()), **options)
+
+    @classmethod
+    def from_event(cls, event: Mapping[str, Any], **options: Any) -> Self:
+        """Return the worker of a `lambda`, `stepfunctions` or `eventbridge` job, by its event, input or `detail`."""
+        content = event.get("detail", event) if "punctual" not in event else event
+        callback = (content.get("punctual") or {}).get("callback") or {}
+        return cls._of(callback.get("url"), callback.get("token"), **options)
+
+    @classmethod
+    def from_message(cls, message: Mapping[str, Any], **options: Any) -> Self:
+        """Return the worker of an `sqs` or `sns` job, by the message: of `receive_message`, of a Lambda event, or from SNS as JSON."""
+        found = message.get("MessageAttributes") or message.get("messageAttributes")
+        if not found and (body := message.get("Body") or message.get("body")):
+            with contextlib.suppress(ValueError):  # an SNS message in an SQS queue
+                found = json.loads(body).get("MessageAttributes")
+        values = {name: one.get("StringValue") or one.get("stringValue") or one.get("Value") for name, one in (found or {}).items()}
+        return cls._of(values.get(URL), values.get(TOKEN), **options)
+
+    @classmethod
+    def _of(cls, url: str | None, token: str | None, **options: Any) -> Self:
+        if not url or not token:
+            raise UnexpectedAnswer(f"there is no {URL} and {TOKEN}: has the job a `callback`?")
+        return cls(url, token, **options)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if self._reported or isinstance(error, CallbackEnded):
+                return
+            if error is None:
+                self.complete()
+            else:
+                with contextlib.suppress(PunctualError):  # the exception of the work is the one to raise
+                    self.fail(f"{type(error).__name__}: {error}")
+        finally:
+            self._stop.set()
+            self._thread.join()
+            self._http.close()
+
+    def progress(self, fraction: float | None = None, message: str | None = None) -> None:
+        """Show how far the work is, with the next heartbeat: a fraction from 0 to 1, and a text. Raises CallbackEnded."""
+        self.check()
+        with self._lock:
+            told = {"progress": fraction, "message": None if message is None else message[:200]}
+            self._progress = {name: value for name, value in told.items() if value is not None}
+
+    def check(self) -> None:
+        """Raise CallbackEnded if the attempt is over."""
+        if self.ended.is_set():
+            raise CallbackEnded("this attempt is over: stop the work")
+
+    def heartbeat(self) -> Heartbeat:
+        """Send a heartbeat now. Raises CallbackEnded, NoAnswer, ApiError."""
+        with self._lock:
+            body = dict(self._progress)
+        beat = Heartbeat.from_json(self._send("heartbeat", body, time.monotonic() + LONGEST_TRY))
+        if beat.cancel_requested:
+            self.cancel_requested.set()
+        return beat
+
+    def complete(self, output: Any = None, *, response: Mapping[str, Any] | None = None) -> Reported:
+        """Report success with an output: a text or anything that JSON can hold. Raises CallbackEnded, NoAnswer, ApiError."""
+        return self._report("complete", {"output": output, "response": response})
+
+    def fail(self, message: str, *, permanent: bool = False, retry_after: float | None = None) -> Reported:
+        """Report a failure. Another attempt follows by the job's policy, not sooner than after `retry_after` seconds, unless `permanent`.
+
+        Raises CallbackEnded, NoAnswer, ApiError.
+        """
+        kind = "permanent" if permanent else "retryable"
+        return self._report("fail", {"message": message[:1000], "kind": kind, "retry_after_seconds": retry_after})
+
+    def _report(self, verb: str, body: Mapping[str, Any]) -> Reported:
+        sent = {name: value for name, value in body.items() if value is not None}
+        reported = Reported.from_json(self._send(verb, sent, time.monotonic() + REPORT_SECONDS))
+        self._reported = True
+        self._stop.set()
+        return reported
+
+    def _beat(self) -> None:
+        pause = FIRST_BEAT_SECONDS
+        while not self._stop.wait(pause):
+            try:
+                lease = (self.heartbeat().lease_until.timestamp() - time.time()) / 3
+            except CallbackEnded:
+                return
+            except PunctualError:  # the next heartbeat may arrive
+                continue
+            pause = max(LEAST_PAUSE_SECONDS, lease)
+
+    def _send(self, verb: str, body: Mapping[str, Any], until: float) -> Any:
+        """Send a report; all of them may be repeated. Raises CallbackEnded if the attempt is over."""
+        attempt = 0
+        while True:
+            attempt += 1
+            answer = self._try(verb, body)
+            if isinstance(answer, httpx.Response) and answer.is_success:
+                return answer.json()["data"]
+            if isinstance(answer, httpx.Response) and answer.status_code in (401, 409):
+                self.ended.set()
+                raise CallbackEnded(f"this attempt is over ({answer.status_code}): stop the work")
+            asked = retrying.retry_after(answer, time.time()) if isinstance(answer, httpx.Response) else None
+            pause = retrying.pause(attempt, random.random(), asked)
+            if not retrying.is_repeated(answer, True) or time.monotonic() + pause > until or self._stop.wait(pause):
+                if isinstance(answer, httpx.Response):
+                    raise from_answer(answer.status_code, _parsed(answer))
+                raise NoAnswer(f"POST {self.url}/{verb}: no answer after {attempt} tries: {answer}") from answer
+
+    def _try(self, verb: str, body: Mapping[str, Any]) -> httpx.Response | httpx.TransportError:
+        content = json.dumps(body, default=instants.jsonable).encode()
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        try:
+            return self._http.post(f"{self.url}/{verb}", content=content, headers=headers)
+        except httpx.TransportError as error:
+            return error
+
+
+def _parsed(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        return answer.text
