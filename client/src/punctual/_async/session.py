@@ -68,8 +68,9 @@ class AsyncSession:
         """Use the tokens of the answer to a change of the password, and the new password from now on."""
         if self._settings.password is not None:
             self._settings = replace(self._settings, password=password)
-        self._tokens = self._read(answer)
-        self._store(self._tokens)
+        if isinstance(answer, dict) and answer.get("token"):
+            self._tokens = self._read(answer)
+            self._store(self._tokens)
 
     def forget(self) -> None:
         """Forget the tokens, also those of the profile."""

@@ -1,0 +1,150 @@
+"""Every operation of the OpenAPI document has a method, which sends what the document allows and reads what it answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fake_api import Flavor
+
+from punctual.records import Record
+
+DOCUMENT: dict[str, Any] = json.loads((Path(__file__).parents[2] / "docs/reference/openapi.json").read_text())
+SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
+ELSEWHERE = {"login", "refreshToken", "sendHeartbeat", "completeJob", "failJob"}  # the session's and the worker's
+ID, AT = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "2026-11-20T10:00:00.000Z"
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "abortOperation": lambda c: c.operations.abort(ID),
+    "abortRedrive": lambda c: c.dead_letters.abort(ID),
+    "cancelJob": lambda c: c.jobs.cancel(ID),
+    "cancelJobByKey": lambda c: c.jobs.cancel(key="order-17"),
+    "cancelJobs": lambda c: c.jobs.cancel_many(tag="a", status=["scheduled"], from_=AT, rate=5),
+    "changeMyPassword": lambda c: c.change_password("old", "new"),
+    "closeBreaker": lambda c: c.system.close_breaker("http:example.com"),
+    "createJob": lambda c: c.jobs.create(http="https://example.com", delay="30m", tags=["a"], max_attempts=5),
+    "createJobs": lambda c: c.jobs.create_many([{"message": "m"}, {"message": "n"}]),
+    "createTarget": lambda c: c.targets.create("billing", "http", defaults={"url": "https://example.com"}, rate=10),
+    "createTask": lambda c: c.tasks.create("Nightly", message="m", cron="30 2 * * *", time_zone="Europe/Berlin", overlap="skip"),
+    "createUser": lambda c: c.users.create("ann", "password", role="user", job_weight=2.0),
+    "deleteTarget": lambda c: c.targets.delete("billing"),
+    "deleteTask": lambda c: c.tasks.delete(ID),
+    "deleteTasks": lambda c: c.tasks.delete_many(tag="a", status="ended"),
+    "deleteUser": lambda c: c.users.delete(ID),
+    "disableUser": lambda c: c.users.disable(ID),
+    "enableUser": lambda c: c.users.enable(ID),
+    "getAttemptLog": lambda c: c.jobs.log(ID, 1),
+    "getAttemptOutput": lambda c: c.jobs.output(ID, 1),
+    "getForecast": lambda c: c.forecast(scope="own"),
+    "getHealth": lambda c: c.health(),
+    "getJob": lambda c: c.jobs.get(ID),
+    "getJobByKey": lambda c: c.jobs.get(key="order-17"),
+    "getMe": lambda c: c.me(),
+    "getOperation": lambda c: c.operations.get(ID),
+    "getOrderingKey": lambda c: c.ordering_keys.get("customer-7"),
+    "getRedrive": lambda c: c.dead_letters.get(ID),
+    "getStatistics": lambda c: c.statistics(),
+    "getSystem": lambda c: c.system.status(),
+    "getTarget": lambda c: c.targets.get("billing"),
+    "getTask": lambda c: c.tasks.get(ID),
+    "getTaskByKey": lambda c: c.tasks.get(key="nightly"),
+    "getUser": lambda c: c.users.get(ID),
+    "getVersion": lambda c: c.version(),
+    "listAuditEntries": lambda c: c.audit(everyone=True, limit=1),
+    "listBreakers": lambda c: c.system.breakers(limit=1),
+    "listDeadLetterJobs": lambda c: c.dead_letters.jobs("a" * 16, limit=1),
+    "listDeadLetters": lambda c: c.dead_letters.list(limit=1),
+    "listJobs": lambda c: c.jobs.list(status=["failed", "killed"], tag="a", from_=AT, limit=1),
+    "listMyAuditEntries": lambda c: c.audit(limit=1),
+    "listNextRuns": lambda c: c.tasks.next(ID, 3),
+    "listOperations": lambda c: c.operations.list(limit=1),
+    "listTargets": lambda c: c.targets.list(limit=1),
+    "listTaskJobs": lambda c: c.tasks.jobs(ID, limit=1),
+    "listTasks": lambda c: c.tasks.list(tag="a", limit=1),
+    "listTypes": lambda c: c.types(),
+    "listUsers": lambda c: c.users.list(limit=1),
+    "logout": lambda c: c.logout(),
+    "pauseLanes": lambda c: c.system.pause("retry", reason="incident"),
+    "pauseTask": lambda c: c.tasks.pause(ID, reason="incident"),
+    "pauseTasks": lambda c: c.tasks.pause_many(all=True, reason="incident"),
+    "previewSchedule": lambda c: c.schedules.preview(cron="30 2 * * *", time_zone="Europe/Berlin", count=3),
+    "putJobByKey": lambda c: c.jobs.create(message="m", key="order-17", on_conflict="keep", delay=60),
+    "putTaskByKey": lambda c: c.tasks.put("nightly", name="Nightly", message="m", rate="10 minutes"),
+    "replaceTarget": lambda c: c.targets.replace("billing", "http", defaults={"url": "https://example.com"}),
+    "replaceTask": lambda c: c.tasks.replace(ID, name="Nightly", message="m", cron="30 2 * * *"),
+    "resumeLanes": lambda c: c.system.resume("retry"),
+    "resumeOrderingKey": lambda c: c.ordering_keys.resume("customer-7"),
+    "resumeTask": lambda c: c.tasks.resume(ID),
+    "resumeTasks": lambda c: c.tasks.resume_many(tag="a"),
+    "retryJob": lambda c: c.jobs.retry(ID),
+    "runTask": lambda c: c.tasks.run(ID),
+    "setUserPassword": lambda c: c.users.set_password(ID, "password"),
+    "startRedrive": lambda c: c.dead_letters.redrive(fingerprint="a" * 16, rate=20),
+    "updateJob": lambda c: c.jobs.update(ID, http="https://example.com/2"),
+    "updateTask": lambda c: c.tasks.update(ID, name="New"),
+    "updateUser": lambda c: c.users.update(ID, job_weight=3.0),
+}
+
+
+def operations() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            if not operation.get("deprecated") and not operation["operationId"].endswith("Deprecated"):
+                yield operation["operationId"], method.upper(), path, operation
+
+
+OPERATIONS = {name: rest for name, *rest in operations()}
+
+
+def test_every_operation_has_a_method() -> None:
+    assert CALLS.keys() | ELSEWHERE == OPERATIONS.keys()
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_a_method_sends_and_reads_what_the_document_says(flavor: Flavor, name: str) -> None:
+    method, path, operation = OPERATIONS[name]
+    status, example = next(
+        (int(status), content["application/json"]["example"])
+        for status, one in operation["responses"].items()
+        if status.startswith("2") and (content := one.get("content"))
+    )
+    if name == "createJobs":
+        example = {
+            "success": True,
+            "data": example["data"]
+            | {"results": [{"index": n, "job": {"id": ID, "status": "scheduled", "scheduled_at": AT}} for n in (0, 1)]},
+        }
+    seen: list[httpx.Request] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        data = example if "cursor" not in (example.get("data") or {}) else example | {"data": example["data"] | {"cursor": None}}
+        return httpx.Response(status, json=data)
+
+    result = flavor.run(handle, CALLS[name])
+    (request,) = seen
+    assert request.method == method
+    assert re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), request.url.path)
+    assert set(request.url.params) <= {one["name"] for one in operation.get("parameters", []) if one["in"] == "query"}
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    if request.content:
+        assert set(json.loads(request.content)) <= properties(body)
+    for record in result if isinstance(result, list) else [result]:
+        if isinstance(record, Record):
+            unknown = record.raw.keys() - {one.name.rstrip("_") for one in dataclasses.fields(record)}
+            assert not unknown, f"{type(record).__name__} lacks {sorted(unknown)}"
+
+
+def properties(schema: dict[str, Any]) -> set[str]:
+    """Return the names of all fields that a schema allows, over its alternatives."""
+    if "$ref" in schema:
+        return properties(SCHEMAS[schema["$ref"].rsplit("/", 1)[1]])
+    found = set(schema.get("properties", {}))
+    for one in [*schema.get("oneOf", []), *schema.get("anyOf", []), *schema.get("allOf", [])]:
+        found |= properties(one)
+    return found

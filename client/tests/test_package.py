@@ -1,0 +1,90 @@
+"""The package as users get it: types, generated code, wheel, pytest plugin."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+CLIENT = Path(__file__).parents[1]
+USER = """
+from datetime import timedelta
+from punctual import AsyncPunctual, Job, Punctual
+
+def post(client: Punctual) -> str:
+    job: Job = client.jobs.create(http="https://example.com", delay=timedelta(minutes=30), max_attempts=5)
+    return job.id + "".join(one.status for one in client.jobs.list(status="failed"))
+
+async def read(client: AsyncPunctual) -> int | None:
+    return (await client.jobs.get("01A")).start_delay_ms
+"""
+WRONG = """
+from punctual import Punctual
+Punctual("https://a").jobs.create(message=7, max_attempt=5)
+"""
+FIXTURES = """
+def test_a(punctual_stack):
+    assert punctual_stack.url == "https://stage.example.com"
+def test_b(punctual_client):
+    assert punctual_client.url == "https://stage.example.com"
+"""
+
+
+def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(CLIENT / "src"), **environment}
+    )
+
+
+def test_the_synchronous_client_is_current() -> None:
+    done = run(sys.executable, str(CLIENT / "generate_sync.py"), "--check", cwd=CLIENT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.long
+def test_a_program_of_a_user_is_checked_strictly(tmp_path: Path) -> None:
+    (tmp_path / "user.py").write_text(USER)
+    done = run(sys.executable, "-m", "mypy", "--strict", "user.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    (tmp_path / "wrong.py").write_text(WRONG)
+    done = run(sys.executable, "-m", "mypy", "--strict", "wrong.py", cwd=tmp_path)
+    assert 'Argument "message"' in done.stdout and '"max_attempt"' in done.stdout
+
+
+@pytest.mark.long
+def test_the_plugin_uses_the_stack_of_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "test_user.py").write_text(FIXTURES)
+    plugin = (sys.executable, "-m", "pytest", "-q", "-p", "punctual.pytest_plugin", "-p", "no:punctual", "-p", "no:schemathesis")
+    done = run(*plugin, cwd=tmp_path, PUNCTUAL_URL="https://stage.example.com", PUNCTUAL_TOKEN="t")
+    assert "2 passed" in done.stdout, done.stdout
+    done = run(*plugin, cwd=tmp_path)
+    assert "set PUNCTUAL_URL, or PUNCTUAL_REPOSITORY" in done.stdout
+    done = run(*plugin, "--punctual-repository", str(tmp_path), cwd=tmp_path)
+    assert "is no clone of Punctual" in done.stdout
+
+
+@pytest.mark.long
+def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
+    """With the packages of this environment as dependencies, since a test does not use the network."""
+    for kind in ("wheel", "sdist"):
+        done = run(sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(tmp_path), cwd=CLIENT)
+        assert done.returncode == 0, done.stderr
+    (wheel,), (_,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"punctual/py.typed", "punctual/_sync/client.py"} <= set(names) and not [
+        name for name in names if "test" in name and "pytest" not in name
+    ]
+    venv.create(tmp_path / "env", with_pip=False)
+    python = tmp_path / "env" / "bin" / "python"
+    (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
+    zipfile.ZipFile(wheel).extractall(site)
+    (site / "dependencies.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    done = run(str(python), "-c", "import punctual; print(punctual.__file__)", cwd=tmp_path, PYTHONPATH="")
+    assert done.stdout.startswith(str(site)), done.stderr
+    done = run(str(python), "-m", "punctual", "--help", cwd=tmp_path, PYTHONPATH="", NO_COLOR="1", COLUMNS="100")
+    assert done.returncode == 0 and "jobs" in done.stdout, done.stderr

@@ -1,0 +1,185 @@
+"""The worker of call-backs and the check of signatures."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import threading
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import httpx
+import pytest
+from fake_api import answer, refusal
+
+import punctual
+from punctual import Worker, retrying, verify_signature, worker
+
+URL, TOKEN = "https://api.example.com/api/v1/jobs/01A", "attempt-token"
+HEADERS = {"punctual-callback-url": URL, "Punctual-Callback-Token": TOKEN}
+
+
+class Api:
+    """The three routes of call-backs. `answers` replaces the next answers; `beaten` is set by each heartbeat."""
+
+    def __init__(self, *answers: httpx.Response | Exception, cancel: bool = False, lease: float = 30) -> None:
+        self.answers = list(answers)
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.beaten = threading.Event()
+        self.cancel, self.lease = cancel, lease
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        assert request.headers["Authorization"] == f"Bearer {TOKEN}" and str(request.url).startswith(URL)
+        self.calls.append((request.url.path.rsplit("/", 1)[1], json.loads(request.content)))
+        found = self.answers.pop(0) if self.answers else None
+        if isinstance(found, Exception):
+            raise found
+        if found is not None:
+            return found
+        if self.calls[-1][0] != "heartbeat":
+            return answer({"id": "01A", "status": "succeeded" if self.calls[-1][0] == "complete" else "scheduled"})
+        until = (datetime.now(timezone.utc) + timedelta(seconds=self.lease)).isoformat()
+        self.beaten.set()
+        return answer({"lease_until": until, "cancel_requested": self.cancel})
+
+    def working(self) -> Worker:
+        return Worker.from_headers(HEADERS, transport=httpx.MockTransport(self))
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "FIRST_BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(worker, "LEAST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(retrying, "BASE_SECONDS", 0.001)
+
+
+def test_the_end_of_the_block_reports_success() -> None:
+    api = Api()
+    with api.working() as work:
+        work.progress(0.4, "page 4")
+        assert api.beaten.wait(5)
+    assert ("heartbeat", {"progress": 0.4, "message": "page 4"}) in api.calls
+    assert api.calls[-1] == ("complete", {})
+
+
+def test_an_output_is_reported_once() -> None:
+    api = Api()
+    with api.working() as work:
+        assert work.complete({"rows": 42}).status == "succeeded"
+    assert [call for call in api.calls if call[0] != "heartbeat"] == [("complete", {"output": {"rows": 42}})]
+
+
+def test_an_exception_reports_a_failure_and_is_raised() -> None:
+    api = Api()
+    with pytest.raises(ValueError, match="disk full"), api.working():
+        raise ValueError("disk full")
+    assert api.calls[-1] == ("fail", {"message": "ValueError: disk full", "kind": "retryable"})
+
+
+def test_a_failure_has_a_kind_and_a_pause() -> None:
+    api = Api()
+    with api.working() as work:
+        work.fail("bad input", permanent=True, retry_after=60)
+    assert api.calls[-1] == ("fail", {"message": "bad input", "kind": "permanent", "retry_after_seconds": 60})
+
+
+def test_a_request_to_cancel_reaches_the_work() -> None:
+    api = Api(cancel=True)
+    with api.working() as work:
+        assert work.cancel_requested.wait(5)
+        work.fail("cancelled")
+    assert api.calls[-1][0] == "fail"
+
+
+@pytest.mark.parametrize("status", [401, 409])
+def test_an_attempt_that_is_over_stops_the_work(status: int) -> None:
+    api = Api(refusal(status))
+    with pytest.raises(punctual.CallbackEnded), api.working() as work:
+        assert work.ended.wait(5)
+        work.progress(0.5)
+    assert {call[0] for call in api.calls} == {"heartbeat"}
+
+
+def test_a_report_is_repeated_until_it_arrives() -> None:
+    api = Api(refusal(503), refusal(429), httpx.ReadTimeout("lost"))
+    work = api.working()
+    assert work.complete("done").id == "01A"
+    assert api.calls == [("complete", {"output": "done"})] * 4
+
+
+def test_a_report_that_never_arrives_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "REPORT_SECONDS", 0.0)
+    with pytest.raises(punctual.NoAnswer, match=r"jobs/01A/complete: no answer after 1 tries: lost"):
+        Api(httpx.ReadTimeout("lost")).working().complete()
+    with pytest.raises(punctual.InvalidRequest):
+        Api(refusal(422)).working().complete()
+    with pytest.raises(punctual.Unavailable, match="html"):
+        Api(httpx.Response(502, text="<html>")).working().complete()
+
+
+def test_heartbeats_go_on_after_a_failed_one() -> None:
+    api = Api(refusal(422), lease=0.01)
+    with api.working():
+        assert api.beaten.wait(5)
+    assert [call[0] for call in api.calls[:2]] == ["heartbeat", "heartbeat"]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: Worker.from_event({"punctual": {"callback": {"url": URL, "token": TOKEN}}}),
+        lambda: Worker.from_event({"detail-type": "x", "detail": {"punctual": {"callback": {"url": URL, "token": TOKEN}}}}),
+        lambda: Worker.from_message({"MessageAttributes": {worker.URL: {"StringValue": URL}, worker.TOKEN: {"StringValue": TOKEN}}}),
+        lambda: Worker.from_message({"messageAttributes": {worker.URL: {"stringValue": URL}, worker.TOKEN: {"stringValue": TOKEN}}}),
+        lambda: Worker.from_message(
+            {"Body": json.dumps({"MessageAttributes": {worker.URL: {"Type": "String", "Value": URL}, worker.TOKEN: {"Value": TOKEN}}})}
+        ),
+    ],
+)
+def test_address_and_token_come_from_every_kind_of_target(made: Any) -> None:
+    found = made()
+    assert (found.url, found._token) == (URL, TOKEN)
+
+
+@pytest.mark.parametrize(
+    "made", [lambda: Worker.from_headers({}), lambda: Worker.from_event({}), lambda: Worker.from_message({"Body": "x"})]
+)
+def test_a_job_without_a_callback_is_recognized(made: Any) -> None:
+    with pytest.raises(punctual.UnexpectedAnswer, match="has the job a `callback`"):
+        made()
+
+
+# Signatures
+
+NOW = 1_800_000_000
+
+
+def signed(secret: bytes, body: bytes, at: int = NOW) -> dict[str, str]:
+    mac = hmac.new(secret, f"msg-1.{at}.".encode() + body, hashlib.sha256).digest()
+    return {"Webhook-Id": "msg-1", "Webhook-Timestamp": str(at), "Webhook-Signature": f"v1,old v1,{base64.b64encode(mac).decode()}"}
+
+
+def test_a_signed_request_is_accepted() -> None:
+    key = b"k" * 24
+    verify_signature(signed(key, b"{}"), b"{}", "whsec_" + base64.b64encode(key).decode(), now=NOW + 299)
+    verify_signature(signed(b"plain", b"{}"), "{}", "plain", now=NOW - 299)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "secret", "message"),
+    [
+        ({}, b"{}", "plain", "has no header webhook-id"),
+        (signed(b"plain", b"{}"), b"{ }", "plain", "does not match"),
+        (signed(b"plain", b"{}"), b"{}", "other", "does not match"),
+        (signed(b"plain", b"{}", NOW - 301), b"{}", "plain", "301 s old"),
+        (signed(b"plain", b"{}", NOW + 301), b"{}", "plain", "301 s ahead"),
+        (signed(b"plain", b"{}") | {"Webhook-Timestamp": "soon"}, b"{}", "plain", "no number of seconds"),
+        (signed(b"plain", b"{}") | {"Webhook-Signature": "v1,é"}, b"{}", "plain", "does not match"),
+        (signed(b"plain", b"{}"), b"{}", "whsec_%%%", "no base64 follows"),
+    ],
+)
+def test_another_request_is_refused(headers: dict[str, str], body: bytes, secret: str, message: str) -> None:
+    with pytest.raises(punctual.InvalidSignature, match=message):
+        verify_signature(headers, body, secret, now=NOW)
