@@ -1,0 +1,5 @@
+"""`python -m punctual`: the command line."""
+
+from punctual.cli import main
+
+main()

@@ -1,0 +1,56 @@
+"""The command `punctual`: what people and scripts do with a stage of Punctual, from a terminal."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from punctual.cli import dead_letters, jobs, many, signin, state, system, targets, tasks, users
+from punctual.cli._app import FAILED, HELP, NO_ANSWER, NOT_FOUND, NOT_SIGNED_IN, USAGE
+
+EXIT_CODES = (
+    (0, "done"),
+    (FAILED, "it failed: the API refused it, or a watched job did not succeed"),
+    (USAGE, "a command, an option or a field is wrong"),
+    (NOT_SIGNED_IN, "not signed in, or the sign-in has ended"),
+    (NOT_FOUND, "there is no such job, task or other object"),
+    (NO_ANSWER, "no answer, or none of Punctual"),
+)
+
+
+def build() -> typer.Typer:
+    """Return the whole command."""
+    codes = "\n".join(f"  {code}  {meaning}" for code, meaning in EXIT_CODES)
+    examples = (
+        "  punctual login https://…\n  punctual jobs create --in 10s --watch log hello\n  punctual tasks apply -f tasks.yaml --dry-run"
+    )
+    app = typer.Typer(
+        name="punctual",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=HELP,
+        epilog=f"\b\nExamples:\n{examples}\n\n\b\nExit codes:\n{codes}",
+    )
+
+    @app.callback(help="Schedule jobs with Punctual. Begin with: punctual login URL")
+    def everything(
+        profile: Annotated[
+            str | None, typer.Option("--profile", metavar="NAME", help="Use this profile instead of the current one.")
+        ] = None,
+    ) -> None:
+        pass
+
+    signin.register(app)
+    for part in (jobs, tasks, dead_letters, many, targets, users, system):
+        app.add_typer(part.build())
+    state.register(app)
+    return app
+
+
+def main() -> None:
+    """Run the command line, and end the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a pipe on Windows may lack the characters of tables
+            stream.reconfigure(errors="replace")
+    build()()

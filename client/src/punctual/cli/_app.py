@@ -1,0 +1,241 @@
+"""What all commands have in common: the options `--json`, `--quiet` and `--profile`, examples in the help, and errors with a next step."""
+
+import functools
+import inspect
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+import typer
+
+import punctual
+from punctual import errors, profiles
+from punctual.cli._output import Output
+
+FAILED, USAGE, NOT_SIGNED_IN, NOT_FOUND, NO_ANSWER, INTERRUPTED = 1, 2, 3, 4, 5, 130
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Refused(Exception):
+    """What the user asked for cannot be done. `field` is the option or argument, `hint` what to do instead, `code` the exit code."""
+
+    def __init__(self, message: str, *, field: str = "", hint: str = "", code: int = USAGE) -> None:
+        super().__init__(message)
+        self.message, self.field, self.hint, self.code = message, field, hint, code
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a command finds outside itself: tests bring their own server, clock and pauses."""
+
+    transport: httpx.BaseTransport | None = None
+    now: Callable[[], datetime] = _now
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass
+class Cli:
+    """The first argument of each command: the API, the output and the clock."""
+
+    setup: Setup
+    out: Output
+    profile: str | None = None
+    _client: list[punctual.Punctual] = field(default_factory=list)
+
+    @property
+    def client(self) -> punctual.Punctual:
+        """The client of the profile, of the environment or of the current profile, in this order. Raises NotConfigured."""
+        if not self._client:
+            self._client.append(punctual.Punctual(profile=self.profile, transport=self.setup.transport))
+        return self._client[0]
+
+    def now(self) -> datetime:
+        return self.setup.now()
+
+    def sleep(self, seconds: float) -> None:
+        self.setup.sleep(seconds)
+
+    def close(self) -> None:
+        for client in self._client:
+            client.close()
+
+    def confirm(self, question: str, yes: bool) -> None:
+        """Ask before something that cannot be undone. Raises Refused without `--yes` if nobody can answer, and if the answer is no."""
+        if yes:
+            return
+        if not sys.stdin.isatty():
+            raise Refused("needs a confirmation, and nobody can give it here", hint="To do it without a question: --yes")
+        if not typer.confirm(question, err=True):
+            raise Refused("nothing was changed", code=FAILED)
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or a line for each entry of a list.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print ids only, and no sentences.")]
+ProfileName = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Use this profile instead of the current one.")]
+COMMON = (("as_json", AsJson, False), ("quiet", Quiet, False), ("profile", ProfileName, None))
+
+
+def group(name: str, help: str) -> typer.Typer:
+    """Return an empty group of commands."""
+    return typer.Typer(name=name, help=help, no_args_is_help=True, rich_markup_mode=None, context_settings=HELP, add_completion=False)
+
+
+Function = Callable[..., int | None]
+
+
+def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False) -> Callable[[Function], Function]:
+    """Register a function as the command `name`.
+
+    Its first parameter is a `Cli`, the others are options and arguments of typer. What it returns is the exit code. Its docstring is the
+    help, in which each line begins a paragraph; `examples` are command lines, shown below the options.
+    """
+
+    def register(function: Function) -> Function:
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+
+        @functools.wraps(function)
+        def run(context: typer.Context, as_json: bool, quiet: bool, profile: str | None, **given: Any) -> None:
+            setup = context.obj if isinstance(context.obj, Setup) else Setup()
+            chosen = profile or (context.find_root().params.get("profile"))
+            cli = Cli(setup, Output(as_json, quiet), chosen)
+            try:
+                code = carry_out(cli, lambda: function(cli, **given))
+            finally:
+                cli.close()
+            raise typer.Exit(code)
+
+        parameters = [
+            inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
+            *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own),
+            *(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind) for name, kind, default in COMMON),
+        ]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        del run.__wrapped__
+        app.command(name, help=inspect.getdoc(function), epilog=_epilog(examples), hidden=hidden, context_settings=HELP)(run)
+        return function
+
+    return register
+
+
+def _epilog(examples: Sequence[str]) -> str:
+    """Return the examples as a paragraph that is not wrapped."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for each in examples for line in each.splitlines()) if examples else ""
+
+
+def carry_out(cli: Cli, work: Callable[[], int | None]) -> int:
+    """Return the exit code of the work; its errors are printed as a sentence and a next step, never as a traceback."""
+    try:
+        return work() or 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of a pipe has ended, as `head` does
+        sys.stdout = Path(os.devnull).open("w")  # Python flushes it once more at its end
+        return 0
+    except Refused as refused:
+        message = f"{refused.field}: {refused.message}" if refused.field else refused.message
+        return _report(cli, "refused", (message,), refused.hint, refused.code)
+    except errors.ApiError as error:
+        lines = tuple(str(detail) for detail in error.details) or (error.message,)
+        return _report(cli, error.code, lines, _hint(cli, error), _exit_code(error), error)
+    except errors.NotConfigured as error:
+        return _report(
+            cli,
+            "not_configured",
+            (str(error),),
+            "Sign in with: punctual login URL" if "punctual login" not in str(error) else "",
+            NOT_SIGNED_IN,
+        )
+    except errors.NoAnswer as error:
+        return _report(cli, "no_answer", (str(error),), f"Check the network and the address: {address(cli)}", NO_ANSWER)
+    except errors.UnexpectedAnswer as error:
+        hint = f"Check the address: {address(cli)}. It is what `make deploy` or `make run` prints as the API."
+        return _report(cli, "unexpected_answer", (str(error),), hint, NO_ANSWER)
+    except (errors.PunctualError, httpx.HTTPError, OSError) as error:
+        return _report(cli, "failed", (str(error) or type(error).__name__,), "", FAILED)
+
+
+def address(cli: Cli) -> str:
+    """Return the address that the command uses, with the profile that has it; for messages."""
+    if not cli.profile and (url := os.environ.get("PUNCTUAL_URL")):
+        return f"{url} (from PUNCTUAL_URL)"
+    try:
+        found = profiles.find(cli.profile)
+    except errors.NotConfigured:
+        found = None
+    return f"{found.url} (profile {found.name})" if found else "none is configured"
+
+
+def _report(cli: Cli, code: str, lines: Sequence[str], hint: str, exit_code: int, error: errors.ApiError | None = None) -> int:
+    """Print an error to the standard error: a line for each field, and what to do next; with `--json` as one JSON line."""
+    stream = cli.out.err.file
+    if cli.out.as_json:
+        details = [{"field": each.field, "rule": each.rule} for each in error.details] if error else []
+        found = {"code": code, "message": error.message if error else lines[0], "details": details, "hint": hint or None}
+        stream.write(json.dumps({"error": found | ({"request_id": error.request_id} if error else {})}, ensure_ascii=False) + "\n")
+    else:
+        for line in lines:
+            cli.out.err.print(f"[bold red]error:[/] {_escaped(line)}")
+        if hint:
+            cli.out.err.print(_escaped(hint))
+    stream.flush()
+    return exit_code
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", "\\[")
+
+
+def _exit_code(error: errors.ApiError) -> int:
+    if isinstance(error, errors.NotAuthenticated):
+        return NOT_SIGNED_IN
+    if isinstance(error, errors.NotFound):
+        return NOT_FOUND
+    return USAGE if isinstance(error, errors.InvalidRequest) else FAILED
+
+
+def _hint(cli: Cli, error: errors.ApiError) -> str:
+    """Return what to do about an error of the API; nothing if its message says it all."""
+    if isinstance(error, errors.NotAuthenticated):
+        name = cli.profile or os.environ.get(profiles_variable) or profiles.load().current
+        if not cli.profile and (
+            os.environ.get("PUNCTUAL_TOKEN") or os.environ.get("PUNCTUAL_CLIENT_ID") or os.environ.get("PUNCTUAL_PASSWORD")
+        ):
+            return "The sign-in comes from the environment (PUNCTUAL_TOKEN, PUNCTUAL_CLIENT_ID or PUNCTUAL_USERNAME): renew it there."
+        return (
+            f"The login has expired or was ended. Sign in again: punctual login{f' --profile {name}' if name and name != 'default' else ''}"
+        )
+    if isinstance(error, errors.NotAllowed):
+        return f"You are signed in at {address(cli)}. Your role: punctual whoami"
+    if isinstance(error, errors.NotFound):
+        return f"Looked for at {address(cli)}, among what is yours."
+    if isinstance(error, errors.Throttled) and error.retry_after:
+        return f"Try again in {error.retry_after:.0f} s."
+    if error.status >= 500 and error.request_id:
+        return f"The request id for the operators: {error.request_id}"
+    return ""
+
+
+profiles_variable = "PUNCTUAL_PROFILE"
+
+
+@contextmanager
+def stoppable(cli: Cli, note: str) -> Iterator[None]:
+    """Say on Ctrl-C that the work goes on without this command, and how to stop it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        cli.out.remark(f"\n{note}")
+        raise

@@ -1,0 +1,115 @@
+"""What a job or a task runs, from a command line: `http POST https://…`, `log MESSAGE`, `target NAME` or a type with a payload."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from punctual.cli import _options as options
+from punctual.cli import _words as words
+from punctual.cli._app import Refused
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+FORMS = "http [METHOD] URL, log MESSAGE, target NAME, or TYPE with --payload"
+
+Words = Annotated[list[str], Argument(metavar="WORK...", help=f"What to run: {FORMS}.")]
+Header = Annotated[
+    list[str] | None, Option("--header", "-H", metavar="'NAME: VALUE'", help="Of http: a header of the request; repeat it for several.")
+]
+Data = Annotated[
+    str | None, Option("--data", "-d", metavar="TEXT", help="Of http: the body, JSON or text; @FILE reads a file, @- the standard input.")
+]
+Payload = Annotated[str | None, Option("--payload", metavar="JSON", help="The payload as JSON; @FILE and @- as for --data.")]
+JobTags = Annotated[list[str] | None, Option("--tag", "-t", metavar="TAG", help="A label to find it by; repeat it for several.")]
+MaxAttempts = Annotated[int | None, Option("--max-attempts", metavar="N", help="Try at most so many times (default 3).")]
+Timeout = Annotated[str | None, Option("--timeout", metavar="DURATION", help="Stop an attempt after this long (default 5m).")]
+OrderingKey = Annotated[str | None, Option("--ordering-key", metavar="KEY", help="Start after the earlier jobs of this key.")]
+OnFailure = Annotated[
+    str | None, Option("--on-failure", metavar="RULE", help="What jobs of the same ordering key do after a failure: continue or pause.")
+]
+Fields = Annotated[
+    list[str] | None,
+    Option("--field", "-f", metavar="NAME=JSON", help="Any other field of the API, such as retry='{\"base_seconds\": 5}'."),
+]
+
+
+def work(given: Sequence[str], headers: Sequence[str] | None, data: str | None, payload: str | None) -> dict[str, Any]:
+    """Return `type` or `target`, and `payload`. Raises Refused if the words and options do not fit together."""
+    kind, *rest = given
+    more = options.object_of("--payload", payload) if payload is not None else {}
+    if kind != "http" and (headers or data is not None):
+        raise Refused(f"is for http only, not for {kind}", field="--header" if headers else "--data", hint="Use --payload.")
+    if kind == "http":
+        return {"type": kind, "payload": more | _http(rest, headers, data)}
+    if kind == "log" and not (payload and not rest):
+        return {"type": kind, "payload": more | {"message": _only(rest, "MESSAGE", "log")}}
+    if kind == "target":
+        return {"target": _only(rest, "NAME", "target"), "payload": more}
+    if rest:
+        raise Refused(
+            f"{rest[0]!r} is one word too many: the payload of {kind} is given by --payload", field="WORK", hint=f"WORK is {FORMS}."
+        )
+    if payload is None:
+        raise Refused(
+            f"is needed for a job of the type {kind}", field="--payload", hint=f"WORK is {FORMS}. Types and payloads: punctual types"
+        )
+    return {"type": kind, "payload": more}
+
+
+def _http(given: Sequence[str], headers: Sequence[str] | None, data: str | None) -> dict[str, Any]:
+    method, *rest = given if given and given[0].upper() in METHODS else ("POST", *given)
+    url = _only(rest, "URL", "http")
+    if not url.startswith(("http://", "https://")):
+        raise Refused(f"must begin with https:// or http://, not {url!r}", field="URL", hint=f"Methods are {', '.join(METHODS)}.")
+    found: dict[str, Any] = {"method": method.upper(), "url": url}
+    if headers:
+        found["headers"] = dict(options.pairs("--header", headers, ":"))
+    if data is not None:
+        found["body"] = body(options.text_of("--data", data))
+    return found
+
+
+def body(text: str) -> Any:
+    """Return the body of a request: the object or list of a JSON text, else the text as it is."""
+    found = words.value(text)
+    return found if isinstance(found, dict | list) else text
+
+
+def _only(given: Sequence[str], name: str, kind: str) -> str:
+    if len(given) != 1:
+        what = "is missing" if not given else f"is one word: put it between quotes, not {' '.join(given)}"
+        raise Refused(f"{what}", field=name, hint=f"As in: {kind} {name}")
+    return given[0]
+
+
+def common(
+    tags: Sequence[str] | None,
+    max_attempts: int | None,
+    timeout: str | None,
+    ordering_key: str | None,
+    on_failure: str | None,
+    fields: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Return the fields of the API that these options set. Raises Refused."""
+    seconds = None if timeout is None else options.checked("--timeout", words.duration, timeout).total_seconds()
+    if seconds is not None and seconds != int(seconds):
+        raise Refused("must be whole seconds", field="--timeout")
+    found = options.given(
+        tags=list(tags or ()),
+        max_attempts=max_attempts,
+        timeout_seconds=None if seconds is None else int(seconds),
+        ordering_key=ordering_key,
+        on_failure=on_failure,
+    )
+    return found | {name: words.value(value) for name, value in options.pairs("--field", fields, "=").items()}
+
+
+def description(type: str, target: str | None, payload: Any) -> str:
+    """Return in a few words what a job or a task runs."""
+    if target:
+        return f"target {target}"
+    if type == "http":
+        return f"{payload.get('method', 'POST')} {payload.get('url', '')}"
+    if type == "log":
+        return str(payload.get("message", ""))
+    return type

@@ -1,0 +1,126 @@
+"""`punctual dead-letters`."""
+
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from punctual.cli import _options as options
+from punctual.cli import _words as words
+from punctual.cli import jobs, many
+from punctual.cli._app import FAILED, Cli, Refused, command, group, stoppable
+from punctual.cli._output import Column
+from punctual.records import DeadLetterGroup, Redrive
+
+Fingerprint = Annotated[str | None, Option("--fingerprint", metavar="ID", help="Only jobs of this error, by the id that `list` shows.")]
+Id = Annotated[str, Argument(help="The id of the redrive.")]
+
+
+def build() -> typer.Typer:
+    app = group("dead-letters", "Find failed and killed jobs by error, and run them again.")
+    command(app, "list", "punctual dead-letters list", "punctual dead-letters list --since 1d --type http")(list_groups)
+    command(app, "jobs", "punctual dead-letters jobs 3f9c2a7e5b8d1f60")(group_jobs)
+    command(
+        app,
+        "redrive",
+        "punctual dead-letters redrive --fingerprint 3f9c2a7e5b8d1f60 --rate 20",
+        "punctual dead-letters redrive --since 2h --yes",
+        "punctual dead-letters redrive --all --limit 100",
+    )(redrive)
+    command(app, "watch", "punctual dead-letters watch 01JD4Q8XKZ38W2M5R7T9V1C4FH")(watch)
+    command(app, "abort", "punctual dead-letters abort 01JD4Q8XKZ38W2M5R7T9V1C4FH")(abort)
+    return app
+
+
+def list_groups(
+    cli: Cli, task: options.TaskId = None, type: options.Type = None, since: options.Since = None, until: options.Until = None
+) -> None:
+    """List the errors of failed and killed jobs, the most frequent first."""
+    now = cli.now()
+    window = options.given(from_=options.instant("--since", since, now), to=options.instant("--until", until, now))
+    cli.out.entries(
+        cli.client.dead_letters.list(**options.given(task=task, type=type), **window),
+        (
+            Column("fingerprint", lambda each: each.fingerprint or "(none)", essential=True),
+            Column("jobs", lambda each: each.count, essential=True, right=True),
+            Column("last", lambda each: words.clock(each.last_at, now), essential=True),
+            Column("types", lambda each: words.words(each.types)),
+            Column("error", _error),
+        ),
+        raw=lambda each: each.raw,
+        none="There are no dead letters.",
+        id=lambda each: each.fingerprint or "",
+    )
+
+
+def _error(each: DeadLetterGroup) -> str:
+    return words.short(f"{each.error.kind}: {each.error.message}") if each.error else ""
+
+
+def group_jobs(
+    cli: Cli, fingerprint: Annotated[str, Argument(help="The id of the error, as `list` shows it.")], limit: options.Limit = 20
+) -> None:
+    """List the jobs of one error, the latest first."""
+    jobs.print_jobs(cli, cli.client.dead_letters.jobs(fingerprint, limit=limit or None), "There are no such jobs.", limit)
+
+
+def redrive(
+    cli: Cli,
+    fingerprint: Fingerprint = None,
+    task: options.TaskId = None,
+    type: options.Type = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    all: options.All = False,
+    rate: options.Rate = None,
+    limit: options.AtMost = None,
+    yes: options.Yes = False,
+    detach: options.Detach = False,
+) -> int | None:
+    """Run all failed and killed jobs again that a filter finds, and show the progress."""
+    now = cli.now()
+    filter = options.given(
+        fingerprint=fingerprint,
+        task=task,
+        type=type,
+        from_=options.instant("--since", since, now),
+        to=options.instant("--until", until, now),
+        all=all,
+    )
+    if not filter:
+        raise Refused("give a filter", field="--fingerprint", hint="To run all dead letters again: --all")
+    what = "all dead letters" if all else "all dead letters that match"
+    cli.confirm(f"Run {what} again?", yes)
+    made = cli.client.dead_letters.redrive(**filter, **options.given(rate=rate, limit=limit))
+    if detach:
+        cli.out.result(made.raw, f"Redrive {made.id} runs. To follow it: punctual dead-letters watch {made.id}", quiet=made.id)
+        return None
+    return wait(cli, made)
+
+
+def wait(cli: Cli, made: Redrive) -> int | None:
+    """Show the progress of a redrive until its end, and print the result. Returns the exit code."""
+    note = f"The redrive goes on. To stop it: punctual dead-letters abort {made.id}"
+    with stoppable(cli, note), many.progress(cli, "redrive", None) as show:
+        while not made.ended:
+            show(made.redriven)
+            cli.sleep(many.EVERY)
+            made = cli.client.dead_letters.get(made.id)
+    cli.out.result(made.raw, _summary(made), quiet=made.id)
+    return FAILED if made.status == "aborted" else None
+
+
+def _summary(made: Redrive) -> str:
+    skipped = f", {made.skipped} skipped" if made.skipped else ""
+    return f"Redrive {made.id} is {made.status}: {made.redriven} of {made.matched} run again{skipped}."
+
+
+def watch(cli: Cli, id: Id) -> int | None:
+    """Wait for the end of a redrive. The exit code is 1 if it was aborted."""
+    return wait(cli, cli.client.dead_letters.get(id))
+
+
+def abort(cli: Cli, id: Id) -> None:
+    """Abort a redrive. The jobs that it has started go on."""
+    made = cli.client.dead_letters.abort(id)
+    cli.out.result(made.raw, _summary(made), quiet=made.id)

@@ -1,0 +1,407 @@
+"""`punctual jobs`."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+from rich.live import Live
+from typer import Argument, Option
+
+from punctual.cli import _options as options
+from punctual.cli import _words as words
+from punctual.cli import _work, many
+from punctual.cli._app import FAILED, Cli, Refused, command, group
+from punctual.cli._output import Column, table
+from punctual.records import Attempt, Job
+
+Ids = Annotated[list[str] | None, Argument(metavar="ID...", help="The ids of jobs.")]
+SOON = timedelta(seconds=2)
+OFTEN, SELDOM = 0.5, 5.0  # seconds between two reads of a watched job: about to start or running, far ahead
+RECENT, UPCOMING = 15, 10  # the rows of `watch` without an id
+
+
+def build() -> typer.Typer:
+    app = group("jobs", "Create, find, watch, cancel and retry jobs.")
+    command(
+        app,
+        "create",
+        "punctual jobs create --in 30m --key order-17 http POST https://example.com/expire -d '{\"order\": 17}'",
+        "punctual jobs create --at 2026-12-24T18:00:00+01:00 log 'Merry Christmas'",
+        "punctual jobs create --in 10s --watch log hello",
+        'punctual jobs create target invoices --payload \'{"body": {"number": 7}}\'',
+        "punctual jobs create sqs --payload @message.json --tag nightly",
+    )(create)
+    command(
+        app,
+        "list",
+        "punctual jobs list --upcoming",
+        "punctual jobs list --status failed --since 1h --json | jq -r .reason",
+        "punctual jobs list --tag campaign:7 --limit 0 --quiet | wc -l",
+    )(list_jobs)
+    command(app, "show", "punctual jobs show 01JD4Q8XKZ38W2M5R7T9V1C4FH", "punctual jobs show --key order-17 --json")(show)
+    command(
+        app, "watch", "punctual jobs watch", "punctual jobs watch --key order-17 && echo done", "punctual jobs watch ID ID --timeout 5m"
+    )(watch)
+    command(
+        app,
+        "cancel",
+        "punctual jobs cancel --key order-17",
+        "punctual jobs cancel 01JD4Q8XKZ38W2M5R7T9V1C4FH",
+        "punctual jobs cancel --tag campaign:7 --dry-run",
+        "punctual jobs cancel --tag campaign:7 --rate 100 --yes",
+    )(cancel)
+    command(app, "retry", "punctual jobs retry 01JD4Q8XKZ38W2M5R7T9V1C4FH")(retry)
+    command(app, "output", "punctual jobs output 01JD4Q8XKZ38W2M5R7T9V1C4FH > answer.json")(output)
+    command(app, "log", "punctual jobs log 01JD4Q8XKZ38W2M5R7T9V1C4FH --attempt 2")(log)
+    return app
+
+
+def create(
+    cli: Cli,
+    what: _work.Words,
+    delay: Annotated[str | None, Option("--in", metavar="DURATION", help="Start after this long: 90s, 30m, 1h30m, 2d.")] = None,
+    at: Annotated[
+        str | None, Option("--at", metavar="INSTANT", help="Start at this instant, RFC 3339 with an offset. Default: now.")
+    ] = None,
+    key: Annotated[
+        str | None, Option("--key", metavar="KEY", help="A name of yours for the job. One job that has not ended has it.")
+    ] = None,
+    on_conflict: Annotated[
+        str | None, Option("--on-conflict", metavar="RULE", help="If a job has the key: replace (default), keep or extend it.")
+    ] = None,
+    on_started: Annotated[
+        str | None, Option("--on-started", metavar="RULE", help="If that job has started: refuse (default), or follow it.")
+    ] = None,
+    headers: _work.Header = None,
+    data: _work.Data = None,
+    payload: _work.Payload = None,
+    tags: _work.JobTags = None,
+    max_attempts: _work.MaxAttempts = None,
+    timeout: _work.Timeout = None,
+    expires: Annotated[
+        str | None, Option("--expires", metavar="WHEN", help="Do not start at or after: an instant, or a duration from now.")
+    ] = None,
+    ordering_key: _work.OrderingKey = None,
+    on_failure: _work.OnFailure = None,
+    idempotency_key: Annotated[
+        str | None, Option("--idempotency-key", metavar="KEY", help="A second create with this key makes no second job.")
+    ] = None,
+    fields: _work.Fields = None,
+    follow: Annotated[bool, Option("--watch", "-w", help="Wait for its end, as `jobs watch` does.")] = False,
+) -> int | None:
+    """Create a job that starts now, after a delay or at an instant."""
+    if delay is not None and at is not None:
+        raise Refused("not both of --in and --at", field="--at")
+    if key is None and (on_conflict or on_started):
+        raise Refused("needs --key", field="--on-conflict" if on_conflict else "--on-started")
+    body = _work.work(what, headers, data, payload) | _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields)
+    body |= options.given(
+        delay=None if delay is None else options.checked("--in", words.duration, delay),
+        execute_at=None if at is None else options.checked("--at", words.instant, at),
+        expires_at=options.instant("--expires", expires, cli.now(), words.ahead),
+        key=key,
+        on_conflict=on_conflict,
+        on_started=on_started,
+        idempotency_key=idempotency_key,
+    )
+    job = cli.client.jobs.create(**body)
+    if follow:
+        return until_ended(cli, [job], None)
+    when = words.clock(job.scheduled_at, cli.now())
+    done = "" if job.outcome in (None, "created") else f" ({job.outcome})"
+    cli.out.result(job.raw, f"Job {job.id} starts at {when}, {words.relative(job.scheduled_at, cli.now())}{done}.", quiet=job.id)
+    cli.out.remark(f"Watch it: punctual jobs watch {f'--key {key}' if key else job.id}")
+    return None
+
+
+def list_jobs(
+    cli: Cli,
+    upcoming: Annotated[
+        bool, Option("--upcoming", help="What is ahead, the soonest first. Default: what was due, the latest first.")
+    ] = False,
+    status: options.Statuses = None,
+    tag: options.Tags = None,
+    type: options.Type = None,
+    task: options.TaskId = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    limit: options.Limit = 20,
+) -> None:
+    """List your jobs."""
+    now = cli.now()
+    found = cli.client.jobs.list(
+        **options.given(
+            upcoming=upcoming,
+            status=status,
+            tag=tag,
+            type=type,
+            task=task,
+            from_=options.instant("--since", since, now),
+            to=options.instant("--until", until, now),
+            limit=limit,
+        )
+    )
+    print_jobs(cli, found, "No job is ahead." if upcoming else "No job was due. What is ahead: punctual jobs list --upcoming", limit)
+
+
+def print_jobs(cli: Cli, jobs: Iterable[Job], none: str, limit: int) -> None:
+    count = cli.out.entries(
+        islice(jobs, limit) if limit else jobs, columns(cli.now()), raw=lambda job: job.raw, none=none, id=lambda job: job.id
+    )
+    if limit and count == limit:
+        cli.out.remark(f"At most {limit} are shown. For all: --limit 0")
+
+
+def columns(now: datetime) -> Sequence[Column[Job]]:
+    """Return the columns of a list of jobs."""
+    return (
+        Column("id", lambda job: job.id, essential=True),
+        Column("status", lambda job: job.status, essential=True),
+        Column("scheduled", lambda job: words.clock(job.scheduled_at, now), essential=True),
+        Column("late by", lambda job: words.milliseconds(job.start_delay_ms), essential=True, right=True),
+        Column("took", lambda job: words.milliseconds(job.duration_ms), right=True),
+        Column("tries", lambda job: len(job.attempts) or "", right=True),
+        Column("key", lambda job: job.key or ""),
+        Column("what", what),
+        Column("why", why),
+    )
+
+
+def what(job: Job) -> str:
+    return words.short(_work.description(job.type, job.target, job.payload))
+
+
+def why(job: Job) -> str:
+    """Return why a job ended, or waits, as it does; nothing for a success."""
+    found = job.reason or (job.failure.message if job.failure else "")
+    return "" if job.succeeded else words.short(found)
+
+
+def show(cli: Cli, id: Annotated[str | None, Argument(metavar="[ID]", help="The id of the job.")] = None, key: options.Key = None) -> None:
+    """Show a job: its times, its attempts, what it runs and what came of it."""
+    job, now = one(cli, id, key), cli.now()
+
+    def when(at: datetime | None) -> str:
+        return f"{words.clock(at, now)} ({words.relative(at, now)})" if at else ""
+
+    started = (
+        f"{when(job.started_at)}, {words.milliseconds(job.start_delay_ms)} late"
+        if job.started_at and job.start_delay_ms is not None
+        else when(job.started_at)
+    )
+    cli.out.details(
+        job.raw,
+        (
+            ("id", job.id),
+            ("status", job.status),
+            ("why", job.reason),
+            ("key", job.key),
+            ("runs", _work.description(job.type, job.target, job.payload)),
+            ("tags", words.words(job.tags)),
+            ("lane", job.lane),
+            ("scheduled", when(job.scheduled_at)),
+            ("next attempt", when(job.due_at) if not job.ended and job.attempts else ""),
+            ("started", started),
+            ("ended", when(job.ended_at)),
+            ("took", words.milliseconds(job.duration_ms)),
+            ("progress", _progress(job)),
+            ("ordering key", job.ordering_key),
+            ("expires", when(job.expires_at)),
+            ("task", job.task_id),
+            ("attempts", "\n".join(_attempt(each, now) for each in job.attempts)),
+            ("answer", f"HTTP {job.response.status}\n{job.response.body}".rstrip() if job.response else ""),
+            ("output", job.output if not job.response else ""),
+        ),
+        quiet=job.id,
+    )
+
+
+def _progress(job: Job) -> str:
+    if job.progress is None or job.ended:
+        return ""
+    fraction = "" if job.progress.fraction is None else f"{job.progress.fraction:.0%} "
+    return f"{fraction}{job.progress.message or ''}".strip()
+
+
+def _attempt(each: Attempt, now: datetime) -> str:
+    failure = f": {each.failure.kind}, {each.failure.message}" if each.failure else ""
+    return f"{each.number}  {words.clock(each.started_at or each.picked_at, now)}  {each.outcome}{failure}"
+
+
+def one(cli: Cli, id: str | None, key: str | None) -> Job:
+    """Return the job of an id or a key. Raises Refused unless it is one of both."""
+    if (id is None) == (key is None):
+        raise Refused("give an id or --key, and not both", field="ID")
+    return cli.client.jobs.get(id) if id is not None else cli.client.jobs.get(key=key)
+
+
+def watch(
+    cli: Cli,
+    ids: Ids = None,
+    key: options.Key = None,
+    timeout: Annotated[str | None, Option("--timeout", metavar="DURATION", help="Give up after this long; the exit code is 1.")] = None,
+) -> int | None:
+    """Watch jobs until they end. The exit code is 1 if one ends otherwise than succeeded.
+
+    Without an id: all your jobs as they happen, until Ctrl-C. On a pipe, each change of a status is a line.
+    """
+    limit = None if timeout is None else options.checked("--timeout", words.duration, timeout)
+    if not ids and key is None:
+        return _all(cli, limit)
+    return until_ended(cli, [one(cli, each, None) for each in ids or ()] + ([one(cli, None, key)] if key is not None else []), limit)
+
+
+def until_ended(cli: Cli, jobs: Sequence[Job], limit: timedelta | None) -> int | None:
+    """Watch jobs until they end, or raise Refused after `limit`. Returns the exit code."""
+    begin, latest = cli.now(), list(jobs)
+
+    def states() -> Iterator[Sequence[Job]]:
+        while True:
+            yield latest
+            left = [index for index, job in enumerate(latest) if not job.ended]
+            if not left:
+                return
+            if limit is not None and cli.now() - begin >= limit:
+                ahead = words.words(latest[index].id for index in left)
+                raise Refused(f"not ended within {words.span(limit)}: {ahead}", code=FAILED)
+            cli.sleep(min(pause(latest[index], cli.now()) for index in left))
+            for index in left:
+                latest[index] = cli.client.jobs.get(latest[index].id)
+
+    _follow(cli, states(), live=lambda current: columns(cli.now()))
+    return 0 if all(job.succeeded for job in latest) else FAILED
+
+
+def pause(job: Job, now: datetime) -> float:
+    """Return how long to wait before the next read of a job, in seconds: little just before its instant and while it runs."""
+    if job.status == "running" or job.due_at - now < SOON:
+        return OFTEN
+    return min(SELDOM, (job.due_at - now - SOON / 2).total_seconds())
+
+
+def _all(cli: Cli, limit: timedelta | None) -> int | None:
+    begin = cli.now()
+
+    def states() -> Iterator[Sequence[Job]]:
+        while True:
+            past = list(islice(cli.client.jobs.list(limit=RECENT), RECENT))
+            ahead = list(islice(cli.client.jobs.list(upcoming=True, limit=UPCOMING), UPCOMING))
+            seen = {job.id: job for job in [*ahead, *past]}  # a job may fall due between the two reads
+            yield sorted(seen.values(), key=lambda job: (job.scheduled_at, job.id))
+            if limit is not None and cli.now() - begin >= limit:
+                return
+            cli.sleep(1.0)
+
+    try:
+        _follow(cli, states(), live=lambda current: columns(cli.now()))
+    except KeyboardInterrupt:
+        pass  # the usual end
+    return None
+
+
+def _follow(cli: Cli, states: Iterable[Sequence[Job]], live: Callable[[Sequence[Job]], Sequence[Column[Job]]]) -> None:
+    """Show each state: as one table that changes, or as a line for each job whose status has changed."""
+    if cli.out.live:
+        with Live(console=cli.out.out, auto_refresh=False) as screen:
+            for jobs in states:
+                screen.update(table(jobs, live(jobs)), refresh=True)
+        return
+    before = dict[str, Any]()
+    for jobs in states:
+        changed = [job for job in jobs if before.get(job.id) != job.status]
+        before |= {job.id: job.status for job in changed}
+        for job in changed:
+            if cli.out.as_json:
+                cli.out.line(job.raw)
+            elif not cli.out.quiet:
+                cli.out.entries([job], columns(cli.now()), raw=lambda job: job.raw, none="", id=lambda job: job.id)
+
+
+def cancel(
+    cli: Cli,
+    ids: Ids = None,
+    key: options.Key = None,
+    tag: options.Tags = None,
+    type: options.Type = None,
+    task: options.TaskId = None,
+    status: options.Statuses = None,
+    lane: options.Lane = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    all: options.All = False,
+    rate: options.Rate = None,
+    limit: options.AtMost = None,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+    detach: options.Detach = False,
+) -> int | None:
+    """Cancel jobs: by id, by key, or all that a filter finds.
+
+    With a filter it counts the jobs first and asks; then it shows the progress. Jobs that run are asked to stop only with
+    `--status running`.
+    """
+    now = cli.now()
+    filter = options.given(
+        tag=tag,
+        type=type,
+        task=task,
+        status=status,
+        lane=lane,
+        from_=options.instant("--since", since, now),
+        to=options.instant("--until", until, now),
+        all=all,
+    )
+    if filter and (ids or key):
+        raise Refused("give ids, --key or a filter, not several of them", field="ID")
+    if filter:
+        wanted = many.Wanted("cancel", "job", cli.client.jobs.cancel_many, cli.client.jobs.estimate_cancel, filter, rate, limit)
+        return many.carry_out(cli, wanted, dry_run=dry_run, yes=yes, detach=detach)
+    if not ids and key is None:
+        raise Refused("give an id, --key or a filter", field="ID", hint="To cancel all jobs that have not started: --all")
+    jobs = [cli.client.jobs.cancel(each) for each in ids or ()] + ([cli.client.jobs.cancel(key=key)] if key is not None else [])
+    _changed(cli, jobs, lambda job: f"Job {job.id} is {_cancelled(job)}.")
+    return None
+
+
+def _cancelled(job: Job) -> str:
+    return job.status if job.status == "cancelled" else f"asked to stop, and is {job.status}"
+
+
+def _changed(cli: Cli, jobs: Sequence[Job], sentence: Callable[[Job], str]) -> None:
+    for job in jobs:
+        if cli.out.as_json:
+            cli.out.line(job.raw)
+        else:
+            cli.out.result(job.raw, sentence(job), quiet=job.id)
+
+
+def retry(cli: Cli, ids: Annotated[list[str], Argument(metavar="ID...", help="The ids of failed or killed jobs.")]) -> None:
+    """Run failed or killed jobs again, now and with all their attempts before them.
+
+    For many at once: punctual dead-letters redrive
+    """
+    _changed(cli, [cli.client.jobs.retry(each) for each in ids], lambda job: f"Job {job.id} runs again.")
+
+
+Number = Annotated[int | None, Option("--attempt", metavar="N", help="The number of the attempt. Default: the last one.")]
+
+
+def output(cli: Cli, id: Annotated[str, Argument(help="The id of the job.")], attempt: Number = None) -> None:
+    """Print all that an attempt put out: the output, or the body of the answer."""
+    found = cli.client.jobs.output(id, attempt or _last(cli, id))
+    cli.out.document(found.raw) if cli.out.as_json else cli.out.raw(found.text)
+
+
+def log(cli: Cli, id: Annotated[str, Argument(help="The id of the job.")], attempt: Number = None) -> None:
+    """Print all that was logged during an attempt."""
+    found = cli.client.jobs.log(id, attempt or _last(cli, id))
+    cli.out.document(found.raw) if cli.out.as_json else cli.out.raw(found.text)
+
+
+def _last(cli: Cli, id: str) -> int:
+    attempts = cli.client.jobs.get(id).attempts
+    if not attempts:
+        raise Refused("the job has not been tried yet", field="ID", code=FAILED)
+    return attempts[-1].number

@@ -1,0 +1,147 @@
+"""`punctual targets`."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from punctual.cli import _options as options
+from punctual.cli import _words as words
+from punctual.cli._app import Cli, command, group
+from punctual.cli._output import Column
+from punctual.records import Target
+
+Name = Annotated[str, Argument(help="The name of the target.")]
+Kind = Annotated[str, Argument(help="Its kind: http, lambda, sqs, sns, eventbridge, stepfunctions, email or log.")]
+Defaults = Annotated[
+    str | None, Option("--defaults", metavar="JSON", help="Fields of the payload that jobs need not give; @FILE reads a file.")
+]
+Schema = Annotated[str | None, Option("--schema", metavar="JSON", help="JSON Schema of the payload that jobs give; @FILE reads a file.")]
+Locked = Annotated[list[str] | None, Option("--lock", metavar="FIELD", help="A default that jobs may not change; repeat it for several.")]
+PerSecond = Annotated[float | None, Option("--rate", metavar="N", help="At most so many starts a second.")]
+AtOnce = Annotated[int | None, Option("--concurrency", metavar="N", help="At most so many attempts at once.")]
+About = Annotated[str | None, Option("--description", help="What it is for.")]
+Disabled = Annotated[bool, Option("--disabled", help="Jobs of it do not start.")]
+
+
+def build() -> typer.Typer:
+    app = group("targets", "Named targets: reusable destinations with defaults and limits. Administrators change them.")
+    command(app, "list", "punctual targets list")(list_targets)
+    command(app, "show", "punctual targets show billing --json")(show)
+    command(
+        app,
+        "create",
+        'punctual targets create billing http --defaults \'{"method": "POST", "url": "https://billing.example.com"}\' --rate 20',
+    )(create)
+    command(app, "replace", "punctual targets replace billing http --defaults @billing.json --concurrency 5")(replace)
+    command(app, "delete", "punctual targets delete billing --yes")(delete)
+    return app
+
+
+def list_targets(cli: Cli) -> None:
+    """List the named targets."""
+    cli.out.entries(
+        cli.client.targets.list(),
+        (
+            Column("name", lambda each: each.name, essential=True),
+            Column("kind", lambda each: each.kind, essential=True),
+            Column("enabled", lambda each: "yes" if each.enabled else "no"),
+            Column("rate", lambda each: "" if each.rate is None else f"{each.rate:g}/s", right=True),
+            Column("at once", lambda each: each.concurrency or "", right=True),
+            Column("description", lambda each: words.short(each.description or "")),
+        ),
+        raw=lambda each: each.raw,
+        none="There are no named targets. Create one: punctual targets create --help",
+        id=lambda each: each.name,
+    )
+
+
+def show(cli: Cli, name: Name) -> None:
+    """Show a target. Administrators see its defaults, too."""
+    found, now = cli.client.targets.get(name), cli.now()
+    cli.out.details(
+        found.raw,
+        (
+            ("name", found.name),
+            ("kind", found.kind),
+            ("enabled", "yes" if found.enabled else "no"),
+            ("description", found.description),
+            ("rate", None if found.rate is None else f"{found.rate:g} a second"),
+            ("at once", found.concurrency),
+            ("defaults", words.document(found.defaults)),
+            ("locked", words.words(found.locked or ())),
+            ("schema", words.document(found.payload_schema)),
+            ("jobs give", words.document(found.given)),
+            ("version", found.version),
+            ("changed", words.clock(found.updated_at, now)),
+        ),
+        quiet=found.name,
+    )
+
+
+def create(
+    cli: Cli,
+    name: Name,
+    kind: Kind,
+    defaults: Defaults = None,
+    locked: Locked = None,
+    schema: Schema = None,
+    rate: PerSecond = None,
+    concurrency: AtOnce = None,
+    description: About = None,
+    disabled: Disabled = False,
+) -> None:
+    """Create a named target."""
+    _saved(
+        cli, cli.client.targets.create, "created", name, kind, _fields(defaults, locked, schema, rate, concurrency, description, disabled)
+    )
+
+
+def replace(
+    cli: Cli,
+    name: Name,
+    kind: Kind,
+    defaults: Defaults = None,
+    locked: Locked = None,
+    schema: Schema = None,
+    rate: PerSecond = None,
+    concurrency: AtOnce = None,
+    description: About = None,
+    disabled: Disabled = False,
+) -> None:
+    """Replace a named target. What you do not give gets its default."""
+    _saved(
+        cli, cli.client.targets.replace, "replaced", name, kind, _fields(defaults, locked, schema, rate, concurrency, description, disabled)
+    )
+
+
+def _fields(
+    defaults: str | None,
+    locked: list[str] | None,
+    schema: str | None,
+    rate: float | None,
+    concurrency: int | None,
+    description: str | None,
+    disabled: bool,
+) -> dict[str, Any]:
+    return options.given(
+        defaults=None if defaults is None else options.object_of("--defaults", defaults),
+        payload_schema=None if schema is None else options.object_of("--schema", schema),
+        locked=locked,
+        rate=rate,
+        concurrency=concurrency,
+        description=description,
+    ) | ({"enabled": False} if disabled else {})
+
+
+def _saved(cli: Cli, save: Callable[..., Target], done: str, name: str, kind: str, fields: dict[str, Any]) -> None:
+    made = save(name, kind, **fields)
+    cli.out.result(made.raw, f"Target {made.name} is {done}.", quiet=made.name)
+
+
+def delete(cli: Cli, name: Name, yes: options.Yes = False) -> None:
+    """Delete a named target. Jobs that refer to it fail when they start."""
+    cli.confirm(f"Delete target {name}? Jobs that refer to it will fail.", yes)
+    cli.client.targets.delete(name)
+    cli.out.result({"name": name}, f"Target {name} is deleted.", quiet=name)

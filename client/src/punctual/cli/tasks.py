@@ -1,0 +1,371 @@
+"""`punctual tasks`."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from punctual.cli import _options as options
+from punctual.cli import _words as words
+from punctual.cli import _work, jobs, many
+from punctual.cli._app import Cli, Refused, command, group
+from punctual.cli._output import Column
+from punctual.records import NextRun, Schedule, Task
+
+Ids = Annotated[list[str] | None, Argument(metavar="ID...", help="The ids of tasks.")]
+Id = Annotated[str | None, Argument(metavar="[ID]", help="The id of the task.")]
+Cron = Annotated[str | None, Option("--cron", metavar="EXPRESSION", help="A cron expression of five or six fields, such as '30 2 * * *'.")]
+Every = Annotated[str | None, Option("--rate", metavar="RATE", help="An interval such as '15 minutes'.")]
+Zone = Annotated[
+    str | None, Option("--time-zone", "--tz", metavar="ZONE", help="The zone of the expression, such as Europe/Berlin (default UTC).")
+]
+Name = Annotated[str | None, Option("--name", help="Only with this in the name.")]
+Count = Annotated[int, Option("--count", "-n", metavar="N", help="Show so many runs.")]
+
+
+def build() -> typer.Typer:
+    app = group("tasks", "Create, find, pause and run tasks, which start jobs by a schedule.")
+    command(
+        app,
+        "create",
+        "punctual tasks create 'Nightly report' --cron '30 2 * * *' --tz Europe/Berlin http https://example.com/report",
+        "punctual tasks create heartbeat --rate '1 minute' --key heartbeat log alive",
+    )(create)
+    command(app, "list", "punctual tasks list", "punctual tasks list --tag nightly --json | jq -r .name")(list_tasks)
+    command(app, "show", "punctual tasks show --key nightly-report")(show)
+    command(app, "jobs", "punctual tasks jobs --key nightly-report --status failed")(task_jobs)
+    command(app, "run", "punctual tasks run --key nightly-report --watch")(run)
+    command(
+        app,
+        "preview",
+        "punctual tasks preview '30 2 * * *' --tz Europe/Berlin -n 10",
+        "punctual tasks preview --rate '90 minutes'",
+        "punctual tasks preview --key nightly-report",
+    )(preview)
+    command(
+        app, "pause", "punctual tasks pause --key nightly-report --reason 'the database moves'", "punctual tasks pause --tag nightly --yes"
+    )(pause)
+    command(app, "resume", "punctual tasks resume --key nightly-report", "punctual tasks resume --tag nightly --yes")(resume)
+    command(app, "delete", "punctual tasks delete --key nightly-report --yes", "punctual tasks delete --tag old --dry-run")(delete)
+    return app
+
+
+def create(
+    cli: Cli,
+    name: Annotated[str, Argument(help="The name of the task, for people.")],
+    what: _work.Words,
+    cron: Cron = None,
+    rate: Every = None,
+    at: Annotated[str | None, Option("--at", metavar="INSTANT", help="Once at this instant, RFC 3339 with an offset.")] = None,
+    time_zone: Zone = None,
+    key: Annotated[
+        str | None, Option("--key", metavar="KEY", help="A name of yours: a task that has it is changed, and none is created.")
+    ] = None,
+    description: Annotated[str | None, Option("--description", help="What it is for.")] = None,
+    overlap: Annotated[
+        str | None, Option("--overlap", metavar="RULE", help="If a run is due while one runs: skip, queue_one, allow or cancel_running.")
+    ] = None,
+    headers: _work.Header = None,
+    data: _work.Data = None,
+    payload: _work.Payload = None,
+    tags: _work.JobTags = None,
+    max_attempts: _work.MaxAttempts = None,
+    timeout: _work.Timeout = None,
+    ordering_key: _work.OrderingKey = None,
+    on_failure: _work.OnFailure = None,
+    fields: _work.Fields = None,
+) -> None:
+    """Create a task that runs by a cron expression, at a rate or once; without a schedule it runs at once.
+
+    Many tasks in a file: punctual tasks apply
+    """
+    if sum(each is not None for each in (cron, rate, at)) > 1:
+        raise Refused("only one of --cron, --rate and --at", field="--cron")
+    schedule = options.given(cron=cron, rate=rate, at=at, time_zone=time_zone)
+    body: dict[str, Any] = {"name": name} | _work.work(what, headers, data, payload)
+    body |= _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.given(
+        overlap=overlap, description=description
+    )
+    if schedule:
+        body["schedule"] = schedule
+    if key is None:
+        task, outcome = cli.client.tasks.create(**body), "created"
+    else:
+        put = cli.client.tasks.put(key, **body)
+        task, outcome = put.task, put.outcome
+    first = f" It runs at {words.clock(task.next_run.at, cli.now())}." if task.next_run else ""
+    cli.out.result(task.raw, f"Task {task.id} is {outcome}.{first}", quiet=task.id)
+
+
+def list_tasks(
+    cli: Cli,
+    name: Name = None,
+    tag: options.Tags = None,
+    type: options.Type = None,
+    status: options.Statuses = None,
+    limit: options.Limit = 20,
+) -> None:
+    """List your tasks, the newest first."""
+    now = cli.now()
+    found = cli.client.tasks.list(**options.given(name=name, tag=tag, type=type, status=status, limit=limit))
+    count = cli.out.entries(
+        islice(found, limit) if limit else found,
+        (
+            Column("id", lambda task: task.id, essential=True),
+            Column("name", lambda task: words.short(task.name, 40)),
+            Column("status", lambda task: task.status, essential=True),
+            Column("schedule", lambda task: _schedule(task.schedule)),
+            Column("next run", lambda task: words.clock(_next(task), now), essential=True),
+            Column("key", lambda task: task.key or ""),
+            Column("what", lambda task: words.short(_work.description(task.type, task.target, task.payload))),
+        ),
+        raw=lambda task: task.raw,
+        none="There are no tasks. Create one: punctual tasks create --help",
+        id=lambda task: task.id,
+    )
+    if limit and count == limit:
+        cli.out.remark(f"At most {limit} are shown. For all: --limit 0")
+
+
+def _next(task: Task) -> datetime | None:
+    return task.next_run.at if task.next_run else None
+
+
+def _schedule(schedule: Schedule | None) -> str:
+    if schedule is None:
+        return "once, at once"
+    found = schedule.cron or (f"every {schedule.rate}" if schedule.rate else f"once, at {schedule.at}")
+    return f"{found} {schedule.time_zone}" if schedule.time_zone and schedule.time_zone != "UTC" else found
+
+
+def one(cli: Cli, id: str | None, key: str | None) -> Task:
+    """Return the task of an id or a key. Raises Refused unless it is one of both."""
+    if (id is None) == (key is None):
+        raise Refused("give an id or --key, and not both", field="ID")
+    return cli.client.tasks.get(id) if id is not None else cli.client.tasks.get(key=key)
+
+
+def _id(cli: Cli, id: str | None, key: str | None) -> str:
+    return id if id is not None and key is None else one(cli, id, key).id
+
+
+def show(cli: Cli, id: Id = None, key: options.Key = None) -> None:
+    """Show a task: its schedule, what it runs and its next runs."""
+    task, now = one(cli, id, key), cli.now()
+    cli.out.details(
+        task.raw,
+        (
+            ("id", task.id),
+            ("name", task.name),
+            ("status", task.status),
+            ("why", task.inactive_reason),
+            ("key", task.key),
+            ("description", task.description),
+            ("schedule", _schedule(task.schedule)),
+            ("runs", _work.description(task.type, task.target, task.payload)),
+            ("tags", words.words(task.tags)),
+            ("overlap", task.overlap),
+            ("generation", task.generation),
+            ("changed", words.clock(task.updated_at, now)),
+            ("next runs", "\n".join(_run(each) for each in task.next_runs)),
+        ),
+        quiet=task.id,
+    )
+
+
+def _run(each: NextRun) -> str:
+    note = f"  {each.dst_note}" if each.dst_note else ""
+    return f"{each.local_at.strftime('%a %Y-%m-%d %H:%M:%S %z')}{'' if each.at else '  skipped'}{note}"
+
+
+def task_jobs(
+    cli: Cli,
+    id: Id = None,
+    key: options.Key = None,
+    upcoming: Annotated[
+        bool, Option("--upcoming", help="The runs ahead, the soonest first. Default: past runs, the latest first.")
+    ] = False,
+    status: options.Statuses = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    limit: options.Limit = 20,
+) -> None:
+    """List the runs of a task."""
+    now = cli.now()
+    filter = options.given(
+        upcoming=upcoming,
+        status=status,
+        from_=options.instant("--since", since, now),
+        to=options.instant("--until", until, now),
+        limit=limit,
+    )
+    jobs.print_jobs(cli, cli.client.tasks.jobs(_id(cli, id, key), **filter), "There are no such runs.", limit)
+
+
+def run(
+    cli: Cli,
+    id: Id = None,
+    key: options.Key = None,
+    follow: Annotated[bool, Option("--watch", "-w", help="Wait for its end, as `jobs watch` does.")] = False,
+) -> int | None:
+    """Run a task now, outside its schedule."""
+    job = cli.client.tasks.run(_id(cli, id, key))
+    if follow:
+        return jobs.until_ended(cli, [job], None)
+    cli.out.result(job.raw, f"Job {job.id} runs.", quiet=job.id)
+    return None
+
+
+def preview(
+    cli: Cli,
+    expression: Annotated[str | None, Argument(metavar="[EXPRESSION]", help="A cron expression, between quotes.")] = None,
+    rate: Every = None,
+    time_zone: Zone = None,
+    id: Annotated[str | None, Option("--id", metavar="ID", help="The next runs of this task.")] = None,
+    key: Annotated[str | None, Option("--key", metavar="KEY", help="The next runs of the task with this key.")] = None,
+    count: Count = 10,
+) -> None:
+    """Show the next runs of a schedule or of a task. Nothing is saved."""
+    if sum(each is not None for each in (expression, rate, id, key)) != 1:
+        raise Refused("give a cron expression, --rate, --id or --key, one of them", field="EXPRESSION")
+    if id is not None or key is not None:
+        found = cli.client.tasks.next(_id(cli, id, key), count)
+    else:
+        found = cli.client.schedules.preview(**options.given(cron=expression, rate=rate, time_zone=time_zone), count=count)
+    cli.out.entries(
+        found,
+        (
+            Column("local", lambda each: each.local_at.strftime("%a %Y-%m-%d %H:%M:%S %z"), essential=True),
+            Column("UTC", lambda each: each.at.strftime("%Y-%m-%d %H:%M:%S") if each.at else "skipped", essential=True),
+            Column("note", lambda each: each.dst_note or ""),
+        ),
+        raw=lambda each: each.raw,
+        none="It has no next run.",
+        id=lambda each: words.wire(each.local_at),
+    )
+
+
+def pause(
+    cli: Cli,
+    ids: Ids = None,
+    key: options.Key = None,
+    tag: options.Tags = None,
+    type: options.Type = None,
+    name: Name = None,
+    all: options.All = False,
+    reason: options.Reason = None,
+    rate: options.Rate = None,
+    limit: options.AtMost = None,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+    detach: options.Detach = False,
+) -> int | None:
+    """Pause tasks, by id, by key, or all that a filter finds: none of their runs starts until they are resumed."""
+    client = cli.client.tasks
+    wanted = many.Wanted(
+        "pause",
+        "task",
+        client.pause_many,
+        partial(client.estimate, "pause"),
+        options.given(tag=tag, type=type, name=name, all=all),
+        rate,
+        limit,
+    )
+    return _each(cli, ids, key, lambda id: client.pause(id, reason=reason), wanted, dry_run, yes, detach, **options.given(reason=reason))
+
+
+def resume(
+    cli: Cli,
+    ids: Ids = None,
+    key: options.Key = None,
+    tag: options.Tags = None,
+    type: options.Type = None,
+    name: Name = None,
+    all: options.All = False,
+    rate: options.Rate = None,
+    limit: options.AtMost = None,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+    detach: options.Detach = False,
+) -> int | None:
+    """Resume paused tasks, by id, by key, or all that a filter finds, each from now on."""
+    client = cli.client.tasks
+    wanted = many.Wanted(
+        "resume",
+        "task",
+        client.resume_many,
+        partial(client.estimate, "resume"),
+        options.given(tag=tag, type=type, name=name, all=all),
+        rate,
+        limit,
+    )
+    return _each(cli, ids, key, client.resume, wanted, dry_run, yes, detach)
+
+
+def delete(
+    cli: Cli,
+    ids: Ids = None,
+    key: options.Key = None,
+    tag: options.Tags = None,
+    type: options.Type = None,
+    name: Name = None,
+    status: options.Statuses = None,
+    all: options.All = False,
+    rate: options.Rate = None,
+    limit: options.AtMost = None,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+    detach: options.Detach = False,
+) -> int | None:
+    """Delete tasks with their future runs, by id, by key, or all that a filter finds. Their history stays. Asks first."""
+    client = cli.client.tasks
+    wanted = many.Wanted(
+        "delete",
+        "task",
+        client.delete_many,
+        partial(client.estimate, "delete"),
+        options.given(tag=tag, type=type, name=name, status=status, all=all),
+        rate,
+        limit,
+    )
+
+    def remove(id: str) -> None:
+        cli.confirm(f"Delete task {id}?", yes)
+        client.delete(id)
+
+    return _each(cli, ids, key, remove, wanted, dry_run, yes, detach)
+
+
+def _each(
+    cli: Cli,
+    ids: Sequence[str] | None,
+    key: str | None,
+    change: Callable[[str], Task | None],
+    wanted: many.Wanted,
+    dry_run: bool,
+    yes: bool,
+    detach: bool,
+    **more: Any,
+) -> int | None:
+    """Change the tasks of these ids and this key one by one, or all of the filter by an operation."""
+    if wanted.filter:
+        if ids or key:
+            raise Refused("give ids, --key or a filter, not several of them", field="ID")
+        return many.carry_out(cli, wanted, dry_run=dry_run, yes=yes, detach=detach, **more)
+    chosen = [*(ids or ()), *([one(cli, None, key).id] if key is not None else ())]
+    if not chosen:
+        raise Refused("give an id, --key or a filter", field="ID", hint=f"To {wanted.verb} all tasks: --all")
+    if dry_run:
+        raise Refused("is for a filter", field="--dry-run")
+    for id in chosen:
+        task = change(id)
+        data = task.raw if task is not None else {"id": id}
+        if cli.out.as_json:
+            cli.out.line(data)
+        else:
+            cli.out.result(data, f"Task {id} is {many.PAST[wanted.verb]}.", quiet=id)
+    return None
