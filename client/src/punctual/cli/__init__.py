@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from punctual.cli import dead_letters, jobs, many, signin, state, system, targets, tasks, users
+from punctual.cli import dead_letters, importing, jobs, many, signin, state, system, targets, tasks, users
 from punctual.cli._app import FAILED, HELP, NO_ANSWER, NOT_FOUND, NOT_SIGNED_IN, USAGE
 
 EXIT_CODES = (
@@ -42,7 +42,7 @@ def build() -> typer.Typer:
         pass
 
     signin.register(app)
-    for part in (jobs, tasks, dead_letters, many, targets, users, system):
+    for part in (jobs, tasks, dead_letters, many, targets, users, system, importing):
         app.add_typer(part.build())
     state.register(app)
     return app

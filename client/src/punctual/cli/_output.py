@@ -112,8 +112,8 @@ class Output:
     ) -> int:
         """Print a list, and return how many entries it has.
 
-        JSON: one line for each entry. Quiet: one id a line. A terminal: a table, or the sentence `none`. Else: fields between tabs, uncut and
-        without headings.
+        JSON: one line for each entry. Quiet: one id a line. A terminal: a table, or `none`. Else: fields between tabs, uncut
+        and without headings.
         """
         if self.as_json or self.quiet or not self.out.is_terminal:
             count = 0

@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from punctual.cli import _options as options
 from punctual.cli import _words as words
-from punctual.cli import _work, jobs, many
+from punctual.cli import _work, apply, jobs, many
 from punctual.cli._app import Cli, Refused, command, group
 from punctual.cli._output import Column
 from punctual.records import NextRun, Schedule, Task
@@ -51,6 +51,7 @@ def build() -> typer.Typer:
     )(pause)
     command(app, "resume", "punctual tasks resume --key nightly-report", "punctual tasks resume --tag nightly --yes")(resume)
     command(app, "delete", "punctual tasks delete --key nightly-report --yes", "punctual tasks delete --tag old --dry-run")(delete)
+    apply.register(app)
     return app
 
 

@@ -1,0 +1,114 @@
+"""`punctual import`: tasks from schedules of EventBridge Scheduler and from crontabs, as a file for `punctual tasks apply`."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from punctual import plan
+from punctual.cli._app import FAILED, Cli, Refused, command, group
+from punctual.plan import Entry, crontab, eventbridge
+
+Label = Annotated[str | None, Option("--label", metavar="NAME", help="Write this label into the file, for apply --prune.")]
+
+
+def build() -> typer.Typer:
+    app = group("import", "Turn other schedules into a tasks.yaml. Nothing is created: see punctual tasks apply.")
+    command(
+        app,
+        "eventbridge",
+        "punctual import eventbridge --group default > tasks.yaml",
+        "punctual import eventbridge --aws-profile prod --region eu-central-1 --target legacy",
+    )(from_eventbridge)
+    command(app, "crontab", "crontab -l | punctual import crontab - --target commands --time-zone Europe/Berlin > tasks.yaml")(from_crontab)
+    return app
+
+
+def from_eventbridge(
+    cli: Cli,
+    schedule_group: Annotated[str | None, Option("--group", metavar="NAME", help="Only the schedules of this group.")] = None,
+    aws_profile: Annotated[str | None, Option("--aws-profile", metavar="NAME", help="The profile of the AWS credentials.")] = None,
+    region: Annotated[str | None, Option("--region", help="The AWS region.")] = None,
+    endpoint_url: Annotated[str | None, Option("--endpoint-url", metavar="URL", help="Another address of EventBridge Scheduler.")] = None,
+    target: Annotated[
+        str | None, Option("--target", metavar="NAME", help="The named target for schedules whose target has no type here.")
+    ] = None,
+    label: Label = None,
+) -> int | None:
+    """Write the schedules of EventBridge Scheduler as tasks. It reads them with your own AWS credentials.
+
+    Schedules without an equal are listed with the reason, and the exit code is 1.
+    """
+    entries: list[Entry] = []
+    refused: list[str] = []
+    taken: set[str] = set()
+    for schedule in _schedules(schedule_group, aws_profile, region, endpoint_url):
+        with _listed(f"{schedule.get('GroupName', 'default')}/{schedule['Name']}", refused):
+            entries.append(eventbridge.entry(schedule, taken, target=target))
+    return _written(cli, entries, refused, label, "EventBridge Scheduler")
+
+
+@contextmanager
+def _listed(name: str, refused: list[str]) -> Iterator[None]:
+    """Add the reason to `refused` if the schedule has no equal."""
+    try:
+        yield
+    except eventbridge.NoEqual as reason:
+        refused.append(f"{name} {reason}")
+
+
+def _schedules(group_name: str | None, profile: str | None, region: str | None, endpoint_url: str | None) -> Iterator[Mapping[str, Any]]:
+    """Yield all schedules as `GetSchedule` answers them. Raises Refused."""
+    try:
+        import boto3
+        from botocore.exceptions import BotoCoreError, ClientError
+    except ImportError:
+        raise Refused("needs boto3", hint="Install it: pip install 'punctual[aws]'") from None
+    try:
+        client = boto3.Session(profile_name=profile, region_name=region).client("scheduler", endpoint_url=endpoint_url)
+        for page in client.get_paginator("list_schedules").paginate(**({"GroupName": group_name} if group_name else {})):
+            for each in page["Schedules"]:
+                yield client.get_schedule(Name=each["Name"], GroupName=each["GroupName"])
+    except (BotoCoreError, ClientError) as error:
+        hint = "Check --aws-profile and --region; it needs scheduler:ListSchedules and scheduler:GetSchedule."
+        raise Refused(f"AWS: {error}", hint=hint, code=FAILED) from error
+
+
+def from_crontab(
+    cli: Cli,
+    file: Annotated[str, Argument(help="A crontab, or - for the standard input.")],
+    target: Annotated[str | None, Option("--target", metavar="NAME", help="The named target that gets the commands.")] = None,
+    http: Annotated[str | None, Option("--http", metavar="URL", help="The URL that gets the commands, by POST.")] = None,
+    time_zone: Annotated[str, Option("--time-zone", "--tz", metavar="ZONE", help="The zone of the machine with the crontab.")] = "UTC",
+    user: Annotated[bool, Option("--user", help="The lines have a user before the command, as in /etc/crontab.")] = False,
+    label: Label = None,
+) -> int | None:
+    """Write the lines of a crontab as tasks.
+
+    Punctual runs no shell commands: a target of yours gets each command and runs it. Lines without an equal are listed with the reason,
+    and the exit code is 1.
+    """
+    if (target is None) == (http is None):
+        raise Refused(
+            "give --target or --http, one of both", field="--target", hint='It gets the commands as {"command": "…"} and runs them.'
+        )
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"cannot be read: {getattr(error, 'strerror', None) or error}", field=file) from error
+    found = crontab.read(text, {"target": target} if target else {"http": http}, time_zone=time_zone, with_user=user)
+    refused = [f"{file}:{number}: {reason}: {line}" for number, line, reason in found.refused]
+    return _written(cli, found.entries, refused, label, f"the crontab {file}")
+
+
+def _written(cli: Cli, entries: list[Entry], refused: list[str], label: str | None, source: str) -> int | None:
+    head = [f"Imported from {source}. Check it, then: punctual tasks apply -f FILE --dry-run", *(f"Left out: {each}" for each in refused)]
+    cli.out.raw(plan.to_json(entries, label=label) if cli.out.as_json else plan.to_yaml(entries, label=label, head=head))
+    for each in refused:
+        cli.out.err.print(f"left out: {each}", markup=False)
+    cli.out.remark(f"{len(entries)} tasks are written, {len(refused)} schedules are left out.")
+    return FAILED if refused else None

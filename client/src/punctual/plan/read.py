@@ -1,0 +1,351 @@
+"""Read files of tasks: YAML or JSON, with the line of every field, so that each error names its place.
+
+A scalar that YAML 1.1 and 1.2 read differently is refused as a value, with the way to write it clearly. Names of fields are always
+text: `on` is the field of `notifications` and no truth value.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from punctual.errors import PunctualError
+from punctual.plan import schema
+
+Path_ = tuple["str | int", ...]
+"""The way to a field from the root of a file, such as ("tasks", 3, "schedule", "cron")."""
+
+TAG = "managed:"
+MOST_VALUES = 500_000  # more come from aliases of aliases only
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """A rule that a file breaks: `field` is its path in the file, such as `tasks[3].schedule.cron`, or empty."""
+
+    file: str
+    line: int
+    field: str
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.field + ': ' if self.field else ''}{self.rule}"
+
+
+class BadFile(PunctualError):
+    """Files break rules: `problems` has all of them by place. Nothing was changed."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sorted(problems))
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+@dataclass(frozen=True)
+class Item:
+    """A task of a file: the body of a request with its label as a tag, and where each field stands."""
+
+    key: str
+    body: Mapping[str, Any]
+    file: str
+    path: Path_
+    lines: Mapping[Path_, int]
+    label: str | None
+
+    def problem(self, field: str, rule: str) -> Problem:
+        """The problem of a field of this task, such as `schedule.cron` or `payload.headers`, at the nearest line that is known."""
+        path = (*self.path, *_parts(field))
+        known = next(path[:length] for length in range(len(path), -1, -1) if path[:length] in self.lines)
+        return Problem(self.file, self.lines[known], written(path), rule)
+
+
+@dataclass(frozen=True)
+class Document:
+    """The tasks of all files of one `apply`, and the labels of the files."""
+
+    items: tuple[Item, ...]
+    labels: tuple[str, ...]
+
+
+def read(files: Iterable[str | Path], *, label: str | None = None) -> Document:
+    """Read files, and folders with all their .yaml, .yml and .json files; `-` is the standard input.
+
+    `label` is the label of files that name none. Raises BadFile with every problem of every file.
+    """
+    return parse([(name, _text(name)) for name in _found(files)], label=label)
+
+
+def parse(texts: Iterable[tuple[str, str]], *, label: str | None = None) -> Document:
+    """The same for texts, each with its name. Raises BadFile."""
+    problems: list[Problem] = []
+    items: list[Item] = []
+    labels: list[str] = []
+    for name, text in texts:
+        reader = _Reader(name)
+        root = reader.read(text)
+        if not reader.problems:
+            reader.problems += _broken(root, reader, label)
+        if not reader.problems:
+            own = root.get("label", label)
+            labels += [own] if own and own not in labels else []
+            items += [_item(body, number, own, reader) for number, body in enumerate(root["tasks"])]
+        problems += reader.problems
+    problems += _given_twice(items)
+    if problems:
+        raise BadFile(problems)
+    return Document(tuple(items), tuple(labels))
+
+
+def tag(label: str) -> str:
+    """The tag of tasks that a file with this label manages."""
+    return TAG + label
+
+
+def written(path: Path_) -> str:
+    """A path as errors show it: `tasks[3].schedule.cron`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+def _parts(field: str) -> Path_:
+    """The path of a field as the API names it: `schedule.cron`, `tags[2]` or `tags.2`."""
+    parts = re.findall(r"[^.\[\]]+", field)
+    return tuple(int(part) if part.isdecimal() else part for part in parts)
+
+
+def _found(files: Iterable[str | Path]) -> list[str]:
+    found: list[str] = []
+    for file in files:
+        path = Path(file)
+        if str(file) != "-" and path.is_dir():
+            inside = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
+            visible = [str(each) for each in inside if not any(part.startswith(".") for part in each.relative_to(path).parts)]
+            if not visible:
+                raise BadFile([Problem(str(file), 1, "", "the folder has no .yaml, .yml or .json file")])
+            found += visible
+        else:
+            found.append(str(file))
+    return list(dict.fromkeys(found))
+
+
+def _text(name: str) -> str:
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise BadFile([Problem(name, 1, "", f"cannot be read: {error.strerror}")]) from None
+    except UnicodeDecodeError as error:
+        raise BadFile([Problem(name, 1, "", f"is not UTF-8 text: {error.reason} at byte {error.start}")]) from None
+
+
+def _broken(root: Any, reader: _Reader, label: str | None) -> Iterable[Problem]:
+    """The rules of the schema that a file breaks, and those between its fields."""
+    if root is None:
+        return [Problem(reader.name, 1, "", "is empty: it needs a list `tasks`")]
+    if isinstance(root, list):
+        return [Problem(reader.name, 1, "", "is a list: write `tasks:` in the first line and the list below it")]
+    broken = [reader.problem(path, rule) for path, rule in schema.broken(root)]
+    if not broken and label is not None and root.get("label", label) != label:
+        broken.append(reader.problem(("label",), f"is not the label that was requested: {label}"))
+    for number, body in enumerate(root["tasks"] if not broken else ()):
+        for field, rule in _between(body):
+            broken.append(reader.problem(("tasks", number, *field), rule))
+        if (root.get("label") or label) and len(body.get("tags", ())) == schema.MOST_TAGS:
+            broken.append(reader.problem(("tasks", number, "tags"), "may have nine tags at most: the label is the tenth"))
+    return broken
+
+
+def _between(body: Mapping[str, Any]) -> Iterable[tuple[Path_, str]]:
+    """The rules between fields that a schema cannot name well."""
+    form = body.get("schedule")
+    kinds = [name for name in ("cron", "rate", "at") if (form or {}).get(name) is not None]
+    if form is not None and len(kinds) != 1:
+        yield ("schedule",), "must have one of cron, rate and at" + (f"; it has {' and '.join(kinds)}" if kinds else "")
+    if form is None or kinds == ["at"]:
+        for name in ("misfire", "misfire_threshold_seconds", "max_catch_up"):
+            if body.get(name) is not None:
+                yield (name,), "goes with a cron or a rate: only recurring tasks have misfires"
+    elif body.get("max_catch_up") is not None and body.get("misfire") != "run_all":
+        yield ("max_catch_up",), "goes with misfire run_all, the only rule that catches up"
+    if body.get("on_failure") is not None and body.get("ordering_key") is None:
+        yield ("on_failure",), "goes with an ordering_key"
+    told = body.get("notifications")
+    if told is not None and not told.get("emails") and not told.get("webhooks"):
+        yield ("notifications",), "give emails, webhooks or both"
+    tags = body.get("tags", [])
+    for number, each in enumerate(tags):
+        if each in tags[:number]:
+            yield ("tags", number), f"names {each} twice"
+        elif each.startswith(TAG):
+            yield ("tags", number), f"tags that begin with {TAG} are labels: use the field `label` of the file"
+
+
+def _item(body: dict[str, Any], number: int, label: str | None, reader: _Reader) -> Item:
+    tags = {"tags": [*body.get("tags", ()), tag(label)]} if label else {}
+    return Item(body["key"], {**body, **tags}, reader.name, ("tasks", number), reader.lines, label)
+
+
+def _given_twice(items: Iterable[Item]) -> Iterable[Problem]:
+    first: dict[str, Item] = {}
+    for item in items:
+        other = first.setdefault(item.key, item)
+        if other is not item:
+            place = other.problem("key", "")
+            yield item.problem("key", f"{item.key} is given twice; first at {place.file}:{place.line}")
+
+
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)$")
+_FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?$")
+_TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NOTHING = ("", "~", "null", "Null", "NULL")
+_WORDS = re.compile(r"(?:yes|no|on|off)$", re.IGNORECASE)  # YAML 1.1: true or false
+_NUMBERS = re.compile(  # sexagesimal, octal, hexadecimal, binary, with underscores, infinite: one version has a number, another a text
+    r"[-+]?(?:[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|0[0-9_]+|0o[0-7]+|0x[0-9a-fA-F_]+|0b[01_]+|[0-9][0-9,]*_[0-9_.]*"
+    r"|\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+)
+
+
+def is_ambiguous(text: str) -> bool:
+    """Whether versions of YAML read a plain scalar differently.
+
+    >>> [is_ambiguous(text) for text in ("yes", "10:01", "0123", "true", "10", "2026-12-01")]
+    [True, True, True, False, False, False]
+    """
+    return bool(_WORDS.match(text) or _NUMBERS.match(text))
+
+
+class _Loader(yaml.SafeLoader):
+    """Resolves no plain scalar: `_Reader` does."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012: as the base class has it
+
+
+class _Reader:
+    """Converts the nodes of one file to data, and notes the line of each field."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines: dict[Path_, int] = {(): 1}
+        self.problems: list[Problem] = []
+        self._open: set[int] = set()
+        self._values = 0
+
+    def read(self, text: str) -> Any:
+        try:
+            node = yaml.compose(text, Loader=_Loader)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            line = 1 if mark is None else mark.line + 1
+            self.problems.append(Problem(self.name, line, "", f"is not valid YAML: {_hint(error, text, line)}"))
+            return None
+        except yaml.reader.ReaderError as error:
+            line = text[: error.position].count("\n") + 1
+            self.problems.append(Problem(self.name, line, "", "has a character that YAML does not allow"))
+            return None
+        return None if node is None else self._value(node, ())
+
+    def problem(self, path: Path_, rule: str) -> Problem:
+        """The problem of a field, at the nearest line that is known."""
+        known = next(path[:length] for length in range(len(path), -1, -1) if path[:length] in self.lines)
+        return Problem(self.name, self.lines[known], written(path), rule)
+
+    def _value(self, node: yaml.Node, path: Path_) -> Any:
+        self.lines.setdefault(path, node.start_mark.line + 1)
+        self._values += 1
+        if id(node) in self._open:
+            self._refuse(node, path, "an alias stands within its own anchor")
+        elif self._values > MOST_VALUES:
+            if self._values == MOST_VALUES + 1:
+                self._refuse(node, path, "the file has too many values, by aliases of aliases")
+        else:
+            self._open.add(id(node))
+            try:
+                return self._converted(node, path)
+            finally:
+                self._open.discard(id(node))
+        return None
+
+    def _converted(self, node: yaml.Node, path: Path_) -> Any:
+        if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
+            return [self._value(each, (*path, number)) for number, each in enumerate(node.value)]
+        if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:str":
+            # Without resolvers a plain scalar has the tag of text, too; an explicit `!!str 5` stays text by its start.
+            return self._plain(node, path) if node.style is None and not self._is_tagged(node) else node.value
+        self._refuse(node, path, f"the tag {node.tag.replace('tag:yaml.org,2002:', '!!')} is not known here: leave it out")
+        return None
+
+    @staticmethod
+    def _is_tagged(node: yaml.ScalarNode) -> bool:
+        buffer, mark = node.start_mark.buffer, node.start_mark
+        return buffer is not None and buffer[mark.pointer : mark.pointer + 1] == "!"
+
+    def _mapping(self, node: yaml.MappingNode, path: Path_) -> dict[str, Any]:
+        """A mapping without its merge keys: fields of its own go before those of merged mappings, and of these the first goes first."""
+        own: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
+        merges = [(name, value) for name, value in node.value if name.value == "<<" and name.style is None]
+        for name, value in reversed(merges):
+            for source in reversed(value.value if isinstance(value, yaml.SequenceNode) else [value]):
+                if isinstance(source, yaml.MappingNode):
+                    merged.update(self._value(source, path) or {})
+                else:
+                    self._refuse(name, path, "`<<` takes an alias of a mapping, such as *common, or a list of them")
+        for name, value in node.value:
+            if not isinstance(name, yaml.ScalarNode):
+                self._refuse(name, path, 'the name of a field must be text; text with {{placeholders}} needs quotes: "{{scheduled_at}}"')
+            elif name.value in own:
+                self._refuse(name, (*path, name.value), f"is given twice; first in line {self.lines[(*path, name.value)]}")
+            elif (name, value) not in merges:
+                self.lines[(*path, name.value)] = name.start_mark.line + 1
+                own[name.value] = self._value(value, (*path, name.value))
+        return {**merged, **own}
+
+    def _plain(self, node: yaml.ScalarNode, path: Path_) -> Any:
+        text = node.value
+        if text in _TRUTHS:
+            return _TRUTHS[text]
+        if text in _NOTHING:
+            return None
+        if _INT.match(text):
+            return int(text)
+        if _FLOAT.match(text):
+            return float(text)
+        if _WORDS.match(text):
+            truth = "true" if text.lower() in ("yes", "on") else "false"
+            self._refuse(node, path, f'{text} is a truth value for some readers of YAML and text for others: write {truth}, or "{text}"')
+        elif _NUMBERS.match(text):
+            self._refuse(node, path, f'{text} is a number for some readers of YAML and text for others: write "{text}", or a plain number')
+        return text
+
+    def _refuse(self, node: yaml.Node, path: Path_, rule: str) -> None:
+        self.problems.append(Problem(self.name, node.start_mark.line + 1, written(path), rule))
+
+
+def _hint(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
+    """What to do about the usual traps; else what the parser says."""
+    said = " ".join(part for part in (error.context, error.problem) if part)
+    lines = text.splitlines()
+    at = lines[line - 1] if 0 < line <= len(lines) else ""
+    name, _, value = at.strip().removeprefix("- ").partition(":")
+    value = value.strip()
+    if "alias" in said and value.startswith("*"):
+        return f'text that begins with * needs quotes: {name}: "{value}"'
+    if "undefined alias" in said:
+        return f"{error.problem}: define it first with &, or put text that begins with * into quotes"
+    if "'\\t'" in said or at[: len(at) - len(at.lstrip())].count("\t"):
+        return "a line is indented by a tab: use spaces"
+    if "cannot start any token" in said and value[:1] in ("@", "`", "%"):
+        return f'text that begins with {value[0]} needs quotes: {name}: "{value}"'
+    if value.startswith("{{"):
+        return f"text that begins with {{{{ needs quotes: {name}: '{value}'"
+    if "mapping values are not allowed" in said:
+        return 'text with ": " in it needs quotes, or the indentation is wrong'
+    if "expected a single document" in said:
+        return "it has more than one document: use one `tasks:` list, or several files"
+    return said
