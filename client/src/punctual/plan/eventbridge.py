@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from punctual.plan.export import Entry, proposed
 
 DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-MOST_ATTEMPTS = 20
+MOST_ATTEMPTS = 25
 _CALL = re.compile(r"(rate|cron|at)\((.*)\)")
 
 

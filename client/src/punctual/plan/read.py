@@ -221,7 +221,7 @@ def is_ambiguous(text: str) -> bool:
 class _Loader(yaml.SafeLoader):
     """Resolves no plain scalar: `_Reader` does."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012: as the base class has it
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
 
 
 class _Reader:
