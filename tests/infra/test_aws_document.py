@@ -9,7 +9,7 @@ from local import concurrency, rollout
 from tests.infra.conftest import DEV, ROOT, Synthesized, synthesized
 
 PAGE = (ROOT / "docs/get-started/aws.md").read_text()
-CREATED = PAGE.partition("## What is created\n")[2].partition("\n## ")[0]
+CREATED = PAGE.partition("## Created resources\n")[2].partition("\n## ")[0]
 COUNTED = {
     "functions, each with a role and a log group": "Lambda::Function",
     "DynamoDB tables": "DynamoDB::GlobalTable",

@@ -1,4 +1,4 @@
-"""A custom target type, the example of docs/reference/targets.md, in the executor's pool and a real child process."""
+"""A custom target type, the example of docs/guides/own-task-types.md, in the executor's pool and a real child process."""
 
 import json
 import os
@@ -27,8 +27,8 @@ from scheduler.targets.target_type import TargetType
 from tests.conftest import a_job
 from tests.lambdas.gateway import World, send
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/targets.md").read_text()
-SECTION = PAGE.partition("## A type of your own in Python")[2].partition("\n## ")[0]
+PAGE = (Path(__file__).resolve().parents[2] / "docs/guides/own-task-types.md").read_text()
+SECTION = PAGE.partition("\n## ")[0]
 EXAMPLE = SECTION.partition("```python\n")[2].partition("```")[0]
 REQUEST = SECTION.partition("-d '")[2].partition("'\n")[0]
 SHOWN = Path(__file__).parent / "own_type" / "primes.py"
