@@ -88,7 +88,7 @@ def test_the_page_shows_the_tested_type() -> None:
 
 
 def test_the_page_lists_every_field_of_a_declaration() -> None:
-    table = PAGE.partition("## What a type declares")[2].partition("\n## ")[0]
+    table = PAGE.partition("## Fields of a type")[2].partition("\n## ")[0]
     listed = [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")]
     assert listed == [field.name for field in fields(TargetType)]
 
