@@ -1,0 +1,45 @@
+"""The shell commands of the documentation, page by page, as a reader would enter them, against the deployed stack."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.documented_commands import DOCUMENTS, script
+from tests.language import ROOT
+from tests.system.conftest import System, until
+
+PAGES = [document for document in DOCUMENTS if script(document)]
+# A failed request ends the script; curl itself would print the error and go on.
+BEFORE = """
+set -euo pipefail
+curl() { command curl --fail-with-body "$@"; }
+"""
+
+
+ADMINISTRATORS = ("rate-limits", "targets")  # pages whose commands only administrators may enter
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_commands_of_a_page_succeed(page: Path, system: System) -> None:
+    username = f"reader-of-{page.stem}"
+    password = system.create_user(username)
+    client = system.client() if page.stem in ADMINISTRATORS else system.sign_in(username, password)
+    task = client.create_task("documented", "log", {"message": "m"}, {"cron": "0 3 1 1 *"})
+    text = script(page)
+    if "/dead-letters" in text:
+        failing = client.post_job("http", {"url": system.receiver.url("/status/404")}, max_attempts=1)
+        until(60, lambda: client.job(failing["id"])["status"] == "failed")
+        until(60, lambda: client.request("GET", "/dead-letters")["items"])
+    for placeholder, value in {"<address>": system.address, "<name>": username, "<password>": password}.items():
+        text = text.replace(placeholder, value)
+    values = {
+        "API": f"{system.address}/api/v1",
+        "JSON": "Content-Type: application/json",
+        "TOKEN": str(client.token),
+        "AUTH": f"Authorization: Bearer {client.token}",
+        "ID": str(task["id"]),
+    }
+    done = subprocess.run(["bash", "-c", BEFORE + text], env=os.environ | values, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
