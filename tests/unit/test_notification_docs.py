@@ -1,7 +1,6 @@
 """The page on notifications: its example verifies a real webhook, and its figures match the code."""
 
 import re
-import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -14,20 +13,20 @@ from scheduler.notify.text import Links, webhook
 from scheduler.targets import webhooks
 from tests.unit.test_notice_text import NOTICE
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/guides/notifications.md").read_text()
+GUIDES = Path(__file__).resolve().parents[2] / "docs/guides"
+PAGE, GUIDE = (GUIDES / "notifications.md").read_text(), (GUIDES / "signed-webhooks.md").read_text()
 SECRET = "whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
 
 
 def test_the_example_verifies_only_unchanged_webhooks() -> None:
-    code = re.search(r"^    import base64.*?(?=^\S)", PAGE, re.MULTILINE | re.DOTALL)
-    assert code is not None
+    code = next(code for code in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "hmac" in code)
     names: dict[str, Any] = {}
-    exec(textwrap.dedent(code[0]), names)
+    exec(code, names)
     body = b'{"type": "task.failure"}'
     headers = webhooks.headers("notice_1", round(time.time() * 1_000), body, ["another secret of 24 bytes", SECRET])
-    assert names["verified"](headers, body, SECRET)
-    assert not names["verified"](headers, body + b" ", SECRET)
-    assert not names["verified"](headers | {"webhook-timestamp": str(round(time.time()) - 301)}, body, SECRET)
+    assert names["is_valid"](headers, body, SECRET)
+    assert not names["is_valid"](headers, body + b" ", SECRET)
+    assert not names["is_valid"](headers | {"webhook-timestamp": str(round(time.time()) - 301)}, body, SECRET)
 
 
 def test_every_occasion_has_a_row() -> None:
@@ -42,7 +41,7 @@ def test_the_figures_match_the_code() -> None:
 
 
 def test_a_webhook_has_the_fields_of_the_page() -> None:
-    shown = set(re.findall(r'"(\w+)":', PAGE.partition("## What a notice says")[2].partition("### ")[0]))
+    shown = set(re.findall(r'"(\w+)":', PAGE.partition("## Content of a notice")[2].partition("### ")[0]))
     told = webhook(NOTICE, Links("c", "a"))
     data = told["data"]
     assert shown == {*told, *data, *data["task"], *data["job"], *data["links"]}
