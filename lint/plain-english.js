@@ -11,7 +11,9 @@ const LONGEST_LINE = 100;
 const START = "^[\"'`*(\\s]*";
 const HEADLESS_SENTENCE = new RegExp(`${START}(?:${[...headless.clause, ...headless.sentence].join("|")})\\b`, "i");
 const HEADLESS_CLAUSE = new RegExp(`[:;]\\s+(?:${headless.clause.join("|")})\\b`, "i");
-const PHRASES = phrases.map(({ pattern, advice }) => [new RegExp(`\\b(?:${pattern})\\b`.replaceAll(" ", "\\s+"), "i"), advice]);
+const PHRASES = phrases.map(({ pattern, advice, docs = false }) => {
+  return { pattern: new RegExp(`\\b(?:${pattern})\\b`.replaceAll(" ", "\\s+"), "i"), advice, users: docs };
+});
 
 /** The text of a node as it is read: a link is its label, inline code is one word, an image and HTML are nothing. */
 function plain(node) {
@@ -21,15 +23,16 @@ function plain(node) {
   return node.value ?? node.children.map(plain).join("");
 }
 
-/** The findings of one sentence, as messages. */
-function* findings(sentence, mostWords) {
+/** The findings of one sentence, as messages. Pages for maintainers may have longer sentences and some phrases more. */
+function* findings(sentence, internal) {
+  const mostWords = internal ? MOST_WORDS_INTERNALS : MOST_WORDS;
   const words = sentence.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
   if (words > mostWords) yield `sentence length: ${words} words, at most ${mostWords}`;
   if (!sentence.trimEnd().endsWith("?") && (HEADLESS_SENTENCE.test(sentence) || HEADLESS_CLAUSE.test(sentence)))
     yield `headless sentence: ${headless.advice}`;
   const spoken = sentence.replace(/(?<=\w)['’](?=s\b)/g, " ");
-  for (const [pattern, advice] of PHRASES) {
-    const found = pattern.exec(spoken);
+  for (const { pattern, advice, users } of PHRASES) {
+    const found = internal && users ? null : pattern.exec(spoken);
     if (found) yield `phrase: "${found[0].replace(/\s+/g, " ")}" (${advice})`;
   }
 }
@@ -37,14 +40,13 @@ function* findings(sentence, mostWords) {
 module.exports = function plainEnglish(context) {
   const { Syntax, RuleError, report, getSource, locator } = context;
   const internal = /(^|\/)docs\/internals\//.test((context.getFilePath() ?? "").replaceAll("\\", "/"));
-  const mostWords = internal ? MOST_WORDS_INTERNALS : MOST_WORDS;
 
   async function check(node) {
     const { splitAST } = await import("sentence-splitter");
     for (const sentence of splitAST(node).children) {
       if (sentence.type !== "Sentence") continue;
       const start = sentence.range[0] - node.range[0];
-      for (const message of findings(plain(sentence), mostWords)) {
+      for (const message of findings(plain(sentence), internal)) {
         report(node, new RuleError(message, { padding: locator.range([start, start + sentence.raw.length]) }));
       }
     }
