@@ -191,7 +191,7 @@ class CallBackRequest(Request):
 
 
 class WorkRequest(Request):
-    """What to run: `type` or `target` with a `payload`, or `message` alone, a short form of type log."""
+    """The work: `type` or `target` with a `payload`, or `message` alone, a short form of type log."""
 
     message: Annotated[str, Field(min_length=1)] | None = None
     """The message to write to the log. It may have placeholders, such as `{{scheduled_at}}`."""

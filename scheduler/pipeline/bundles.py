@@ -1,7 +1,7 @@
-"""Bundles: the jobs of a minute that has few of them travel in one message for each lane, long ahead.
+"""Bundles: the few jobs of a quiet minute travel in one message for each lane, long ahead.
 
 The executor that receives a bundle sends the jobs on, each delayed by SQS until shortly before its instant. A job then costs one receive,
-and no dispatcher waits for it. Whatever is sent on twice starts once, by the fence of its job.
+and no dispatcher waits for it. A job that is sent on twice starts once, by its fence.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ from scheduler.model.job import Delivery, JobKey, Lane, Message, Packed
 from scheduler.pipeline import lead, packs
 from scheduler.storage.ports import Ports
 
-LONGEST_MS = 4_000  # between the first and the last job that go on in one message; its executor waits for that time
+LONGEST_MS = 4_000  # between the first and the last job in one onward message; its executor waits for that time
 GATHER_MS = 50  # messages to be sent within this time are sent together: ten cost as much as one
 
 
@@ -51,10 +51,10 @@ def far_jobs(deliveries: Sequence[Delivery], now: int, hold_ms: int) -> list[Del
 def send_on(jobs: Sequence[Delivery], ports: Ports, *, may_wait: bool) -> set[str]:
     """Send jobs of bundles on, delayed. Returns the ids of the bundles with a job that the queue refused, or that was not sent since then.
 
-    `may_wait`: wait for the instants, all within a second, that are whole seconds ahead; SQS counts no others.
+    `may_wait`: wait for the instants, all within a second, that are whole seconds ahead; SQS delays by whole seconds only.
     """
     now, unsent, away = ports.clock.now(), set[JobKey](), False
-    once = {(item.message.key, item.message.fence): item.message for item in jobs}  # a bundle may have come twice
+    once = {(item.message.key, item.message.fence): item.message for item in jobs}  # a bundle may have been delivered twice
     messages = _grouped(list(once.values()))
     times = lead.send_times([each.not_before for each in messages], now) if may_wait else [now] * len(messages)
     timed = sorted(zip(times, messages, strict=True))

@@ -1,6 +1,6 @@
 """Settle the messages of a dead-letter queue: take their jobs back that run under them, and report the others.
 
-A message gets there if executors died, or if a table refused for hours. Neither is a failure of its job.
+A message gets there if executors ended early, or if a table refused for hours. Neither is a failure of its job.
 """
 
 import logging
@@ -23,7 +23,7 @@ class Burial:
     """The counts of one batch from a dead-letter queue."""
 
     failed: int = 0  # jobs that have ended: they crashed too often, or their cancel was requested
-    taken_back: int = 0  # jobs whose executor died: each is in the retry lane
+    taken_back: int = 0  # jobs whose executor ended early: each is in the retry lane
     kept: int = 0  # jobs still scheduled, or unreadable: each is picked up from its slot
     dropped: int = 0  # messages that are duplicates, or whose jobs are finished
     returned: list[str] = field(default_factory=list)  # message ids to leave in the queue: the table refused, or their lease may last
@@ -72,7 +72,7 @@ def bury(deliveries: Sequence[Delivery], ports: Ports) -> Burial:
 
 
 def _is_leased(job: Job, item: Delivery, now: int) -> bool:
-    """Return whether an executor claimed the job under this message so lately that it may still have its lease."""
+    """Return whether an executor claimed the job under this message recently, and may still have its lease."""
     claim = job.claim
     return claim is not None and claim.message_id == item.message_id and not waits(job) and now - claim.at < LEASE_MS
 

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 def change_many(changes: Sequence[Change], ports: Ports) -> tuple[list[Job], list[Job]]:
     """Write the changes. Returns the changed jobs, and those that the table keeps refusing.
 
-    A job that has changed meanwhile is in neither.
+    A job that was changed in between is in neither.
     """
     done, left = list[Job](), list(changes)
     for attempt in range(TRIES):

@@ -1,4 +1,4 @@
-"""Close a dispatched unit: once its minute is over, its slots are empty and the canary proves it; until then, reconcile what is left.
+"""Close a dispatched unit: once its minute is over, its slots are empty and the canary proves it; until then, reconcile the remaining jobs.
 
 All reading goes page by page, and all reconciling in pieces of a few hundred jobs. A step that runs out of time ends; the next step
 begins with the first slot again, which by then holds fewer jobs.
@@ -16,7 +16,7 @@ from scheduler.pipeline.unit_lease import LeaseLost, UnitLease
 from scheduler.storage.ports import Ports
 
 STEP_MS = 60_000  # a step ends after this time
-AGAIN_MS = (15_000, 30_000, 60_000)  # from one look at a unit that is not empty to the next one, before it is reconciled
+AGAIN_MS = (15_000, 30_000, 60_000)  # between two checks of a unit that is not empty, before it is reconciled
 
 
 class _Left(NamedTuple):
@@ -55,7 +55,7 @@ class Closing:
         unit = self.unit
         if self.ports.jobs.canary_visible(unit.key, unit.slots[0]):
             return True
-        # It may never have been stored; or a tick that was frozen opened the unit again after it was closed.
+        # It may never have been stored, or a frozen tick opened the unit again after it was closed.
         self.ports.jobs.put_canary(unit.key, unit.slots[0], slots.start_of(unit.key.minute))
         return False
 
@@ -69,7 +69,7 @@ class Closing:
         return _Left()
 
     def _reconcile(self, now: int) -> _Left:
-        """Reconcile the jobs left, in pieces, as long as there is time.
+        """Reconcile the remaining jobs in pieces, while there is time.
 
         Once the unit rests, entries of paused lanes are only counted: it was reconciled after it had begun to wait for them.
         """

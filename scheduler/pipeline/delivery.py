@@ -1,6 +1,6 @@
 """The decision about a delivered message after the claim of its job: pure.
 
-A duplicate message never starts a job twice, and no message is deleted while it is the only one that can bring its job.
+A duplicate message never starts a job twice, and no message is deleted while it is the only one for its job.
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from scheduler.model.job import Delivery, Job
 from scheduler.model.rules import Rules
 from scheduler.storage.ports import ClaimResult
 
-BATCH = 10  # messages that Lambda delivers at once, at most
+BATCH = 10  # most messages of one batch of Lambda
 LEASE_MS = 30_000  # the visibility time-out that an executor sets for its batch before it claims the jobs
 BEAT_MS = 10_000  # how often an executor renews the visibility of its batch
 BEAT_AGAIN_MS = 2_000  # ... and the pause before it tries again after a failed renewal
 LOST_MS = 20_000  # an executor stops after this time without a renewal (by its monotonic clock)
-SECOND_MS = 1_000  # a message that comes less than this early is not hidden: SQS counts whole seconds
-HIDE_S = 900  # a message that came early is hidden for at most this long
+SECOND_MS = 1_000  # a message that is less than this early is not hidden: SQS counts whole seconds
+HIDE_S = 900  # an early message is hidden for at most this long
 PUT_BACK_S = 5  # how long a message is deferred that can be neither run nor deleted
 REFUSED_S = (5, 15, 30, 60, 120, 300, 1_800, 3_600)  # the same while a table refuses, by the number of receives: nine last two hours
 
@@ -30,14 +30,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The message is a duplicate, or its job needs none any more: delete it."""
+    """The message is a duplicate, or its job no longer needs one: delete it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
     """The job is neither claimed by this executor nor finished: defer the message, which stays in its queue, for `seconds`.
 
-    `claimed`: the job was claimed under this very message lately, so no other message may bring it.
+    `claimed`: the job was recently claimed under this very message, so no other message may exist for it.
     """
 
     seconds: int
@@ -46,7 +46,7 @@ class PutBack:
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """The executor that received this message before died, or the worker that was to report by call-back: schedule the job again."""
+    """The earlier executor of this message ended, or the worker that was to report by call-back: schedule the job again."""
 
     job: Job
 
@@ -65,10 +65,10 @@ def hold_ms(delivery: Delivery, rules: Rules) -> int:
 
 
 def early(delivery: Delivery, first_due: int, now: int, rules: Rules) -> PutBack | None:
-    """Defer a message that came before any of its jobs may be claimed, the first of which is due at `first_due`; None: claim them.
+    """Defer a message that is too early to claim any of its jobs, the first of which is due at `first_due`; None: claim them.
 
-    It comes again when its sender wanted it. Else a single job comes as if it had been enqueued then, a crowd as soon as an executor may
-    hold it. Jobs that travel together may be held for long, so they are also deferred if their sender wanted that.
+    It is delivered again at the time of its sender. Else a single job is delivered as if it had been enqueued then, a crowd as soon as an
+    executor may wait with it. Jobs that travel together may wait for long, so they are also deferred if their sender set a time.
     """
     hold, wanted, many = hold_ms(delivery, rules), delivery.message.not_before, delivery.jobs > 1
     if first_due - hold <= now and not (many and wanted - now >= SECOND_MS):
@@ -78,7 +78,7 @@ def early(delivery: Delivery, first_due: int, now: int, rules: Rules) -> PutBack
 
 
 def refused(delivery: Delivery) -> PutBack:
-    """Defer a message of which a table refuses to say anything: each time for longer, so that its receives last for a long outage."""
+    """Defer a message whose jobs a table refuses to read: each time for longer, so that its receives last for a long outage."""
     return PutBack(REFUSED_S[max(0, min(delivery.receive_count, len(REFUSED_S)) - 1)])
 
 

@@ -2,7 +2,7 @@
 
 The overflow's dispatcher publishes in fair order, and crowds in packs. So of many jobs that are posted one by one for the same instant, the
 first go directly and the others to the overflow. Each process counts on its own: that is cheap, and enough to keep a flood off the direct
-path, on which nothing can slow it down.
+path, which has no fair order.
 """
 
 import logging
@@ -91,7 +91,7 @@ class DirectPath:
             self.ports.ledger.change_unit(found, replace(found, next_at=now))
 
     def _open(self, taken: Collection[str], now: int) -> bool:
-        """Return whether the overflow's units of these slots exist; they are created if need be. Else every job takes the direct path."""
+        """Return whether the overflow's units of these slots exist, after creating missing ones. Else every job takes the direct path."""
         try:
             for unit in self._units(taken):
                 if unit.key not in self._opened:

@@ -1,11 +1,11 @@
 """Dispatch one unit: read its slots, publish every job before it is due, read the slots once more, and mark the unit done.
 
 A few jobs are published at once, long ahead: their executors hide the messages until shortly before each instant, which costs less than
-a dispatcher that comes for each of them. Many jobs leave just before they are due. Where more jobs are due than a lane can take, the
-dispatcher keeps the rest until the lane has room (`sharing.window`). Where nothing is due for a while, it stores how far it came and
-ends; the unit's message brings the next dispatcher in time.
+a dispatcher for each of them. Many jobs are sent just before they are due. If more jobs are due than a lane can take, the dispatcher
+keeps the rest until the lane has room (`sharing.window`). If no job is due for a while, it stores its progress and ends; the unit's
+message starts the next dispatcher in time.
 
-A dispatcher writes no job. Whatever it does twice, late or not at all is safe: executors claim jobs by fence, and reconciling finds
+A dispatcher writes no job. Its repeated, late or missing messages do no harm: executors claim jobs by fence, and reconciling finds
 every job that is still in the index.
 """
 
@@ -26,7 +26,7 @@ from scheduler.pipeline.unit_lease import LeaseLost, UnitLease
 
 SPARSE = 200  # a dispatcher with at most this number of jobs publishes them at once: docs/concepts/cost.md shows what is cheaper
 PARK_MS = 10_000  # a dispatcher without anything to do for longer than this ends ...
-WAKE_MS = 2_000  # ... and the next one comes this long before the next job leaves
+WAKE_MS = 2_000  # ... and the next one starts this long before the next job is sent
 IDLE_MS = 1_000  # a dispatcher without any job to publish ends even if it has something to do this soon
 SPLIT = 20_000  # a unit with more jobs than this is split: one dispatcher on a whole core takes about four seconds for them
 CLOSE_AFTER_MS = 2_000  # a unit is closed this long after its minute at the earliest
@@ -52,7 +52,7 @@ class Dispatch:
         self.publisher = Publisher(self.lease, self.start, self._progress)
 
     def run(self) -> DispatchResult:
-        """Publish what is due. The leased unit then says when its next step is due."""
+        """Publish the due jobs. The leased unit then has the time of its next step."""
         publisher = self.publisher
         if not publisher.unit.progress and not publisher.unit.early:
             self._split()
@@ -137,7 +137,7 @@ class Dispatch:
         return True
 
     def _ends(self, now: int, wake: int) -> bool:
-        """End if there is nothing to do until `wake`. If jobs may leave then, the next dispatcher comes a little before."""
+        """End if there is nothing to do until `wake`. If jobs may be sent then, the next dispatcher starts a little before."""
         publisher = self.publisher
         more = bool(publisher.planned or publisher.refused or len(publisher.flow) or self._through is not None)
         forgets = not self._reread and len(publisher.sent) > max(SPARSE, 0)  # the next dispatcher would publish all of these again
@@ -155,7 +155,7 @@ class Dispatch:
         return found or [end]
 
     def _needs_more(self, now: int) -> bool:
-        """Whether the jobs beyond `_through` must be read now: those up to it are on their way."""
+        """Whether the jobs beyond `_through` must be read now: the earlier ones have been sent."""
         if self._through is None or now < self._read_at + MORE_MS:
             return False
         return not self.publisher.planned and len(self.publisher.flow) < slot_pages.MOST // 4

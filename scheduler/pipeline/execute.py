@@ -1,11 +1,11 @@
 """Run a batch of deliveries: lease the messages, claim the jobs, wait for each job's instant, start it, settle it.
 
-A message brings one job or several. All jobs of a message have its lease; apart from that each has a life of its own: a job that has to
-wait goes back in a message of its own. A bundle brings the jobs of a whole minute, if they are few: the executor sends them on, each
-delayed until shortly before its instant.
+A message names one job or several. All jobs of a message have its lease, but are handled separately: a job that has to wait is requeued
+in a message of its own. A bundle names the few jobs of a whole minute: the executor sends them on, each delayed until shortly before its
+instant.
 
 The visibility of the messages is the lease: the executor sets it before the claim and renews it while work goes on. When it cannot be
-renewed, the executor starts nothing more. Messages whose ids are returned stay in their queue; the caller deletes all others.
+renewed, the executor starts no further job. Messages whose ids are returned stay in their queue; the caller deletes all others.
 `admission` decides whether a job may start that depends on other jobs, limits or breakers; `follow_up` enqueues the jobs that waited
 for a job that has ended.
 """
@@ -56,7 +56,7 @@ CROWD = 3  # if this many waiting jobs start at once, other executors probably s
 LINGER_MS = (40, 200)  # ... and settling waits for this time: it would take the processor from jobs that still start
 WRITE_PAUSES_MS = (500, 1_000, 2_000, 4_000, 5_000)  # between two tries of a change that the table refuses
 LONGEST_MS = 900_000  # an invocation ends after this time: Lambda's most ...
-STOP_MS = 10_000  # ... and an executor stops all that it does this long before
+STOP_MS = 10_000  # ... and an executor stops all work this long before
 AT_ONCE = 200  # jobs claimed or settled between two renewals of the lease: 25 a call, on eight connections
 READ_EACH_MS = 0.5  # a crowd is read earlier, by this time for each job of the batch
 FULL_AGAIN_MS = 20  # the pause before a job is started again that found its executor full ...
@@ -72,7 +72,7 @@ log = logging.getLogger(__name__)
 class _Held:
     job: Job
     read_at: int | None  # when to read the job once more; None: no need
-    waited: bool  # the job came well before its instant
+    waited: bool  # the job arrived well before its instant
     start_at: int  # the job's instant, or a later one set by a gate
     gated: bool  # a gate has to allow the start
     ahead: int = 0  # how long before its instant (ms) it goes to the pool
@@ -203,7 +203,7 @@ class Execution:
         return sorted(self.returned)
 
     def _stop(self) -> None:
-        """Start nothing more, as other executors may have these jobs already, or at the end of the invocation."""
+        """Start no further job: other executors may already have these jobs, or the invocation ends."""
         lost = self.lease.is_lost()
         log.warning(
             "the executor lost the lease of its batch" if lost else "the time of the invocation is over",
@@ -215,9 +215,9 @@ class Execution:
         self.returned |= {item.message_id for item in self.lease.in_hand.values()}
 
     def _let_go(self, running: Sequence[Job], held: Sequence[Job]) -> None:
-        """Write how the jobs end here although the lease is lost: settle the finished ones and requeue the others, charging nothing.
+        """Write the ends of the jobs although the lease is lost: settle the finished ones and requeue the others, charging nothing.
 
-        Only a refusal is no fault of the jobs: an executor that lost its lease since it was frozen writes nothing, and its jobs count as
+        Only after a refusal, which the jobs did not cause: an executor that lost its lease while frozen writes nothing, and its jobs have
         crashed. The fence protects a job that another executor has by now.
         """
         now = self.ports.clock.now()
@@ -234,24 +234,24 @@ class Execution:
     # claim
 
     def _send_on(self) -> None:
-        """Send on the jobs of bundles whose time is yet to come; the others stay here."""
+        """Send on the jobs of bundles that are due later; the others stay here."""
         far = bundles.far_jobs(self.deliveries, self.ports.clock.now(), self.ports.rules.hold_ms)
         if not far:
             return
-        gone = {(item.message_id, item.message.key) for item in far}  # another message may bring the job as it was edited since
+        gone = {(item.message_id, item.message.key) for item in far}  # another message may name the job as it was edited since
         self.deliveries = [item for item in self.deliveries if (item.message_id, item.message.key) not in gone]
-        leased = self.lease.take(sorted({item.receipt for item in far}))  # a bundle whose executor dies now comes again soon
+        leased = self.lease.take(sorted({item.receipt for item in far}))  # a bundle whose executor ends now is delivered again soon
         self.returned |= {item.message_id for item in far if item.receipt not in leased}
         onward = [item for item in far if item.receipt in leased]
         refused = bundles.send_on(onward, self.ports, may_wait=not self.deliveries)
         busy = {item.message_id for item in self.deliveries}
-        self.returned |= refused & busy  # it comes again after the batch
+        self.returned |= refused & busy  # it is delivered again after the batch
         for item in _messages(onward):
             if item.message_id in refused - busy:
                 self._put_back(item, delivery.PUT_BACK_S)
 
     def _hide_early(self) -> list[Delivery]:
-        """Hide the messages that came before their jobs may be claimed; return the deliveries of the others, by due time."""
+        """Hide the messages that are too early to claim their jobs; return the deliveries of the others, by due time."""
         now, firsts = self.ports.clock.now(), dict[str, int]()
         for item in self.deliveries:
             firsts[item.message_id] = min(firsts.get(item.message_id, item.message.due_at), item.message.due_at)
@@ -306,7 +306,7 @@ class Execution:
     def _wait(self, waiting: Sequence[tuple[Delivery, delivery.PutBack]]) -> None:
         """Defer the messages of jobs that have to wait.
 
-        If other jobs of a pack run here, the message stays with them, and each job that waits goes back in a message of its own.
+        If other jobs of a pack run here, the message stays with them, and each waiting job is requeued in a message of its own.
         """
         busy = {item.message_id for item in self.lease.in_hand.values()}
         whole: dict[str, tuple[Delivery, int]] = {}
@@ -315,7 +315,7 @@ class Execution:
             if item.message_id not in busy:
                 seconds = min(decision.seconds, whole.get(item.message_id, (item, decision.seconds))[1])
                 whole[item.message_id] = item, seconds
-            elif decision.claimed:  # no other message may bring it: this one comes again after the batch
+            elif decision.claimed:  # no other message may name it: this one is delivered again after the batch
                 self.returned.add(item.message_id)
             else:
                 alone.append((item, decision.seconds))
@@ -331,7 +331,7 @@ class Execution:
             refused = self.ports.lanes.send(list(again), now)
         except Unavailable:
             refused = list(again)
-        self.returned |= {again[message].message_id for message in refused}  # the pack comes again after the batch
+        self.returned |= {again[message].message_id for message in refused}  # the pack is delivered again after the batch
 
     def _nonce(self, item: Delivery) -> str:
         return f"{item.message_id}/{self.request_id}/{item.receive_count}"
@@ -349,7 +349,7 @@ class Execution:
         self._held.append(_Held(job, read_at, waited=wait > FRESH_CLAIM_MS, start_at=job.due_at, gated=gated, ahead=ahead))
 
     def _measure(self, item: Delivery, now: int) -> None:
-        """Measure how long the message of this job took, unless it waited for another reason."""
+        """Measure the latency of this job's message, unless it waited for another reason."""
         sent_at, delay = item.message.sent_at, max(item.message.not_before - item.message.sent_at, 0) // 1_000 * 1_000
         if sent_at and item.receive_count == 1 and item.jobs == 1 and bool(delay) == bool(item.message.not_before):
             at_once, delayed = self.process.meters
@@ -375,7 +375,7 @@ class Execution:
     # wait and start
 
     def _read_again(self) -> None:
-        """Read waiting jobs once more just before their instant; drop the jobs that this executor must not start any more."""
+        """Read waiting jobs once more just before their instant; drop the jobs that this executor must no longer start."""
         now = self.ports.clock.now()
         if not [held for held in self._held if held.read_at is not None and held.read_at <= now]:
             return
@@ -383,7 +383,7 @@ class Execution:
         try:
             stored: Mapping[JobKey, Job] = self._stored([held.job for held in near])
         except Unavailable:
-            stored = {held.job.key: held.job for held in near}  # start them: a cancel that was not read counts as too late
+            stored = {held.job.key: held.job for held in near}  # start them: a cancel that was not read is too late
         ours = {held.job.key: held for held in near if self._still_ours(held.job, stored.get(held.job.key))}
         for held in near:
             held.read_at = None
@@ -405,10 +405,10 @@ class Execution:
         self._act(dict.fromkeys((held.job.key for held in paused), gate.PAUSED), now)
 
     def _stored(self, jobs: Sequence[Job]) -> Mapping[JobKey, Job]:
-        """Read claimed jobs at half the price. A cancel of the last moments may be missed, and counts as too late.
+        """Read claimed jobs at half the price. A cancel of the last moments may be missed, and is then too late.
 
-        A read may also miss the claim itself: a job that does not seem to be this executor's any more is read once more. If that read is
-        refused, it is this executor's, as if the first one had been. Raises Unavailable if the first one is.
+        A read may also miss the claim itself: a job that no longer seems to be this executor's is read again. If that read is
+        refused, it is this executor's. Raises Unavailable if the first read is refused.
         """
         seen = self.ports.jobs.glance(jobs)
         lost = {job.key: job for job in jobs if not _is_same(job, seen.get(job.key))}
@@ -577,7 +577,7 @@ class Execution:
     def _settlements(self, done: Sequence[Finished], now: int) -> list[_Write]:
         rules = self.ports.rules
         after = [settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done]
-        # The write that accepts a job may be repeated after a lost answer; it must not undo a lease that a heartbeat got meanwhile.
+        # The write that accepts a job may be repeated after a lost answer; it must not undo a lease that a heartbeat got in between.
         guards = [Guard.LEASE if waits(job) else Guard.FENCE for job in after]
         changes = [Change(each.job, job, guard) for each, job, guard in zip(done, after, guards, strict=True)]
         return [_Write(change, done=each) for change, each in zip(changes, done, strict=True)]
@@ -587,7 +587,7 @@ class Execution:
         refused: list[_Write] = []
         for part in _parts(writes):
             if not self.lease.beat():
-                self._unwritten += part  # without its lease the executor writes nothing more
+                self._unwritten += part  # without its lease the executor writes nothing
                 continue
             refused += self._try(part)
         if not writes:
@@ -665,7 +665,7 @@ def execute(
     """
     breakers, limits = BreakerGate(process.circuits, ports.clock), LimitGate(process.named, ports)
     owners = OwnerGate(process.owners, ports)
-    gates: tuple[Gate, ...] = (owners, OrderingGate(ports), RunGate(ports), breakers, limits)  # limits last: a start uses up what they give
+    gates: tuple[Gate, ...] = (owners, OrderingGate(ports), RunGate(ports), breakers, limits)  # limits last: a start uses up a slot
     batch = Execution(
         lane,
         [single for item in deliveries for single in item.singles()],

@@ -1,8 +1,8 @@
-"""Enqueue the jobs that may go on after a write: retries that are due soon, and jobs that waited for one that has ended.
+"""Enqueue the jobs that may continue after a write: retries that are due soon, and jobs that waited for an ended job.
 
 A job waits for another one by the overlap rule, in a row of late runs, or in the queue of its ordering key.
 
-A wake-up may be lost (its sender dies, or the lane refuses): the waiting job is then picked up from its slot.
+A wake-up may be lost (its sender ends, or the lane refuses): the waiting job is then picked up from its slot.
 """
 
 import logging
@@ -36,7 +36,7 @@ class FollowUps:
     beat: Callable[[], object]
 
     def send(self, written: Sequence[Job], requeues: Mapping[JobKey, Requeue]) -> None:
-        """Enqueue what follows from jobs just written: retries that are due soon, and jobs that waited for one that has ended.
+        """Enqueue the successors of jobs just written: retries that are due soon, and jobs that waited for an ended job.
 
         `requeues` has the cause for each of them that was requeued.
         """
@@ -79,7 +79,7 @@ def wake_line(of: Job, ports: Ports, *, now: int) -> None:
 
 
 def send_on(written: Job, ports: Ports, *, now: int) -> None:
-    """Enqueue what follows from a job just written: the job itself if it is due soon; if it has ended, its successors. Never raises."""
+    """Enqueue after the write of a job: the job itself if it is due soon; if it has ended, its successors. Never raises."""
     if is_open(written):
         direct = slots.place(written.due_at, now, written.shard_key, ports.rules.shards).direct
         try_enqueue([written] if direct else [], lanes=ports.lanes, now=now)
@@ -104,7 +104,7 @@ def successors(ended: Sequence[Job], ports: Ports, *, now: int) -> list[Job]:
 def in_line(ended: Sequence[Job], free: Sequence[Job], ports: Ports, *, now: int) -> list[Job]:
     """Return the heads of the ordering queues of these jobs: some have `ended`, others (`free`) were requeued after their blocker ended.
 
-    Only one job of a queue goes on, however many were requeued: the others would only have to wait again.
+    Only one job of a queue is enqueued, for any number of requeued ones: the others would only have to wait again.
     """
     of = [job for job in (*ended, *free) if job.spec.ordering is not None]
     if not of:
@@ -150,5 +150,5 @@ def _next_in_row(runs: Sequence[Job], now: int) -> list[JobKey]:
 
 
 def waits(job: Job, now: int) -> bool:
-    """Return whether the job is due and needs a message. A job under its first fence was never requeued: its own message brings it."""
+    """Return whether the job is due and needs a message. A job under its first fence was never requeued: it has its own message."""
     return is_open(job) and job.claim is None and job.fence > 1 and job.due_at <= now

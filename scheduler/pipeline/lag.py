@@ -12,7 +12,7 @@ from scheduler.storage.ports import Ledger
 class Lag:
     """The oldest minute that is not closed, opened or not, and for how long it has been over (ms; 0 while it is not).
 
-    The minute of the oldest job in the overflow counts as well.
+    The minute of the oldest job in the overflow is included.
 
     Minutes that wait only for paused lanes are left out: `resting` is the number of their units, `paused` lists the lanes.
     """
@@ -30,7 +30,7 @@ NEVER_MS = 3_600_000  # the lag of a plan that never ran
 def plan_lag(ledger: Ledger, now: int) -> int:
     """Return for how long (ms) plan has been late with its oldest minute; 0 while it runs every minute and keeps up.
 
-    The ledger tells it, so that a plan that does not run is noticed as well.
+    It is derived from the ledger, so that a plan that does not run is noticed as well.
     """
     cursor = ledger.plan_cursor()
     if cursor is None:
@@ -39,7 +39,7 @@ def plan_lag(ledger: Ledger, now: int) -> int:
 
 
 def lag(ledger: Ledger, now: int) -> Lag:
-    """Return the scheduler's lag. Without a tick the ledger's cursor does not move, so its age counts as well."""
+    """Return the scheduler's lag. Without a tick the ledger's cursor does not move, so its age is included."""
     cursor, units, states = ledger.cursor(), ledger.open_units(), ledger.watched().lanes
     awake = [unit.key.minute for unit in units if not unit.resting]
     waiting = [slots.minute_of(unit.progress) for unit in ledger.overflow_units() if unit.progress]

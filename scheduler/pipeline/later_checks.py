@@ -1,4 +1,4 @@
-"""Later checks of closed minutes, and the sweep: whatever the due index holds is found in the end.
+"""Later checks of closed minutes, and the sweep: every job in the due index is found in the end.
 
 A job that the index hid for longer than the canary could prove is found by a later check. The sweep reads the whole index, one page
 a step, and finds jobs in slots that no unit covers: after a jobs table was restored, or the ledger emptied.
@@ -17,7 +17,7 @@ from scheduler.pipeline.reconcile import recheck
 from scheduler.pipeline.unit_lease import RENEW_MS
 from scheduler.storage.ports import Clock, Ledger, Ports
 
-STEP_MS = 45_000  # a step ends after this time; the next minute goes on
+STEP_MS = 45_000  # a step ends after this time; the next minute continues
 ORPHAN_MS = 900_000  # a slot is swept this long after its minute: the minutes of a new ledger begin as early
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def _check(look: LaterCheck, ports: Ports, beat: slot_pages.Beat) -> int:
     if found:
         log.warning("found jobs in a closed minute", extra={"minute": look.unit.key.minute, "jobs": found})
     if look.number == 0:
-        ports.jobs.drop_canary(look.unit.key)  # in case the step that closed the unit died before it dropped the canary
+        ports.jobs.drop_canary(look.unit.key)  # in case the step that closed the unit ended before it dropped the canary
     ports.ledger.replace_look(look, following(look))
     return found
 
@@ -86,7 +86,7 @@ def _sweep(ports: Ports) -> int:
     except Unavailable:
         raise  # the next minute reads this page again
     except Exception:
-        log.exception("a page of the due index could not be swept; the sweep comes back to it", extra={"jobs": len(past)})
+        log.exception("a page of the due index could not be swept; the sweep reads it again", extra={"jobs": len(past)})
     if swept:
         log.error("found jobs in slots that no unit covers", extra={"jobs": swept})
     if after != before:
@@ -107,7 +107,7 @@ def _uncovered(entries: list[DueEntry], ledger: Ledger) -> list[DueEntry]:
 
 
 def _hand_on(entries: list[DueEntry], ports: Ports) -> int:
-    """Reconcile jobs of slots that nobody else looks at. Returns how many there were.
+    """Reconcile jobs of slots that no unit covers. Returns their number.
 
     No job stays, even if its lane is paused: it moves to a slot of a minute that is not open yet.
     """

@@ -15,8 +15,8 @@ def lead(measured_ms: int | None, default_ms: int, hold_ms: int) -> int:
     """The lead of a lane (ms): 1.25 times its recent p99 from publish to claim, at most half of `hold_ms`.
 
     `hold_ms` is how long before its due time an executor may claim a job. The other half of it is for bursts (`leave_times`). Without
-    this bound, a burst that meets too few executors would lengthen the lead, a longer lead would keep executors busy with waiting
-    jobs, and the next burst would meet fewer executors still.
+    this bound, a burst with too few executors would lengthen the lead, a longer lead would keep executors busy with waiting jobs,
+    and the next burst would have even fewer executors.
     """
     wanted = default_ms if measured_ms is None else measured_ms * 5 // 4
     return max(min(wanted, hold_ms // 2), min(LEAST_LEAD_MS, hold_ms))

@@ -45,7 +45,7 @@ class Lease:
         """Renew the lease of the messages in hand now. False once it is lost: it could not be renewed for `LOST_MS`.
 
         A lost lease is never renewed, since other executors may have the messages by then. A queue may accept a renewal by an old
-        receipt, so an answer that comes after the loss does not count either.
+        receipt, so an answer after the loss is ignored too.
         """
         if self.is_lost():
             return False

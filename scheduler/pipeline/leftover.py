@@ -20,7 +20,7 @@ LOOKS = (300_000, 3_600_000)  # the later checks of a closed unit, in ms after i
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """The job is not in this slot any more, or is final: the index lagged. Nothing is to be done."""
+    """The job is no longer in this slot, or is final: the index lagged. Nothing is to be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """The job's executor died, or the worker that was to report: schedule the job again, or end it."""
+    """The job's executor ended, or the worker that was to report: schedule the job again, or end it."""
 
 
 def pieces(entries: Sequence[DueEntry]) -> list[Sequence[DueEntry]]:
@@ -51,7 +51,7 @@ Decision = Leave | Stay | Move | TakeBack
 
 
 def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, paused: bool = False) -> Decision:
-    """Decide about a job that the index shows in `slot`; `job` is the stored record (None: it is gone).
+    """Decide about a job that the index shows in `slot`; `job` is the stored record (None: it was deleted).
 
     A lane that is `behind` gets no second message, a lane that is `paused` gets none at all.
     """

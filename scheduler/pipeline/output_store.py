@@ -61,7 +61,7 @@ def _text(job: Job, numbered: tuple[int, Attempt], excerpt: str | None, kind: st
     if attempt.kept is Kept.STORED:
         whole = outputs.get(job.key, attempt.fence)
         if whole is None:
-            raise Gone(f"the whole {kind} of attempt {number} is no longer kept; its beginning or end is with the job")
+            raise Gone(f"the full {kind} of attempt {number} is no longer stored; the job has its beginning or end")
         excerpt = whole.output if kind == "output" else whole.log
         complete = len((excerpt or "").encode("utf-8", "replace")) < attempt_output.WHOLE
     else:

@@ -1,9 +1,9 @@
 """Dispatch the overflow: slots that are always open, for jobs due too soon for any minute whose owners exceed their direct share.
 
-This works like the dispatch of a minute, with the same window. But jobs keep coming: the dispatcher reads the slots again and again,
-and reconciles jobs that it sent long ago and that are still there. It ends when no job has come for a while. The process that puts a
-job into the overflow sends the work item of its unit, and so does the tick. The shards of the overflow are divided into units of
-`WIDTH` shards, so that a flood is shared by several dispatchers.
+This works like the dispatch of a minute, with the same window. But new jobs keep arriving: the dispatcher reads the slots again and
+again, and reconciles jobs that it sent long ago and that are still there. It ends when no job has arrived for a while. The process that puts
+a job into the overflow sends the work item of its unit, and so does the tick. The shards of the overflow are divided into units of
+`WIDTH` shards, so that several dispatchers share a flood.
 """
 
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ WIDTH = 8  # shards of one unit
 READ_MS = 1_000  # from the end of a read to the next one, at least ...
 READ_PAUSE = 3  # ... and this number of times as long as the read took: most of the time is for publishing
 EMPTY_MS = 3_000  # the dispatcher stays this long after the last job was there: the next job then needs no start
-IDLE_MS = 300_000  # an empty unit is read again after this time: the process that put a job there may have died
+IDLE_MS = 300_000  # an empty unit is read again after this time: the process that put a job there may have ended
 RECHECK_AGAIN_MS = 10_000  # the time until a job is reconciled again if the table refused
 
 
@@ -63,7 +63,7 @@ class Overflow:
             if not publisher.stays(now):
                 publisher.leave(now)
                 return False
-            published = publisher.go_on(now)  # before each read, so that a long read never keeps everything from going out
+            published = publisher.go_on(now)  # before each read, so that a long read never delays all jobs
             if published:
                 sent_at = clock.now()
                 self._out |= {entry.mark: (entry, sent_at) for entry in published}
@@ -78,7 +78,7 @@ class Overflow:
         return True
 
     def _leave(self) -> bool:
-        """Release the lease and read once more: a process that put a job here meanwhile found the lease taken. False: go on."""
+        """Release the lease and read once more: a process that put a job here in between found the lease taken. False: continue."""
         clock = self.ports.clock
         if not self.lease.leave(clock.now() + IDLE_MS, progress=0):
             return True

@@ -1,8 +1,8 @@
-"""Packs: how many jobs of a crowd travel in one message, and how long ahead. Pure.
+"""Packs: the number of jobs of a crowd that travel in one message, and how long ahead. Pure.
 
-A crowd is what falls due in one lane within `SPAN_MS`. Lambda takes ten messages a batch, and five batches at once from a queue that was
-quiet (`Rules.ready_executors`). So a thousand messages for one instant would need a hundred executors, and most of them would come too
-late. In packs, the executors that can exist at that moment hold the whole crowd before its instant.
+A crowd is the set of jobs that fall due in one lane within `SPAN_MS`. Lambda takes ten messages per batch, and five batches at once from a
+quiet queue (`Rules.ready_executors`). So a thousand messages for one instant would need a hundred executors, and most of them would be too
+late. In packs, the executors that can exist at that moment have the whole crowd before its instant.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,9 +43,9 @@ def second(due_at: int) -> int:
 
 
 def pack(messages: Iterable[Message], most: Callable[[Message], int]) -> list[Message]:
-    """Join messages of one lane that are due close together, in their order, as many as `most` says of the first of them.
+    """Join messages of one lane that are due close together, in their order, at most `most` of the first of them.
 
-    Retries always travel alone: a job that kills its executor then hurts no other.
+    Retries always travel alone: a job that kills its executor then affects no other.
     """
     packs: list[Message] = []
     filling: dict[Lane, tuple[Message, list[Packed], int]] = {}

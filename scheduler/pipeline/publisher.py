@@ -1,6 +1,6 @@
 """The publisher of one dispatcher: the planned jobs of its unit, the jobs that wait for room in their lane, the publishing.
 
-A dispatcher writes no job. Whatever it does twice, late or not at all is safe: executors claim jobs by fence, and reconciling finds
+A dispatcher writes no job. Its repeated, late or missing messages do no harm: executors claim jobs by fence, and reconciling finds
 every job that is still in the index.
 """
 
@@ -185,7 +185,7 @@ class Publisher:
             return None
 
     def go_on(self, now: int) -> Sequence[DueEntry] | None:
-        """Do the next thing that is due; return the published entries. None: nothing is due."""
+        """Carry out the next due action; return the published entries. None: nothing is due."""
         if self.refused and now >= self._again_at:
             self.plan(())
         ready = _ready(self.planned, now)
@@ -233,7 +233,7 @@ class Publisher:
         return not self.lease.is_due() or self.lease.renew(progress=self.progress())
 
     def leave(self, next_at: int, resting: int = 0) -> None:
-        """Store the progress and release the lease: another dispatcher goes on at `next_at`, or at a resume if `resting`."""
+        """Store the progress and release the lease: another dispatcher continues at `next_at`, or at a resume if `resting`."""
         self.lease.leave(next_at, resting=resting, progress=self.progress())
 
     def planned_marks(self) -> set[str]:
@@ -241,7 +241,7 @@ class Publisher:
         return set(map(mark, self._outside()))
 
     def keep_planned(self, marks: Collection[str], may_stay: Callable[[DueEntry], bool]) -> None:
-        """Forget entries that wait here and are neither among `marks` nor `may_stay`: their jobs have left."""
+        """Forget entries that wait here and are neither among `marks` nor `may_stay`: their jobs are no longer in the slots."""
 
         def kept(items: Sequence[Planned]) -> list[Planned]:
             return [item for item in items if item.entry.mark in marks or may_stay(item.entry)]

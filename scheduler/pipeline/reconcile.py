@@ -55,9 +55,9 @@ def recheck(
 ) -> Recheck:
     """Reconcile the jobs of at most a few hundred entries: decide on each, write the decisions that still hold, then enqueue jobs.
 
-    Jobs that waited for one that has ended are enqueued, too. Jobs of a `paused` lane that have not started stay in their slots.
+    Jobs that waited for an ended job are enqueued too. Jobs of a `paused` lane that have not started stay in their slots.
     Unreadable items move to later slots; a job that cannot be decided on stays, and stops no other. `behind` maps lanes to whether they
-    are behind, as far as the caller knows that already.
+    are behind, as far as the caller has determined it.
     """
     there, unreadable = remaining(entries, ports.jobs)
     done = Recheck(len(there) + len(unreadable), lanes=dict(behind or {}))
@@ -80,7 +80,7 @@ def recheck(
 
 
 def _set_aside(unreadable: Sequence[DueEntry], done: Recheck, now: int, ports: Ports) -> int:
-    """Move unreadable items to slots in which they are checked again: an update may read them. Returns how many were refused."""
+    """Move unreadable items to slots in which they are checked again: an update may read them. Returns the number of refused items."""
     if not unreadable:
         return 0
     at = now + leftover.UNREADABLE_AGAIN_MS
@@ -112,7 +112,7 @@ def _move(job: Job, decision: leftover.Move) -> tuple[Change, bool]:
 def _still_lost(lost: Mapping[JobKey, str], done: Recheck, now: int, paused: Collection[Lane], ports: Ports) -> list[Job]:
     """Return the jobs, which have lost their executors by their outlines, read whole: an outline lacks the attempts.
 
-    A job that has gone on meanwhile is left out: another executor may have it.
+    A job that has changed in between is omitted: another executor may have it.
     """
     whole = ports.jobs.get_many(list(lost)) if lost else {}
     return [job for key, job in whole.items() if isinstance(_decide(lost[key], job, done, now, paused, ports), leftover.TakeBack)]

@@ -7,7 +7,7 @@ from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Res
 from scheduler.storage.ports import Pool, Ports
 
 LOOK_MS = 2_000  # how often running jobs are checked for a requested cancel
-GRACE_MS = 30_000  # how long a job may go on after its cancel
+GRACE_MS = 30_000  # how long a job may continue after its cancel
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class RunningJobs:
         self.pool.start(job, not_after, task)
 
     def wait(self, until: int) -> list[Finished]:
-        """Return the jobs that finished by `until` (ms); a result that comes after its job was killed is ignored."""
+        """Return the jobs that finished by `until` (ms); a result after the kill of its job is ignored."""
         back = [(done, self._started.pop(done.job.key, None)) for done in self.pool.wait(until)]
         return [done if started.job is done.job else done._replace(job=started.job) for done, started in back if started is not None]
 
@@ -56,7 +56,7 @@ class RunningJobs:
     def look(self) -> list[Finished]:
         """When it is time, cancel the jobs whose cancel was requested. Returns the ones killed, since they did not stop within `GRACE_MS`.
 
-        A killed job counts as finished, whatever its work still does.
+        A killed job is finished, even if its work still runs.
         """
         now, at = self.ports.clock.now(), self.next_look()
         if at is None or now < at:

@@ -1,4 +1,4 @@
-"""The slots of a unit, read page by page, with a bound on what one step holds."""
+"""The slots of a unit, read page by page, with a bound on the entries of one step."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator

@@ -30,7 +30,7 @@ class NewJob:
     spec: JobSpec
     execute_at: int | None = None
     expires_at: int | None = None  # the job is not started at this instant (ms) or later
-    notifications: Notifications | None = None  # None: nobody is notified of its end
+    notifications: Notifications | None = None  # None: no notices of its end are sent
     delay_ms: int | None = None  # instead of `execute_at`: counted from the instant at which the job was first requested
 
     def start(self, now: int) -> int:
@@ -71,7 +71,7 @@ def submit(request: NewJob, ports: Ports, *, random: int, direct: DirectPath | N
 
 
 def submit_all(asked: Sequence[Submission], ports: Ports, *, direct: DirectPath | None = None) -> list[Accepted | Refusal | None]:
-    """Store jobs of one owner, each accepted or not on its own. The answers come in order; None where a table refused.
+    """Store jobs of one owner, each accepted or not on its own. The answers are in order; None where a table refused.
 
     For a job that needs too many bytes in the table the answer is a TooLarge, and nothing of it is stored.
 
@@ -103,7 +103,7 @@ def _submit_all(asked: Sequence[Submission], ports: Ports, direct: DirectPath | 
     drafts = _shared([_placed(answer, now, ports.rules) for key, answer in wanted.items() if key not in found], now, direct)
     held = dict(zip((draft.key for draft in drafts), _put(drafts, now, ports) if drafts else [], strict=True))
     stored = [draft for draft in drafts if held[draft.key] is Written.YES]
-    waiting = [job for job in found.values() if _never_started(job)]  # the call that stored it may have died before it enqueued the job
+    waiting = [job for job in found.values() if _never_started(job)]  # the call that stored it may have ended before it enqueued the job
     handed = enqueue_if_due_soon([*stored, *waiting], now, ports)
     _start_intake([*stored, *waiting], direct)
     new = {job.key: job for job in handed[: len(stored)]}
@@ -113,7 +113,7 @@ def _submit_all(asked: Sequence[Submission], ports: Ports, direct: DirectPath | 
 def take_over(request: NewJob, before: KeyEntry | None, ports: Ports, *, random: int, direct: DirectPath | None = None) -> Job | None:
     """Accept a job that takes its key from the job of the entry `before` (None: the key has no entry), and enqueue it if it is due soon.
 
-    None: the entry is not `before` any more, and nothing is stored. Raises TooLarge; Unavailable if a table refuses.
+    None: the entry is no longer `before`, and nothing is stored. Raises TooLarge; Unavailable if a table refuses.
     """
     ports.jobs.check(request.spec, request.notifications)
     now = ports.clock.now()
@@ -132,7 +132,7 @@ def take_over(request: NewJob, before: KeyEntry | None, ports: Ports, *, random:
 
 
 def _put(drafts: Sequence[Job], now: int, ports: Ports) -> list[Written | Conflict]:
-    """Store jobs; return YES for each that is stored. A job that exists already was stored by an earlier, unanswered try.
+    """Store jobs; return YES for each that is stored. An existing job was stored by an earlier, unanswered try.
 
     REFUSED: a table refused it. A Conflict: its key belongs to an open job. Raises Unavailable if all are refused at once.
     """
@@ -210,7 +210,7 @@ def _start_intake(stored: Sequence[Job], direct: DirectPath | None) -> None:
 
 
 def _keep(asked: Sequence[Submission], receipts: Receipts, now: int) -> dict[str, Receipt | None]:
-    """Store the receipts; return the valid receipt of each key (None: refused). If a key comes twice, its first receipt is stored."""
+    """Store the receipts; return the valid receipt of each key (None: refused). If a key occurs twice, its first receipt is stored."""
     first: dict[str, Receipt] = {}
     for each in asked:
         if each.receipt is not None:

@@ -1,6 +1,6 @@
-"""Every minute: open the minutes ahead and send their work, send the work again that nobody does, publish the lag.
+"""Every minute: open the minutes ahead and send their work, send unfinished work again, publish the lag.
 
-The clock decides, not the event that started the tick: if a tick comes late, twice or not at all, nothing is lost, since each tick
+The clock decides, not the event that started the tick: if a tick is late, repeated or missing, nothing is lost, since each tick
 opens every minute from the ledger's cursor on, however long ago. A tick reads no slot and no job; it starts no function and waits
 for none. A failure stops one part of it only.
 """
@@ -19,7 +19,7 @@ from scheduler.storage.ports import Ports
 
 FIRST_MINUTES = 15  # a new ledger starts this far back; the sweep finds older jobs
 READY_MS = 15_000  # the first step of a unit is due this long before its minute
-LOST_MS = 30_000  # work that nobody does this long after it was due is sent again: its message is lost
+LOST_MS = 30_000  # work that is not begun this long after it was due is sent again: its message is lost
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Tick:
     def _check_restored(self) -> None:
         """Pause all lanes if the jobs table was restored from a backup: jobs in it that have run would run again.
 
-        Each tick marks the jobs table, then the ledger, with its minute, and no mark goes back, whichever tick is late. So only a restored
+        Each tick marks the jobs table, then the ledger, with its minute, and no mark goes back, even if a tick is late. So only a restored
         jobs table has an older mark than the ledger.
         """
         marked, mark = self.ports.ledger.mark(), self.ports.jobs.mark()
@@ -111,7 +111,7 @@ class Tick:
         return self.ports.ledger.cursor() or cursor
 
     def _drive(self) -> None:
-        """Send the work of units again that nobody does, also of resting ones, and wake units of resumed lanes."""
+        """Send unfinished work of units again, also of resting ones, and wake units of resumed lanes."""
         units = self.ports.ledger.open_units()
         lost = [unit for unit in units if _is_lost(unit, self.now) and not waits_its_turn(unit, self.now)]
         self._send([WorkItem.of_unit(unit.key) for unit in lost])
@@ -146,7 +146,7 @@ def wake_overdue(ports: Ports, now: int, units: Sequence[Unit] | None = None) ->
     """Wake units whose jobs wait to be published though their minutes are over, and units after the resume of a lane they wait for.
 
     The oldest go first, and at most `Rules.overdue_units` units of past minutes are at work at once. `units`: the open units, if the
-    caller has just read them. Returns how many were woken. Raises Unavailable.
+    caller has just read them. Returns the number of woken units. Raises Unavailable.
     """
     states, turns, woken = ports.ledger.watched().lanes, ports.rules.overdue_units, []
     for unit in ports.ledger.open_units() if units is None else units:
@@ -186,7 +186,7 @@ def _wake(unit: Unit, ports: Ports, now: int) -> bool:
     if _waits_since(unit) and unit.handed_out_at is not None:
         awake = replace(awake, handed_out_at=None, progress=0, early=())
     elif not unit.resting and unit.opened_at < unit.next_at and now < unit.next_at + LOST_MS:
-        return False  # its message has just come, or will come
+        return False  # its message was just delivered, or will be
     return ports.ledger.change_unit(unit, awake)
 
 

@@ -47,7 +47,7 @@ class UnitLease:
             raise LeaseLost
 
     def leave(self, next_at: int, **fields: Any) -> bool:
-        """Release the lease and write these fields: another worker goes on at `next_at`. False once another worker has the unit."""
+        """Release the lease and write these fields: another worker continues at `next_at`. False once another worker has the unit."""
         return self.change(lease_until=0, next_at=next_at, **fields)
 
     def change(self, **fields: Any) -> bool:

@@ -4,7 +4,7 @@ The visibility of the message is the lease of the step: the worker renews it whi
 is due: for whole seconds, rounded up, since a step that begins early would have to wait in a running function. A step that begins up to
 `EARLY_MS` before its time does no harm. The worker deletes the message once there is no next step.
 
-Several messages may name the same unit; the unit's record says which of them drives it, and a worker that receives another one deletes
+Several messages may name the same unit; the unit's record names the one that drives it, and a worker that receives another one deletes
 that.
 """
 
@@ -26,8 +26,8 @@ from scheduler.pipeline.tick import waits_its_turn, wake_overdue
 from scheduler.pipeline.unit_lease import LEASE_MS, LeaseLost, UnitLease
 from scheduler.storage.ports import Ports
 
-VISIBLE_S = 17  # how long a message stays hidden after its worker's death: just longer than the lease
-SECOND_MS = 1_000  # SQS counts in seconds: a message hidden for less than one comes at once, again and again
+VISIBLE_S = 17  # how long a message stays hidden after its worker ended early: just longer than the lease
+SECOND_MS = 1_000  # SQS counts in seconds: a message hidden for less than one is delivered at once, again and again
 EARLY_MS = 1_500  # a step may begin this much early: the tick sends its message rounded down, and clocks differ
 AGAIN_MS = 5_000  # a step that failed is tried again after this time, and after twice as long each further time ...
 LONGEST_MS = 300_000  # ... up to this
@@ -91,7 +91,7 @@ def _pause(error: Exception, delivery: WorkDelivery) -> int:
 
 
 def _drive(key: UnitKey, delivery: WorkDelivery, ports: Ports, hide: Hide, result: WorkResult) -> int | None:
-    """Carry out the unit's step, if it is due and nobody else does."""
+    """Carry out the unit's step, if it is due and no other worker does."""
     now, unit = ports.clock.now(), ports.ledger.unit(key)
     if unit is None:
         return None  # it is closed
@@ -117,7 +117,7 @@ def _step(unit: Unit, lease: UnitLease, result: WorkResult) -> int | None:
     if unit.key.minute == slots.OVERFLOW:
         _count(overflow(lease), result)
         next_at = lease.unit.next_at
-        return next_at if next_at <= clock.now() else None  # the dispatcher left for want of time; or no job is there
+        return next_at if next_at <= clock.now() else None  # the dispatcher ran out of time, or no job is there
     if unit.handed_out_at is not None:
         closing = Closing(lease)
         closing.run()
@@ -136,12 +136,12 @@ def _count(done: DispatchResult, result: WorkResult) -> None:
 
 
 def _release(lease: UnitLease, next_at: int) -> None:
-    """Give the lease of a failed step back, so that the next try need not wait for its end.
+    """Release the lease of a failed step, so that the next try need not wait for its end.
 
     The tick sends no second message before `next_at`: else each minute would add one that is tried as often.
     """
     try:
-        stored = lease.ports.ledger.unit(lease.unit.key)  # a write of this step may have held though its answer was lost
+        stored = lease.ports.ledger.unit(lease.unit.key)  # a write of this step may have been applied though its answer was lost
         if stored is not None and stored.epoch == lease.unit.epoch:
             lease.unit = stored
             lease.leave(next_at)

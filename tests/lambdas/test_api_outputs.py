@@ -58,7 +58,7 @@ def test_an_expired_output_is_gone(world: World, outputs: MemoryOutputs) -> None
     outputs.rows.clear()
     answer = send("GET", f"/me/jobs/{job.id}/attempts/1/output")
     assert (answer.status, answer.error["code"]) == (410, "gone")
-    assert "no longer kept" in answer.error["message"]
+    assert "no longer stored" in answer.error["message"]
 
 
 @pytest.mark.parametrize("path", ["attempts/2/output", "attempts/1/log", "attempts/9/log"])

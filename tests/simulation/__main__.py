@@ -88,7 +88,7 @@ def main() -> int:
         "faults": dict(faults),
     } | {kind: violations[kind] for kind in KINDS}
     summary |= {kind: count for kind, count in violations.items() if kind not in KINDS}
-    # Per second of one processor, as ever: that figure is compared between versions. Per minute of the clock: what one waits for.
+    # Per second of one processor: that figure is compared between versions. Per minute of the clock: what one waits for.
     minutes = max(time.monotonic() - began, 0.001) / 60
     speed = {"jobs_per_minute": round((jobs + runs) / minutes), "jobs_per_second": round(done / max(seconds, 0.001))}
     print(json.dumps(summary | speed))

@@ -38,7 +38,7 @@ SERVICES: dict[str, frozenset[str]] = {  # by the name of the outage: the servic
     "all": TABLES | {"SQS", "SNS"},
 }
 LASTS_MS = (30_000, 100_000, 600_000, 3_600_000)
-RETRIES_MS = (1_000, 7_000)  # what the SDK tries before it gives up
+RETRIES_MS = (1_000, 7_000)  # the SDK's tries before it gives up
 THROTTLED = 0.5  # share of refused calls of a service that throttles
 AHEAD_MS = 20_000  # the outage begins this long before a minute, whose few jobs are published 15 s before it
 BEGINS_MS = 6 * slots.MINUTE - AHEAD_MS

@@ -62,7 +62,7 @@ def test_an_expired_full_text_is_gone_and_its_preview_is_not() -> None:
     outputs = MemoryOutputs()
     job = run(outputs, Result(LONG))
     outputs.rows.clear()
-    with pytest.raises(Gone, match="output of attempt 1 is no longer kept"):
+    with pytest.raises(Gone, match="output of attempt 1 is no longer stored"):
         output(job, 1, outputs)
     assert job.output == "o" * 4_096
 
