@@ -1,8 +1,8 @@
 """Dispatch the overflow: slots that are always open, for jobs due too soon for any minute whose owners exceed their direct share.
 
-This works like the dispatch of a minute, with the same window. But new jobs keep arriving: the dispatcher reads the slots again and
-again, and reconciles jobs that it sent long ago and that are still there. It ends when no job has arrived for a while. The process that puts
-a job into the overflow sends the work item of its unit, and so does the tick. The shards of the overflow are divided into units of
+This works like the dispatch of a minute, with the same window. But new jobs keep arriving: the dispatcher reads the slots repeatedly, and
+reconciles jobs that it sent long ago and that are still there. It ends when no job has arrived for a while. The process that puts a job
+into the overflow sends the work item of its unit, and so does the tick. The shards of the overflow are divided into units of
 `WIDTH` shards, so that several dispatchers share a flood.
 """
 
