@@ -26,7 +26,10 @@ Not in the model: the processor time of our own code (`make bench` measures it),
                  with those of a usual stage
     the hour     5,000,000 jobs an hour. It takes forty minutes of processor time, so by default only its first `--minutes` run, in full;
                  from the second or third on each minute is like the one before (the table shows it)
+    the top      10,000 jobs a second for `--minutes`. Ten minutes of it take half an hour of processor time for each of its two scenes
+    the API      1,000 requests a second (`tests/simulation/requests.py`)
 
+With `--record FILE` the scenes go to a file, from which `python -m tests.simulation.scale_page` writes docs/concepts/scale.md.
 The last line is JSON.
 """
 
@@ -43,6 +46,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, pairwise
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -100,6 +104,8 @@ AT_ONCE, LIMITED_JOBS, LIMITED_MS = 500, 5_000, 1_000  # the scene of the limit
 SMALL, SMALL_TAKEN = LEAST_ACCOUNT, 4  # the scene of the account: its executions, and those of two other lanes
 NOTICES, NOTICE_MS, NOTICE_EVERY_MS = 2, 1_000, 2_000  # functions that run all the time: how many, for how long, how often
 SMALL_CROWD, LONG_JOBS, LONG_MS, PER_MINUTE = 2_000, 20, 5 * slots.MINUTE, 300
+TOP = 10_000  # jobs a second of the scene of the top
+PARTS = ("burst", "lifted", "limit", "account", "hour", "top", "api")  # the last two are run only by name
 
 
 @dataclass(frozen=True)
@@ -249,6 +255,7 @@ class Executors:
     busy_ms: int = 0
     batches: int = 0
     poller_ms: int = 0
+    by_second: Counter[int] = field(default_factory=Counter)  # the most executors that ran at once in each second
     _since: int | None = None  # when AWS began to scale
     _idle: list[Process] = field(default_factory=list)
 
@@ -283,6 +290,8 @@ class Executors:
         self.busy += 1
         self.batches += 1
         self.most = max(self.most, self.busy)
+        second = self.hub.time // 1_000
+        self.by_second[second] = max(self.by_second[second], self.busy)
         if self._idle:
             return self._idle.pop(), 0
         self.colds += 1
@@ -334,9 +343,10 @@ class Scene:
         self.throttled: Counter[str] = Counter()  # executions that found no room, by function
         self.ticks = array("q")  # when they ran
         self.kept = self.most_kept = 0  # pollers as they were set last, and the most
+        self.kept_since = [(AT - AHEAD, 0)]  # every change of the pollers
         self.rings = False  # the alarm on what is required
         self.owners = owners
-        self.delays: dict[int, array[int]] = defaultdict(lambda: array("i"))  # by minute of the due time
+        self.delays: dict[int, array[int]] = defaultdict(lambda: array("i"))  # by second of the due time
         self.parts = {name: array("i") for name in ("left late", "waited for an executor", "in the executor")}
         self.stored = self._numbers = 0
         self.starts = array("q")
@@ -352,12 +362,13 @@ class Scene:
 
     def store(self, instants: Sequence[int], takes: int = JOB_MS, target: str | None = None) -> None:
         """Store a job due at each instant."""
+        spec = JobSpec("log", {"takes": takes, "fails": 0}, target=target)
         for at in instants:
             self._numbers += 1
             job_id = ids.new(at, self.random.getrandbits(ids.RANDOM_BITS))
             owner = f"user{self._numbers % self.owners}"
             slot = slots.slot(slots.minute_of(at), job_id, self.rules.shards)
-            self.jobs.put(Job(owner, job_id, JobSpec("log", {"takes": takes, "fails": 0}, target=target), at, at, at - STORED_AHEAD, slot))
+            self.jobs.put(Job(owner, job_id, spec, at, at, at - STORED_AHEAD, slot))
         self.stored += len(instants)
 
     def count(self, instants: Sequence[int], each: int = 1, takes: int = JOB_MS) -> None:
@@ -436,6 +447,7 @@ class Scene:
 
     def keep_pollers(self, lane: Lane, count: int) -> None:
         self.kept, self.most_kept = count, max(self.most_kept, count)
+        self.kept_since.append((self.hub.time, count))
         self.hub.at(self.hub.time + self.limits.pollers_ms, lambda: self.executors.keep(count))
 
     def _wake(self) -> None:
@@ -477,7 +489,7 @@ class Scene:
     def _started(self, job: Job, now: int) -> None:
         self.starts.append(now)
         left, got = self._way.pop(job.key)
-        self.delays[job.due_at // slots.MINUTE * slots.MINUTE].append(now - job.due_at)
+        self.delays[job.due_at // 1_000].append(now - job.due_at)
         due = job.due_at
         self.parts["left late"].append(max(left - due, 0))
         self.parts["waited for an executor"].append(max(got - max(left, due), 0))
@@ -512,7 +524,24 @@ def result(scene: Scene) -> dict[str, Any]:
         "p99_of_its_parts_ms": {name: share(values, 99) for name, values in scene.parts.items()},
         "longest_wait_ms": {name: wait for name, wait in scene.waits.items() if wait},
         "dollars": {name: round(amount, 3) for name, amount in dollars.items()},
+        "series": series(scene),
     }
+
+
+def series(scene: Scene) -> list[list[float]]:
+    """Return at most about 300 rows over the due times: second after the first, p50 and p99 of the start delays (ms), the most executors
+    that ran at once, pollers kept ready. A row covers several seconds if there are more; its executors are the most, its pollers the last."""
+    if not scene.delays:
+        return []
+    first, last = min(scene.delays), max(scene.delays)
+    each, rows = max(1, (last - first) // 300 + 1), []
+    for begin in range(first, last + 1, each):
+        span = range(begin, begin + each)
+        delays = list(chain.from_iterable(scene.delays.get(second, ()) for second in span))
+        busy = max(scene.executors.by_second[second] for second in span)
+        pollers = [count for at, count in scene.kept_since if at + scene.limits.pollers_ms < (begin + each) * 1_000][-1]
+        rows.append([begin - first, share(delays, 50), share(delays, 99), busy, pollers])
+    return rows
 
 
 def rules(executors: int, shards: int = SHARDS) -> Rules:
@@ -592,14 +621,17 @@ def stream(minutes: int, per_hour: int, *, predicted: bool) -> dict[str, Any]:
     per_minute, every = per_hour // 60, [AT + number * slots.MINUTE for number in range(minutes)]
 
     def store(begin: int) -> None:
-        scene.store([begin + number * slots.MINUTE // per_minute for number in range(per_minute)])
+        due = [begin + number * slots.MINUTE // per_minute for number in range(per_minute)]
+        scene.store(due)
+        gc.collect()  # the program switches the collector off: what ended since is in cycles
 
     for begin in every:
         scene.hub.at(begin - STORED_AHEAD, lambda begin=begin: store(begin))  # type: ignore[misc]
     if predicted:
         scene.count([begin + number * slots.MINUTE // per_minute for begin in every for number in range(0, per_minute, 100)], each=100)
     scene.run(every[-1] + 2 * slots.MINUTE)
-    by_minute = [{"p50_ms": share(scene.delays[at], 50), "p99_ms": share(scene.delays[at], 99)} for at in every]
+    minutes_delays = [list(chain.from_iterable(scene.delays[at // 1_000 + second] for second in range(60))) for at in every]
+    by_minute = [{"p50_ms": share(delays, 50), "p99_ms": share(delays, 99)} for delays in minutes_delays]
     return result(scene) | {"by_minute": by_minute}
 
 
@@ -608,7 +640,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=BURST, help=f"jobs of the burst (default {BURST})")
     parser.add_argument("--minutes", type=int, default=3, help="minutes of the hour to run (default 3)")
     parser.add_argument("--per-hour", type=int, default=PER_HOUR, help=f"jobs of the hour (default {PER_HOUR})")
-    parser.add_argument("--only", choices=("burst", "lifted", "limit", "account", "hour"), help="run only one of the parts")
+    parser.add_argument("--only", choices=PARTS, help="run only one of the parts")
+    parser.add_argument("--record", type=Path, help="write the scenes of this run to this file, for docs/concepts/scale.md")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     gc.disable()
@@ -646,13 +679,31 @@ def main() -> int:
             seen = small_account(known=known)
             show(f"an account with {SMALL} executions, {name}", seen)
             print(f"{'':48s} longest time without a tick: {seen['longest_without_tick_s']} s; throttled: {seen['throttled']}")
+    if options.only == "top":
+        for predicted, name in ((True, "predicted"), (False, "AWS by itself")):
+            show(f"{TOP:,} a second, {name}", stream(options.minutes, TOP * 3_600, predicted=predicted))
+    if options.only == "api":
+        from tests.simulation.requests import API_RATE, requests  # that module builds on this one
+
+        for stage in ("prod", "dev"):
+            seen = requests(settings_for(stage), seconds=60 * options.minutes)
+            found[f"{API_RATE:,} requests a second, {stage}"] = seen
+            print({name: value for name, value in seen.items() if name != "series"}, flush=True)
     if options.only in (None, "hour"):
         for predicted, name in ((False, "AWS by itself"), (True, "predicted")):
             seen = stream(options.minutes, options.per_hour, predicted=predicted)
             show(f"{options.per_hour:,} an hour, {name}", seen)
             for number, minute in enumerate(seen["by_minute"], 1):
                 print(f"{'':48s} minute {number}: p50 {minute['p50_ms']} ms, p99 {minute['p99_ms']} ms", flush=True)
-    wrong = [name for name, seen in found.items() if seen["ended"] != seen["jobs"] or seen["early"] or seen["started_twice"]]
+    wrong = [
+        name
+        for name, seen in found.items()
+        if "ended" in seen and (seen["ended"] != seen["jobs"] or seen["early"] or seen["started_twice"])
+    ]
+    if options.record:
+        options.record.write_text(json.dumps({"command": " ".join(sys.argv[1:]), "scenes": found}) + "\n")
+    for seen in found.values():
+        seen.pop("series", None)  # too long for a line
     print(json.dumps({"scenes": found, "wrong": wrong}))
     return 1 if wrong else 0
 

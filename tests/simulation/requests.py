@@ -1,0 +1,159 @@
+"""A thousand API requests a second against AWS's limits, in virtual time: the real quota gate and the real `submit`, one environment each.
+
+Modelled: API Gateway's limits of the stage and of its writing routes (token buckets), one request at a time in an environment of Lambda,
+cold starts, a thousand new environments in ten seconds, a thousand executions in the account, DynamoDB's write units of a partition, calls of
+1 to 6 ms. The processor time of a request is that of `make bench`, at the share of a core that the function's memory buys.
+Not modelled: the network, TLS, the check of the token in API Gateway, requests of more than one job.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from bench import prices
+from infra.settings import Settings
+from scheduler.accounts.quota import QuotaGate
+from scheduler.model import ids, slots
+from scheduler.model.errors import TooMany
+from scheduler.model.job import Job, JobKey
+from scheduler.model.spec import JobSpec
+from scheduler.pipeline.direct_path import DirectPath
+from scheduler.pipeline.submit import NewJob, submit
+from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.storage.ports import Written
+from tests.simulation import limits as aws
+from tests.simulation.aws import SimClock
+from tests.simulation.faults import CALM, Faults, Faulty
+from tests.simulation.hub import Hub
+
+API_RATE = 1_000  # requests a second
+WRITES = 0.6  # share of the requests that create a job; the others read one
+CORE_MB = 1_769  # a whole core
+CPU_MS = 0.63  # of a whole core for a request: bench/results, cpu.api_ms
+ACCOUNT = 1_000  # executions at once
+AHEAD = 20 * slots.MINUTE  # the created jobs are due this much later: none starts in the scene
+
+
+class RequestJobs(aws.LimitedJobs):
+    """A jobs table whose puts wait for their partitions, too."""
+
+    def put_many(self, jobs: Sequence[Job]) -> list[Written]:
+        self._write([*(self._place(job.key) for job in jobs), *(job.slot for job in jobs if job.slot)])
+        return super().put_many(jobs)
+
+
+class Gateway:
+    """API Gateway's throttles: token buckets for the whole stage and for its writing routes."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._all = [float(settings.api_burst), 0.0, float(settings.api_rate), float(settings.api_burst)]
+        self._writes = [float(settings.write_burst), 0.0, float(settings.write_rate), float(settings.write_burst)]
+
+    def admits(self, writes: bool, now: int) -> bool:
+        return _take(self._all, now) and (not writes or _take(self._writes, now))
+
+
+def _take(bucket: list[float], now: int) -> bool:
+    """Take a token from `[tokens, at, rate, most]`."""
+    tokens, at, rate, most = bucket
+    tokens = min(most, tokens + (now - at) / 1_000 * rate)
+    bucket[0], bucket[1] = tokens - (tokens >= 1), now
+    return tokens >= 1
+
+
+class Requests:
+    """One deployment's API under load."""
+
+    def __init__(self, settings: Settings, owners: int) -> None:
+        self.hub, self.settings, self.owners = Hub(aws.AT), settings, owners
+        self.waits: Counter[str] = Counter()
+        limits = aws.Limits()
+        self.jobs = RequestJobs(self.hub, limits, self.waits)
+        faults = Faults(CALM, aws.Random(4), self.hub)
+        self.ports = MemoryPorts(SimClock(self.hub, 0), settings.deployed, jobs=Faulty(self.jobs, faults))
+        self.gateway = Gateway(settings)
+        self.new = aws.Allowance(limits.environments / 10, at_once=limits.environments)
+        self.random = aws.Random(5)
+        self.idle: list[tuple[QuotaGate, DirectPath]] = []
+        self.busy = self.most = self.colds = 0
+        self.refused: Counter[str] = Counter()
+        self.took: dict[int, list[int]] = defaultdict(list)  # milliseconds, by second of the request
+        self.busiest: Counter[int] = Counter()  # executions at once, by second
+        self.billed_ms = 0
+        self.stored: list[JobKey] = []
+        self._cold_ms = limits.cold_ms
+        self._cpu_ms = math.ceil(CPU_MS * CORE_MB / settings.memory_mb["api"])
+
+    def run(self, rate: int, seconds: int) -> None:
+        at, end = float(aws.AT), aws.AT + seconds * 1_000
+        while (at := at + self.random.expovariate(rate / 1_000)) < end:
+            self.hub.spawn(partial(self._request, self.random.random() < WRITES), int(at))
+        self.hub.run(end + slots.MINUTE)
+
+    def _request(self, writes: bool) -> None:
+        began = self.hub.time
+        if not self.gateway.admits(writes, began):
+            self.refused["API Gateway"] += 1
+            return
+        if self.busy >= ACCOUNT:
+            self.refused["Lambda"] += 1
+            return
+        self.busy += 1
+        self.most = max(self.most, self.busy)
+        second = (began - aws.AT) // 1_000
+        self.busiest[second] = max(self.busiest[second], self.busy)
+        if self.idle:
+            environment = self.idle.pop()
+        else:
+            environment = QuotaGate(self.ports), DirectPath(self.ports)
+            self.colds += 1
+            self.hub.sleep_until(began + self.new.wait(began) + self._cold_ms)
+        ready = self.hub.time
+        self.hub.sleep_until(ready + self._cpu_ms)
+        try:
+            self._serve(writes, *environment)
+        except TooMany:
+            self.refused["quota"] += 1
+        self.busy -= 1
+        self.idle.append(environment)
+        self.billed_ms += self.hub.time - ready
+        self.took[second].append(self.hub.time - began)
+
+    def _serve(self, writes: bool, quotas: QuotaGate, direct: DirectPath) -> None:
+        if not writes:
+            key = self.stored[self.random.randrange(len(self.stored))] if self.stored else JobKey("user0", "none")
+            self.ports.jobs.get(key)
+            return
+        owner = f"user{self.random.randrange(self.owners)}"
+        quotas.admit(owner, 1)
+        at = self.hub.time + AHEAD + self.random.randrange(10 * slots.MINUTE)
+        request = NewJob(owner, JobSpec("log", {"message": "hello"}), execute_at=at)
+        job = submit(request, self.ports, random=self.random.getrandbits(ids.RANDOM_BITS), direct=direct)
+        self.stored.append(job.key)
+
+
+def requests(settings: Settings, *, seconds: int = 60, rate: int = API_RATE, owners: int = aws.OWNERS) -> dict[str, Any]:
+    """Return the figures of `rate` requests a second, six of ten of which create a job."""
+    scene = Requests(settings, owners)
+    scene.run(rate, seconds)
+    took = list(chain.from_iterable(scene.took.values()))
+    answered = max(len(took), 1)
+    gb = settings.memory_mb["api"] / 1_024
+    dollars = prices.HTTP_API + prices.INVOCATION + scene.billed_ms / answered / 1_000 * gb * prices.GB_SECOND
+    return {
+        "requests": len(took) + scene.refused["API Gateway"] + scene.refused["Lambda"],
+        "answered": len(took),
+        "refused": dict(scene.refused),
+        "jobs_created": len(scene.stored),
+        "p50_ms": aws.share(took, 50),
+        "p99_ms": aws.share(took, 99),
+        "p99_from_second_5_ms": aws.share(list(chain.from_iterable(ms for second, ms in scene.took.items() if second >= 5)), 99),
+        "most_executions": scene.most,
+        "cold_starts": scene.colds,
+        "longest_wait_ms": {name: wait for name, wait in scene.waits.items() if wait},
+        "dollars_a_million": round(dollars * prices.MILLION, 2),
+        "series": [[second, aws.share(ms, 50), aws.share(ms, 99), scene.busiest[second]] for second, ms in sorted(scene.took.items())],
+    }
