@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console docs prose run demo burst drill load prove stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
+.PHONY: help setup console docs prose run demo burst drill load prove compare stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
 	unit contract rest long simulated faults killed apart need-stage
 
 help: ## List the targets
@@ -41,7 +41,7 @@ stop: setup ## Stop all processes of this project on this machine, and clean up 
 
 clean: ## Stop everything, and delete the local stack, its jobs and all caches (.venv and node_modules stay)
 	@if [ -x $(PY) ]; then $(PY) -m local.stop; fi
-	rm -rf .local cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .local .compare cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -not -path './.venv/*' -not -path './node_modules/*' -prune -exec rm -rf {} +
 
 ##@ Deploy it
@@ -116,6 +116,9 @@ fuzz: setup ## Run properties, handlers and the API with new examples; a failure
 
 bench: setup console ## Measure start delays, CPU and write units per job, and planned runs per second, against budgets
 	@$(PY) -m bench
+
+compare: setup console ## Run Punctual and its peers with the same work, one after the other (ARGS="--quick", "--only punctual,pg-boss")
+	@$(PY) -m bench.compare $(ARGS)
 
 simulate: setup ## Run the long simulation: the real services in virtual time, with faults
 	@$(PY) -m tests.simulation

@@ -111,7 +111,7 @@ def main() -> int:
             try:
                 seen.round(each)
             except Exception as error:  # one that does not start must not stop the others
-                console.print(f"  [yellow]![/] {each.title}: {error}", markup=False)
+                console.print(f"  ! {each.title}: {error}", markup=False)
                 (install.ROOT / "runs" / f"{each.key}.error").write_text(traceback.format_exc())
                 seen.skipped[each.key] = str(error).splitlines()[0] if str(error) else type(error).__name__
     return _report(seen, options)

@@ -1,4 +1,4 @@
-"""What is compared: Punctual's local stack, its peers, and two floors. Each is started, given orders, and asked for the starts of its jobs."""
+"""The contestants: Punctual's local stack, its peers, and a floor. Each is started, creates jobs, and reports their starts."""
 
 import base64
 import json
@@ -35,6 +35,7 @@ FAR_S = 86_400  # jobs that are stored for later are due from this time on
 PRODUCE_S = 1_200  # patience with the creation of jobs
 QUIET_S = 3  # seconds after the last instant without a read, which would compete with the executors for the processor
 AWS = "local-aws"
+DRIVERS = "bench.compare.drivers"
 
 
 class Session(Protocol):
@@ -115,7 +116,7 @@ def read_starts(log: str, order: Order) -> list[Start]:
     return found
 
 
-def _driver(kind: str, name: str, servers: str = "", *, own: bool = False) -> Callable[[Path, str], Any]:
+def driver(kind: str, name: str, servers: str = "", *, own: bool = False) -> Callable[[Path, str], Any]:
     """Return the beginning of a driver's sessions. `own`: it runs in Punctual's own environment."""
 
     @contextmanager
@@ -130,7 +131,7 @@ def _driver(kind: str, name: str, servers: str = "", *, own: bool = False) -> Ca
                 "PYTHONUNBUFFERED": "1",
                 "PATH": f"{programs}:{os.environ['PATH']}",
             }
-            command = ["node", f"{name}.mjs"] if kind == "node" else ["python", "-m", f"bench.compare.drivers.{name}"]
+            command = ["node", f"{name}.mjs"] if kind == "node" else ["python", "-m", name]
             where = install.NODE if kind == "node" else folder
             described = json.loads(_drive(command, ["describe"], environment, where))
             _drive(command, ["init"], environment, where)
@@ -139,8 +140,8 @@ def _driver(kind: str, name: str, servers: str = "", *, own: bool = False) -> Ca
             stack.callback(lambda: _reap(workers))
             time.sleep(described["ready_s"])
             if dead := [each for each in workers if each.poll() is not None]:
-                raise Trouble(f"A worker of {name} ended at once: {dead[0].args}. Its log is in {folder}")
-            settings = "; ".join(filter(None, [described["settings"], servers and servers in SERVERS and SERVERS[servers].settings]))
+                raise Trouble(f"A worker of {name} ended at once: {dead[0].args!r}. Its log is in {folder}")
+            settings = "; ".join([described["settings"], *([SERVERS[servers].settings] if servers in SERVERS else [])])
             yield Driven(command, environment, folder, url_log, settings, described["versions"], described["per_second"], roots)
 
     return begin
@@ -200,7 +201,7 @@ def _peer(key: str, title: str, kind: str, name: str, needs: str = "", cannot: M
             return f"the packages of {'bench/compare/node' if kind == 'node' else 'bench/compare/requirements.txt'} (the network is needed)"
         return None
 
-    return Contestant(key, title, _driver(kind, name, needs), missing, cannot=cannot or {})
+    return Contestant(key, title, driver(kind, name if kind == "node" else f"{DRIVERS}.{name}", needs), missing, cannot=cannot or {})
 
 
 # Punctual
@@ -293,6 +294,6 @@ CONTESTANTS = (
     _peer("dramatiq", "dramatiq with Redis", "python", "dramatiq_app", "redis"),
     _peer("huey", "huey with Redis", "python", "huey_app", "redis"),
     _peer("procrastinate", "procrastinate", "python", "procrastinate_app", "postgres"),
-    Contestant("sqs-delay", "SQS delay, local AWS", _driver("python", "sqs_delay", AWS, own=True), cannot=NO_FAR),
-    Contestant("sleep", "`sleep` in a worker", _driver("python", "sleeping", own=True), floor=True, cannot=NO_STORE),
+    Contestant("sqs-delay", "SQS delay, local AWS", driver("python", f"{DRIVERS}.sqs_delay", AWS, own=True), cannot=NO_FAR),
+    Contestant("sleep", "`sleep` in a worker", driver("python", f"{DRIVERS}.sleeping", own=True), floor=True, cannot=NO_STORE),
 )

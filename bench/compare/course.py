@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from bench.compare.accounting import Peak, cpu_s, machine_s
 from bench.compare.contestants import Session
@@ -19,7 +19,15 @@ LEAD_S = 8  # from the expected end of the creation to the first instant
 LEAST_S = 1.5  # a run whose jobs were created later than this before the first instant is repeated
 PATIENCE_S, STALL_S = 180.0, 25.0  # after the last instant: at most, and without a further start
 STEP_S = 0.05
-QUIET_AFTER_S = 5  # after a run that is repeated
+QUIET_S = 5  # after a run that is repeated
+
+
+class Clock(Protocol):
+    """What a run needs of the module `time`."""
+
+    def time(self) -> float: ...
+
+    def sleep(self, seconds: float, /) -> None: ...
 
 
 class Receiver(NamedTuple):
@@ -42,59 +50,62 @@ def receiver(folder: Path) -> Iterator[Receiver]:
         child.wait()
 
 
-def run(session: Session, work: Workload, url: str, *, tries: int = 3) -> Outcome:
+def run(session: Session, work: Workload, url: str, *, tries: int = 3, clock: Clock = time) -> Outcome:
     """Run the workload. A run whose jobs were not created in time is repeated with more time, `tries` times in all."""
     per_second = float(session.per_second)
     for number in range(1, tries + 1):
-        found, made_in = _once(session, work, url, per_second, number)
+        found, made_in = _once(session, work, url, per_second, number, clock)
         if found is not None:
             return found
         per_second = min(per_second / 2, work.count / made_in / 2)
     raise TimeoutError(f"{work.title}: the jobs could not be created in time, {made_in:.0f} s for {work.count:,}")
 
 
-def _once(session: Session, work: Workload, url: str, per_second: float, number: int) -> tuple[Outcome | None, float]:
-    at = math.ceil(time.time() + work.count / per_second + LEAD_S)
+def _once(session: Session, work: Workload, url: str, per_second: float, number: int, clock: Clock) -> tuple[Outcome | None, float]:
+    """Return the outcome, or None if the jobs came too late, and the seconds that their creation took."""
+    began = clock.time()
+    at = math.ceil(began + work.count / per_second + LEAD_S)
     order = Order(f"{work.key}{number}-", work.count, at, work.seconds, url if work.calls else "")
     with Peak(session.roots) as peak:
         before = cpu_s(session.roots)
         made = session.create(order)
         created, others = cpu_s(session.roots), machine_s()
         made_in = made["ended"] - made["began"]
-        if at - time.time() < LEAST_S:
-            _sleep_until(at + work.seconds + QUIET_AFTER_S)
-            return None, made_in
-        time.sleep(1)
-        idle_from, idle = time.time(), cpu_s(session.roots)
-        _sleep_until(at - 0.5)
-        idle_percent = 100 * (cpu_s(session.roots) - idle) / max(time.time() - idle_from, 0.1)
+        if at - clock.time() < LEAST_S:
+            took = clock.time() - began
+            _sleep_until(at + work.seconds + QUIET_S, clock)
+            return None, took
+        clock.sleep(1)
+        idle_from, idle = clock.time(), cpu_s(session.roots)
+        _sleep_until(at - 0.5, clock)
+        idle_percent = 100 * (cpu_s(session.roots) - idle) / max(clock.time() - idle_from, 0.1)
         due = cpu_s(session.roots)
-        spent_by = _watch(session, work, order)
+        spent_by = _watch(session, work, order, clock)
         notes = [f"created by {made['api']}"]
         busy = machine_s() - others - (spent_by - created)
-        notes.append(f"other programs used {busy / max(time.time() - made['ended'], 1):.2f} cores")
+        notes.append(f"other programs used {busy / max(clock.time() - made['ended'], 1):.2f} cores")
     spent = Spent(created - before + made["cpu_s"], spent_by - due, peak.mb, idle_percent)
     return outcome(work, session.starts(work, order), spent, made_in, notes), made_in
 
 
-def _watch(session: Session, work: Workload, order: Order) -> float:
+def _watch(session: Session, work: Workload, order: Order, clock: Clock) -> float:
     """Wait until all jobs have started, or no more do. Returns the processor seconds used until then."""
-    _sleep_until(order.at + order.seconds)
-    begun, last, count = time.time(), time.time(), -1
+    _sleep_until(order.at + order.seconds, clock)
+    begun, last, count = clock.time(), clock.time(), -1
     while True:
         spent = cpu_s(session.roots)
         if session.ended(work, order):
-            time.sleep(0.5)
+            clock.sleep(0.5)
             return max(spent, cpu_s(session.roots))
-        now = time.time()
+        now = clock.time()
         if now - last > STALL_S:
             seen = len(session.starts(work, order))
             if seen == count or now - begun > PATIENCE_S:
                 return spent
             last, count = now, seen
-        time.sleep(STEP_S)
+        clock.sleep(STEP_S)
 
 
-def _sleep_until(at: float) -> None:
-    while (left := at - time.time()) > 0:
-        time.sleep(min(left, 60))
+def _sleep_until(at: float, clock: Clock) -> None:
+    while (left := at - clock.time()) > 0:
+        clock.sleep(min(left, 60))

@@ -32,7 +32,9 @@ def node() -> str | None:
         if file.is_file():
             shutil.copy(file, NODE)
     shutil.copy(HERE / "node/.npmrc", NODE)
-    installed = _current(NODE / "node_modules/.lock", NODE / "package-lock.json", lambda: _run(["npm", "ci", "--no-audit", "--no-fund"], NODE))
+    installed = _current(
+        NODE / "node_modules/.lock", NODE / "package-lock.json", lambda: _run(["npm", "ci", "--no-audit", "--no-fund"], NODE)
+    )
     return str(NODE / "node_modules/.bin") if installed else None
 
 

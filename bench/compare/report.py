@@ -11,7 +11,20 @@ from local.plot import LEFT, RIGHT, TOP, WIDTH
 Records = Mapping[str, Mapping[str, Any]]  # the records of one contestant, by workload
 
 FIGURES = (("p50", "p50"), ("p99", "p99"), ("most", "max"))
-COLOURS = ("#d1242f", "#1f6feb", "#2da44e", "#8250df", "#bf8700", "#0a7f8a", "#a0527a", "#57606a", "#e16f24", "#4b3fae", "#6e7781", "#afb8c1")
+COLOURS = (
+    "#d1242f",
+    "#1f6feb",
+    "#2da44e",
+    "#8250df",
+    "#bf8700",
+    "#0a7f8a",
+    "#a0527a",
+    "#57606a",
+    "#e16f24",
+    "#4b3fae",
+    "#6e7781",
+    "#afb8c1",
+)
 PANEL, GAP, DECADES = 230, 60, (0.1, 100_000.0)
 
 
@@ -27,7 +40,12 @@ def table(key: str, found: Mapping[str, Records], titles: Mapping[str, str], ski
             continue
         record = records[key]
         cells = [_cell(record.get(figure)) for figure, _ in FIGURES]
-        cells += [f"{record['lost']:,}", _cell(record.get("cpu_ms_per_job")), _cell(record.get("memory_mb")), _cell(record.get("created_per_s"))]
+        cells += [
+            f"{record['lost']:,}",
+            _cell(record.get("cpu_ms_per_job")),
+            _cell(record.get("memory_mb")),
+            _cell(record.get("created_per_s")),
+        ]
         lines.append(f"| {titles[name]} | {' | '.join(cells)} |")
     return lines
 
@@ -36,7 +54,9 @@ def ratio_table(ratios: Mapping[str, Mapping[str, Any]], works: Mapping[str, str
     lines = ["| workload | figure | Punctual, ms | best peer | its, ms | ratio |", "|---|---|--:|---|--:|--:|"]
     for key, figures in ratios.items():
         for figure, each in figures.items():
-            lines.append(f"| {works[key]} | {figure} | {number(each['ours'])} | {each['best']} | {number(each['its'])} | {each['ratio']:.2f} |")
+            lines.append(
+                f"| {works[key]} | {figure} | {number(each['ours'])} | {each['best']} | {number(each['its'])} | {each['ratio']:.2f} |"
+            )
     return lines
 
 

@@ -16,25 +16,26 @@ class Workload:
     """Jobs to create ahead: all for one instant, or at equal distances over `seconds`. `stored`: jobs for tomorrow that are there first."""
 
     key: str
-    title: str
     count: int
-    seconds: float = 0
+    seconds: int = 0
     stored: int = 0
     calls: bool = False  # each job calls a URL on this machine, and its start is the arrival there
+
+    @property
+    def title(self) -> str:
+        what = f"{self.count // self.seconds:,} a second for {self.seconds} s" if self.seconds else f"{self.count:,} at one instant"
+        return what + (", each calls a URL" if self.calls else "") + (f", {self.stored:,} stored for tomorrow" if self.stored else "")
 
 
 def workloads(quick: bool) -> list[Workload]:
     if quick:
-        return [
-            Workload("burst", "1,000 at one instant", 1_000),
-            Workload("steady", "50 a second for 10 s", 500, seconds=10),
-        ]
+        return [Workload("burst", 1_000), Workload("steady", 500, seconds=10)]
     return [
-        Workload("burst", "1,000 at one instant", 1_000),
-        Workload("crowd", "10,000 at one instant", 10_000),
-        Workload("steady", "50 a second for a minute", 3_000, seconds=60),
-        Workload("http", "1,000 calls of a URL at one instant", 1_000, calls=True),
-        Workload("stored", "1,000 at one instant, 100,000 stored for tomorrow", 1_000, stored=100_000),
+        Workload("burst", 1_000),
+        Workload("crowd", 10_000),
+        Workload("steady", 3_000, seconds=60),
+        Workload("http", 1_000, calls=True),
+        Workload("stored", 1_000, stored=100_000),
     ]
 
 
@@ -117,7 +118,18 @@ def record(runs: Sequence[Outcome]) -> dict[str, Any]:
     """Return the runs of one contestant and workload with the median and the range of each figure, for JSON."""
     rows = [asdict(run) for run in runs]
     summary: dict[str, Any] = {}
-    for name in ("p50", "p95", "p99", "most", "first", "created_per_s", "cpu_ms_per_job", "run_cpu_ms_per_job", "memory_mb", "idle_percent"):
+    for name in (
+        "p50",
+        "p95",
+        "p99",
+        "most",
+        "first",
+        "created_per_s",
+        "cpu_ms_per_job",
+        "run_cpu_ms_per_job",
+        "memory_mb",
+        "idle_percent",
+    ):
         values = [row[name] for row in rows if row[name] is not None]
         if len(values) == len(rows):
             summary[name] = {"median": round(statistics.median(values), 3), "least": min(values), "most": max(values)}

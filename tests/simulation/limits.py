@@ -529,8 +529,9 @@ def result(scene: Scene) -> dict[str, Any]:
 
 
 def series(scene: Scene) -> list[list[float]]:
-    """Return at most about 300 rows over the due times: second after the first, p50 and p99 of the start delays (ms), the most executors
-    that ran at once, pollers kept ready. A row covers several seconds if there are more; its executors are the most, its pollers the last."""
+    """Return at most 300 rows over the due times: seconds since the first, p50 and p99 of the start delays (ms), the most executors that
+    ran at once, the pollers kept ready at its end. Of a long scene a row covers several seconds.
+    """
     if not scene.delays:
         return []
     first, last = min(scene.delays), max(scene.delays)

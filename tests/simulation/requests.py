@@ -1,8 +1,8 @@
 """A thousand API requests a second against AWS's limits, in virtual time: the real quota gate and the real `submit`, one environment each.
 
 Modelled: API Gateway's limits of the stage and of its writing routes (token buckets), one request at a time in an environment of Lambda,
-cold starts, a thousand new environments in ten seconds, a thousand executions in the account, DynamoDB's write units of a partition, calls of
-1 to 6 ms. The processor time of a request is that of `make bench`, at the share of a core that the function's memory buys.
+cold starts, a thousand new environments in ten seconds, a thousand executions in the account, DynamoDB's write units of a partition,
+calls of 1 to 6 ms. The processor time of a request is that of `make bench`, at the share of a core that the function's memory buys.
 Not modelled: the network, TLS, the check of the token in API Gateway, requests of more than one job.
 """
 

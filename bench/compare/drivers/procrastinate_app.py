@@ -24,7 +24,14 @@ async def job(name: str, url: str) -> None:
 
 
 def describe() -> Mapping[str, Any]:
-    worker = ["procrastinate", f"--app={NAME}.app", "worker", "--concurrency=10", "--delete-jobs=always", "--fetch-job-polling-interval=0.1"]
+    worker = [
+        "procrastinate",
+        f"--app={NAME}.app",
+        "worker",
+        "--concurrency=10",
+        "--delete-jobs=always",
+        "--fetch-job-polling-interval=0.1",
+    ]
     return {
         "versions": lib.versions("procrastinate", "psycopg"),
         "settings": f"{cores} processes, concurrency 10 each, polling interval 0.1 s (default 5 s), delete_jobs always",

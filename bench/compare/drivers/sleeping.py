@@ -1,4 +1,4 @@
-"""A loop of Python that sleeps until each job's instant: the floor of this machine. It keeps its jobs in memory and loses them at its end."""
+"""A loop of Python that sleeps until each job's instant: the floor of this machine. Its jobs are in memory and end with it."""
 
 import heapq
 import platform
