@@ -3,6 +3,7 @@
     python -m bench                      all sections (about 20 minutes, most of it waiting for jobs to be due)
     python -m bench --only cpu,units     some sections
     python -m bench --stored 100000      with more jobs stored for later in the last part of `delay`
+    python -m bench --record bench       write the figures to bench/results/bench.json; `python -m bench.pages` writes the docs from it
     python -m bench --short              every section with few jobs and without budgets, to check that it runs (about 8 minutes)
 
 An exceeded budget does not change the exit code: figures of a busy machine prove little. The exit code is 1 if a section raised an
@@ -19,6 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 from bench.figures import Figure, picture, summary
+from bench.results import write
 from local.failure import Trouble, exit_code
 from local.steps import console
 
@@ -33,7 +35,10 @@ def main() -> int:
     for section in arguments.only:
         figures += _measured(section, arguments)
     console.print(picture(figures))
-    print(json.dumps(summary(figures, machine=machine, short=arguments.short)))
+    found = summary(figures, machine=machine, short=arguments.short)
+    if arguments.record:
+        write(arguments.record, found)
+    print(json.dumps(found))
     return 0
 
 
@@ -69,6 +74,7 @@ def _arguments() -> argparse.Namespace:
         help=f"sections to run, any of {','.join(SECTIONS)} (default: all)",
     )
     parser.add_argument("--stored", type=int, help="jobs stored for later in the last part of delay (10000; 100 with --short)")
+    parser.add_argument("--record", metavar="NAME", help="write bench/results/NAME.json, from which python -m bench.pages writes the docs")
     parser.add_argument("--short", action="store_true", help="few jobs, no warm-up, no budgets: only checks that every section runs")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.only if name not in SECTIONS]:

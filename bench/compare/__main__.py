@@ -24,8 +24,9 @@ from bench.compare import install, report
 from bench.compare.contestants import CONTESTANTS, OURS, Contestant, Session
 from bench.compare.course import receiver, run
 from bench.compare.work import Outcome, Workload, ratios, record, workloads
-from bench.results import RESULTS, write
+from bench.results import write
 from local.failure import Trouble, exit_code
+from local.home import REPOSITORY
 from local.steps import console, step
 
 ROUNDS = 3
@@ -142,7 +143,7 @@ def _report(seen: Comparison, options: argparse.Namespace) -> int:
     }
     if options.record:
         write(options.record, content)
-        (RESULTS / f"{options.record}.svg").write_text(picture)
+        (REPOSITORY / "docs/images" / f"{options.record}.svg").write_text(picture)
     print(json.dumps(_short(content)))
     own = records.get(OURS, {})
     wanted = not options.only or OURS in options.only
@@ -174,7 +175,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help=f"runs of each workload (default {ROUNDS}, or 1 with --quick)")
     parser.add_argument("--count", type=int, help="at most this many jobs a workload, to check that a driver works")
     parser.add_argument("--stored", type=int, help="at most this many jobs stored for tomorrow")
-    parser.add_argument("--record", metavar="NAME", help="write bench/results/NAME.json and NAME.svg")
+    parser.add_argument("--record", metavar="NAME", help="write bench/results/NAME.json and docs/images/NAME.svg")
     options = parser.parse_args()
     if unknown := [name for name in options.only if name not in TITLES]:
         raise Trouble(f"There is no contestant {', '.join(unknown)}. Choose from: {', '.join(TITLES)}")

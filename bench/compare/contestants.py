@@ -116,13 +116,16 @@ def read_starts(log: str, order: Order) -> list[Start]:
     return found
 
 
-def driver(kind: str, name: str, servers: str = "", *, own: bool = False) -> Callable[[Path, str], Any]:
-    """Return the beginning of a driver's sessions. `own`: it runs in Punctual's own environment."""
+def driver(kind: str, name: str, servers: str = "", *, own: bool = False, on: Running | None = None) -> Callable[[Path, str], Any]:
+    """Return the beginning of a driver's sessions.
+
+    `own`: it runs in Punctual's own environment. `on`: a server that runs already; its processes are counted.
+    """
 
     @contextmanager
     def begin(folder: Path, url_log: str) -> Iterator[Driven]:
         with ExitStack() as stack:
-            running = stack.enter_context(_server(servers)) if servers else Running([], {})
+            running = stack.enter_context(_server(servers)) if servers else on or Running([], {})
             programs = str(Path(sys.executable).parent) if own else (install.node() if kind == "node" else install.python())
             environment = {
                 **running.environment,
@@ -271,8 +274,9 @@ def _job(name: str, at: float, url: str) -> Json:
 
 
 @contextmanager
-def _ours(folder: Path, url_log: str) -> Iterator[Ours]:
-    home = Home(install.ROOT / "punctual")
+def ours(folder: Path, url_log: str, name: str = "punctual") -> Iterator[Ours]:
+    """Start a stack of this name, warmed up."""
+    home = Home(install.ROOT / name)
     previous.clear(home)
     shutil.rmtree(home.root, ignore_errors=True)
     with up(home) as stack:
@@ -284,7 +288,7 @@ NO_STORE = {"stored": "it holds its jobs in memory"}
 NO_FAR = {"stored": "SQS delays a message by 15 minutes at most"}
 OURS = "punctual"
 CONTESTANTS = (
-    Contestant(OURS, "Punctual, local stack", _ours),
+    Contestant(OURS, "Punctual, local stack", ours),
     _peer("graphile-worker", "Graphile Worker", "node", "graphile", "postgres"),
     _peer("pg-boss", "pg-boss", "node", "pgboss", "postgres"),
     _peer("bullmq", "BullMQ", "node", "bullmq", "redis-hz100"),
