@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import ratios
+from bench import ratios, scale
 from bench.compare import report
 from bench.results import RESULTS, read
 from local.home import REPOSITORY
@@ -116,6 +116,7 @@ PARTS = [
     Part("benchmarks.md", "processor", "bench", figures(*CPU_ROWS)),
     Part("benchmarks.md", "ratios", "ratios", baseline),
     Part("concepts/comparison.md", "comparison", "compare", comparison),
+    *(Part("concepts/scale.md", run, run, scale.part(run)) for run in scale.COMMANDS),
 ]
 
 
@@ -143,7 +144,15 @@ def current(page: str, part: Part) -> str:
     return made
 
 
+def pictures() -> dict[Path, str]:
+    """Return the content of each picture of the page of scale whose run is recorded."""
+    recorded = [run for run in scale.COMMANDS if (RESULTS / f"{run}.json").exists()]
+    return {DOCS / "images" / f"{run}.svg": scale.picture(run, read(run)) for run in recorded}
+
+
 def main() -> None:
+    for file, content in pictures().items():
+        file.write_text(content)
     for part in PARTS:
         page = page_of(part)
         page.write_text(current(page.read_text(), part))

@@ -29,11 +29,13 @@ from bench.compare.work import Workload
 from bench.results import RESULTS, read, write
 from local.failure import exit_code
 from local.steps import console
+from local.stop import RATIOS as RATIOS_HOME
 
 NAME = "ratios"
 ROUNDS, JOBS = 5, 500
 WORSE = 1.5  # a regression of half
 LOOPS = 20_000
+BEGIN_S = 8  # second of the minute at which a round begins; it takes half a minute
 RATIOS = ("cpu_to_loop", "cpu_to_sqs", "delay_to_sqs")
 
 
@@ -50,13 +52,14 @@ class Rounds:
     """The stack under test, and delayed messages on its own local AWS."""
 
     def __init__(self, own: Ours, sqs: Driven, jobs: int) -> None:
-        self._own, self._sqs, self._jobs, self._number = own, sqs, jobs, 0
+        self.own, self._sqs, self._jobs, self._number = own, sqs, jobs, 0
 
     def one(self) -> dict[str, float]:
         """Run a round; the order changes from round to round. Returns its ratios."""
         self._number += 1
+        _until_second(BEGIN_S)
         work = Workload(f"round{self._number}", self._jobs)
-        parts: list[Callable[[], Any]] = [loop_ms, lambda: course.run(self._sqs, work, ""), lambda: course.run(self._own, work, "")]
+        parts: list[Callable[[], Any]] = [loop_ms, lambda: course.run(self._sqs, work, ""), lambda: course.run(self.own, work, "")]
         order = [(self._number + offset) % 3 for offset in range(3)]
         found = {index: parts[index]() for index in order}
         loop, sqs, jobs = found[0], found[1], found[2]
@@ -69,15 +72,19 @@ class Rounds:
 
 
 @contextmanager
-def rounds(jobs: int = JOBS, prepare: Callable[[Ours], None] = lambda own: None) -> Iterator[Rounds]:
-    """Start a stack of its own. `prepare` may change it before the first round."""
+def rounds(jobs: int = JOBS) -> Iterator[Rounds]:
+    """Start a stack of its own."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="punctual-ratios-")))
-        own = stack.enter_context(ours(folder, "", NAME))
-        prepare(own)
+        own = stack.enter_context(ours(folder, "", RATIOS_HOME))
         aws = Running([own.stack.server.child], own.stack.aws.environment())
         sqs = stack.enter_context(driver("python", f"{DRIVERS}.sqs_delay", own=True, on=aws)(folder, ""))
         yield Rounds(own, sqs, jobs)
+
+
+def _until_second(second: int) -> None:
+    """Wait for this second of a minute: at its beginning the stack opens the next minutes, whatever jobs there are."""
+    time.sleep((second - time.time()) % 60)
 
 
 def verdict(seen: Sequence[Mapping[str, float]], baseline: Mapping[str, Mapping[str, float]]) -> list[str]:

@@ -8,10 +8,14 @@ DEMO = Home(LOCAL / "demo")
 DRILL = Home(LOCAL / "drill")
 LOAD = Home(LOCAL / "load")
 PROVE = Home(LOCAL / "prove")
+COMPARE = Home(LOCAL / "compare")
+DELAYED = Home(LOCAL / "delayed")  # of `make compare`: SQS alone
+RATIOS = Home(LOCAL / "ratios")
+HOMES = (Home(LOCAL), DEMO, DRILL, LOAD, PROVE, COMPARE, DELAYED, RATIOS)
 
 
 def main() -> int:
-    found = [line for home in (Home(LOCAL), DEMO, DRILL, LOAD, PROVE) for line in previous.stop(home)]
+    found = [line for home in HOMES for line in previous.stop(home)]
     print("\n".join(found) or "Nothing was running.")
     return 0
 

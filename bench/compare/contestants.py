@@ -28,6 +28,7 @@ from local.failure import Trouble
 from local.home import REPOSITORY, Home
 from local.samples import rfc3339
 from local.stack import Stack, up
+from local.stop import COMPARE, DELAYED
 from local.warmup import READY, warm_up
 from scheduler.storage.aws.jobs import DynamoJobs
 
@@ -178,9 +179,8 @@ def _reap(processes: Sequence[subprocess.Popen[bytes]]) -> None:
 @contextmanager
 def _server(name: str) -> Iterator[Running]:
     if name == AWS:
-        home = Home(install.ROOT / "sqs")
-        previous.clear(home)
-        aws = server.start(home, server.choose_port(home, None))
+        previous.clear(DELAYED)
+        aws = server.start(DELAYED, server.choose_port(DELAYED, None))
         try:
             yield Running([aws.child], aws.aws.environment())
         finally:
@@ -274,9 +274,8 @@ def _job(name: str, at: float, url: str) -> Json:
 
 
 @contextmanager
-def ours(folder: Path, url_log: str, name: str = "punctual") -> Iterator[Ours]:
-    """Start a stack of this name, warmed up."""
-    home = Home(install.ROOT / name)
+def ours(folder: Path, url_log: str, home: Home = COMPARE) -> Iterator[Ours]:
+    """Start a stack in this home, warmed up."""
     previous.clear(home)
     shutil.rmtree(home.root, ignore_errors=True)
     with up(home) as stack:

@@ -29,7 +29,7 @@ Not in the model: the processor time of our own code (`make bench` measures it),
     the top      10,000 jobs a second for `--minutes`. Ten minutes of it take half an hour of processor time for each of its two scenes
     the API      1,000 requests a second (`tests/simulation/requests.py`)
 
-With `--record FILE` the scenes go to a file, from which `python -m tests.simulation.scale_page` writes docs/concepts/scale.md.
+With `--record NAME` the scenes are written to `bench/results/NAME.json`; `python -m bench.pages` writes docs/concepts/scale.md from it.
 The last line is JSON.
 """
 
@@ -46,11 +46,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, pairwise
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from bench import prices
+from bench.results import write
+from bench.scale import SHARES
 from bench.scaling import COLD_MS, FIRST, LIMIT, MORE_A_MINUTE, POLLER_HOUR
 from infra.account import LEAST_ACCOUNT
 from infra.options import Options
@@ -524,6 +525,7 @@ def result(scene: Scene) -> dict[str, Any]:
         "p99_of_its_parts_ms": {name: share(values, 99) for name, values in scene.parts.items()},
         "longest_wait_ms": {name: wait for name, wait in scene.waits.items() if wait},
         "dollars": {name: round(amount, 3) for name, amount in dollars.items()},
+        "quantiles_ms": [share(delays, percent) for percent in SHARES],
         "series": series(scene),
     }
 
@@ -642,7 +644,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=int, default=3, help="minutes of the hour to run (default 3)")
     parser.add_argument("--per-hour", type=int, default=PER_HOUR, help=f"jobs of the hour (default {PER_HOUR})")
     parser.add_argument("--only", choices=PARTS, help="run only one of the parts")
-    parser.add_argument("--record", type=Path, help="write the scenes of this run to this file, for docs/concepts/scale.md")
+    parser.add_argument("--record", metavar="NAME", help="write bench/results/NAME.json, from which python -m bench.pages writes the docs")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     gc.disable()
@@ -702,9 +704,9 @@ def main() -> int:
         if "ended" in seen and (seen["ended"] != seen["jobs"] or seen["early"] or seen["started_twice"])
     ]
     if options.record:
-        options.record.write_text(json.dumps({"command": " ".join(sys.argv[1:]), "scenes": found}) + "\n")
+        write(options.record, {"scenes": found})
     for seen in found.values():
-        seen.pop("series", None)  # too long for a line
+        seen.pop("series")  # too long for a line
     print(json.dumps({"scenes": found, "wrong": wrong}))
     return 1 if wrong else 0
 

@@ -25,6 +25,10 @@ def test_a_recorded_run_names_its_machine_load_commit_and_day(name: str) -> None
     assert read(name)["run"].keys() >= {"day", "commit", "machine", "python", "load"}
 
 
+def test_the_pictures_of_scale_are_current() -> None:
+    assert {file.name for file, content in pages.pictures().items() if file.read_text() != content} == set(), "run python -m bench.pages"
+
+
 def test_a_changed_figure_is_noticed() -> None:
     part = Part("benchmarks.md", "start delays", "bench", lambda record: ["other"])
     page = pages.page_of(part).read_text()
