@@ -112,9 +112,9 @@ CPU_ROWS = (
     *((f"cpu.cold_{verb}_ms", f"import and first clients of {verb}") for verb in ("execute", "dispatch", "tick", "fetch", "api")),
 )
 PARTS = [
-    Part("benchmarks.md", "start delays", "bench", delays(*DELAY_PARTS)),
-    Part("benchmarks.md", "processor", "bench", figures(*CPU_ROWS)),
-    Part("benchmarks.md", "ratios", "ratios", baseline),
+    Part("concepts/benchmarks.md", "start delays", "bench", delays(*DELAY_PARTS)),
+    Part("concepts/benchmarks.md", "processor", "bench", figures(*CPU_ROWS)),
+    Part("concepts/benchmarks.md", "ratios", "ratios", baseline),
     Part("concepts/comparison.md", "comparison", "compare", comparison),
     *(Part("concepts/scale.md", run, run, scale.part(run)) for run in scale.COMMANDS),
 ]
@@ -130,9 +130,8 @@ def text(part: Part) -> str:
 
 
 def page_of(part: Part) -> Path:
-    """Return the page: pages move to `concepts` together."""
-    here = DOCS / part.page
-    return here if here.exists() else DOCS / "concepts" / part.page
+    """Return the file of a part's page."""
+    return DOCS / part.page
 
 
 def current(page: str, part: Part) -> str:

@@ -7,7 +7,7 @@
     python -m bench.compare --record compare            write bench/results/compare.json and the picture, for the docs
 
 Each round starts each contestant with an empty store. A start delay is the time from a job's instant until its code begins. The machine
-should do nothing else. What is not installed is skipped. The curves are written to `.compare/compare.svg`; the last line is JSON.
+should do nothing else. Contestants that are not installed are skipped. The curves are written to `.compare/compare.svg`; the last line is JSON.
 The exit code is 1 if Punctual lost, doubled or started early a job, or did not run.
 """
 
@@ -37,7 +37,7 @@ SCHEDULER = "EventBridge Scheduler is not run: it starts a schedule within 60 s 
 
 
 class Comparison:
-    """What has been seen so far, by contestant and workload."""
+    """The outcomes so far, by contestant and workload."""
 
     def __init__(self, works: list[Workload]) -> None:
         self.works = works

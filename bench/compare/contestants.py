@@ -66,7 +66,7 @@ class Contestant:
     key: str
     title: str
     begin: Callable[[Path, str], Any]  # (folder, log of the called URL) → a context manager of a Session
-    missing: Callable[[], str | None] = lambda: None  # what must be installed first
+    missing: Callable[[], str | None] = lambda: None  # the command that installs what it needs; None: nothing is missing
     floor: bool = False
     cannot: Mapping[str, str] = field(default_factory=dict)  # workloads that it has no natural equal for, and why
 

@@ -23,7 +23,7 @@ QUIET_S = 5  # after a run that is repeated
 
 
 class Clock(Protocol):
-    """What a run needs of the module `time`."""
+    """The functions of the module `time` that a run uses."""
 
     def time(self) -> float: ...
 

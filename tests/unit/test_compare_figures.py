@@ -65,7 +65,7 @@ def test_the_table_has_a_row_for_each_contestant_and_says_what_was_not_run() -> 
     assert rows[2].startswith("| Ours | 2 (1–3) | 2 (1–3) |") and rows[3].startswith("| Other | it has no store |")
 
 
-def test_the_picture_is_svg_with_a_curve_for_each_contestant_that_started_jobs() -> None:
+def test_the_picture_has_a_curve_for_each_contestant_with_starts() -> None:
     found = {"a": {"ten": record([seen(*[1.0] * 10)])}, "b": {"ten": record([seen(*[0.0] * 10)])}, "c": {"ten": record([seen()])}}
     root = ElementTree.fromstring(report.picture(found, {"a": "A", "b": "B < C", "c": "C"}, {"ten": "ten"}))
     assert len(root.findall("{http://www.w3.org/2000/svg}polyline")) == 2

@@ -30,7 +30,7 @@ def test_the_pictures_of_scale_are_current() -> None:
 
 
 def test_a_changed_figure_is_noticed() -> None:
-    part = Part("benchmarks.md", "start delays", "bench", lambda record: ["other"])
+    part = Part("concepts/benchmarks.md", "start delays", "bench", lambda record: ["other"])
     page = pages.page_of(part).read_text()
     assert pages.current(page, part) != page
 
@@ -41,7 +41,7 @@ def test_a_page_without_its_marks_is_refused() -> None:
 
 
 def test_a_run_that_is_not_recorded_is_said_so() -> None:
-    assert "This run is not recorded yet." in pages.text(Part("benchmarks.md", "x", "no such run", pages.baseline))
+    assert "This run is not recorded yet." in pages.text(Part("concepts/benchmarks.md", "x", "no such run", pages.baseline))
 
 
 def test_start_delays_over_their_budget_are_marked() -> None:

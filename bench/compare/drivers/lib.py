@@ -28,7 +28,7 @@ _log: dict[int, int] = {}  # by process: the descriptor of the log; a forked wor
 
 
 def run(job: str, url: str = "") -> None:
-    """What every job does: note its start in one write to a shared file, or call a URL, whose server notes it."""
+    """Run a job: note its start in one write to a shared file, or call a URL, whose server notes it."""
     if url:
         _call(f"{url}?{job}")
         return

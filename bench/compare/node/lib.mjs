@@ -19,7 +19,7 @@ const agent = new http.Agent({ keepAlive: true, maxSockets: 10 });
 let log = null;
 const now = () => (performance.timeOrigin + performance.now()) / 1000;
 
-// What every job does: note its start in one write to a shared file, or call a URL, whose server notes it.
+// Run a job: note its start in one write to a shared file, or call a URL, whose server notes it.
 export function run(job, url) {
   if (url) return call(`${url}?${job}`);
   const at = now();
