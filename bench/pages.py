@@ -36,7 +36,7 @@ def figures(*rows: tuple[str, str]) -> Callable[[Mapping[str, Any]], Sequence[st
     """Return a maker of the table of a run of `make bench`, with a row for each (key, title)."""
 
     def content(record: Mapping[str, Any]) -> Sequence[str]:
-        lines = [run_of(record), "", "| what | measured | budget |", "|---|--:|--:|"]
+        lines = [run_of(record), "", "| figure | measured | budget |", "|---|--:|--:|"]
         for key, title in rows:
             figure = record["figures"].get(key)
             if figure is None:
@@ -54,7 +54,7 @@ def delays(*parts: tuple[str, str]) -> Callable[[Mapping[str, Any]], Sequence[st
     """Return a maker of the table of start delays, with a row for each (part of the section `delay`, title)."""
 
     def content(record: Mapping[str, Any]) -> Sequence[str]:
-        lines = [run_of(record), "", "| what | p50 | p95 | p99 | max | early, lost, doubled | budgets |", "|---|--:|--:|--:|--:|---|---|"]
+        lines = [run_of(record), "", "| work | p50 | p95 | p99 | max | early, lost, doubled | budgets |", "|---|--:|--:|--:|--:|---|---|"]
         for part, title in parts:
             found = {name.rpartition(".")[2]: each for name, each in record["figures"].items() if name.startswith(f"delay.{part}.")}
             if not found:

@@ -7,7 +7,8 @@
     python -m bench.compare --record compare            write bench/results/compare.json and the picture, for the docs
 
 Each round starts each contestant with an empty store. A start delay is the time from a job's instant until its code begins. The machine
-should do nothing else. Contestants that are not installed are skipped. The curves are written to `.compare/compare.svg`; the last line is JSON.
+should do nothing else. Contestants that are not installed are skipped.
+The curves are written to `.compare/compare.svg`; the last line is JSON.
 The exit code is 1 if Punctual lost, doubled or started early a job, or did not run.
 """
 
