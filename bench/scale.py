@@ -57,8 +57,9 @@ def part(run: str) -> Any:
     make = requests if run == API else table
 
     def content(record: Record) -> Sequence[str]:
-        command = f"`.venv/bin/python -m tests.simulation.limits {COMMANDS[run]}`, on `{record['run']['commit']}`, {record['run']['day']}:"
-        return [command, "", *make(record), "", f"![{run}](../images/{run}.svg)"]
+        command = f".venv/bin/python -m tests.simulation.limits {COMMANDS[run]}"
+        on = f"Recorded on {record['run']['day']}, of `{record['run']['commit']}`:"
+        return ["```sh", command, "```", "", on, "", *make(record), "", f"![{run}](../images/{run}.svg)"]
 
     return content
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCKS = ("requirements.txt", "lambdas/requirements.txt")
+LOCKS = ("requirements.txt", "lambdas/requirements.txt", "bench/compare/requirements.txt")
 
 
 def locked(name: str) -> dict[str, tuple[str, int]]:
@@ -36,8 +36,11 @@ def test_functions_get_the_tested_versions() -> None:
     }.items()
 
 
-def test_every_npm_package_is_pinned_with_its_hash() -> None:
-    packages = {name: entry for name, entry in json.loads((ROOT / "package-lock.json").read_text())["packages"].items() if name}
+@pytest.mark.parametrize("folder", [".", "bench/compare/node"])
+def test_every_npm_package_is_pinned_with_its_hash(folder: str) -> None:
+    lock, wanted = (json.loads((ROOT / folder / name).read_text()) for name in ("package-lock.json", "package.json"))
+    packages = {name: entry for name, entry in lock["packages"].items() if name}
     assert packages and [name for name, entry in packages.items() if not re.match(r"sha512-\S{80,}", entry.get("integrity", ""))] == []
-    wanted = json.loads((ROOT / "package.json").read_text())["devDependencies"].values()
-    assert all(re.fullmatch(r"[0-9.]+", version) for version in wanted)
+    assert [name for name, entry in packages.items() if "resolved" in entry] == [], "a lock names no host"
+    versions = [version for kind in wanted if kind.lower().endswith("dependencies") for version in wanted[kind].values()]
+    assert versions and all(re.fullmatch(r"[0-9.]+", version) for version in versions)

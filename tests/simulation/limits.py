@@ -499,7 +499,7 @@ class Scene:
 
 def share(values: Sequence[int], percent: int) -> int:
     ordered = sorted(values)
-    return ordered[len(ordered) * percent // 100] if ordered else 0
+    return ordered[min(len(ordered) * percent // 100, len(ordered) - 1)] if ordered else 0
 
 
 def result(scene: Scene) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from infra.settings import settings_for
 from tests.simulation.limits import LIFTED, PER_HOUR, Allowance, Limits, burst, limited, small_account, stream
+from tests.simulation.requests import requests
 
 SMALL = Limits(first=2, more_a_minute=60, partition=40, sns=2_000)
 LONG = 5_000  # ms of a job: 600 of them require 334 executors
@@ -76,3 +78,27 @@ def test_in_a_new_account_a_crowd_starves_no_tick() -> None:
         assert (seen["ended"], seen["early"], seen["started_twice"]) == (seen["jobs"], 0, 0)
     assert known["longest_without_tick_s"] <= 120 < unknown["longest_without_tick_s"]
     assert known["throttled"]["notices"] == 0 < unknown["throttled"]["notices"]
+
+
+def test_a_series_has_a_row_for_each_second_of_the_due_times() -> None:
+    seen = burst(60, predicted=False, limits=SMALL)
+    assert [row[0] for row in seen["series"]] == [0] and seen["series"][0][3] >= 1
+    assert seen["quantiles_ms"] == sorted(seen["quantiles_ms"]) and seen["quantiles_ms"][-1] == seen["max_ms"]
+
+
+def test_a_thousand_requests_a_second_are_within_the_limits_of_prod() -> None:
+    seen = requests(settings_for("prod"), seconds=3, rate=100)
+    assert seen["answered"] == seen["requests"] and seen["refused"] == {} and 100 < seen["jobs_created"] < 250
+    assert seen["most_executions"] == seen["cold_starts"] <= 200
+
+
+def test_api_gateway_refuses_what_is_above_the_rates_of_dev() -> None:
+    seen = requests(settings_for("dev"), seconds=6, rate=400)
+    assert seen["refused"]["API Gateway"] > 100
+    assert seen["jobs_created"] <= 200 + 6 * 100, "the writing routes have a burst and a rate of their own"
+
+
+def test_lambda_refuses_requests_when_the_account_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.simulation.requests.ACCOUNT", 20)
+    seen = requests(settings_for("prod"), seconds=2, rate=100)
+    assert seen["most_executions"] == 20 and seen["refused"]["Lambda"] > 50
