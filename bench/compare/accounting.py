@@ -1,11 +1,10 @@
 """Processor time and memory of process trees, from /proc. A process counts with the children that it has waited for."""
 
 import os
-import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from local.process import PROC, Process, end, started
 
@@ -67,25 +66,3 @@ def stop(roots: Collection[int], patience: float = 8) -> None:
     whole = [Process(pid, began) for pid in tree(roots) if (began := started(pid))]
     end([each for each in whole if each.pid in roots], patience)
     end([each for each in whole if each.alive], 1)
-
-
-class Peak:
-    """A context manager that notes the most memory of the trees, looked at once a second."""
-
-    def __init__(self, roots: Collection[int]) -> None:
-        self.mb, self._roots, self._over = 0.0, roots, threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while True:
-            self.mb = max(self.mb, memory_mb(self._roots))
-            if self._over.wait(1):
-                return

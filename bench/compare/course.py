@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from bench.compare.accounting import Peak, cpu_s, machine_s
+from bench.compare.accounting import cpu_s, machine_s, memory_mb
 from bench.compare.contestants import Session
 from bench.compare.drivers.lib import Order
 from bench.compare.work import Outcome, Spent, Workload, outcome
@@ -18,7 +18,7 @@ from local.aws import HOST
 LEAD_S = 8  # from the expected end of the creation to the first instant
 LEAST_S = 1.5  # a run whose jobs were created later than this before the first instant is repeated
 PATIENCE_S, STALL_S = 180.0, 25.0  # after the last instant: at most, and without a further start
-STEP_S = 0.05
+STEP_S = 0.25  # between two looks at the starts: each takes some milliseconds of processor
 QUIET_S = 5  # after a run that is repeated
 
 
@@ -66,25 +66,25 @@ def _once(session: Session, work: Workload, url: str, per_second: float, number:
     began = clock.time()
     at = math.ceil(began + work.count / per_second + LEAD_S)
     order = Order(f"{work.key}{number}-", work.count, at, work.seconds, url if work.calls else "")
-    with Peak(session.roots) as peak:
-        before = cpu_s(session.roots)
-        made = session.create(order)
-        created, others = cpu_s(session.roots), machine_s()
-        made_in = made["ended"] - made["began"]
-        if at - clock.time() < LEAST_S:
-            took = clock.time() - began
-            _sleep_until(at + work.seconds + QUIET_S, clock)
-            return None, took
-        clock.sleep(1)
-        idle_from, idle = clock.time(), cpu_s(session.roots)
-        _sleep_until(at - 0.5, clock)
-        idle_percent = 100 * (cpu_s(session.roots) - idle) / max(clock.time() - idle_from, 0.1)
-        due = cpu_s(session.roots)
-        spent_by = _watch(session, work, order, clock)
-        notes = [f"created by {made['api']}"]
-        busy = machine_s() - others - (spent_by - created)
-        notes.append(f"other programs used {busy / max(clock.time() - made['ended'], 1):.2f} cores")
-    spent = Spent(created - before + made["cpu_s"], spent_by - due, peak.mb, idle_percent)
+    before = cpu_s(session.roots)
+    made = session.create(order)
+    created, others = cpu_s(session.roots), machine_s()
+    made_in = made["ended"] - made["began"]
+    if at - clock.time() < LEAST_S:
+        took = clock.time() - began
+        _sleep_until(at + work.seconds + QUIET_S, clock)
+        return None, took
+    memory = [memory_mb(session.roots)]  # never while jobs start: to read it holds up the processes
+    clock.sleep(1)
+    idle_from, idle = clock.time(), cpu_s(session.roots)
+    _sleep_until(at - 0.5, clock)
+    due = cpu_s(session.roots)
+    idle_percent = 100 * (due - idle) / max(clock.time() - idle_from, 0.1)
+    spent_by = _watch(session, work, order, clock)
+    memory.append(memory_mb(session.roots))
+    busy = machine_s() - others - (spent_by - created)
+    notes = [f"created by {made['api']}", f"other programs used {busy / max(clock.time() - made['ended'], 1):.2f} cores"]
+    spent = Spent(created - before + made["cpu_s"], spent_by - due, max(memory), idle_percent)
     return outcome(work, session.starts(work, order), spent, made_in, notes), made_in
 
 

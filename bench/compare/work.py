@@ -29,7 +29,7 @@ class Workload:
 
 def workloads(quick: bool) -> list[Workload]:
     if quick:
-        return [Workload("burst", 1_000), Workload("steady", 500, seconds=10)]
+        return [Workload("burst", 1_000), Workload("steady", 250, seconds=5)]
     return [
         Workload("burst", 1_000),
         Workload("crowd", 10_000),
@@ -49,7 +49,8 @@ class Start:
 
 @dataclass(frozen=True)
 class Spent:
-    """Processor seconds of the client, the servers and the workers, while jobs were created and while they ran; peak memory."""
+    """Processor seconds of the client, the servers and the workers, while jobs were created and while they ran; the most memory
+    before and after they ran."""
 
     create_s: float
     run_s: float
