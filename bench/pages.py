@@ -116,7 +116,7 @@ PARTS = [
     Part("concepts/benchmarks.md", "processor", "bench", figures(*CPU_ROWS)),
     Part("concepts/benchmarks.md", "ratios", "ratios", baseline),
     Part("concepts/comparison.md", "comparison", "compare", comparison),
-    *(Part("concepts/scale.md", run, run, scale.part(run)) for run in scale.COMMANDS),
+    *(Part("concepts/scale.md", run, run, scale.part(run)) for run in scale.RUNS),
 ]
 
 
@@ -145,7 +145,7 @@ def current(page: str, part: Part) -> str:
 
 def pictures() -> dict[Path, str]:
     """Return the content of each picture of the page of scale whose run is recorded."""
-    recorded = [run for run in scale.COMMANDS if (RESULTS / f"{run}.json").exists()]
+    recorded = [run for run in scale.RUNS if (RESULTS / f"{run}.json").exists()]
     return {DOCS / "images" / f"{run}.svg": scale.picture(run, read(run)) for run in recorded}
 
 

@@ -6,12 +6,7 @@ from typing import Any
 from local.plot import Curve, Panel, svg
 
 TOP, HOUR, SECOND, API = "scale-top", "scale-hour", "scale-second", "scale-api"
-COMMANDS = {
-    TOP: "--only top --minutes 10",
-    HOUR: "--only hour --minutes 60",
-    SECOND: "--only burst",
-    API: "--only api --minutes 5",
-}
+RUNS = (TOP, HOUR, SECOND, API)
 Record = Mapping[str, Any]
 SHARES = (0, 1, 5, *range(10, 100, 10), 95, 98, 99, 100)  # of the quantiles of a scene
 DELAY_MS, BUSY, POLLERS = 2, 3, 4  # the columns of a series
@@ -57,7 +52,7 @@ def part(run: str) -> Any:
     make = requests if run == API else table
 
     def content(record: Record) -> Sequence[str]:
-        command = f".venv/bin/python -m tests.simulation.limits {COMMANDS[run]}"
+        command = f".venv/bin/python -m tests.simulation.limits {record['arguments']}"
         on = f"Recorded on {record['run']['day']}, of `{record['run']['commit']}`:"
         return ["```sh", command, "```", "", on, "", *make(record), "", f"![{run}](../images/{run}.svg)"]
 

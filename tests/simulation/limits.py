@@ -704,7 +704,7 @@ def main() -> int:
         if "ended" in seen and (seen["ended"] != seen["jobs"] or seen["early"] or seen["started_twice"])
     ]
     if options.record:
-        write(options.record, {"scenes": found})
+        write(options.record, {"arguments": " ".join(sys.argv[1:]), "scenes": found})
     for seen in found.values():
         seen.pop("series")  # too long for a line
     print(json.dumps({"scenes": found, "wrong": wrong}))
