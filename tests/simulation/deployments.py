@@ -5,7 +5,7 @@
     emptied     the ledger is empty from one moment to the next, while jobs wait in minutes and in the overflow
     restored    the jobs table is put back to what it was 25 hours before; the ledger goes on
 
-The oracle `lost` looks at every stored job: whoever stored it, it must have ended at the end of the run.
+The oracle `lost` reads every stored job, from any version: it must have ended at the end of the run.
 """
 
 from collections.abc import Mapping

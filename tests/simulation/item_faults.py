@@ -26,7 +26,7 @@ from tests.simulation.stepped import SteppedWorld
 from tests.simulation.world import START
 
 ITEM_LIMIT = 409_600  # bytes of an item
-CLAIM_BYTES = 190  # what a claim adds
+CLAIM_BYTES = 190  # the size of a claim
 BAD_JOBS = 3
 BAD_AT = 6 * slots.MINUTE  # when the bad jobs are due
 

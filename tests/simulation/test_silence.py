@@ -19,7 +19,7 @@ from tests.simulation.faults import CALM
 from tests.simulation.world import START, World
 
 HOUR = 60 * slots.MINUTE
-KEPT_MS = 120_000  # for so long an executor's environment is still there
+KEPT_MS = 120_000  # an idle environment of an executor is kept for this time
 LATE_MS = 10  # the most that such a job may be late
 
 

@@ -328,7 +328,7 @@ def test_a_probe_with_a_short_time_out_lets_another_job_try() -> None:
     assert breaker.may_probe(after, at.stage.clock.now())
 
 
-# who tries
+# the probing job
 
 
 def test_a_probe_whose_write_takes_a_second_is_carried_out() -> None:
@@ -501,7 +501,7 @@ def test_a_job_that_would_expire_before_the_probe_ends_starts() -> None:
     assert at.stage.stored(job).charged == 1
 
 
-# what an operator does
+# operations of administrators
 
 
 def test_a_breaker_that_is_closed_by_hand_lets_jobs_start() -> None:

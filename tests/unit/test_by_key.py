@@ -168,7 +168,7 @@ def test_jobs_with_and_without_keys_are_accepted_in_order() -> None:
     assert stage.jobs.entries.keys() == {OWN, OwnKey("ann", "other")}
 
 
-# what a change carries along
+# fields that a change keeps
 
 
 def test_a_put_that_is_due_soon_is_enqueued_in_every_case() -> None:
