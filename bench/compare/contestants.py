@@ -258,12 +258,14 @@ class Ours:
         if order.url:
             return read_starts(self.url_log, order)
         since, until = math.floor(order.at * 1_000), math.ceil((order.at + order.seconds) * 1_000) + 1
-        page = self._table.history(self._owner, since=since, until=until, after=None, limit=work.count + 1, newest_first=False)
-        return [
-            Start(self._posted[job.id], job.started_at - job.scheduled_at)
-            for job in page.jobs
-            if job.id in self._posted and job.started_at is not None
-        ]
+        found: list[Start] = []
+        after: str | None = None
+        while True:
+            page = self._table.history(self._owner, since=since, until=until, after=after, limit=work.count + 1, newest_first=False)
+            ours = [(job.id, job.started_at, job.scheduled_at) for job in page.jobs if job.id in self._posted]
+            found += [Start(self._posted[id], at - due) for id, at, due in ours if at is not None]
+            if (after := page.cursor) is None:
+                return found
 
 
 def _job(name: str, at: float, url: str) -> Json:
