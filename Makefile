@@ -41,12 +41,12 @@ stop: setup ## Stop all processes of this project on this machine, and clean up 
 
 clean: ## Stop everything, and delete the local stack, its jobs and all caches (.venv and node_modules stay)
 	@if [ -x $(PY) ]; then $(PY) -m local.stop; fi
-	rm -rf .local .compare cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .local .compare site cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -not -path './.venv/*' -not -path './node_modules/*' -prune -exec rm -rf {} +
 
 ##@ Deploy it
 
-deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev|prod); docs/aws.md has the steps
+deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev|prod); docs/get-started/aws.md has the steps
 	@$(PY) -m local.rollout --stage $(STAGE) $(if $(BYTECODE_OPTIONAL),--bytecode-optional)
 
 admin: setup need-stage ## Create the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)
@@ -124,6 +124,12 @@ compare: setup console ## Run Punctual and its peers with the same work, one aft
 
 simulate: setup ## Run the long simulation: the real services in virtual time, with faults
 	@$(PY) -m tests.simulation
+
+prose: setup ## Check the language of all Markdown: sentences, lines, phrases (FILES="README.md docs/guides" for some of it)
+	node_modules/.bin/textlint --rulesdir lint $(or $(FILES),*.md docs examples)
+
+docs: setup ## Build the documentation site into site/; a broken link or anchor fails
+	@$(PY) -m local.site
 
 reference: setup ## Write the OpenAPI document into docs/reference/openapi.json, after a change of the API
 	@$(PY) -m local.openapi

@@ -1,0 +1,1 @@
+"""Programs that use Punctual. Each folder has one, with a page that explains it."""
