@@ -1,8 +1,12 @@
 """The documentation: every page is in the navigation, every link leads somewhere, and the site builds without a warning."""
 
+import json
 import re
 import subprocess
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -49,6 +53,26 @@ def test_the_site_builds_without_a_warning() -> None:
     assert (site.SITE / "index.html").exists() and (site.SITE / "search.json").stat().st_size > 100_000
     assert (site.SITE / "reference/api.md").read_text() == (site.DOCS / "reference/api.md").read_text()
     assert '<pre class="mermaid">' in (site.SITE / "internals/lifecycle/index.html").read_text()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Print nothing."""
+
+
+@pytest.mark.long
+def test_axe_finds_nothing_serious_on_the_site() -> None:
+    """Nor is a page wider than its window. Diagrams are drawn by Mermaid, the only script from another host."""
+    site.build()
+    pages = ["", "concepts/overview/", "get-started/aws/", "reference/api/", "reference/metrics-alarms/", "reference/schedules/"]
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(site.SITE))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        done = subprocess.run(["node", ROOT / "lint/site.mjs", address, *pages], capture_output=True, text=True, timeout=600)
+        server.shutdown()
+    assert done.returncode == 0, done.stderr
+    findings = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each for each in findings if "mermaid" not in each["html"]] == []
 
 
 @pytest.mark.long
