@@ -6,6 +6,7 @@ const { headless, phrases } = require("./phrases.json");
 
 const MOST_WORDS = 30;
 const MOST_WORDS_INTERNALS = 40; // pages for maintainers
+const MOST_WORDS_DECISIONS = 60; // records of the past
 const LONGEST_LINE = 100;
 
 const START = "^[\"'`*(\\s]*";
@@ -24,8 +25,7 @@ function plain(node) {
 }
 
 /** The findings of one sentence, as messages. Pages for maintainers may have longer sentences and some phrases more. */
-function* findings(sentence, internal) {
-  const mostWords = internal ? MOST_WORDS_INTERNALS : MOST_WORDS;
+function* findings(sentence, internal, mostWords) {
   const words = sentence.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
   if (words > mostWords) yield `sentence length: ${words} words, at most ${mostWords}`;
   if (!sentence.trimEnd().endsWith("?") && (HEADLESS_SENTENCE.test(sentence) || HEADLESS_CLAUSE.test(sentence)))
@@ -39,14 +39,16 @@ function* findings(sentence, internal) {
 
 module.exports = function plainEnglish(context) {
   const { Syntax, RuleError, report, getSource, locator } = context;
-  const internal = /(^|\/)docs\/internals\//.test((context.getFilePath() ?? "").replaceAll("\\", "/"));
+  const path = (context.getFilePath() ?? "").replaceAll("\\", "/");
+  const internal = /(^|\/)docs\/internals\//.test(path);
+  const mostWords = path.endsWith("/decisions.md") ? MOST_WORDS_DECISIONS : internal ? MOST_WORDS_INTERNALS : MOST_WORDS;
 
   async function check(node) {
     const { splitAST } = await import("sentence-splitter");
     for (const sentence of splitAST(node).children) {
       if (sentence.type !== "Sentence") continue;
       const start = sentence.range[0] - node.range[0];
-      for (const message of findings(plain(sentence), internal)) {
+      for (const message of findings(plain(sentence), internal, mostWords)) {
         report(node, new RuleError(message, { padding: locator.range([start, start + sentence.raw.length]) }));
       }
     }
