@@ -6,8 +6,6 @@ The jobs of a part either go through dispatch (posted more than five minutes ahe
 The executors measure the delays. The short form has few jobs and no warm-up.
 """
 
-import base64
-import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +14,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from punctual import Punctual
+from punctual.records import Json
+
 from bench import stored as later
 from bench.figures import Figure
 from lambdas.rest.job_answers import JobShape
 from local import previous
-from local.client import Client, Json
 from local.home import LOCAL, Home
-from local.samples import rfc3339
 from local.stack import Stack, up
 from local.steps import console, step
 from local.verdict import Promise, judge, percentile
@@ -86,7 +85,7 @@ def measure(short: bool = False, stored: int | None = None) -> Iterator[Figure]:
         yield from measured(stack, stack.client(connections=THREADS), size if stored is None else size._replace(stored=stored))
 
 
-def measured(stack: Stack, client: Client, size: Size) -> Iterator[Figure]:
+def measured(stack: Stack, client: Punctual, size: Size) -> Iterator[Figure]:
     """Warm up, run all parts as jobs of this client, and yield their figures."""
     with step(f"Warming up {size.executors} executors, as `make run` does"):
         began = time.monotonic()
@@ -94,7 +93,7 @@ def measured(stack: Stack, client: Client, size: Size) -> Iterator[Figure]:
     yield Figure("delay.warm_up_s", f"starting {size.executors} executors", round(time.monotonic() - began, 1), "s")
     parts = _parts(time.time(), size)
     _run(parts, stack, client, size.stored)
-    found = _outcomes(stack, _owner(client), parts)
+    found = _outcomes(stack, client.me().id, parts)
     for part in parts:
         yield from _judged(part, found)
     yield from _beside(parts, found)
@@ -129,7 +128,7 @@ def _burst(at: float, size: Size) -> list[int]:
     return [int(at * 1000)] * size.at_once
 
 
-def _run(parts: Sequence[Part], stack: Stack, client: Client, stored: int) -> None:
+def _run(parts: Sequence[Part], stack: Stack, client: Punctual, stored: int) -> None:
     """Post the jobs that must be posted far ahead. Then, part by part, post or store the remaining jobs, and wait for its end."""
     for part in parts:
         if not part.direct:
@@ -147,12 +146,11 @@ def _run(parts: Sequence[Part], stack: Stack, client: Client, stored: int) -> No
             _until(part.end + PAUSE_S / 3)
 
 
-def _post(part: Part, client: Client) -> None:
+def _post(part: Part, client: Punctual) -> None:
     with step(f"Posting {len(part.instants):,} jobs: {part.what}") as say, ThreadPoolExecutor(THREADS) as pool:
 
         def post(at: int) -> str:
-            job = client.post_job("log", {"message": part.key}, execute_at=rfc3339(datetime.fromtimestamp(at / 1000, UTC)))
-            return str(job["id"])
+            return client.jobs.create("log", {"message": part.key}, execute_at=datetime.fromtimestamp(at / 1000, UTC)).id
 
         for number, job_id in enumerate(pool.map(post, part.instants), 1):
             part.ids.append(job_id)
@@ -178,12 +176,6 @@ def _stored(jobs: DynamoJobs, owner: str, part: Part) -> Sequence[Job]:
     """Read the jobs of a part from the table: through the API it would take minutes."""
     since, until = part.instants[0], part.instants[-1] + 1
     return jobs.history(owner, since=since, until=until, after=None, limit=len(part.ids), newest_first=False).jobs
-
-
-def _owner(client: Client) -> str:
-    """Return the id of the signed-in user, from the token."""
-    claims = (client.token or "").split(".")[1]
-    return str(json.loads(base64.urlsafe_b64decode(claims + "=="))["sub"])
 
 
 def _now() -> int:

@@ -8,10 +8,11 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 
+from punctual import NoAnswer, Punctual, Unavailable
+from punctual.records import Json
+
 from local.aws import LocalAws
-from local.client import ApiError, Client, Json
 from local.demo import FINAL
-from local.drill_fair import CALL
 from local.failure import Trouble, exit_code
 from local.home import LOCAL, Home
 from local.samples import rfc3339
@@ -46,36 +47,31 @@ def _count(arguments: list[str]) -> int:
     return int(text)
 
 
-def post(client: Client, count: int, instant: datetime) -> list[str]:
-    """Post the jobs, a thousand per call. Returns their ids."""
+def post(client: Punctual, count: int, instant: datetime) -> list[str]:
+    """Post the jobs, a thousand per call; returns their ids."""
     jobs = [{"type": "log", "payload": {"message": f"burst {n}"}, "execute_at": rfc3339(instant)} for n in range(count)]
-    answers = [client.post_jobs(jobs[first : first + CALL])["results"] for first in range(0, count, CALL)]
-    return [result["job"]["id"] for answer in answers for result in answer]
+    return [job.id for job in client.jobs.create_many(jobs).jobs]
 
 
-def running(home: Home) -> Client:
+def running(home: Home) -> Punctual:
     """Return a signed-in client of the stack that runs in `home`. Raises Trouble if none runs."""
     note, settled = home.running.read(), home.settled.read()
     if not note or "password" not in settled:
         raise Trouble("No stack is running here. Start one in another terminal: make run")
     aws = LocalAws(int(note["port"]))
-    client = Client(aws.api_address(aws.outputs()))
-    client.login(settled["username"], settled["password"])
-    return client
+    return Punctual(aws.api_address(aws.outputs()), username=settled["username"], password=settled["password"])
 
 
-def wait(client: Client, ids: set[str], instant: datetime, say: Say) -> dict[str, Json]:
+def wait(client: Punctual, ids: set[str], instant: datetime, say: Say) -> dict[str, Json]:
     """Return the jobs by id once all are final, or in their last known state after `PATIENCE`."""
     found: dict[str, Json] = {}
     time.sleep(max(0.0, (instant - datetime.now(UTC)).total_seconds() + QUIET))
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        window = {"from": instant.isoformat(), "to": (instant + timedelta(milliseconds=1)).isoformat(), "limit": 100}
+        window: Json = {"from_": instant, "to": instant + timedelta(milliseconds=1)}
         try:
-            found = {job["id"]: job for job in client.jobs(**window) if job["id"] in ids}
-        except ApiError as error:
-            if 0 < error.status < 500:
-                raise
+            found = {job.id: job.raw for job in client.jobs.list(**window) if job.id in ids}
+        except (NoAnswer, Unavailable):
             say("the machine is busy starting executors; trying again")
             continue
         ended = sum(job["status"] in FINAL for job in found.values())

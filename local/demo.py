@@ -12,8 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from punctual import Punctual
+from punctual.records import Json
+
 from local import previous, table
-from local.client import Client, Json
 from local.failure import exit_code
 from local.receiver import Receiver
 from local.samples import Sample, SampleTask, call, log, rfc3339
@@ -70,10 +72,10 @@ def beat(receiver: Receiver, start: datetime) -> SampleTask:
     return SampleTask("5 seconds", run.type, run.payload, schedule)
 
 
-def runs(client: Client, task: Json) -> dict[str, Json]:
+def runs(client: Punctual, task: Json) -> dict[str, Json]:
     """Return all jobs of the task by id."""
-    ahead = {job["id"]: job for job in client.task_jobs(task["id"], upcoming=True)}
-    return ahead | {job["id"]: job for job in client.task_jobs(task["id"])}
+    ahead = {job.id: job.raw for job in client.tasks.jobs(task["id"], upcoming=True)}
+    return ahead | {job.id: job.raw for job in client.tasks.jobs(task["id"])}
 
 
 def promised(task: Json, found: Sequence[Json], receiver: Receiver) -> list[Promise]:
@@ -84,19 +86,19 @@ def promised(task: Json, found: Sequence[Json], receiver: Receiver) -> list[Prom
     return of_task(task["name"], [run["nominal"] for run in task["next_runs"]], found, calls)
 
 
-def post(client: Client, samples: Sequence[Sample]) -> list[str]:
+def post(client: Punctual, samples: Sequence[Sample]) -> list[str]:
     with ThreadPoolExecutor(4) as pool:
         return [job["id"] for job in pool.map(lambda sample: sample.post(client), samples)]
 
 
-def wait(client: Client, ids: Sequence[str], say: Say) -> dict[str, Json]:
+def wait(client: Punctual, ids: Sequence[str], say: Say) -> dict[str, Json]:
     """Return the jobs by id once all are final, or in their last known state after `PATIENCE`."""
     found: dict[str, Json] = {}
     begin = time.monotonic()
     while time.monotonic() - begin < PATIENCE + 40:
         for job_id in ids:
             if found.get(job_id, {}).get("status") not in FINAL:
-                found[job_id] = client.job(job_id)
+                found[job_id] = client.jobs.get(job_id).raw
         ended = sum(job["status"] in FINAL for job in found.values())
         say(f"{ended} of {len(ids)} jobs have ended")
         if ended == len(ids):

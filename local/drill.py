@@ -17,11 +17,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 from botocore.exceptions import ClientError
+from punctual import Punctual, PunctualError
 from rich import box
 from rich.table import Table
 
 from local import drill_fair, drill_order, drills, executors, faults, previous, process, target_drills
-from local.client import ApiError, Client
 from local.drills import Outcome
 from local.failure import Trouble, exit_code
 from local.faulty import Faulty
@@ -91,7 +91,7 @@ def ended(work: Future[Outcome]) -> Outcome:
     """Return the outcome of a drill. An error that ended it is a complaint, so that the other drills are reported."""
     try:
         return work.result()
-    except (ApiError, Trouble, ClientError) as error:
+    except (PunctualError, Trouble, ClientError) as error:
         seen = Outcome()
         seen.expect(False, f"ended by an error: {error}")
         return seen
@@ -103,7 +103,7 @@ def _warm(stack: Stack) -> None:
 
 
 def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]]:
-    def client() -> Client:
+    def client() -> Punctual:
         return stack.client()
 
     every_minute = {"cron": "*/1 * * * *"}
@@ -115,7 +115,7 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "crash": lambda: crash(stack, receiver),
         "redrive": lambda: drills.redrive(client(), receiver),
         "batch": lambda: drills.batch(client(), lambda beginning: stored_units(stack, beginning)),
-        "ordering": lambda: drill_order.ordering(client(), receiver, drill_order.doubler(stack, client().user_id())),
+        "ordering": lambda: drill_order.ordering(client(), receiver, drill_order.doubler(stack, client().me().id)),
         "limits": lambda: target_drills.limits(client(), receiver),
         "failures": lambda: target_drills.failures(client(), receiver),
         "outage": lambda: outage(stack, client()),
@@ -158,7 +158,7 @@ def crash(stack: Stack, receiver: Receiver) -> Outcome:
     return seen
 
 
-def outage(stack: Stack, client: Client) -> Outcome:
+def outage(stack: Stack, client: Punctual) -> Outcome:
     """Stop the tick while ten runs of each task fall due, and start it again when all of them are late."""
     start = (datetime.now(UTC) + AHEAD).replace(second=0, microsecond=0)
     missed = drills.plan_missed(client, start=start, interval=drills.MINUTE, count=MISSED, threshold=60)

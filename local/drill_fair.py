@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
-from local.client import ApiError, Client, Json
+from punctual import NoAnswer, Punctual, Unavailable
+from punctual.records import Json
+
 from local.drills import Outcome, ended, share
 from local.failure import Trouble
 from local.samples import rfc3339
@@ -22,7 +24,7 @@ BETWEEN = timedelta(minutes=3)  # the flood is worked off by then
 SLACK_S = 3  # added to the bound on waits: the jobs already in the lane, and the first measurements of its rate
 
 
-def fair(clients: Mapping[str, Client]) -> Outcome:
+def fair(clients: Mapping[str, Punctual]) -> Outcome:
     """Post many one-second jobs of three users for one instant. Check that a user's jobs wait in proportion to the user's own number
     of jobs, and that starts follow the weights while all users have waiting jobs."""
     _warm(next(iter(clients.values())), sleep_seconds=1)
@@ -39,9 +41,9 @@ def fair(clients: Mapping[str, Client]) -> Outcome:
     return seen
 
 
-def _delays(seen: Outcome, name: str, client: Client, at: datetime, count: int) -> list[int]:
-    window = {"from": rfc3339(at), "to": rfc3339(at + timedelta(milliseconds=1)), "limit": 100}
-    jobs = ended(client, lambda: _patiently(lambda: list(client.jobs(**window))), seconds=90)
+def _delays(seen: Outcome, name: str, client: Punctual, at: datetime, count: int) -> list[int]:
+    window: Json = {"from_": rfc3339(at), "to": rfc3339(at + timedelta(milliseconds=1))}
+    jobs = ended(client, lambda: _patiently(lambda: [job.raw for job in client.jobs.list(**window)]), seconds=90)
     statuses = Counter(job["status"] for job in jobs)
     seen.expect(statuses == {"succeeded": count}, f"{name} has {dict(statuses)}, {count} were posted")
     return [job["start_delay_ms"] for job in jobs]
@@ -75,23 +77,23 @@ def _judge_shares(seen: Outcome, starts: Sequence[tuple[int, str]], posted: Mapp
         seen.expect(abs(had / due - 1) <= 0.05, f"{name} had {had:.3f} of the starts instead of {due:.3f}")
 
 
-def flood(one: Client, other: Client, *, count: int = 5_000, seconds: int = 30) -> Outcome:
+def flood(one: Punctual, other: Punctual, *, count: int = 5_000, seconds: int = 30) -> Outcome:
     """Post thousands of jobs of one user for now. Check that another user's jobs, some scheduled and some for now, start within 2 s."""
     _warm(one)
     seen, since = Outcome(), datetime.now(UTC)
     start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=5)
     for second in range(seconds):
-        other.post_job("log", {"message": "scheduled"}, execute_at=rfc3339(start + timedelta(seconds=second)))
+        other.jobs.create("log", {"message": "scheduled"}, execute_at=rfc3339(start + timedelta(seconds=second)))
     began = time.monotonic()
     with ThreadPoolExecutor(1) as pool:
         posting = pool.submit(_post, one, count, payload={"message": "flood"})
         for second in range(seconds):
             time.sleep(max(0.0, began + second - time.monotonic()))
-            other.post_job("log", {"message": "at once"})
+            other.jobs.create("log", {"message": "at once"})
         seen.figures["flood posted in s"] = round(posting.result(), 1)
-    window = {"from": rfc3339(since), "limit": 100}
-    theirs = ended(other, lambda: _patiently(lambda: list(other.jobs(**window))), seconds=120, count=2 * seconds)
-    flooded = ended(one, lambda: _patiently(lambda: list(one.jobs(**window))), seconds=180, count=count)
+    window: Json = {"from_": rfc3339(since)}
+    theirs = ended(other, lambda: _patiently(lambda: [job.raw for job in other.jobs.list(**window)]), seconds=120, count=2 * seconds)
+    flooded = ended(one, lambda: _patiently(lambda: [job.raw for job in one.jobs.list(**window)]), seconds=180, count=count)
     seen.expect(_succeeded(flooded) == count, f"{_succeeded(flooded)} of {len(flooded)} jobs of the flood succeeded, {count} were posted")
     seen.expect(_succeeded(theirs) == 2 * seconds, f"{_succeeded(theirs)} of the other user's {2 * seconds} jobs succeeded")
     seen.figures["flood, last start after s"] = round(max(job["start_delay_ms"] or 0 for job in flooded) / 1000, 1)
@@ -102,15 +104,15 @@ def flood(one: Client, other: Client, *, count: int = 5_000, seconds: int = 30) 
     return seen
 
 
-def _warm(client: Client, count: int = 300, **work: int) -> None:
+def _warm(client: Punctual, count: int = 300, **work: int) -> None:
     """Start as many executors as a burst does, and their child processes for such work.
 
     The drill does not measure these starts, which all share one machine.
     """
     at = (datetime.now(UTC) + timedelta(seconds=20)).replace(microsecond=0)
     _post(client, count, execute_at=rfc3339(at), payload={"message": "warm-up", **work})
-    window = {"from": rfc3339(at), "to": rfc3339(at + timedelta(milliseconds=1)), "limit": 100}
-    ended(client, lambda: _patiently(lambda: list(client.jobs(**window))), seconds=120, count=count)
+    window: Json = {"from_": rfc3339(at), "to": rfc3339(at + timedelta(milliseconds=1))}
+    ended(client, lambda: _patiently(lambda: [job.raw for job in client.jobs.list(**window)]), seconds=120, count=count)
 
 
 def _patiently(look: Callable[[], list[Json]], tries: int = 10) -> Iterator[Json]:
@@ -118,8 +120,8 @@ def _patiently(look: Callable[[], list[Json]], tries: int = 10) -> Iterator[Json
     for left in reversed(range(tries)):
         try:
             return iter(look())
-        except ApiError as error:
-            if error.status not in (0, 503) or not left:
+        except (NoAnswer, Unavailable):
+            if not left:
                 raise
             time.sleep(2)
     raise AssertionError
@@ -129,12 +131,12 @@ def _succeeded(jobs: Sequence[Json]) -> int:
     return sum(job["status"] == "succeeded" for job in jobs)
 
 
-def _post(client: Client, count: int, *, payload: Json, execute_at: str | None = None) -> float:
+def _post(client: Punctual, count: int, *, payload: Json, execute_at: str | None = None) -> float:
     """Post `count` jobs; returns the seconds that it took."""
     began = time.monotonic()
     job = {"type": "log", "payload": payload} | ({"execute_at": execute_at} if execute_at else {})
     for first in range(0, count, CALL):
-        done = client.post_jobs([job] * min(CALL, count - first))
-        if done["refused"]:
-            raise Trouble(f"{done['refused']} jobs were refused: {done['results'][:1]}")
+        done = client.jobs.create_many([job] * min(CALL, count - first))
+        if done.refused:
+            raise Trouble(f"{done.refused} jobs were refused: {done.errors[0].error}")
     return time.monotonic() - began

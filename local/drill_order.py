@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from punctual import Punctual
+from punctual.records import Json
+
 from local import order_promises
-from local.client import Client, Json
 from local.drills import Outcome, ended, instant_of, share
 from local.order_promises import SETTLING
 from local.receiver import Receiver
@@ -42,7 +44,7 @@ class _Round(NamedTuple):
     held: dict[str, tuple[str, list[Json]]]  # by name in HELD: key and jobs of a blocked ordering queue
 
 
-def ordering(client: Client, receiver: Receiver, double: Double, *, keys: int = 50, each: int = 20, controls: int = 150) -> Outcome:
+def ordering(client: Punctual, receiver: Receiver, double: Double, *, keys: int = 50, each: int = 20, controls: int = 150) -> Outcome:
     """Post `each` jobs of each key for one instant. Check that they run strictly in order, one at a time.
 
     `ROUNDS`: the keys run alone, and beside a key that is parked and a key whose first job is retried many times. These two must not
@@ -79,7 +81,7 @@ def ordering(client: Client, receiver: Receiver, double: Double, *, keys: int = 
     return seen
 
 
-def _round(client: Client, receiver: Receiver, double: Double, name: str, keys: int, each: int, controls: int, *, held: bool) -> _Round:
+def _round(client: Punctual, receiver: Receiver, double: Double, name: str, keys: int, each: int, controls: int, *, held: bool) -> _Round:
     """Run all ordering queues at one instant, some messages sent again, beside jobs without a key; with `held`, also those of `HELD`."""
     chance = random.Random(keys)  # the same jobs fail, and the same messages are sent again, in every round
     instant = (datetime.now(UTC) + timedelta(seconds=25)).replace(microsecond=0)
@@ -127,12 +129,12 @@ def _shares(delays: Sequence[int]) -> tuple[float, float]:
     return share(delays, 50), share(delays, 99)
 
 
-def _beside_plain(client: Client, receiver: Receiver, run: str, count: int, controls: int) -> list[int]:
+def _beside_plain(client: Punctual, receiver: Receiver, run: str, count: int, controls: int) -> list[int]:
     """Return the start delays of jobs beside as many jobs of one instant without keys: the delay that their number alone causes."""
     instant = (datetime.now(UTC) + timedelta(seconds=25)).replace(microsecond=0)
     paths = [f"/ok/plain-{run}/{n}" for n in range(count)]
     common = {"type": "http", "execute_at": rfc3339(instant)}
-    client.post_jobs([{**common, "payload": {"method": "POST", "url": receiver.url(path)}} for path in paths])
+    client.jobs.create_many([{**common, "payload": {"method": "POST", "url": receiver.url(path)}} for path in paths])
     delays = _controls(client, f"beside-plain-{run}", controls, instant + timedelta(seconds=1))
     _until_heard(receiver, paths)
     return delays()
@@ -155,11 +157,11 @@ def doubler(stack: Stack, owner: str) -> Double:
     return double
 
 
-def _controls(client: Client, name: str, count: int, start: datetime) -> Callable[[], list[int]]:
+def _controls(client: Punctual, name: str, count: int, start: datetime) -> Callable[[], list[int]]:
     """Post jobs without a key, one every `CONTROL_MS`. Returns a function that reads their start delays once they have ended."""
     times = [start + timedelta(milliseconds=CONTROL_MS * number) for number in range(count)]
-    posted = client.post_jobs([{"message": f"{name} {number}", "execute_at": rfc3339(at)} for number, at in enumerate(times)])
-    wanted = {result["job"]["id"] for result in posted["results"]}
+    posted = client.jobs.create_many([{"message": f"{name} {number}", "execute_at": rfc3339(at)} for number, at in enumerate(times)])
+    wanted = {job.id for job in posted.jobs}
 
     def delays() -> list[int]:
         time.sleep(max(0.0, (times[-1] - datetime.now(UTC)).total_seconds() + 2))
@@ -186,7 +188,7 @@ def _path(name: str, chance: random.Random) -> str:
     return f"{FAIL_ONCE if chance.randrange(100) < FAILING else '/ok'}/{name}"
 
 
-def _post(client: Client, receiver: Receiver, lines: dict[str, list[str]], instant: datetime, each: int) -> list[Json]:
+def _post(client: Punctual, receiver: Receiver, lines: dict[str, list[str]], instant: datetime, each: int) -> list[Json]:
     """Post the jobs of all ordering queues: the first job of each queue, then the second ones, and so on. Returns them in that order."""
     mixed = [(key, paths[place]) for place in range(each) for key, paths in lines.items()]
     made: list[Json] = []
@@ -202,23 +204,28 @@ def _post(client: Client, receiver: Receiver, lines: dict[str, list[str]], insta
             }
             for key, path in mixed[first : first + 1_000]
         ]
-        made += [result["job"] for result in client.post_jobs(bodies)["results"]]
+        made += [job.raw for job in client.jobs.create_many(bodies).jobs]
     return made
 
 
-def _ended(client: Client, first: datetime, last: datetime, wanted: set[str]) -> list[Json]:
+def _ended(client: Punctual, first: datetime, last: datetime, wanted: set[str]) -> list[Json]:
     """Return those of the `wanted` jobs that are due from `first` to `last`, once all have ended, or after `SETTLING`."""
-    window = {"from": rfc3339(first), "to": rfc3339(last + timedelta(milliseconds=1)), "limit": 100}
-    return ended(client, lambda: (job for job in client.jobs(**window) if job["id"] in wanted), seconds=SETTLING, count=len(wanted))
+    window: Json = {"from_": rfc3339(first), "to": rfc3339(last + timedelta(milliseconds=1))}
+    return ended(
+        client,
+        lambda: (job.raw for job in client.jobs.list(**window) if job.id in wanted),
+        seconds=SETTLING,
+        count=len(wanted),
+    )
 
 
-def _held(client: Client, receiver: Receiver, key: str, how: str, count: int, instant: datetime) -> list[Json]:
+def _held(client: Punctual, receiver: Receiver, key: str, how: str, count: int, instant: datetime) -> list[Json]:
     """Post an ordering queue of `count` jobs whose first job blocks it as specified by `HELD`."""
     status, options = HELD[how]
     paths = [f"/status/{status}/{key}", *(f"/ok/{key}/{number}" for number in range(1, count))]
     common = {"type": "http", "execute_at": rfc3339(instant), "ordering_key": key, **options}
     bodies = [{**common, "payload": {"method": "POST", "url": receiver.url(path)}} for path in paths]
-    return [result["job"] for result in client.post_jobs(bodies)["results"]]
+    return [job.raw for job in client.jobs.create_many(bodies).jobs]
 
 
 def _ms(text: str) -> int:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from local.client import Client, Json
+from punctual import Punctual
+from punctual.records import Json
+
 from local.receiver import Receiver
 from local.samples import rfc3339
 
@@ -32,14 +34,14 @@ class Outcome:
             self.complaints.append(complaint)
 
 
-def regular(client: Client, receiver: Receiver, *, seconds: float, schedules: Sequence[Json]) -> Outcome:
+def regular(client: Punctual, receiver: Receiver, *, seconds: float, schedules: Sequence[Json]) -> Outcome:
     """Run a task for each schedule. Check that every nominal time has exactly one job, called exactly once and not early."""
     seen, name = Outcome(), f"/ok/regular-{time.time_ns()}"
     # With `skip`, a run every few seconds that a busy machine delays would cause the next run to be skipped.
     tasks = [
-        client.create_task(
-            f"drill {_text(form)}", "http", _call(receiver, f"{name}/{n}"), form, overlap="skip" if "cron" in form else "allow"
-        )
+        client.tasks.create(
+            f"drill {_text(form)}", "http", _call(receiver, f"{name}/{n}"), schedule=form, overlap="skip" if "cron" in form else "allow"
+        ).raw
         for n, form in enumerate(schedules)
     ]
     time.sleep(seconds)
@@ -49,16 +51,16 @@ def regular(client: Client, receiver: Receiver, *, seconds: float, schedules: Se
         wanted = list(itertools.takewhile(lambda at: at <= end, _nominals(task)))
 
         def look(task: Json = task) -> Iterator[Json]:
-            return (job for job in client.task_jobs(task["id"]) if instant_of(job["nominal_at"]) <= end)  # later ones may be cancelled
+            return (job for job in _runs(client, task) if instant_of(job["nominal_at"]) <= end)  # later ones may be cancelled
 
         ended(client, look, count=len(wanted))
-        client.pause_task(task["id"], "the drill is over")
+        client.tasks.pause(task["id"], reason="the drill is over")
         jobs = list(look())
         found = Counter(instant_of(job["nominal_at"]) for job in jobs)
         seen.expect(found == Counter(wanted), f"{_text(form)}: of {len(wanted)} nominal times, {_odd(wanted, found)}")
         bad = Counter(job["status"] for job in jobs if job["status"] != "succeeded")
         seen.expect(not bad, f"{_text(form)}: not all runs succeeded: {dict(bad)}")
-        started = Counter(job["id"] for job in ended(client, lambda task=task: client.task_jobs(task["id"])) if job["started_at"])  # type: ignore[misc]
+        started = Counter(job["id"] for job in ended(client, lambda task=task: _runs(client, task)) if job["started_at"])  # type: ignore[misc]
         calls = Counter(call.headers.get("Idempotency-Key", "") for call in receiver.calls(f"{name}/{number}"))
         seen.expect(calls == started, f"{_text(form)}: called {calls.total()} times for {started.total()} jobs")
         delays += [job["start_delay_ms"] for job in jobs if job["start_delay_ms"] is not None]
@@ -67,7 +69,7 @@ def regular(client: Client, receiver: Receiver, *, seconds: float, schedules: Se
     return _with_delays(seen, delays)
 
 
-def edits(client: Client, receiver: Receiver, *, seconds: float, every: float = 1.0) -> Outcome:
+def edits(client: Punctual, receiver: Receiver, *, seconds: float, every: float = 1.0) -> Outcome:
     """Edit a task that runs every few seconds, again and again. Check that no run of an old version starts after its edit returned."""
     seen, name, start = Outcome(), f"/ok/edit-{time.time_ns()}", datetime.now(UTC)
     schedule = {"rate": f"{RATE} seconds", "start": rfc3339(start)}
@@ -75,20 +77,20 @@ def edits(client: Client, receiver: Receiver, *, seconds: float, every: float = 
     def version(number: int) -> Json:
         return {"schedule": schedule, "type": "http", "payload": _call(receiver, f"{name}/{number}"), "overlap": "allow"}
 
-    task = client.create_task("drill edits", "http", _call(receiver, f"{name}/0"), schedule, overlap="allow")
+    task = client.tasks.create("drill edits", "http", _call(receiver, f"{name}/0"), schedule=schedule, overlap="allow").raw
     returned: list[int] = []
     took: list[float] = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         began = time.monotonic()
-        client.edit_task(task["id"], {"name": "drill edits", **version(len(returned) + 1)})
+        client.tasks.replace(task["id"], **{"name": "drill edits", **version(len(returned) + 1)})
         returned.append(time.time_ns() // 1_000_000)
         took.append(time.monotonic() - began)
         time.sleep(max(0.0, every - took[-1]))
     time.sleep(3 * RATE)
     over = datetime.now(UTC) - timedelta(seconds=1)  # runs that are due while the task is being paused may be cancelled
-    client.pause_task(task["id"], "the drill is over")
-    jobs = ended(client, lambda: client.task_jobs(task["id"]))
+    client.tasks.pause(task["id"], reason="the drill is over")
+    jobs = ended(client, lambda: _runs(client, task))
     stale = [
         f"version {n} called {call.at - at} ms after the edit that replaced it had returned"
         for n, at in enumerate(returned)
@@ -110,17 +112,17 @@ def edits(client: Client, receiver: Receiver, *, seconds: float, every: float = 
     return seen
 
 
-def overlap(client: Client, *, schedule: Json, takes: float, seconds: float) -> Outcome:
+def overlap(client: Punctual, *, schedule: Json, takes: float, seconds: float) -> Outcome:
     """Run a task for each overlap policy, with jobs longer than its interval. Check which runs start, are skipped and cancelled."""
     seen = Outcome()
     payload = {"message": "long work", "sleep_seconds": takes}
     policies = ("skip", "queue_one", "allow", "cancel_running")
-    made = {policy: client.create_task(f"drill {policy}", "log", payload, schedule, overlap=policy) for policy in policies}
+    made = {policy: client.tasks.create(f"drill {policy}", "log", payload, schedule=schedule, overlap=policy).raw for policy in policies}
     time.sleep(seconds)
     for task in made.values():
-        client.pause_task(task["id"], "the drill is over")
+        client.tasks.pause(task["id"], reason="the drill is over")
     runs = {
-        policy: ended(client, lambda task=task: client.task_jobs(task["id"]), seconds=takes * 3 + SETTLING)  # type: ignore[misc]
+        policy: ended(client, lambda task=task: _runs(client, task), seconds=takes * 3 + SETTLING)  # type: ignore[misc]
         for policy, task in made.items()
     }
     for policy, found in runs.items():
@@ -171,23 +173,23 @@ class Missed:
     count: int
 
 
-def plan_missed(client: Client, *, start: datetime, interval: timedelta, count: int, threshold: float) -> Missed:
+def plan_missed(client: Punctual, *, start: datetime, interval: timedelta, count: int, threshold: float) -> Missed:
     """Create a task of each misfire policy with `count` runs from `start` on, and a job for `start`."""
     window = {"start": rfc3339(start), "end": rfc3339(start + interval * count)}
     form = {"rate": {"every": round(interval.total_seconds()), "unit": "seconds"}} | window
-    options = {"overlap": "skip", "misfire_threshold_seconds": threshold}
+    options: Json = {"overlap": "skip", "misfire_threshold_seconds": threshold}
     tasks = {
-        policy: client.create_task(f"drill {policy}", "log", {"message": policy}, form, misfire=policy, **options)
+        policy: client.tasks.create(f"drill {policy}", "log", {"message": policy}, schedule=form, misfire=policy, **options).raw
         for policy in ("run_latest", "run_all", "skip")
     }
-    return Missed(tasks, client.post_job("log", {"message": "once"}, execute_at=rfc3339(start)), count)
+    return Missed(tasks, client.jobs.create("log", {"message": "once"}, execute_at=rfc3339(start)).raw, count)
 
 
-def judge_missed(client: Client, missed: Missed, *, seconds: float) -> Outcome:
+def judge_missed(client: Punctual, missed: Missed, *, seconds: float) -> Outcome:
     """Check that the missed runs followed their misfire policies, and that the one-time job ran late."""
     seen = Outcome()
     runs = {
-        policy: ended(client, lambda task=task: client.task_jobs(task["id"]), seconds=seconds, count=missed.count)  # type: ignore[misc]
+        policy: ended(client, lambda task=task: _runs(client, task), seconds=seconds, count=missed.count)  # type: ignore[misc]
         for policy, task in missed.tasks.items()
     }
     for policy, jobs in runs.items():
@@ -202,13 +204,13 @@ def judge_missed(client: Client, missed: Missed, *, seconds: float) -> Outcome:
     seen.expect(most_at_once(runs["run_all"]) == 1, "run_all: two runs at once")
     skipped = [job for policy in ("run_latest", "skip") for job in runs[policy] if job["status"] == "skipped"]
     seen.expect(all("misfire" in (job["reason"] or "") for job in skipped), "a skipped run has no reason")
-    (once,) = ended(client, lambda: iter([client.job(missed.one_time["id"])]), seconds=seconds)
+    (once,) = ended(client, lambda: iter([client.jobs.get(missed.one_time["id"]).raw]), seconds=seconds)
     seen.expect(once["status"] == "succeeded" and once["late"], f"one-time: {once['status']}, late {once['late']}")
     seen.figures["one-time"] = f"{once['status']}, {once['start_delay_ms'] / 1000:.0f} s late"
     return seen
 
 
-def batch(client: Client, written: Callable[[str], int], *, count: int = 1_000) -> Outcome:
+def batch(client: Punctual, written: Callable[[str], int], *, count: int = 1_000) -> Outcome:
     """Post many jobs with idempotency keys in one call, and the same call again. Check that the second call stores nothing.
 
     `written` returns the write units of all stored items whose key or message begins with its argument.
@@ -217,30 +219,30 @@ def batch(client: Client, written: Callable[[str], int], *, count: int = 1_000) 
     at = rfc3339(datetime.now(UTC) + timedelta(days=1))
     jobs = [{"message": f"drill-{run}-{n}", "execute_at": at, "idempotency_key": f"drill-{run}-{n}"} for n in range(count)]
     began = time.monotonic()
-    first = client.post_jobs(jobs)
+    first = client.jobs.create_many(jobs)
     took = time.monotonic() - began
     cost = written(f"drill-{run}-")
-    second = client.post_jobs(jobs)
-    same = [one["job"]["id"] for one in first["results"]] == [one["job"]["id"] for one in second["results"]]
-    stored = sum(1 for job in client.jobs(upcoming=True, limit=100, **{"from": at}) if job["scheduled_at"] == at)
-    seen.expect(first["accepted"] == count, f"accepted {first['accepted']} of {count}")
+    second = client.jobs.create_many(jobs)
+    same = [job.id for job in first.jobs] == [job.id for job in second.jobs]
+    stored = sum(1 for job in client.jobs.list(upcoming=True, from_=at) if rfc3339(job.scheduled_at) == at)
+    seen.expect(first.accepted == count, f"accepted {first.accepted} of {count}")
     seen.expect(same and stored == count, f"the second call created other jobs: {stored} are stored")
-    seen.figures |= {"accepted": first["accepted"], "seconds": round(took, 2), "write units": cost}
+    seen.figures |= {"accepted": first.accepted, "seconds": round(took, 2), "write units": cost}
     seen.expect(cost == count * KEYED_UNITS, f"{cost} write units for {count} jobs with keys")
     seen.expect(written(f"drill-{run}-") == cost, "the second call stored more")
     seen.figures |= {"stored after the second call": stored}
     return seen
 
 
-def redrive(client: Client, receiver: Receiver, *, count: int = 500, rate: int = 50) -> Outcome:
+def redrive(client: Punctual, receiver: Receiver, *, count: int = 500, rate: int = 50) -> Outcome:
     """Redrive many dead jobs by a filter, at a rate. Check the rate, the progress, and that each runs once more. Then abort a redrive."""
     seen, name = Outcome(), f"/status/404/redrive-{time.time_ns()}"
     calls = [{"type": "http", "payload": _call(receiver, f"{name}-{n}"), "max_attempts": 1, "tags": ["drill"]} for n in range(count)]
-    posted = {each["job"]["id"] for each in client.post_jobs(calls)["results"]}
+    posted = {job.id for job in client.jobs.create_many(calls).jobs}
     began = rfc3339(datetime.now(UTC) - timedelta(minutes=1))
 
     def dead(redrives: int) -> list[Json]:
-        jobs = [job for job in client.jobs(status="failed", limit=100, **{"from": began}) if job["id"] in posted]
+        jobs = [job.raw for job in client.jobs.list(status="failed", from_=began) if job.id in posted]
         return [job for job in jobs if job["redrives"] == redrives]
 
     _until(lambda: len(dead(0)) == count, 120)
@@ -280,7 +282,12 @@ def _until(look: Callable[[], bool], seconds: float) -> None:
         time.sleep(1)
 
 
-def ended(client: Client, look: Callable[[], Iterator[Json]], *, seconds: float = SETTLING, count: int = 0) -> list[Json]:
+def _runs(client: Punctual, task: Json) -> Iterator[Json]:
+    """Yield the runs of a task that were due, newest first."""
+    return (job.raw for job in client.tasks.jobs(task["id"]))
+
+
+def ended(client: Punctual, look: Callable[[], Iterator[Json]], *, seconds: float = SETTLING, count: int = 0) -> list[Json]:
     """Return the jobs that `look` finds, by scheduled time, once at least `count` exist and all have ended, or after `seconds`."""
     end = time.monotonic() + seconds
     while True:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from punctual import Punctual
+from punctual.records import Json
+
 from local import process
-from local.client import Client, Json
 from local.drills import FINAL, Outcome, ended
 from local.process import Process
 from local.receiver import Call, Receiver
@@ -24,16 +26,16 @@ GROWN = 4.0  # seconds after which a worker has started, even on a busy machine
 EACH = 3.0  # seconds that a call of the crash drill takes
 
 
-def kill(client: Client, count: int = 5) -> Outcome:
+def kill(client: Punctual, count: int = 5) -> Outcome:
     """Check that work past its time-out is killed in time together with its process, and that cancelled work stops within its grace."""
     seen, work = Outcome(), {"message": "long work", "sleep_seconds": 60}
     with _Watched() as children:
-        overdue = [client.post_job("log", work, timeout_seconds=TIMEOUT, max_attempts=1) for _ in range(count)]
+        overdue = [client.jobs.create("log", work, timeout_seconds=TIMEOUT, max_attempts=1).raw for _ in range(count)]
         killed = _all(client, overdue)
-        running = [client.post_job("log", work) for _ in range(count)]
-        _until(lambda: all(client.job(job["id"])["status"] == "running" for job in running))
+        running = [client.jobs.create("log", work).raw for _ in range(count)]
+        _until(lambda: all(client.jobs.get(job["id"]).status == "running" for job in running))
         for job in running:
-            client.cancel(job["id"])
+            client.jobs.cancel(job["id"])
         stopped = _all(client, running)
     overshoot = [_seconds(job["started_at"], job["killed_at"] or job["started_at"]) - TIMEOUT for job in killed]
     seen.expect({job["status"] for job in killed} == {"killed"}, f"past their time-out: {_statuses(killed)}")
@@ -98,7 +100,7 @@ class Hunter:
 
 
 def crash(
-    client: Client, receiver: Receiver, workers: Callable[[], Sequence[Process]], *, count: int = 300, seconds: float = 60
+    client: Punctual, receiver: Receiver, workers: Callable[[], Sequence[Process]], *, count: int = 300, seconds: float = 60
 ) -> Outcome:
     """Kill executors at random while jobs run, until there were two kills for each, at most for three times `seconds`. Then run one job
     that kills each executor that starts it. Check that every job ends, that crashes are recorded, and that nothing finishes twice."""
@@ -110,12 +112,12 @@ def crash(
         new = paths[len(posted) : min(count, int(so_far / seconds * count) + 1)]
         if new:
             calls = [{"type": "http", "payload": {"method": "POST", "url": receiver.url(path)}} for path in new]
-            posted += [each["job"] for each in client.post_jobs(calls)["results"]]
+            posted += [job.raw for job in client.jobs.create_many(calls).jobs]
         hunter.shoot()
         time.sleep(1)
     last = hunter.kills[-1] if hunter.kills else time.time()
     time.sleep(max(0.0, last + 2 * LEASE + EACH - time.time()))
-    after = [client.job(job["id"]) for job in posted]
+    after = [client.jobs.get(job["id"]).raw for job in posted]
     stuck = [job for job in after if job["status"] == "running" and _ms(job["picked_at"]) < last * 1000]
     seen.expect(not stuck, f"{len(stuck)} jobs are still running two lease times after the last kill")
     # An executor that dies between taking back a dead executor's job and enqueuing it leaves the job to its slot.
@@ -158,14 +160,14 @@ def _judge_crashed(seen: Outcome, jobs: Sequence[Json], hunter: Hunter, receiver
     seen.figures |= {"starts": starts, "attempts": attempts}
 
 
-def _judge_poison(seen: Outcome, client: Client, receiver: Receiver, hunter: Hunter) -> None:
+def _judge_poison(seen: Outcome, client: Punctual, receiver: Receiver, hunter: Hunter) -> None:
     """Check a job that kills every executor that starts it: it fails, and the other jobs of its batch succeed."""
     name = f"/slow/1/neighbour-{time.time_ns()}"
     urls = [receiver.url(f"{name}-{number}") for number in range(9)] + [receiver.url(f"/slow/5/poison-{time.time_ns()}")]
     receiver.watch = hunter.watch
     try:
         jobs = [{"type": "http", "payload": {"method": "POST", "url": url}} for url in urls]
-        *innocent, guilty = _all(client, [each["job"] for each in client.post_jobs(jobs)["results"]], PATIENCE)
+        *innocent, guilty = _all(client, [job.raw for job in client.jobs.create_many(jobs).jobs], PATIENCE)
     finally:
         receiver.watch = lambda call: None
     seen.expect(guilty["status"] == "failed", f"the job that kills its executor ended {guilty['status']}")
@@ -199,13 +201,13 @@ class _Watched:
             self.seen |= set(process.of_command(CHILD))
 
 
-def _all(client: Client, posted: Sequence[Json], seconds: float = 90) -> list[Json]:
+def _all(client: Punctual, posted: Sequence[Json], seconds: float = 90) -> list[Json]:
     """Return the jobs in the order in which they were posted, once all have ended, at the latest after `seconds`."""
     left, found = {job["id"] for job in posted}, dict[str, Json]()
 
     def look() -> Iterator[Json]:
         for job_id in list(left):
-            found[job_id] = client.job(job_id)
+            found[job_id] = client.jobs.get(job_id).raw
             if found[job_id]["status"] in FINAL:
                 left.discard(job_id)
         return iter(found.values())

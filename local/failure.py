@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from local.client import ApiError
+from punctual import PunctualError
 
 
 class Trouble(Exception):
@@ -14,7 +14,7 @@ def exit_code(main: Callable[[], int]) -> int:
     """Run a command and return its exit code. Trouble and errors of the API are printed, not raised."""
     try:
         return main()
-    except (Trouble, ApiError) as trouble:
+    except (Trouble, PunctualError) as trouble:
         print(f"\n{trouble}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

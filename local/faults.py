@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+
+from punctual import NoAnswer, NotFound, Punctual, PunctualError, Unavailable
+from punctual.records import Json
 
 from local import process
-from local.client import ApiError, Client, Json
 from local.drills import FINAL, Outcome
 from local.faulty import Fault, Faulty
 from local.receiver import Receiver
 from local.samples import rfc3339
-from local.stack import Stack, with_valid_token
+from local.stack import Stack
 from scheduler.model import slots
 
 RATE = 5  # jobs a second
@@ -51,7 +52,7 @@ class Table:
     stack: Stack
     proxy: Faulty
     receiver: Receiver
-    client: Client
+    client: Punctual
     first: int = 0  # beginning of the first safe minute, UTC milliseconds
     run: int = field(default_factory=time.time_ns)
 
@@ -67,14 +68,12 @@ class Table:
         end = time.monotonic() + 60
         while items and time.monotonic() < end:
             try:
-                results = self._call(lambda: self.client.post_jobs(items))["results"]  # noqa: B023
-            except ApiError as error:
-                if 0 < error.status < 500:
-                    raise
+                done = self.client.jobs.create_many(items)
+            except (NoAnswer, Unavailable):
                 time.sleep(0.5)
                 continue
-            row.jobs += [result["job"] for result in results if "job" in result]
-            items = [items[result["index"]] for result in results if "job" not in result]
+            row.jobs += [job.raw for job in done.jobs]
+            items = [items[result.index] for result in done.errors]
 
     def stream(self, row: Row, seconds: float) -> None:
         """Post jobs for the near future, those of one second at a time."""
@@ -96,11 +95,7 @@ class Table:
         return self.first / 1000 + 60 * (row.minute or 0)
 
     def find(self, job: Json) -> Json:
-        found: Json = self._call(lambda: self.client.job(job["id"]))
-        return found
-
-    def _call(self, call: Callable[[], Any]) -> Any:
-        return with_valid_token(self.client, self.stack, call)
+        return self.client.jobs.get(job["id"]).raw
 
 
 def _dynamodb_throttles(table: Table, row: Row) -> None:
@@ -318,9 +313,9 @@ def _ended(table: Table, row: Row, end: float) -> Iterator[Json]:
         while True:
             try:
                 found = table.find(job)
-            except ApiError as error:
-                if error.status == 404:
-                    break  # lost
+            except NotFound:
+                break  # lost
+            except PunctualError:
                 found = {"status": ""}
             if found["status"] in FINAL or (time.monotonic() > end and found["status"]):
                 yield found

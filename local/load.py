@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
 
+from punctual import Punctual
+from punctual.records import Json
 from rich import box
 from rich.table import Table
 
 from local import plot, previous, process
-from local.client import Client, Json
 from local.drill_fair import CALL
 from local.failure import Trouble, exit_code
 from local.home import LOCAL
@@ -86,7 +87,7 @@ def main() -> int:
             for part in parts:
                 with step(f"{part.name}: {_clock(part.begin)} to {_clock(part.end)}"):
                     _until(part.end / 1000 + READ_AGAIN_S)
-            owner = str(Client(stack.address).login(stack.username, stack.password)["user"]["id"])
+            owner = client.me().id
             with step("Reading the results") as say:
                 for part in parts:
                     _read(part, table, owner, say)
@@ -119,16 +120,16 @@ def _parts(now: float, burst: int, rate: int, seconds: int) -> list[Part]:
     ]
 
 
-def _post(part: Part, client: Client) -> None:
+def _post(part: Part, client: Punctual) -> None:
     began = time.monotonic()
     with step(f"Posting {len(part.instants):,} jobs: {part.name}") as say:
         for first in range(0, len(part.instants), CALL):
             instants = part.instants[first : first + CALL]
             time.sleep(max(0.0, began + first / POSTED_PER_S - time.monotonic()))
-            answer = client.post_jobs([_job(at) for at in instants])
-            if answer["refused"]:
-                raise Trouble(f"{answer['refused']} jobs were refused: {answer['results'][:1]}")
-            part.posted |= {result["job"]["id"] for result in answer["results"]}
+            answer = client.jobs.create_many([_job(at) for at in instants])
+            if answer.refused:
+                raise Trouble(f"{answer.refused} jobs were refused: {answer.errors[0].error}")
+            part.posted |= {job.id for job in answer.jobs}
             say(f"{first + len(instants):,}")
     part.posting_s = time.monotonic() - began
 

@@ -4,7 +4,9 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 
-from local.client import Client, Json
+from punctual import Punctual
+from punctual.records import Json
+
 from local.drills import Outcome
 from local.receiver import Receiver
 
@@ -26,7 +28,7 @@ def in_order(seen: Outcome, receiver: Receiver, lines: Mapping[str, Sequence[str
             seen.expect(after(following, one), f"{key}: {following['id']} started before {one['id']} had ended")
 
 
-def parked(seen: Outcome, client: Client, receiver: Receiver, key: str, jobs: Sequence[Json]) -> None:
+def parked(seen: Outcome, client: Punctual, receiver: Receiver, key: str, jobs: Sequence[Json]) -> None:
     """Check that the first of these jobs has failed and parked its key. Resume the key, and check that the others then run in order."""
     path, waiting = f"/me/ordering-keys/{key}", len(jobs) - 1
     line = client.request("GET", path)
@@ -38,11 +40,11 @@ def parked(seen: Outcome, client: Client, receiver: Receiver, key: str, jobs: Se
     seen.expect(heard == list(range(1, waiting + 1)), f"after the resume: {heard}")
 
 
-def blocked(seen: Outcome, client: Client, jobs: Sequence[Json], attempts: int) -> None:
+def blocked(seen: Outcome, client: Punctual, jobs: Sequence[Json], attempts: int) -> None:
     """Check that the first of these jobs fails after this number of attempts, and that each other job starts after the end of the job
     before it."""
     _succeeded(seen, client, jobs[1:], "behind a job that is retried")
-    line = [client.job(job["id"]) for job in jobs]
+    line = [client.jobs.get(job["id"]).raw for job in jobs]
     seen.expect(
         line[0]["status"] == "failed" and len(line[0]["attempts"]) == attempts, f"the first job did not make {attempts} attempts: {line[0]}"
     )
@@ -50,9 +52,9 @@ def blocked(seen: Outcome, client: Client, jobs: Sequence[Json], attempts: int) 
         seen.expect(after(job, former), f"behind a job that is retried: {job['id']} started before {former['id']} had ended")
 
 
-def _succeeded(seen: Outcome, client: Client, jobs: Sequence[Json], when: str) -> None:
+def _succeeded(seen: Outcome, client: Punctual, jobs: Sequence[Json], when: str) -> None:
     end = time.monotonic() + SETTLING
-    while (states := {client.job(job["id"])["status"] for job in jobs}) != {"succeeded"} and time.monotonic() < end:
+    while (states := {client.jobs.get(job["id"]).status for job in jobs}) != {"succeeded"} and time.monotonic() < end:
         time.sleep(1)
     seen.expect(states == {"succeeded"}, f"{when}: {states}")
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from punctual import NoAnswer, Punctual, PunctualError, Unavailable
 from rich.live import Live
 
 from local import table
-from local.client import ApiError, Client
 from local.failure import Trouble, exit_code
 from local.home import LOCAL, Home
 from local.receiver import Receiver
 from local.samples import clear_tasks, sample_tasks, samples
-from local.stack import Stack, up, with_valid_token
+from local.stack import Stack, up
 from local.steps import console, step
 from local.warmup import READY, warm_up
 
@@ -86,7 +86,7 @@ def task_example() -> str:
     )
 
 
-def show(stack: Stack, client: Client) -> None:
+def show(stack: Stack, client: Punctual) -> None:
     """Show the jobs live, until an interrupt."""
     names: dict[str, str] = {}
     if console.is_terminal:
@@ -107,7 +107,7 @@ def show(stack: Stack, client: Client) -> None:
 Jobs = Sequence[Mapping[str, Any]]
 
 
-def look(stack: Stack, client: Client, names: dict[str, str]) -> tuple[Jobs, Jobs]:
+def look(stack: Stack, client: Punctual, names: dict[str, str]) -> tuple[Jobs, Jobs]:
     """Return the latest jobs that were due and the next upcoming jobs; adds the names of their tasks to `names`.
 
     Raises Trouble if the local AWS has ended, or has not answered for `BUSY`.
@@ -115,12 +115,12 @@ def look(stack: Stack, client: Client, names: dict[str, str]) -> tuple[Jobs, Job
     silent_since = time.monotonic()
     while True:
         try:
-            ahead = with_valid_token(client, stack, lambda: client.page(limit=50, upcoming=True))["jobs"]
-            past = with_valid_token(client, stack, lambda: client.page(limit=50))["jobs"]
-            learn(names, [*past, *ahead], client.tasks)
+            ahead = [job.raw for job in client.jobs.list(upcoming=True, limit=50)]
+            past = [job.raw for job in client.jobs.list(limit=50)]
+            learn(names, [*past, *ahead], lambda: (task.raw for task in client.tasks.list()))
             return past, ahead
-        except ApiError as error:
-            may_recover = error.status == 0 or error.status >= 500
+        except PunctualError as error:
+            may_recover = isinstance(error, NoAnswer | Unavailable)
             if not (may_recover and stack.server.alive and time.monotonic() - silent_since < BUSY):
                 raise _gone(stack, error) from error
             time.sleep(EVERY)
@@ -133,7 +133,7 @@ def learn(names: dict[str, str], jobs: Jobs, tasks: Callable[[], Iterable[Mappin
         names |= dict.fromkeys(unknown, GONE) | {str(task["id"]): str(task["name"]) for task in tasks()}
 
 
-def _gone(stack: Stack, error: ApiError) -> Trouble:
+def _gone(stack: Stack, error: PunctualError) -> Trouble:
     """Return the error for an API that does not answer."""
     if stack.server.alive:
         return Trouble(f"The API does not answer as expected: {error}\nIts log is {stack.home.log}")

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from local.client import Client, Json
+from punctual import Punctual
+from punctual.records import Json
+
 from local.receiver import Receiver
 
 SAMPLE = "sample"  # the tag of sample tasks: the next `make run` deletes them by it
@@ -23,8 +25,8 @@ class Sample:
     path: str | None = None  # that it calls at the receiver
     options: dict[str, Any] = field(default_factory=dict)
 
-    def post(self, client: Client) -> Json:
-        return client.post_job(self.type, self.payload, execute_at=rfc3339(self.at) if self.at else None, **self.options)
+    def post(self, client: Punctual) -> Json:
+        return client.jobs.create(self.type, self.payload, execute_at=rfc3339(self.at) if self.at else None, **self.options).raw
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,8 @@ class SampleTask:
     payload: dict[str, Any]
     schedule: dict[str, Any]
 
-    def create(self, client: Client) -> Json:
-        return client.create_task(self.name, self.type, self.payload, self.schedule, tags=[SAMPLE])
+    def create(self, client: Punctual) -> Json:
+        return client.tasks.create(self.name, self.type, self.payload, schedule=self.schedule, tags=[SAMPLE]).raw
 
 
 def rfc3339(instant: datetime) -> str:
@@ -75,7 +77,7 @@ def sample_tasks(now: datetime) -> Iterator[SampleTask]:
         yield SampleTask(name, "log", {"message": name}, {**schedule, "end": end})
 
 
-def clear_tasks(client: Client) -> None:
+def clear_tasks(client: Punctual) -> None:
     """Delete the sample tasks of an earlier run; their past runs stay in the history."""
-    for task in list(client.tasks(tag=SAMPLE)):
-        client.delete_task(task["id"])
+    for task in list(client.tasks.list(tag=SAMPLE)):
+        client.tasks.delete(task.id)

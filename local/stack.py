@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from punctual import Punctual
+
 from local import previous, server, user
 from local.aws import LocalAws
-from local.client import ApiError, Client
 from local.deploy import deploy
 from local.home import Home
 from local.publish import publish
@@ -45,21 +46,17 @@ class Stack:
     def console_address(self) -> str:
         return self.aws.console_address(self.outputs)
 
-    def client(self, **options: Any) -> Client:
+    def client(self, **options: Any) -> Punctual:
         """Return a client of the API, signed in as the first user."""
-        client = Client(self.address, **options)
-        client.login(self.username, self.password)
-        return client
+        return Punctual(self.address, username=self.username, password=self.password, **options)
 
-    def user(self, username: str, weight: float = 1.0) -> Client:
+    def user(self, username: str, weight: float = 1.0) -> Punctual:
         """Create another user with this fair-share weight. Returns a client of the API, signed in as that user."""
         secret = user.password()
         cognito = self.aws.client("cognito-idp")
         user.ensure(cognito, self.outputs["UserPoolId"], username, secret, administrator=False)
         user.weigh(cognito, self.aws.client("dynamodb"), self.outputs, username, weight)
-        client = Client(self.address)
-        client.login(username, secret)
-        return client
+        return Punctual(self.address, username=username, password=secret)
 
     @property
     def most_executors(self) -> int:
@@ -164,14 +161,3 @@ def _handling(signals: tuple[signal.Signals, ...], handler: Handler) -> Iterator
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-
-
-def with_valid_token(client: Client, stack: Stack, call: Callable[[], Any]) -> Any:
-    """Return the result of `call`. If the token has expired (after an hour), sign in and call again."""
-    try:
-        return call()
-    except ApiError as error:
-        if error.status != 401:
-            raise
-        client.login(stack.username, stack.password)
-        return call()

@@ -7,7 +7,9 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from local.client import Client, Json
+from punctual import Punctual
+from punctual.records import Json
+
 from local.drills import FINAL, Outcome
 from local.receiver import Receiver
 from local.samples import rfc3339
@@ -20,13 +22,15 @@ NEAR = 0.1  # how far a measured rate may be from the limit, as a fraction
 PATIENCE = 120.0
 
 
-def limits(client: Client, receiver: Receiver) -> Outcome:
+def limits(client: Punctual, receiver: Receiver) -> Outcome:
     """Run many jobs of a limited target beside jobs of another target. Check the limits, and that they do not slow the other target.
     Then change the target's URL while a task uses it."""
     seen, run = Outcome(), time.time_ns()
     free, limited = f"drill-free-{run}", f"drill-limited-{run}"
-    client.register_target(free, "http", _call(receiver, f"/slow/{TAKES_MS / 1_000:g}/free-{run}"))
-    client.register_target(limited, "http", _call(receiver, f"/slow/{TAKES_MS / 1_000:g}/limited-{run}"), rate=RATE, concurrency=AT_ONCE)
+    client.targets.create(free, "http", defaults=_call(receiver, f"/slow/{TAKES_MS / 1_000:g}/free-{run}"))
+    client.targets.create(
+        limited, "http", defaults=_call(receiver, f"/slow/{TAKES_MS / 1_000:g}/limited-{run}"), rate=RATE, concurrency=AT_ONCE
+    )
     beside_free = _beside(client, receiver, free, f"/ok/beside-free-{run}")
     due = datetime.now(UTC)
     beside_limited = _beside(client, receiver, limited, f"/ok/beside-limited-{run}")
@@ -45,9 +49,7 @@ def limits(client: Client, receiver: Receiver) -> Outcome:
         seen.figures |= {"most calls in a second": fastest, "most at once": most}
         seen.expect(RATE * (1 - NEAR) <= rate <= RATE * (1 + NEAR), f"{rate:.1f} calls a second instead of {RATE}")
         seen.expect(most <= AT_ONCE, f"{most} calls at once instead of {AT_ONCE}")
-    requeues = [
-        job["attempts"][0]["number"] - 1 for job in client.jobs(limit=100, **{"from": rfc3339(due)}) if job["target"] and job["attempts"]
-    ]
+    requeues = [job.attempts[0].number - 1 for job in client.jobs.list(from_=due) if job.target and job.attempts]
     seen.figures["times given back, mean"] = round(sum(requeues) / max(len(requeues), 1), 2)
     ratio = percentile(beside_limited, 99) / max(percentile(beside_free, 99), 1)
     seen.figures |= {"others' p99 ms beside a free target": percentile(beside_free, 99)}
@@ -56,21 +58,21 @@ def limits(client: Client, receiver: Receiver) -> Outcome:
     seen.expect(ratio <= 1.5, f"the limited target slows others: their p99 is {ratio:.1f} times that beside an unlimited target")
     _repoint(client, receiver, seen, limited, run)
     for name in (free, limited):
-        client.delete_target(name)
+        client.targets.delete(name)
     return seen
 
 
-def _beside(client: Client, receiver: Receiver, target: str, path: str) -> list[int]:
+def _beside(client: Punctual, receiver: Receiver, target: str, path: str) -> list[int]:
     """Post jobs of `target` and of another target for the same instant; returns how late the other target was called, in ms."""
     at = (datetime.now(UTC) + AHEAD).replace(microsecond=0)
     others: list[Json] = [{"type": "http", "payload": _call(receiver, path), "execute_at": rfc3339(at)} for _ in range(OTHERS)]
     jobs: list[Json] = [{"target": target, "execute_at": rfc3339(at)} for _ in range(LIMITED)]
-    client.post_jobs(jobs + others)
+    client.jobs.create_many(jobs + others)
     time.sleep(AHEAD.total_seconds())
     return [call - milliseconds(rfc3339(at)) for call in _calls(client, receiver, path, OTHERS)]
 
 
-def _calls(client: Client, receiver: Receiver, path: str, count: int) -> list[int]:
+def _calls(client: Punctual, receiver: Receiver, path: str, count: int) -> list[int]:
     """Return the times at which the path was called, once there are `count`, at the latest after `PATIENCE`."""
     end = time.monotonic() + PATIENCE
     while len(calls := receiver.calls(path)) < count and time.monotonic() < end:
@@ -78,17 +80,17 @@ def _calls(client: Client, receiver: Receiver, path: str, count: int) -> list[in
     return sorted(call.at for call in calls)
 
 
-def _repoint(client: Client, receiver: Receiver, seen: Outcome, target: str, run: int) -> None:
+def _repoint(client: Punctual, receiver: Receiver, seen: Outcome, target: str, run: int) -> None:
     """Change the target's URL while a task of the target runs every few seconds. Check that later runs call the new URL."""
-    client.edit_target(target, {"kind": "http", "defaults": _call(receiver, f"/ok/before-{run}")})
+    client.targets.replace(target, "http", defaults=_call(receiver, f"/ok/before-{run}"))
     form = {"name": "drill re-pointed", "schedule": {"rate": "2 seconds"}, "target": target}
     task: Json = client.request("POST", "/tasks", form)
     time.sleep(12)
-    client.edit_target(target, {"kind": "http", "defaults": _call(receiver, f"/ok/after-{run}")})
+    client.targets.replace(target, "http", defaults=_call(receiver, f"/ok/after-{run}"))
     moved = time.time_ns() // 1_000_000 + 1_500  # executors cache a target for a second
     time.sleep(10)
     unchanged: Json = client.request("GET", f"/tasks/{task['id']}")
-    client.pause_task(task["id"], "the drill is over")
+    client.tasks.pause(task["id"], reason="the drill is over")
     before, after = (receiver.calls(f"/ok/{when}-{run}") for when in ("before", "after"))
     seen.figures |= {"runs before and after it was re-pointed": f"{len(before)}, {len(after)}"}
     seen.expect(bool(before) and len(after) >= 3, "the task did not call both URLs")
@@ -96,7 +98,7 @@ def _repoint(client: Client, receiver: Receiver, seen: Outcome, target: str, run
     seen.expect(unchanged["generation"] == task["generation"], "the change of the target changed the task")
 
 
-def failures(client: Client, receiver: Receiver) -> Outcome:
+def failures(client: Punctual, receiver: Receiver) -> Outcome:
     """Call targets that fail in every way. Check the kinds of failure, the attempts, and the waits between them."""
     seen, run = Outcome(), time.time_ns()
     with socket.socket() as closed:
@@ -141,14 +143,14 @@ def _waits(seen: Outcome, name: str, attempts: Sequence[Json], bounds: Sequence[
     seen.expect(kept, f"{name}: waits of {waits} s, declared {list(bounds)}")
 
 
-def _post(client: Client, url: str, *, max_attempts: int, timeout: int = 30, retry: Json | None = None) -> Json:
+def _post(client: Punctual, url: str, *, max_attempts: int, timeout: int = 30, retry: Json | None = None) -> Json:
     payload = {"method": "POST", "url": url, "timeout_seconds": timeout}
-    return client.post_job("http", payload, max_attempts=max_attempts, retry=retry or {})
+    return client.jobs.create("http", payload, max_attempts=max_attempts, retry=retry or {}).raw
 
 
-def _ended(client: Client, job: Json) -> Json:
+def _ended(client: Punctual, job: Json) -> Json:
     end = time.monotonic() + math.ceil(PATIENCE / 2)
-    while (found := client.job(job["id"]))["status"] not in FINAL and time.monotonic() < end:
+    while (found := client.jobs.get(job["id"]).raw)["status"] not in FINAL and time.monotonic() < end:
         time.sleep(0.3)
     return found
 

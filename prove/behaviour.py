@@ -3,7 +3,9 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from local.client import ApiError, Client, Json
+from punctual import ApiError, Punctual
+from punctual.records import Json
+
 from local.drills import ended
 from local.verdict import of_task
 from prove import judging
@@ -35,31 +37,31 @@ class Posted:
         return {id for id in (*self.order, self.killed, self.cancelled, self.http) if id}
 
 
-def create_cron(client: Client, plan: Plan, name: str, cleanup: Cleanup) -> Json:
+def create_cron(client: Punctual, plan: Plan, name: str, cleanup: Cleanup) -> Json:
     """Create a task that runs at the next minutes after `cron_from`."""
     schedule = {"cron": "*/1 * * * *", "start": render(plan.cron_from), "max_runs": plan.size.runs}
-    task = client.create_task(name, "log", {"message": "prove: cron"}, schedule)
-    cleanup.later(f"the task {name}", lambda: client.delete_task(task["id"]))
+    task = client.tasks.create(name, "log", {"message": "prove: cron"}, schedule=schedule).raw
+    cleanup.later(f"the task {name}", lambda: client.tasks.delete(task["id"]))
     return task
 
 
-def post(client: Client, place: Place, plan: Plan, name: str) -> Posted:
+def post(client: Punctual, place: Place, plan: Plan, name: str) -> Posted:
     """Post the chosen jobs for their instant, and cancel the one that must never run."""
     posted, at = Posted(), render(plan.behaviours_at)
     if "order" in plan.keys:
         one = {"message": "prove: order", "sleep_seconds": EACH_S}
         jobs = [{"type": "log", "payload": one, "execute_at": at, "ordering_key": name} for _ in range(plan.size.keyed)]
-        posted.order = [result["job"]["id"] for result in client.post_jobs(jobs)["results"]]
+        posted.order = [job.id for job in client.jobs.create_many(jobs).jobs]
     if "killed" in plan.keys:
         long = {"message": "prove: killed", "sleep_seconds": LONG_S}
-        posted.killed = client.post_job("log", long, execute_at=at, timeout_seconds=TIMEOUT_S, max_attempts=1)["id"]
+        posted.killed = client.jobs.create("log", long, execute_at=at, timeout_seconds=TIMEOUT_S, max_attempts=1).id
     if "cancelled" in plan.keys:
         later = render(plan.behaviours_at + CANCELLED_LATER_S * 1000)
-        posted.cancelled = client.post_job("log", {"message": "prove: cancelled"}, execute_at=later)["id"]
-        client.cancel(posted.cancelled)
+        posted.cancelled = client.jobs.create("log", {"message": "prove: cancelled"}, execute_at=later).id
+        client.jobs.cancel(posted.cancelled)
     if "http" in plan.keys:
         try:
-            posted.http = client.post_job("http", {"method": "GET", "url": place.called}, execute_at=at)["id"]
+            posted.http = client.jobs.create("http", {"method": "GET", "url": place.called}, execute_at=at).id
         except ApiError as error:
             if error.status != 400:  # a stage may allow other hosts only (`http_hosts`)
                 raise
@@ -84,9 +86,9 @@ def judged(posted: Posted, found: Found, place: Place, keys: Collection[str]) ->
     return results
 
 
-def judged_cron(client: Client, task: Json, plan: Plan) -> Judged:
+def judged_cron(client: Punctual, task: Json, plan: Plan) -> Judged:
     """Wait for the end of the task's runs, and judge them: one for each nominal time, on time and once."""
-    runs = ended(client, lambda: client.task_jobs(task["id"]), seconds=plan.size.patience_s, count=plan.size.runs)
+    runs = ended(client, lambda: (job.raw for job in client.tasks.jobs(task["id"])), seconds=plan.size.patience_s, count=plan.size.runs)
     promises = of_task("run", [run["nominal"] for run in task["next_runs"]], runs, {})
     missing = plan.size.runs - len(task["next_runs"])
     row, complaints = judging.of_part("cron", "a cron task, each minute", promises, {job["id"]: job for job in runs})

@@ -3,10 +3,12 @@
 import time
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime
 
-from local.client import ApiError, Client, Json
+from punctual import Conflict, Punctual
+from punctual.records import Json
+
 from local.drill_fair import CALL
 from local.drills import FINAL, ended
 from local.failure import Trouble
@@ -21,7 +23,6 @@ from scheduler.model.instants import render
 
 POSTED_PER_S = 700  # the quota of a user is a thousand
 THREADS = 8
-RETRIES = 60  # of a cancel that the stage throttles, one a second
 
 
 def run(place: Place, plan: Plan, name: str, cleanup: Cleanup) -> tuple[list[Row], list[str]]:
@@ -70,7 +71,7 @@ def _temperature(part: Part, place: Place, plan: Plan) -> str:
 class OpenJobs:
     """The jobs of the run's user that have not ended."""
 
-    def __init__(self, client: Client, plan: Plan) -> None:
+    def __init__(self, client: Punctual, plan: Plan) -> None:
         self.none = False  # True: all were seen in a final state
         self._client = client
         self._begin = plan.begin
@@ -80,38 +81,28 @@ class OpenJobs:
         if self.none:
             return
         with step("Cancelling jobs that have not ended") as say, ThreadPoolExecutor(THREADS) as pool:
-            queries = ({"from": render(self._begin)}, {"upcoming": True})
-            listed = {job["id"]: job["status"] for query in queries for job in self._client.jobs(limit=100, **query)}
+            queries = ({"from_": render(self._begin)}, {"upcoming": True})
+            listed = {job.id: job.status for query in queries for job in self._client.jobs.list(**query)}
             ids = [id for id, status in listed.items() if status not in FINAL]
             for number, _ in enumerate(pool.map(self._cancel, ids), 1):
                 say(f"{number:,} of {len(ids):,}")
 
     def _cancel(self, id: str) -> None:
-        for _ in range(RETRIES):
-            try:
-                self._client.cancel(id)
-                return
-            except ApiError as error:
-                if error.status == 409:  # it has ended meanwhile
-                    return
-                if error.status not in (429, 503):
-                    raise
-                time.sleep(1)
-        raise Trouble(f"the job {id} could not be cancelled: the stage throttles")
+        with suppress(Conflict):  # it has ended meanwhile
+            self._client.jobs.cancel(id)
 
 
-def _post(part: Part, client: Client) -> list[str]:
+def _post(part: Part, client: Punctual) -> list[str]:
     """Post the jobs of a part, a thousand a call. Returns their ids."""
     ids: list[str] = []
     with step(f"Posting {part.title}") as say:
         began = time.monotonic()
         for first in range(0, len(part.instants), CALL):
             time.sleep(max(0.0, began + first / POSTED_PER_S - time.monotonic()))
-            answer = client.post_jobs([_job(part.key, at) for at in part.instants[first : first + CALL]])
-            if answer["refused"]:
-                refused = next(result for result in answer["results"] if "error" in result)
-                raise Trouble(f"{answer['refused']} jobs were refused: {refused['error']}")
-            ids += [result["job"]["id"] for result in answer["results"]]
+            answer = client.jobs.create_many([_job(part.key, at) for at in part.instants[first : first + CALL]])
+            if answer.refused:
+                raise Trouble(f"{answer.refused} jobs were refused: {answer.errors[0].error}")
+            ids += [job.id for job in answer.jobs]
             say(f"{len(ids):,} of {len(part.instants):,}")
     return ids
 
@@ -120,12 +111,12 @@ def _job(key: str, at: int) -> Json:
     return {"type": "log", "payload": {"message": f"prove: {key}"}, "execute_at": render(at)}
 
 
-def _read(client: Client, plan: Plan, wanted: Collection[str], say: Say) -> dict[str, Json]:
+def _read(client: Punctual, plan: Plan, wanted: Collection[str], say: Say) -> dict[str, Json]:
     """Return the wanted jobs by id once all have ended, or in their last known state after the plan's patience."""
-    window = {"from": render(plan.begin), "to": render(plan.end + 1), "limit": 100}
+    window: Json = {"from_": render(plan.begin), "to": render(plan.end + 1)}
 
     def look() -> list[Json]:
-        jobs = [job for job in client.jobs(**window) if job["id"] in wanted]
+        jobs = [job.raw for job in client.jobs.list(**window) if job.id in wanted]
         say(f"{sum(job['status'] in FINAL for job in jobs):,} of {len(wanted):,} have ended")
         return jobs
 

@@ -4,7 +4,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from local.client import Json
+from punctual.records import Json
+
 from local.executors import KILLED_WITHIN
 from local.order_promises import after
 from local.verdict import TOO_LATE_MS, Promise, judge, milliseconds, percentile

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from botocore.config import Config
+from punctual import Punctual
 
 from local import previous, user
 from local.aws import REGION
-from local.client import Client
 from local.cloud import stage_of
 from local.receiver import Receiver
 from local.stack import interruptible, up
@@ -83,14 +83,12 @@ def _deployed(stage: str) -> Iterator[Place]:
         yield Place(stage, found.region, outputs, outputs["ApiUrl"].rstrip("/"), client)
 
 
-def signed_in(place: Place, name: str, cleanup: Cleanup) -> Client:
+def signed_in(place: Place, name: str, cleanup: Cleanup) -> Punctual:
     """Create a user of this name without special rights; returns a client of the API, signed in as that user."""
     cognito, pool, secret = place.client("cognito-idp"), place.outputs["UserPoolId"], user.password()
     cleanup.later(f"the user {name}", lambda: cognito.admin_delete_user(UserPoolId=pool, Username=name))
     user.ensure(cognito, pool, name, secret, administrator=False)
-    client = Client(place.address)
-    client.login(name, secret)
-    return client
+    return Punctual(place.address, username=name, password=secret)
 
 
 def new_name() -> str:

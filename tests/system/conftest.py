@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from punctual import Punctual
 
 from bench import delay
 from bench.figures import Figure
 from local import drills, process, user
 from local.aws import GRANTS_LOG
-from local.client import Client
 from local.home import Home
 from local.receiver import Receiver
 from local.samples import rfc3339
@@ -50,7 +50,7 @@ class System:
     def address(self) -> str:
         return self.stack.address
 
-    def client(self, username: str | None = None) -> Client:
+    def client(self, username: str | None = None) -> Punctual:
         """Return a signed-in client: of the first user (an administrator), or of a new user with this name."""
         if username is None:
             return self.stack.client()
@@ -62,13 +62,14 @@ class System:
         user.ensure(self.aws("cognito-idp"), self.outputs["UserPoolId"], username, password, administrator=False)
         return password
 
-    def sign_in(self, username: str, password: str) -> Client:
-        client = Client(self.address)
-        client.login(username, password)
+    def sign_in(self, username: str, password: str) -> Punctual:
+        """Return a client that has signed in. Raises NotAuthenticated."""
+        client = Punctual(self.address, username=username, password=password)
+        client.token()
         return client
 
-    def anonymous(self) -> Client:
-        return Client(self.address)
+    def anonymous(self) -> Punctual:
+        return Punctual(self.address)
 
     def aws(self, service: str) -> Any:
         """Return a boto3 client with the administrator's credentials."""
@@ -120,7 +121,7 @@ def system(deployed: System, outage: "Outage", doubled: "Doubled") -> System:
 
 
 @pytest.fixture(scope="session")
-def client(system: System) -> Client:
+def client(system: System) -> Punctual:
     """The first user, signed in."""
     return system.client()
 
@@ -134,9 +135,9 @@ def soon(seconds: float) -> str:
     return rfc3339(datetime.now(UTC) + timedelta(seconds=seconds))
 
 
-def send_early(system: System, client: Client, job: Mapping[str, Any], *, seconds: int) -> None:
+def send_early(system: System, client: Punctual, job: Mapping[str, Any], *, seconds: int) -> None:
     """Send another message of a new job of this client, delayed by `seconds`. An executor claims the job by it, before its own message."""
-    owner, due_at = client.user_id(), round(datetime.fromisoformat(job["due_at"]).timestamp() * 1000)
+    owner, due_at = client.me().id, round(datetime.fromisoformat(job["due_at"]).timestamp() * 1000)
     message = Message(JobKey(owner, job["id"]), 1, Lane.ONE_TIME, due_at, sent_at=1)
     system.aws("sqs").send_message(
         QueueUrl=system.outputs["OneTimeQueueUrl"], MessageBody=messages.encode(message), MessageGroupId=owner, DelaySeconds=seconds
@@ -152,13 +153,19 @@ def until(seconds: float, look: Callable[[], T | None]) -> T:
     return found
 
 
-def ended(client: Client, jobs: Sequence[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
+def sent(client: Punctual, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
+    """Send a request once, and return status and body of the answer, also of an error. Bytes are sent unchanged."""
+    answer = client.send(method, path, body if isinstance(body, bytes) or body is None else json.dumps(body).encode())
+    return answer.status_code, answer.json()
+
+
+def ended(client: Punctual, jobs: Sequence[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
     """Return the jobs once all of them are final. Fails after `seconds`."""
     left, done = {job["id"]: job for job in jobs}, {}
 
     def look() -> bool:
         for job_id in list(left):
-            found = client.job(job_id)
+            found = client.jobs.get(job_id).raw
             if found["status"] in FINAL:
                 done[job_id] = found
                 del left[job_id]
@@ -298,8 +305,8 @@ def short_delays(request: pytest.FixtureRequest) -> Future[list[Figure]] | None:
     return found
 
 
-def _posted(client: Client, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [each["job"] for each in client.post_jobs(jobs)["results"]]
+def _posted(client: Punctual, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [job.raw for job in client.jobs.create_many(jobs).jobs]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

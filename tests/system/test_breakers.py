@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from local.client import Client
+from punctual import Punctual
+
 from tests.system.conftest import System, ended, soon, until
 
 FAILURES = 45
@@ -14,19 +15,19 @@ def calls(system: System, path: str, count: int, *, seconds: float, **options: A
     return [{"type": "http", "payload": payload, "max_attempts": 1, "execute_at": soon(seconds + n / 10)} for n in range(count)]
 
 
-def posted(client: Client, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [each["job"] for each in client.post_jobs(jobs)["results"]]
+def posted(client: Punctual, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [job.raw for job in client.jobs.create_many(jobs).jobs]
 
 
-def of(owner: str, admin: Client) -> list[dict[str, Any]]:
+def of(owner: str, admin: Punctual) -> list[dict[str, Any]]:
     """Return the breakers of an owner that are not closed."""
     return [each for each in admin.request("GET", "/system/breakers")["breakers"] if each["owner"] == owner]
 
 
-def test_failing_calls_of_one_user_delay_no_job_of_another(system: System, client: Client) -> None:
+def test_failing_calls_of_one_user_delay_no_job_of_another(system: System, client: Punctual) -> None:
     mallory, victim = system.client("mallory"), system.client("victim")
     posted(mallory, calls(system, "/status/500/mallory", FAILURES, seconds=2))
-    (found,) = until(60, lambda: of(mallory.user_id(), client))
+    (found,) = until(60, lambda: of(mallory.me().id, client))
     # By their time every executor has read of the breaker. One of them at most is the next probe.
     held = posted(mallory, calls(system, "/status/500/mallory", 3, seconds=3))
     assert found["circuit"] == f"host 127.0.0.1:{system.receiver.port}"
@@ -35,15 +36,15 @@ def test_failing_calls_of_one_user_delay_no_job_of_another(system: System, clien
     delays = sorted(job["start_delay_ms"] for job in jobs)
     assert 0 <= delays[0] and delays[len(delays) // 2] <= 10 and delays[-1] < 1_000, delays
     why = f"breaker: {found['circuit']} does not answer"
-    until(20, lambda: any((mallory.job(job["id"])["reason"] or "").startswith(why) for job in held))
+    until(20, lambda: any((mallory.jobs.get(job["id"]).reason or "").startswith(why) for job in held))
     body = {"circuit": found["circuit"], "owner": found["owner"], "reason": "its path is wrong, not its host"}
     assert found["owner"] not in {each["owner"] for each in client.request("POST", "/system/breakers/close", body)["breakers"]}
     (entry,) = client.request("GET", "/audit", query={"action": "system.close-breaker"})["entries"]
     assert (entry["changes"], entry["status"]) == (body, 200)
 
 
-def test_time_outs_that_a_user_chose_open_no_breaker(system: System, client: Client) -> None:
+def test_time_outs_that_a_user_chose_open_no_breaker(system: System, client: Punctual) -> None:
     impatient = system.client("impatient")
     jobs = ended(impatient, posted(impatient, calls(system, "/slow/1/impatient", FAILURES, seconds=2, timeout_seconds=0.1)), 60)
     assert {job["attempts"][0]["failure"]["message"] for job in jobs} == {"no answer within 0.1 s"}
-    assert of(impatient.user_id(), client) == []
+    assert of(impatient.me().id, client) == []

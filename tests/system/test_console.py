@@ -29,8 +29,8 @@ def owner_of_many_tasks(deployed: System) -> str:
     """Create the user MANY with `TASKS` paused tasks, written directly to the table: the API would take minutes. Returns the password."""
     password = deployed.create_user(MANY)
     client = deployed.sign_in(MANY, password)
-    made = client.create_task("number 0", "log", {"message": "one of many"}, {"cron": "0 0 1 1 *"})
-    client.pause_task(made["id"], "only to be looked at")
+    made = client.tasks.create("number 0", "log", {"message": "one of many"}, schedule={"cron": "0 0 1 1 *"}).raw
+    client.tasks.pause(made["id"], reason="only to be looked at")
     table, database = deployed.outputs["TasksTable"], deployed.aws("dynamodb")
     key = TaskKey(client.request("GET", "/me")["id"], made["id"])
     task = task_items.decode(database.get_item(TableName=table, Key=keys.stored_task(key), ConsistentRead=True)["Item"])

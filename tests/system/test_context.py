@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from punctual import Punctual
 
-from local.client import Client
 from scheduler.targets.job_context import HEADERS
 from tests.system.conftest import FINAL, System, until
 from tests.system.test_targets import ARN, arrived, attributes
@@ -25,12 +25,12 @@ def show(*received: object) -> None:
     log.info("%s", received)
 
 
-def ran(client: Client, kind: str, payload: Json, **options: Any) -> Json:
+def ran(client: Punctual, kind: str, payload: Json, **options: Any) -> Json:
     """Create a task that runs once, now; return its run once it has ended."""
-    task = client.create_task(NAME, kind, payload, None, **options)
+    task = client.tasks.create(NAME, kind, payload, **options).raw
 
     def look() -> Json | None:
-        return next((run for run in client.task_jobs(task["id"]) if run["status"] in FINAL), None)
+        return next((run for run in (job.raw for job in client.tasks.jobs(task["id"])) if run["status"] in FINAL), None)
 
     run = until(60, look)
     assert run["status"] == "succeeded", run["attempts"]
@@ -78,7 +78,7 @@ CASES: list[tuple[str, Json, Callable[[System, Json], tuple[Json, str]]]] = [
 
 @pytest.mark.parametrize(("kind", "payload", "received"), CASES, ids=[case[0] for case in CASES])
 def test_a_message_carries_the_context(
-    system: System, client: Client, kind: str, payload: Json, received: Callable[[System, Json], tuple[Json, str]]
+    system: System, client: Punctual, kind: str, payload: Json, received: Callable[[System, Json], tuple[Json, str]]
 ) -> None:
     run = ran(client, kind, payload)
     got, said = received(system, run)
@@ -87,7 +87,7 @@ def test_a_message_carries_the_context(
     assert said == text(run)
 
 
-def test_an_execution_gets_the_context_but_not_the_attempt(system: System, client: Client) -> None:
+def test_an_execution_gets_the_context_but_not_the_attempt(system: System, client: Punctual) -> None:
     said = TEXT.replace("{{attempt}}", "1")
     run = ran(client, "stepfunctions", {"state_machine": ARN["states"], "input": {"text": said}})
     given = json.loads(system.aws("stepfunctions").describe_execution(executionArn=run["output"])["input"])
@@ -96,7 +96,7 @@ def test_an_execution_gets_the_context_but_not_the_attempt(system: System, clien
     assert given["text"] == text(run)
 
 
-def test_a_url_is_called_with_the_context_as_headers_in_each_attempt(system: System, client: Client) -> None:
+def test_a_url_is_called_with_the_context_as_headers_in_each_attempt(system: System, client: Punctual) -> None:
     payload = {"method": "POST", "url": system.receiver.url("/fail-once/context?of={{job.id}}&by={{task.name}}"), "body": {"text": TEXT}}
     run = ran(client, "http", payload, retry={"base_seconds": 0.1})
     calls = [call for call in system.receiver.calls() if run["id"] in call.path]
@@ -107,7 +107,7 @@ def test_a_url_is_called_with_the_context_as_headers_in_each_attempt(system: Sys
     assert calls[-1].path.endswith(f"?of={run['id']}&by=Gr%C3%BC%C3%9Fe") and json.loads(calls[-1].body) == {"text": text(run)}
 
 
-def test_an_e_mail_is_written_with_the_values_of_its_run(system: System, client: Client) -> None:
+def test_an_e_mail_is_written_with_the_values_of_its_run(system: System, client: Punctual) -> None:
     """The local AWS does not keep the headers of an e-mail: `tests/unit/test_context.py` checks those."""
     run = ran(client, "email", {"to": ["ann@example.com"], "subject": "{{task.name}}", "text": TEXT})
     with urllib.request.urlopen(f"{system.stack.aws.endpoint}/_ministack/ses/messages") as answer:
@@ -117,7 +117,7 @@ def test_an_e_mail_is_written_with_the_values_of_its_run(system: System, client:
     assert (mail["Subject"], mail["BodyText"]) == (NAME, text(run))
 
 
-def test_the_log_line_of_a_run_has_the_context(system: System, client: Client) -> None:
+def test_the_log_line_of_a_run_has_the_context(system: System, client: Punctual) -> None:
     run = ran(client, "log", {"message": TEXT})
     assert run["output"] == text(run)
     logs = system.aws("logs")

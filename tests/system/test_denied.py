@@ -13,14 +13,14 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from punctual import Punctual
 
-from local.client import Client
 from local.home import Home
 from local.receiver import Receiver
 from local.stack import up
 from scheduler.model.job import JobKey, Lane, Message
 from scheduler.storage import messages
-from tests.system.conftest import System, ended, until
+from tests.system.conftest import System, ended, sent, until
 
 pytestmark = pytest.mark.apart
 
@@ -75,13 +75,13 @@ def _listed(value: Any) -> list[str]:
     return value if isinstance(value, list) else [value]
 
 
-def provoke(system: System, client: Client) -> None:
+def provoke(system: System, client: Punctual) -> None:
     """Make each of the other functions use its removed grant. Tick, plan and scale run every minute anyway."""
-    assert client.send("GET", "/users")[0] >= 500
-    client.post_jobs([{"message": "more than may go directly: the others go by dispatch"}] * 300)
-    client.create_task("every two seconds", "log", {"message": "m"}, {"rate": "2 seconds"})
+    assert sent(client, "GET", "/users")[0] >= 500
+    client.jobs.create_many([{"message": "more than may go directly: the others go by dispatch"}] * 300)
+    client.tasks.create("every two seconds", "log", {"message": "m"}, schedule={"rate": "2 seconds"})
     sqs = system.aws("sqs")
-    nobody = JobKey(client.user_id(), "01J00000000000000000000000")
+    nobody = JobKey(client.me().id, "01J00000000000000000000000")
     for lane, name in ((Lane.RETRY, "LanesRetry"), (Lane.ONE_TIME, "LanesDead")):
         (url,) = [each for each in sqs.list_queues()["QueueUrls"] if f"-{name}" in each and each.count("Dead") == name.count("Dead")]
         sqs.send_message(QueueUrl=url, MessageBody=messages.encode(Message(nobody, 1, lane, 0)))
@@ -89,13 +89,13 @@ def provoke(system: System, client: Client) -> None:
 
 def test_a_grant_removed_from_each_function_is_a_denial_in_its_log(apart: System) -> None:
     client = apart.client()
-    failing = client.create_task(
+    failing = client.tasks.create(
         "fails",
         "http",
         {"method": "POST", "url": apart.receiver.url("/status/404/denied")},
-        {"cron": "0 0 1 1 *"},
+        schedule={"cron": "0 0 1 1 *"},
         notifications={"emails": ["denied@example.com"]},
-    )
+    ).raw
     (dead,) = ended(client, [client.request("POST", f"/tasks/{failing['id']}/run", {})], 60)
     assert (dead["status"], apart.denials()) == ("failed", [])
 

@@ -26,19 +26,19 @@ def test_the_commands_of_a_page_succeed(page: Path, system: System) -> None:
     username = f"reader-of-{page.stem}"
     password = system.create_user(username)
     client = system.client() if page.stem in ADMINISTRATORS else system.sign_in(username, password)
-    task = client.create_task("documented", "log", {"message": "m"}, {"cron": "0 3 1 1 *"})
+    task = client.tasks.create("documented", "log", {"message": "m"}, schedule={"cron": "0 3 1 1 *"}).raw
     text = script(page)
     if "/dead-letters" in text:
-        failing = client.post_job("http", {"url": system.receiver.url("/status/404")}, max_attempts=1)
-        until(60, lambda: client.job(failing["id"])["status"] == "failed")
+        failing = client.jobs.create("http", {"url": system.receiver.url("/status/404")}, max_attempts=1).raw
+        until(60, lambda: client.jobs.get(failing["id"]).status == "failed")
         until(60, lambda: client.request("GET", "/dead-letters")["items"])
     for placeholder, value in {"<address>": system.address, "<name>": username, "<password>": password}.items():
         text = text.replace(placeholder, value)
     values = {
         "API": f"{system.address}/api/v1",
         "JSON": "Content-Type: application/json",
-        "TOKEN": str(client.token),
-        "AUTH": f"Authorization: Bearer {client.token}",
+        "TOKEN": str(client.token()),
+        "AUTH": f"Authorization: Bearer {client.token()}",
         "ID": str(task["id"]),
     }
     done = subprocess.run(["bash", "-c", BEFORE + text], env=os.environ | values, capture_output=True, text=True, timeout=300)

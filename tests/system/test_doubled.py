@@ -1,12 +1,13 @@
 """A tick, a dispatcher or a message that AWS delivers twice starts no job twice."""
 
-from local.client import Client
+from punctual import Punctual
+
 from tests.system.conftest import Doubled, System, ended, send_early, soon, until
 
 
-def test_a_message_delivered_twice_starts_its_job_once(system: System, client: Client) -> None:
+def test_a_message_delivered_twice_starts_its_job_once(system: System, client: Punctual) -> None:
     path = "/ok/doubled-message"
-    job = client.post_job("http", {"method": "POST", "url": system.receiver.url(path)}, execute_at=soon(6))
+    job = client.jobs.create("http", {"method": "POST", "url": system.receiver.url(path)}, execute_at=soon(6)).raw
     for _ in range(2):
         send_early(system, client, job, seconds=3)
     (final,) = ended(client, [job], 30)
@@ -15,7 +16,7 @@ def test_a_message_delivered_twice_starts_its_job_once(system: System, client: C
     assert len(system.receiver.calls(path)) == 1
 
 
-def test_concurrent_ticks_and_dispatchers_start_each_job_once(system: System, client: Client, doubled: Doubled) -> None:
+def test_concurrent_ticks_and_dispatchers_start_each_job_once(system: System, client: Punctual, doubled: Doubled) -> None:
     doubled.calls.result(timeout=480)
     jobs = ended(client, doubled.jobs, 300)
     assert {job["status"] for job in jobs} == {"succeeded"}

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from punctual import Punctual
 
-from local.client import Client
 from scheduler.notify.announce import DETAIL_TYPES
 from tests.system.conftest import System, ended, soon, until
 
@@ -35,13 +35,13 @@ def events(system: System) -> Iterator[list[dict[str, Any]]]:
     sqs.delete_queue(QueueUrl=url)
 
 
-def test_every_kind_of_end_is_put_on_the_bus_and_only_on_request(system: System, client: Client, events: Any) -> None:
-    good = client.post_job("log", {"message": "m"}, events=True)
-    bad = client.post_job("http", {"url": system.receiver.url("/status/404/events")}, events=True, max_attempts=1)
-    silent = client.post_job("log", {"message": "m"})
-    cancelled = client.post_job("log", {"message": "m"}, events=True, execute_at=soon(3_600))
+def test_every_kind_of_end_is_put_on_the_bus_and_only_on_request(system: System, client: Punctual, events: Any) -> None:
+    good = client.jobs.create("log", {"message": "m"}, events=True).raw
+    bad = client.jobs.create("http", {"url": system.receiver.url("/status/404/events")}, events=True, max_attempts=1).raw
+    silent = client.jobs.create("log", {"message": "m"}).raw
+    cancelled = client.jobs.create("log", {"message": "m"}, events=True, execute_at=soon(3_600)).raw
     client.request("POST", f"/me/jobs/{cancelled['id']}/cancel", {})
-    task = client.create_task("Announced", "log", {"message": "m"}, {"cron": "0 0 1 1 *"}, events=True)
+    task = client.tasks.create("Announced", "log", {"message": "m"}, schedule={"cron": "0 0 1 1 *"}, events=True).raw
     run = client.request("POST", f"/tasks/{task['id']}/run", {})
     done = {job["id"]: job for job in ended(client, [good, bad, silent, run], 60)}
 
@@ -57,9 +57,9 @@ def test_every_kind_of_end_is_put_on_the_bus_and_only_on_request(system: System,
     assert not events.of({silent["id"]}), "its end was written before that of others that have arrived"
 
 
-def test_receivers_of_a_one_time_job_are_notified_of_its_end(system: System, client: Client) -> None:
+def test_receivers_of_a_one_time_job_are_notified_of_its_end(system: System, client: Punctual) -> None:
     hook = {"url": system.receiver.url("/ok/slack"), "format": "slack"}
-    job = client.post_job("log", {"message": "m"}, notifications={"webhooks": [hook], "on": ["success"]})
+    job = client.jobs.create("log", {"message": "m"}, notifications={"webhooks": [hook], "on": ["success"]}).raw
     ended(client, [job], 60)
     until(60, lambda: system.receiver.calls("/ok/slack"))
     (call,) = system.receiver.calls("/ok/slack")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from punctual.records import Json
 
 from local import faults
-from local.client import Json
 from local.drills import Outcome
 from local.faulty import Faulty
 from local.home import Home

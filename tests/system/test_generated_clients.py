@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from punctual import Punctual
 
-from local.client import Client
 from local.home import REPOSITORY
 from local.openapi import PUBLISHED
 
@@ -31,22 +31,21 @@ def run(command: list[str], folder: Path, **environment: str) -> str:
     return done.stdout
 
 
-def access(client: Client) -> dict[str, str]:
-    assert client.token is not None
-    return {"PUNCTUAL_URL": client.address.removesuffix("/api/v1"), "PUNCTUAL_TOKEN": client.token}
+def access(client: Punctual) -> dict[str, str]:
+    return {"PUNCTUAL_URL": client.url, "PUNCTUAL_TOKEN": str(client.token())}
 
 
-def check(client: Client, printed: str, tag: str) -> None:
+def check(client: Punctual, printed: str, tag: str) -> None:
     """The job that a client created is stored, and the client listed it."""
     words = [line.split() for line in printed.splitlines()]
     (job_id,) = [line[1] for line in words if line[0] == "created"]
-    job = client.job(job_id)
+    job = client.jobs.get(job_id).raw
     assert (job["type"], job["tags"], job["payload"]["method"]) == ("http", [tag], "POST")
     assert [line[1:] for line in words if line[0] == "listed"] == [[job_id, "scheduled"]]
     client.request("POST", f"/jobs/{job_id}/cancel")
 
 
-def test_a_generated_typescript_client_creates_and_lists_jobs(client: Client, tmp_path: Path) -> None:
+def test_a_generated_typescript_client_creates_and_lists_jobs(client: Punctual, tmp_path: Path) -> None:
     (tmp_path / "node_modules").symlink_to(CONSOLE / "node_modules")
     (tmp_path / "package.json").write_text('{"type": "module"}')
     (tmp_path / "client.ts").write_text(code("ts") + WRONG)
@@ -56,7 +55,7 @@ def test_a_generated_typescript_client_creates_and_lists_jobs(client: Client, tm
     check(client, run(["node", "client.js"], tmp_path, **access(client)), "typescript")
 
 
-def test_a_generated_python_client_creates_and_lists_jobs(client: Client, tmp_path: Path) -> None:
+def test_a_generated_python_client_creates_and_lists_jobs(client: Punctual, tmp_path: Path) -> None:
     (requirement,) = set(re.findall(r"openapi-python-client==[\d.]+", PAGE))
     tool = [sys.executable, "-m", "uv", "tool", "run", "--from", requirement]
     options = ["--path", str(PUBLISHED), "--meta", "none", "--output-path", "punctual"]

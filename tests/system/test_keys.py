@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from local.client import Client
-from tests.system.conftest import System, ended, until
+from punctual import Punctual
+
+from tests.system.conftest import System, ended, sent, until
 
 THREADS = 8
 ROUNDS = int(os.environ.get("KEY_ROUNDS", "60"))
@@ -31,18 +32,18 @@ class Answer:
     body: dict[str, Any]
 
 
-def user(client: Client, number: int) -> list[Answer]:
+def user(client: Punctual, number: int) -> list[Answer]:
     """Use the key for some rounds; return the answers."""
     chance, answers = random.Random(number), list[Answer]()
     for turn in range(ROUNDS):
         act, text = chance.choice(("put", "put", "put", "cancel", "find")), f"user {number}, round {turn}"
         if act == "put":
             rule, delay = chance.choice(RULES), chance.choice(DELAYS)
-            status, body = client.send("PUT", PATH, {"message": text, "delay": delay, "tags": [TAG], "on_conflict": rule})
+            status, body = sent(client, "PUT", PATH, {"message": text, "delay": delay, "tags": [TAG], "on_conflict": rule})
         elif act == "cancel":
-            status, body = client.send("POST", f"{PATH}/cancel")
+            status, body = sent(client, "POST", f"{PATH}/cancel")
         else:
-            status, body = client.send("GET", PATH)
+            status, body = sent(client, "GET", PATH)
         answers.append(Answer(act, text, status, body))
     return answers
 
@@ -61,7 +62,7 @@ def is_true(answer: Answer) -> bool:
     return answer.status == 404 or (answer.status == 200 and data["key"] == KEY)
 
 
-def test_users_racing_for_a_key_have_one_open_job_and_true_answers(system: System, client: Client) -> None:
+def test_users_racing_for_a_key_have_one_open_job_and_true_answers(system: System, client: Punctual) -> None:
     with ThreadPoolExecutor(THREADS) as pool:
         answers = [answer for each in pool.map(lambda number: user(client, number), range(THREADS)) for answer in each]
     assert [answer for answer in answers if not is_true(answer)] == []
@@ -74,7 +75,7 @@ def test_users_racing_for_a_key_have_one_open_job_and_true_answers(system: Syste
     made = {*created, last["id"]}
 
     def listed() -> dict[str, dict[str, Any]] | None:
-        jobs = [job for upcoming in (False, True) for job in client.jobs(tag=TAG, upcoming=upcoming, limit=100)]
+        jobs = [job.raw for upcoming in (False, True) for job in client.jobs.list(tag=TAG, upcoming=upcoming)]
         return {job["id"]: job for job in jobs} if all(ended_at(job) for job in jobs) and len(jobs) >= len(made) else None
 
     jobs = until(60, listed)
@@ -90,7 +91,7 @@ def ended_at(job: dict[str, Any]) -> str | None:
     return next((job[name] for name in ENDS if job[name] is not None), None)
 
 
-def test_a_job_of_a_key_runs_once_at_its_last_time(client: Client) -> None:
+def test_a_job_of_a_key_runs_once_at_its_last_time(client: Punctual) -> None:
     path = "/jobs/by-key/debounced"
     for number in range(5):
         moved = client.request("PUT", path, {"message": f"{number}", "delay": "PT4S", "on_conflict": "extend"})
@@ -99,13 +100,13 @@ def test_a_job_of_a_key_runs_once_at_its_last_time(client: Client) -> None:
     assert 0 <= job["start_delay_ms"] < 1_000
 
 
-def test_schedules_are_kept_as_code(client: Client) -> None:
+def test_schedules_are_kept_as_code(client: Punctual) -> None:
     body = {"name": "as code", "message": "m", "schedule": {"cron": "30 2 1 1 *"}}
     made = client.request("PUT", "/tasks/by-key/as-code", body)
     assert (made["outcome"], client.request("PUT", "/tasks/by-key/as-code", body)["outcome"]) == ("created", "unchanged")
     changed = client.request("PUT", "/tasks/by-key/as-code", body | {"schedule": {"cron": "30 3 1 1 *"}})
     assert (changed["outcome"], changed["id"]) == ("updated", made["id"])
-    client.delete_task(made["id"])
+    client.tasks.delete(made["id"])
     again = client.request("PUT", "/tasks/by-key/as-code", body)
     assert again["outcome"] == "created" and again["id"] != made["id"]
-    client.delete_task(again["id"])
+    client.tasks.delete(again["id"])

@@ -1,13 +1,13 @@
 """Killed work and killed executors: a short form of the drills of `make drill`."""
 
 import pytest
+from punctual import Punctual
 
 from local import executors, process
-from local.client import Client
 from tests.system.conftest import System, ended
 
 
-def test_overdue_work_is_killed_and_cancelled_work_stops(client: Client) -> None:
+def test_overdue_work_is_killed_and_cancelled_work_stops(client: Punctual) -> None:
     seen = executors.kill(client, count=2)
     assert not seen.complaints, seen
 
@@ -21,8 +21,8 @@ def test_killed_executors_lose_no_job_and_a_poison_job_harms_no_other(deployed: 
     assert not seen.complaints, seen
 
 
-def test_a_long_output_and_its_log_are_stored_in_full(client: Client) -> None:
-    (job,) = ended(client, [client.post_job("log", {"message": "m" * 10_000, "sleep_seconds": 0.1})], 40)
+def test_a_long_output_and_its_log_are_stored_in_full(client: Punctual) -> None:
+    (job,) = ended(client, [client.jobs.create("log", {"message": "m" * 10_000, "sleep_seconds": 0.1}).raw], 40)
     assert job["output"] == "m" * len(job["output"]) and len(job["output"]) < 4_096
     (attempt,) = job["attempts"]
     assert attempt["output_kept"] == "whole" and attempt["log"].endswith("m" * 1_000)

@@ -68,15 +68,15 @@ def killed_once(deployed: System) -> Iterator[list[int]]:
 def test_failures_are_notified_once_although_notify_is_killed(deployed: System, killed_once: list[int]) -> None:
     system = deployed
     client, address = system.client("notified"), "notified@example.com"
-    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{client.user_id()}/hook", SecretString=SECRET)
-    task = client.create_task(
+    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{client.me().id}/hook", SecretString=SECRET)
+    task = client.tasks.create(
         "Nightly <report>",
         "http",
         {"method": "POST", "url": system.receiver.url("/fail-twice/notified")},
-        {"cron": "0 0 1 1 *"},
+        schedule={"cron": "0 0 1 1 *"},
         max_attempts=1,
         notifications={"emails": [address], "webhooks": [{"url": system.receiver.url(HOOK), "signing_secret": "hook"}]},
-    )
+    ).raw
     statuses = []
     for _ in range(3):
         (run,) = ended(client, [client.request("POST", f"/tasks/{task['id']}/run", {})], 60)
@@ -110,15 +110,15 @@ def test_failures_are_notified_once_although_notify_is_killed(deployed: System, 
 def test_a_failing_receiver_is_retried_and_delays_no_other(deployed: System) -> None:
     system = deployed
     client, address = system.client("retold"), "retold@example.com"
-    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{client.user_id()}/hook", SecretString=SECRET)
+    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{client.me().id}/hook", SecretString=SECRET)
     hooks = [{"url": system.receiver.url(path), "signing_secret": "hook"} for path in ("/fail-once/retold", "/status/404/retold")]
-    task = client.create_task(
+    task = client.tasks.create(
         "Succeeds",
         "log",
         {"message": "m"},
-        {"cron": "0 0 1 1 *"},
+        schedule={"cron": "0 0 1 1 *"},
         notifications={"emails": [address], "webhooks": hooks, "on": ["success"]},
-    )
+    ).raw
     (run,) = ended(client, [client.request("POST", f"/tasks/{task['id']}/run", {})], 60)
     assert run["status"] == "succeeded"
     until(60, lambda: mails(system, address))

@@ -4,30 +4,30 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from punctual import ApiError, Punctual
 
 from local import process
-from local.client import ApiError, Client
 from scheduler.model import operation
 from tests.system.conftest import System, soon, until
 
 JOBS, RATE = 2_000, 200
 
 
-def post(client: Client, count: int, tag: str) -> None:
+def post(client: Punctual, count: int, tag: str) -> None:
     """Post jobs that are due in a day."""
     execute_at = soon(86_400)
     for start in range(0, count, 1_000):
         body = {"type": "log", "payload": {"message": "m"}, "execute_at": execute_at, "tags": [tag]}
-        done = client.post_jobs([body] * min(1_000, count - start))
-        assert done["refused"] == 0
+        done = client.jobs.create_many([body] * min(1_000, count - start))
+        assert done.refused == 0
 
 
-def progress(client: Client, made: dict[str, Any]) -> dict[str, Any]:
+def progress(client: Punctual, made: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = client.request("GET", f"/operations/{made['id']}")
     return found
 
 
-def done(client: Client, made: dict[str, Any], seen: list[int] | None = None) -> dict[str, Any]:
+def done(client: Punctual, made: dict[str, Any], seen: list[int] | None = None) -> dict[str, Any]:
     """Wait for the end of an operation, and note its progress."""
 
     def over() -> dict[str, Any] | None:
@@ -39,8 +39,8 @@ def done(client: Client, made: dict[str, Any], seen: list[int] | None = None) ->
     return until(120, over)
 
 
-def statuses(client: Client) -> Counter[str]:
-    return Counter(job["status"] for job in client.jobs(upcoming="true", limit="100"))
+def statuses(client: Punctual) -> Counter[str]:
+    return Counter(job.status for job in client.jobs.list(upcoming=True))
 
 
 def test_thousands_of_jobs_are_cancelled_at_a_rate_and_an_abort_stops_it(deployed: System) -> None:
@@ -71,13 +71,13 @@ def test_thousands_of_jobs_are_cancelled_at_a_rate_and_an_abort_stops_it(deploye
 def test_tasks_are_paused_resumed_and_deleted_by_tag(deployed: System) -> None:
     client = deployed.client("tidier")
     for number in range(12):
-        client.create_task(f"report {number}", "log", {"message": "m"}, {"rate": "1 hours"}, tags=["a" if number < 8 else "b"])
+        client.tasks.create(f"report {number}", "log", {"message": "m"}, schedule={"rate": "1 hours"}, tags=["a" if number < 8 else "b"])
     with pytest.raises(ApiError) as refused:
         client.request("POST", "/tasks/delete", {})
     assert refused.value.status == 400
 
     def states() -> Counter[str]:
-        return Counter(task["status"] for task in client.tasks())
+        return Counter(task.status for task in client.tasks.list())
 
     for verb, after in (("pause", {"inactive": 8, "active": 4}), ("resume", {"active": 12}), ("delete", {"active": 4})):
         ended = done(client, client.request("POST", f"/tasks/{verb}", {"tag": "a", "rate": 50}))

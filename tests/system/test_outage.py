@@ -4,12 +4,13 @@ import time
 from datetime import datetime
 from typing import Any
 
+from punctual import Punctual
+
 from local import drills
-from local.client import Client
 from tests.system.conftest import Outage, System, ended, open_minutes, until
 
 
-def test_every_job_of_the_missed_minutes_runs_late_and_marked(outage: Outage, client: Client) -> None:
+def test_every_job_of_the_missed_minutes_runs_late_and_marked(outage: Outage, client: Punctual) -> None:
     assert outage.over.wait(480)
     jobs = ended(client, outage.missed, 120)
     assert {job["status"] for job in jobs} == {"succeeded"}
@@ -19,13 +20,13 @@ def test_every_job_of_the_missed_minutes_runs_late_and_marked(outage: Outage, cl
     assert all(job["late"] for job in late)
 
 
-def test_missed_runs_follow_the_misfire_policy_of_their_task(outage: Outage, client: Client) -> None:
+def test_missed_runs_follow_the_misfire_policy_of_their_task(outage: Outage, client: Punctual) -> None:
     assert outage.runs is not None
     seen = drills.judge_missed(client, outage.runs, seconds=120)
     assert not seen.complaints, seen.figures
 
 
-def test_jobs_after_the_outage_are_dispatched_on_time(outage: Outage, client: Client) -> None:
+def test_jobs_after_the_outage_are_dispatched_on_time(outage: Outage, client: Punctual) -> None:
     assert outage.over.wait(480)
     jobs = ended(client, outage.after, 240)
     delays = sorted(job["start_delay_ms"] for job in jobs)
@@ -34,7 +35,7 @@ def test_jobs_after_the_outage_are_dispatched_on_time(outage: Outage, client: Cl
     assert delays[len(delays) // 2] < 1_000, delays
 
 
-def test_the_minutes_of_the_outage_all_close(outage: Outage, system: System, client: Client) -> None:
+def test_the_minutes_of_the_outage_all_close(outage: Outage, system: System, client: Punctual) -> None:
     last = max(_minute(job) for job in [*outage.missed, *outage.after])
 
     until(300, lambda: all(minute > last for minute in open_minutes(system)) and time.time())

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from punctual import Punctual
 
 from local import burst
-from local.client import Client
 from local.failure import Trouble
 from local.stop import PROVE
 from prove.plan import PARTS, PEERS
@@ -55,7 +55,7 @@ def test_a_stage_that_breaks_a_promise_fails_and_names_it() -> None:
     assert line["not_deleted"] == []
 
 
-def administrator() -> Client | None:
+def administrator() -> Punctual | None:
     """Return a client of the run's stack, signed in as its first user, once it is deployed."""
     try:
         return burst.running(PROVE)

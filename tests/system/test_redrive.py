@@ -5,27 +5,28 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from local.client import Client
+from punctual import Punctual
+
 from tests.system.conftest import System, ended, until
 
 COUNT, RATE = 40, 10
 BEHIND = 1.0  # seconds: a delayed redrive may catch up by this much at once
 
 
-def bury_some(client: Client, url: str, count: int) -> list[dict[str, Any]]:
+def bury_some(client: Punctual, url: str, count: int) -> list[dict[str, Any]]:
     """Run `count` jobs that call `url` and fail."""
     calls = [{"type": "http", "payload": {"method": "POST", "url": f"{url}-{n}"}, "max_attempts": 1} for n in range(count)]
-    jobs = ended(client, [result["job"] for result in client.post_jobs(calls)["results"]], 90)
+    jobs = ended(client, [job.raw for job in client.jobs.create_many(calls).jobs], 90)
     assert Counter(job["status"] for job in jobs) == {"failed": count}
     return jobs
 
 
-def redrive(client: Client, **wanted: Any) -> dict[str, Any]:
+def redrive(client: Punctual, **wanted: Any) -> dict[str, Any]:
     made: dict[str, Any] = client.request("POST", "/dead-letters/redrive", wanted)
     return made
 
 
-def progress(client: Client, made: dict[str, Any]) -> dict[str, Any]:
+def progress(client: Punctual, made: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = client.request("GET", f"/dead-letters/redrives/{made['id']}")
     return found
 

@@ -5,9 +5,9 @@ import time
 from typing import Any
 
 import pytest
+from punctual import ApiError, Punctual
 
-from local.client import ApiError, Client
-from tests.system.conftest import System, ended, soon
+from tests.system.conftest import System, ended, sent, soon
 
 JOBS = "/me/jobs"
 LOG = {"type": "log", "payload": {"message": "x"}}
@@ -26,9 +26,9 @@ LOG = {"type": "log", "payload": {"message": "x"}}
         pytest.param({"type": "log", "payload": {"message": "x" * 300_000}}, 413, "payload_too_large", ["256"], id="300 KB"),
     ],
 )
-def test_an_invalid_job_is_refused_with_its_field_and_rule(client: Client, body: Any, status: int, code: str, says: list[str]) -> None:
+def test_an_invalid_job_is_refused_with_its_field_and_rule(client: Punctual, body: Any, status: int, code: str, says: list[str]) -> None:
     before = _stored(client)
-    got, answer = client.send("POST", JOBS, body)
+    got, answer = sent(client, "POST", JOBS, body)
     assert (got, answer["success"], answer["error"]["code"]) == (status, False, code), answer
     assert answer["error"]["request_id"]
     text = json.dumps(answer["error"]).lower()
@@ -36,41 +36,40 @@ def test_an_invalid_job_is_refused_with_its_field_and_rule(client: Client, body:
     assert _stored(client) == before
 
 
-def _stored(client: Client) -> set[str]:
+def _stored(client: Punctual) -> set[str]:
     """Return the ids of all posted jobs. Reads upcoming jobs first: a job that falls due in between is then in the second listing."""
-    return {job["id"] for upcoming in (True, False) for job in client.jobs(upcoming=upcoming, limit=100) if job["task_id"] is None}
+    return {job.id for upcoming in (True, False) for job in client.jobs.list(upcoming=upcoming) if job.task_id is None}
 
 
-def test_a_past_instant_is_due_now_and_marked_late(client: Client) -> None:
-    (job,) = ended(client, [client.post_job("log", {"message": "late"}, execute_at=soon(-60))], 30)
+def test_a_past_instant_is_due_now_and_marked_late(client: Punctual) -> None:
+    (job,) = ended(client, [client.jobs.create("log", {"message": "late"}, execute_at=soon(-60)).raw], 30)
     assert (job["status"], job["late"]) == ("succeeded", True)
 
 
 @pytest.mark.parametrize("token", [None, "nonsense", "eyJhbGciOiJub25lIn0.e30."])
 def test_without_a_valid_token_the_gateway_refuses(system: System, token: str | None) -> None:
-    caller = Client(system.address, token=token)
-    status, answer = caller.send("GET", JOBS)
+    caller = Punctual(system.address, token=token)
+    status, answer = sent(caller, "GET", JOBS)
     assert (status, answer) == (401, {"message": "Unauthorized"})
 
 
 def test_an_expired_token_is_refused(system: System) -> None:
-    caller = system.client()
     pool = {"UserPoolId": system.outputs["UserPoolId"], "ClientId": system.outputs["UserPoolClientId"]}
     cognito = system.aws("cognito-idp")
     known = cognito.describe_user_pool_client(**pool)["UserPoolClient"]
     kept = {name: known[name] for name in ("AccessTokenValidity", "TokenValidityUnits", "ExplicitAuthFlows") if name in known}
     try:
         cognito.update_user_pool_client(**pool, **(kept | {"AccessTokenValidity": 1, "TokenValidityUnits": {"AccessToken": "seconds"}}))
-        caller.login(system.stack.username, system.stack.password)
+        caller = Punctual(system.address, token=system.client().token())
     finally:
         cognito.update_user_pool_client(**pool, **kept)
     time.sleep(2)  # the token's life, by the gateway's clock
-    assert caller.send("GET", JOBS)[0] == 401
+    assert sent(caller, "GET", JOBS)[0] == 401
 
 
 def test_a_wrong_password_and_an_unknown_user_get_the_same_answer(system: System) -> None:
     answers = [
-        system.anonymous().send("POST", "/auth/login", {"username": name, "password": "wrong-Password-1"})
+        sent(system.anonymous(), "POST", "/auth/login", {"username": name, "password": "wrong-Password-1"})
         for name in (system.stack.username, "nobody")
     ]
     for _, answer in answers:
@@ -79,21 +78,21 @@ def test_a_wrong_password_and_an_unknown_user_get_the_same_answer(system: System
     assert answers[0][0] == 401
 
 
-def test_another_users_job_is_not_found(system: System, client: Client) -> None:
-    job = client.post_job("log", {"message": "mine"}, execute_at=soon(3_600))
+def test_another_users_job_is_not_found(system: System, client: Punctual) -> None:
+    job = client.jobs.create("log", {"message": "mine"}, execute_at=soon(3_600)).raw
     other = system.client("other")
-    for call in (other.job, other.cancel):
+    for call in (other.jobs.get, other.jobs.cancel):
         with pytest.raises(ApiError) as refused:
             call(job["id"])
         assert (refused.value.status, refused.value.code) == (404, "not_found")
-    assert client.cancel(job["id"])["status"] == "cancelled"
+    assert client.jobs.cancel(job["id"]).status == "cancelled"
     with pytest.raises(ApiError) as unknown:
-        client.job("nonsense")
+        client.jobs.get("nonsense")
     assert unknown.value.status == 404
 
 
-def test_a_finished_job_cannot_be_cancelled(client: Client) -> None:
-    (job,) = ended(client, [client.post_job("log", {"message": "done"})], 30)
+def test_a_finished_job_cannot_be_cancelled(client: Punctual) -> None:
+    (job,) = ended(client, [client.jobs.create("log", {"message": "done"}).raw], 30)
     with pytest.raises(ApiError) as refused:
-        client.cancel(job["id"])
+        client.jobs.cancel(job["id"])
     assert (refused.value.status, refused.value.code) == (409, "conflict")

@@ -3,7 +3,8 @@
 import itertools
 from typing import Any
 
-from local.client import Client
+from punctual import Punctual
+
 from scheduler.model.instants import parse
 from tests.system.conftest import System, ended
 
@@ -17,9 +18,9 @@ def waits(job: dict[str, Any]) -> list[float]:
     return [(parse(b["started_at"]) - parse(a["ended_at"])) / 1000 for a, b in itertools.pairwise(job["attempts"])]
 
 
-def test_retries_keep_the_declared_waits(system: System, client: Client) -> None:
+def test_retries_keep_the_declared_waits(system: System, client: Punctual) -> None:
     policy = {"base_seconds": 2, "jitter": "equal"}
-    posted = client.post_job("http", call(system, "/fail-twice/declared"), retry=policy)
+    posted = client.jobs.create("http", call(system, "/fail-twice/declared"), retry=policy).raw
     assert posted["retry"] == {"base_seconds": 2, "cap_seconds": 900, "jitter": "equal", "max_elapsed_seconds": None, "on_timeout": True}
     (job,) = ended(client, [posted], 60)
     assert job["status"] == "succeeded"
@@ -29,8 +30,8 @@ def test_retries_keep_the_declared_waits(system: System, client: Client) -> None
     assert [made.status for made in system.receiver.calls("/fail-twice/declared")] == [500, 500, 200]
 
 
-def test_a_throttled_job_is_retried_when_its_target_allows_it(system: System, client: Client) -> None:
-    (job,) = ended(client, [client.post_job("http", call(system, "/throttled/7/once"), max_attempts=1)], 60)
+def test_a_throttled_job_is_retried_when_its_target_allows_it(system: System, client: Punctual) -> None:
+    (job,) = ended(client, [client.jobs.create("http", call(system, "/throttled/7/once"), max_attempts=1).raw], 60)
     assert job["status"] == "succeeded"
     refused = job["attempts"][0]["failure"]
     assert (refused["kind"], refused["retry_after_seconds"]) == ("throttled", 7)
@@ -39,7 +40,7 @@ def test_a_throttled_job_is_retried_when_its_target_allows_it(system: System, cl
     assert other.at - one.at >= 7_000
 
 
-def test_a_time_out_is_retried(client: Client) -> None:
+def test_a_time_out_is_retried(client: Punctual) -> None:
     long = {"message": "long", "sleep_seconds": 30}
-    (job,) = ended(client, [client.post_job("log", long, timeout_seconds=1, max_attempts=2)], 60)
+    (job,) = ended(client, [client.jobs.create("log", long, timeout_seconds=1, max_attempts=2).raw], 60)
     assert (job["status"], [attempt["outcome"] for attempt in job["attempts"]]) == ("killed", ["killed", "killed"])

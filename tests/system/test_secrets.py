@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from punctual import Punctual
 
 from infra.settings import LOCAL
-from local.client import Client
 from local.home import Home
 from local.receiver import Receiver
-from local.samples import rfc3339
 from local.stack import up
 from tests import webhook_receiver
-from tests.system.conftest import System, ended, until
+from tests.system.conftest import System, ended, sent, until
 
 pytestmark = pytest.mark.apart
 
@@ -77,7 +76,7 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         assert system.denials() == []
 
 
-def places(system: System, client: Client, jobs: list[dict[str, Any]]) -> dict[str, str]:
+def places(system: System, client: Punctual, jobs: list[dict[str, Any]]) -> dict[str, str]:
     """Return all stored and returned texts, by place. Secrets Manager, the only allowed place, is left out."""
     found: dict[str, str] = {}
     tables = system.aws("dynamodb")
@@ -100,10 +99,10 @@ def places(system: System, client: Client, jobs: list[dict[str, Any]]) -> dict[s
             found[f"log {group}"] = "\n".join(event["message"] for event in events)
     found["log of the local AWS"] = system.stack.home.log.read_text(errors="replace")
     for job in jobs:
-        found[f"api {job['id']}"] = json.dumps(client.job(job["id"]))
-        for attempt in client.job(job["id"])["attempts"]:
+        found[f"api {job['id']}"] = json.dumps(client.jobs.get(job["id"]).raw)
+        for attempt in client.jobs.get(job["id"]).raw["attempts"]:
             for kind in ("output", "log"):
-                _, answer = client.send("GET", f"/me/jobs/{job['id']}/attempts/{attempt['number']}/{kind}")
+                _, answer = sent(client, "GET", f"/me/jobs/{job['id']}/attempts/{attempt['number']}/{kind}")
                 found[f"api {job['id']} {attempt['number']} {kind}"] = json.dumps(answer)
     return found
 
@@ -116,20 +115,20 @@ def forms(value: str) -> set[str]:
 
 def test_secrets_reach_their_server_and_are_stored_nowhere_else(apart: System, echo: str) -> None:
     system, client = apart, apart.client()
-    prefix, manager = f"{LOCAL.secret_prefix}{client.user_id()}/", system.aws("secretsmanager")
+    prefix, manager = f"{LOCAL.secret_prefix}{client.me().id}/", system.aws("secretsmanager")
     planted = {name: f"{name}-{secrets.token_urlsafe(18)}/+&" for name in ("token", "password", "key", "signing")}
     for name, value in planted.items():
         manager.create_secret(Name=prefix + name, SecretString=json.dumps({"v": value}) if name == "key" else value)
 
     def post(path: str, **payload: Any) -> dict[str, Any]:
-        return client.post_job("http", {"method": "POST", "url": echo + path, **payload}, max_attempts=1)
+        return client.jobs.create("http", {"method": "POST", "url": echo + path, **payload}, max_attempts=1).raw
 
     jobs = [
         post("/ok", bearer_secret="token"),
         post("/500", basic_user="ann", basic_secret="password"),
         post("/large", header_secrets={"X-Api-Key": "key#v"}, bearer_secret="token"),
         post("/ok", signing_secret="signing", body={"a": 1}),
-        client.post_job("http", {"method": "POST", "url": "http://127.0.0.1:1/", "bearer_secret": "token"}, max_attempts=1),
+        client.jobs.create("http", {"method": "POST", "url": "http://127.0.0.1:1/", "bearer_secret": "token"}, max_attempts=1).raw,
         post("/ok", bearer_secret="nobody-s"),
     ]
     done = ended(client, jobs, 120)
@@ -155,9 +154,9 @@ def test_secrets_reach_their_server_and_are_stored_nowhere_else(apart: System, e
 def test_a_secret_of_another_owner_cannot_be_named(apart: System, echo: str) -> None:
     system = apart
     ann, bob = system.client("secret-ann"), system.client("secret-bob")
-    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{ann.user_id()}/mine", SecretString="the secret of ann")
+    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{ann.me().id}/mine", SecretString="the secret of ann")
     payload = {"method": "POST", "url": f"{echo}/bob", "bearer_secret": "mine"}
-    (job,) = ended(bob, [bob.post_job("http", payload, max_attempts=1)], 60)
+    (job,) = ended(bob, [bob.jobs.create("http", payload, max_attempts=1).raw], 60)
     assert (job["status"], job["attempts"][0]["failure"]["kind"]) == ("failed", "permanent")
     assert "the secret of ann" not in json.dumps(Echo.seen)
 
@@ -174,7 +173,7 @@ def test_the_secret_of_a_named_target_stays_hidden_from_its_users(apart: System,
     assert [seen["authorization"] for seen in Echo.seen if seen[":body"] == '{"of": "vault"}'] == ["Bearer the secret of the vault"]
     assert "the secret of the vault" not in json.dumps(places(system, user, [job]))
     stolen = {"type": "http", "payload": {"method": "POST", "url": f"{echo}/thief", "bearer_secret": "vault/door"}}
-    status, refused = user.send("POST", "/me/jobs", stolen)
+    status, refused = sent(user, "POST", "/me/jobs", stolen)
     assert status == 400 and refused["error"]["details"][0]["field"] == "payload.bearer_secret"
 
 
@@ -183,11 +182,9 @@ def test_the_fetch_function_makes_each_call_once_and_not_early(apart: System, ca
     client, receiver = apart.client(), apart.receiver
     due = [round(time.time() * 1000) + 8_000 + n * 200 for n in range(25)]
     posted = [
-        client.post_job(
-            "http",
-            {"method": "POST", "url": receiver.url(f"/ok/apart-{at}")},
-            execute_at=rfc3339(datetime.fromtimestamp(at / 1000, UTC)),
-        )
+        client.jobs.create(
+            "http", {"method": "POST", "url": receiver.url(f"/ok/apart-{at}")}, execute_at=datetime.fromtimestamp(at / 1000, UTC)
+        ).raw
         for at in due
     ]
     assert {job["status"] for job in ended(client, posted, 120)} == {"succeeded"}

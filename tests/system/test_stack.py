@@ -11,9 +11,10 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from punctual import Punctual
+from punctual.records import Json
 
 from local.aws import REGION
-from local.client import Client, Json
 from local.run import example
 from local.samples import rfc3339
 from tests.system.conftest import System
@@ -23,21 +24,21 @@ pytestmark = pytest.mark.system
 TRUST = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}]}'
 
 
-def finished(client: Client, job_id: str, within: float) -> Json:
+def finished(client: Punctual, job_id: str, within: float) -> Json:
     """Return the job once it is final. Fails after `within` seconds."""
     deadline = time.monotonic() + within
-    while (job := client.job(job_id))["status"] in ("scheduled", "queued", "running"):
+    while (job := client.jobs.get(job_id).raw)["status"] in ("scheduled", "queued", "running"):
         assert time.monotonic() < deadline, f"still {job['status']}: {job}"
         time.sleep(0.2)
     return job
 
 
 def test_health_is_open_to_everyone(system: System) -> None:
-    assert system.anonymous().health()
+    assert system.anonymous().health().raw
 
 
-def test_a_job_for_the_near_future_starts_at_its_time_and_never_before(client: Client) -> None:
-    job = client.post_job("log", {"message": "hello"}, execute_at=rfc3339(datetime.now(UTC) + timedelta(seconds=8)))
+def test_a_job_for_the_near_future_starts_at_its_time_and_never_before(client: Punctual) -> None:
+    job = client.jobs.create("log", {"message": "hello"}, execute_at=rfc3339(datetime.now(UTC) + timedelta(seconds=8))).raw
     job = finished(client, job["id"], within=40)
     assert job["status"] == "succeeded"
     assert job["output"] == "hello"
@@ -45,8 +46,8 @@ def test_a_job_for_the_near_future_starts_at_its_time_and_never_before(client: C
     assert [attempt["outcome"] for attempt in job["attempts"]] == ["succeeded"]
 
 
-def test_a_call_that_fails_once_is_repeated_and_succeeds(system: System, client: Client) -> None:
-    job = client.post_job("http", {"method": "POST", "url": system.receiver.url("/fail-once/system")})
+def test_a_call_that_fails_once_is_repeated_and_succeeds(system: System, client: Punctual) -> None:
+    job = client.jobs.create("http", {"method": "POST", "url": system.receiver.url("/fail-once/system")}).raw
     job = finished(client, job["id"], within=60)
     assert [attempt["outcome"] for attempt in job["attempts"]] == ["failed", "succeeded"]
     assert [call.status for call in system.receiver.calls("/fail-once/system")] == [500, 200]
@@ -69,9 +70,9 @@ def test_a_role_without_a_grant_is_refused(system: System) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
-def test_the_printed_commands_post_a_job(system: System, client: Client) -> None:
+def test_the_printed_commands_post_a_job(system: System, client: Punctual) -> None:
     lines = example(system.address, system.stack.username, system.stack.password)
     answer = subprocess.run(["sh", "-c", lines], capture_output=True, text=True, check=True, env={**os.environ, "no_proxy": "127.0.0.1"})
     job = json.loads(answer.stdout)["data"]
     assert job["payload"] == {"message": "hello"}
-    client.cancel(job["id"])
+    client.jobs.cancel(job["id"])

@@ -19,8 +19,8 @@ def test_summaries_show_posted_jobs_in_seconds_and_count_runs_once(deployed: Sys
     client = deployed.client("looking-ahead")
     minute = (datetime.now(UTC) + LATER).replace(second=0, microsecond=0)
     bodies = [{"message": str(n), "execute_at": rfc3339(minute + timedelta(seconds=n))} for n in range(12)]
-    jobs = [result["job"] for result in client.post_jobs(bodies)["results"]]
-    task = client.create_task("that minute", "log", {"message": "again"}, {"cron": f"{minute.minute} * * * *"})
+    jobs = [job.raw for job in client.jobs.create_many(bodies).jobs]
+    task = client.tasks.create("that minute", "log", {"message": "again"}, schedule={"cron": f"{minute.minute} * * * *"}).raw
 
     def at_that_minute() -> dict[str, Any]:
         minutes = client.request("GET", "/scheduled-tasks-summary")["minutes"]
@@ -28,11 +28,11 @@ def test_summaries_show_posted_jobs_in_seconds_and_count_runs_once(deployed: Sys
         return next(each for each in minutes if each["scheduled_at"] == rfc3339(minute))
 
     until(30, lambda: at_that_minute()["jobs"] == 13)
-    client.cancel(jobs[0]["id"])
-    client.pause_task(task["id"], "seen")
+    client.jobs.cancel(jobs[0]["id"])
+    client.tasks.pause(task["id"], reason="seen")
     until(30, lambda: at_that_minute()["jobs"] == 11)
 
-    done = ended(client, [client.post_job("log", {"message": "now"}) for _ in range(7)], 60)
+    done = ended(client, [client.jobs.create("log", {"message": "now"}).raw for _ in range(7)], 60)
     assert {job["status"] for job in done} == {"succeeded"}
 
     def of_log() -> dict[str, Any]:

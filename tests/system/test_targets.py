@@ -5,9 +5,9 @@ import urllib.request
 from typing import Any
 
 import pytest
+from punctual import ApiError, Punctual
 
 from infra.settings import LOCAL, SAMPLE
-from local.client import ApiError, Client
 from local.failure import Trouble
 from tests.system.conftest import System, ended, until
 
@@ -33,8 +33,8 @@ def attributes(message: dict[str, Any]) -> dict[str, str]:
     return {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
 
 
-def ran(client: Client, name: str, payload: dict[str, Any], **more: Any) -> dict[str, Any]:
-    (job,) = ended(client, [client.post_job(name, payload, **more)], 60)
+def ran(client: Punctual, name: str, payload: dict[str, Any], **more: Any) -> dict[str, Any]:
+    (job,) = ended(client, [client.jobs.create(name, payload, **more).raw], 60)
     return job
 
 
@@ -55,7 +55,7 @@ def with_ids(given: dict[str, Any], job: dict[str, Any], *, attempt: bool = True
     return {**given, "punctual": facts(job, attempt=attempt)}
 
 
-def test_an_sqs_job_sends_its_message_to_the_queue(system: System, client: Client) -> None:
+def test_an_sqs_job_sends_its_message_to_the_queue(system: System, client: Punctual) -> None:
     job = ran(client, "sqs", {"queue": ARN["sqs"], "body": {"order": 7}, "attributes": {"color": "red"}})
     message = arrived(system, "queue", job["id"])
     assert (job["status"], job["output"]) == ("succeeded", message["MessageId"])
@@ -63,40 +63,40 @@ def test_an_sqs_job_sends_its_message_to_the_queue(system: System, client: Clien
     assert are_ids(attributes(message), job, color="red")
 
 
-def test_a_message_to_a_topic_reaches_its_subscriber(system: System, client: Client) -> None:
+def test_a_message_to_a_topic_reaches_its_subscriber(system: System, client: Punctual) -> None:
     job = ran(client, "sns", {"topic": ARN["sns"], "message": "hello", "subject": "news"})
     message = arrived(system, "notifications", job["id"])
     assert (job["status"], message["Body"]) == ("succeeded", "hello")
     assert are_ids(attributes(message), job)
 
 
-def test_an_event_reaches_its_rule_on_the_bus(system: System, client: Client) -> None:
+def test_an_event_reaches_its_rule_on_the_bus(system: System, client: Punctual) -> None:
     job = ran(client, "eventbridge", {"bus": ARN["events"], "source": "sample.shop", "detail_type": "Paid", "detail": {"order": 7}})
     event = json.loads(arrived(system, "events", job["id"])["Body"])
     assert (job["status"], job["output"]) == ("succeeded", event["id"])
     assert (event["source"], event["detail-type"], event["detail"]) == ("sample.shop", "Paid", with_ids({"order": 7}, job))
 
 
-def test_a_function_is_called_and_its_answer_kept(system: System, client: Client) -> None:
+def test_a_function_is_called_and_its_answer_kept(system: System, client: Punctual) -> None:
     job = ran(client, "lambda", {"function": ARN["lambda"], "event": {"order": 7}})
     event = json.loads(arrived(system, "calls", job["id"])["Body"])
     assert event == with_ids({"order": 7}, job)
     assert (job["status"], json.loads(job["output"])) == ("succeeded", {"received": event, "by": SAMPLE})
 
 
-def test_a_function_is_called_asynchronously(system: System, client: Client) -> None:
+def test_a_function_is_called_asynchronously(system: System, client: Punctual) -> None:
     job = ran(client, "lambda", {"function": ARN["lambda"], "event": {"order": 8}, "mode": "async"})
     assert (job["status"], job["output"]) == ("succeeded", None)
     assert json.loads(arrived(system, "calls", job["id"])["Body"]) == with_ids({"order": 8}, job)
 
 
-def test_a_function_that_fails_fails_its_job(client: Client) -> None:
+def test_a_function_that_fails_fails_its_job(client: Punctual) -> None:
     job = ran(client, "lambda", {"function": ARN["lambda"], "event": {"fail": True}}, max_attempts=1)
     assert (job["status"], job["attempts"][0]["failure"]["kind"]) == ("failed", "retryable")
     assert "as requested" in job["attempts"][0]["failure"]["message"]
 
 
-def test_an_execution_is_named_after_its_job(system: System, client: Client) -> None:
+def test_an_execution_is_named_after_its_job(system: System, client: Punctual) -> None:
     job = ran(client, "stepfunctions", {"state_machine": ARN["states"], "input": {"order": 7}})
     assert job["status"] == "succeeded" and job["output"].endswith(f":{job['id']}")
     found = system.aws("stepfunctions").describe_execution(executionArn=job["output"])
@@ -104,7 +104,7 @@ def test_an_execution_is_named_after_its_job(system: System, client: Client) -> 
 
 
 @pytest.mark.parametrize(("given", "status"), [({"order": 7}, "succeeded"), ({"fail": True}, "failed")])
-def test_a_job_that_waits_for_its_execution_ends_as_the_execution(client: Client, given: dict[str, Any], status: str) -> None:
+def test_a_job_that_waits_for_its_execution_ends_as_the_execution(client: Punctual, given: dict[str, Any], status: str) -> None:
     job = ran(client, "stepfunctions", {"state_machine": ARN["states"], "input": given, "wait": True})
     assert (job["status"], len(job["attempts"])) == (status, 1)
     if status == "failed":
@@ -113,7 +113,7 @@ def test_a_job_that_waits_for_its_execution_ends_as_the_execution(client: Client
         assert json.loads(job["output"]) == with_ids(given, job, attempt=False)
 
 
-def test_an_e_mail_is_sent(system: System, client: Client) -> None:
+def test_an_e_mail_is_sent(system: System, client: Punctual) -> None:
     job = ran(client, "email", {"to": ["ann@example.com"], "subject": "Hello", "text": "It is time."})
     assert job["status"] == "succeeded", job["attempts"][0]["failure"]
     with urllib.request.urlopen(f"{system.stack.aws.endpoint}/_ministack/ses/messages") as answer:
@@ -123,7 +123,7 @@ def test_an_e_mail_is_sent(system: System, client: Client) -> None:
     assert LOCAL.email_sender in json.dumps(mail)
 
 
-def test_a_job_for_a_target_that_is_not_allowed_is_refused(system: System, client: Client) -> None:
+def test_a_job_for_a_target_that_is_not_allowed_is_refused(system: System, client: Punctual) -> None:
     with pytest.raises((ApiError, Trouble)) as refused:
-        client.post_job("sqs", {"queue": f"{ARN['sqs']}-2", "body": "b"})
+        client.jobs.create("sqs", {"queue": f"{ARN['sqs']}-2", "body": "b"})
     assert "payload.queue" in str(refused.value) and ARN["sqs"] in str(refused.value)

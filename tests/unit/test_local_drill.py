@@ -2,14 +2,15 @@
 
 from concurrent.futures import Future
 
+from punctual import Unavailable
+
 from local import drill
-from local.client import ApiError
 from local.drills import Outcome
 
 
 def test_a_drill_that_ends_by_an_error_is_a_complaint_beside_the_others() -> None:
     broken, kept = Future[Outcome](), Future[Outcome]()
-    broken.set_exception(ApiError(503, "unavailable", "try again"))
+    broken.set_exception(Unavailable(503, "unavailable", "try again"))
     kept.set_result(Outcome(figures={"jobs": 3}))
     outcomes = {"fair": drill.ended(broken), "batch": drill.ended(kept)}
     assert "503" in outcomes["fair"].complaints[0] and not outcomes["batch"].complaints

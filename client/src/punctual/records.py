@@ -22,7 +22,7 @@ from punctual.errors import FieldError, UnexpectedAnswer
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Json = Mapping[str, Any]
+Json = dict[str, Any]
 Status = Literal["scheduled", "queued", "running", "succeeded", "failed", "killed", "cancelled", "skipped"]
 Outcome = Literal["succeeded", "failed", "killed", "crashed", "cancelled"]
 FailureKind = Literal["retryable", "permanent", "throttled", "timeout", "crashed", "buried", "refused"]

@@ -138,6 +138,13 @@ class AsyncPunctual:
         """End all sessions of the signed-in user, or with `everywhere=False` only the one of this client."""
         await self._api.logout(everywhere)
 
+    async def token(self) -> str | None:
+        """Sign in if that is necessary, and return a valid access token, such as for curl; None without credentials.
+
+        Raises NotAuthenticated if the sign-in fails, NoAnswer.
+        """
+        return await self._api.token()
+
     async def request(
         self,
         method: str,

@@ -146,7 +146,7 @@ class AsyncJobs(_AsyncResource):
         query |= {"from": from_, "to": to, "user": user}
         return self._api.pages("/jobs", query, Job, limit)
 
-    async def update(self, id: str, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Job:
+    async def update(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Job:
         """Change a job that has not started: `execute_at`, `payload` (or `http`), `message`, `max_attempts`, `retry`, `tags` and others.
 
         What is absent stays. With `if_match`, an ETag, only if nobody has changed it since. Raises Conflict, NotFound, InvalidRequest.
@@ -270,12 +270,12 @@ class AsyncTasks(_AsyncResource):
         """Yield tasks over all pages, newest first, at most `limit`. `name` is a part of the name."""
         return self._api.pages("/tasks", {"name": name, "tag": tag, "type": type, "status": status, "user": user}, Task, limit)
 
-    async def update(self, id: str, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Task:
+    async def update(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Task:
         """Change some fields: what is absent stays, None takes a field away. With `generation`, only if nobody has edited it since."""
         path, headers = f"/tasks/{segment(id)}", given(**{"If-Match": if_match})
         return Task.from_json(await self._api.request("PATCH", path, bodies.task(changes), {"user": user}, headers=headers))
 
-    async def replace(self, id: str, *, user: str | None = None, if_match: str | None = None, **fields: Any) -> Task:
+    async def replace(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **fields: Any) -> Task:
         """Replace a task by what the fields say, as for `create`; what is absent gets its default. Takes the `raw` of a task, too."""
         path, headers = f"/tasks/{segment(id)}", given(**{"If-Match": if_match})
         return Task.from_json(await self._api.request("PUT", path, bodies.task(fields), {"user": user}, headers=headers))
@@ -465,7 +465,7 @@ class AsyncTargets(_AsyncResource):
         return Target.from_json(await self._api.request("POST", "/targets", body))
 
     async def replace(
-        self, name: str, kind: str, *, defaults: Mapping[str, Any] | None = None, if_match: str | None = None, **fields: Any
+        self, name: str, /, kind: str, *, defaults: Mapping[str, Any] | None = None, if_match: str | None = None, **fields: Any
     ) -> Target:
         """Replace a target; what is absent gets its default. With `version`, only if nobody has changed it since. Raises Conflict."""
         body = {"kind": kind, **given(defaults=defaults), **fields}
@@ -501,7 +501,7 @@ class AsyncUsers(_AsyncResource):
         body = {"username": username, "password": password, **given(role=role, job_weight=job_weight, quotas=quotas)}
         return User.from_json(await self._api.request("POST", "/users", body))
 
-    async def update(self, id: str, **changes: Any) -> User:
+    async def update(self, id: str, /, **changes: Any) -> User:
         """Change `role`, `job_weight` or `quotas`."""
         return User.from_json(await self._api.request("PATCH", f"/users/{segment(id)}", changes, idempotent=True))
 

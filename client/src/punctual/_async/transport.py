@@ -53,6 +53,10 @@ class AsyncTransport:
         """Close the connections."""
         await self._http.aclose()
 
+    async def token(self) -> str | None:
+        """Return a token that has not expired; None without credentials."""
+        return await self._session.token()
+
     async def request(
         self,
         method: str,

@@ -139,6 +139,13 @@ class Punctual:
         """End all sessions of the signed-in user, or with `everywhere=False` only the one of this client."""
         self._api.logout(everywhere)
 
+    def token(self) -> str | None:
+        """Sign in if that is necessary, and return a valid access token, such as for curl; None without credentials.
+
+        Raises NotAuthenticated if the sign-in fails, NoAnswer.
+        """
+        return self._api.token()
+
     def request(
         self,
         method: str,

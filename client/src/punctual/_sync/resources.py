@@ -147,7 +147,7 @@ class Jobs(_Resource):
         query |= {"from": from_, "to": to, "user": user}
         return self._api.pages("/jobs", query, Job, limit)
 
-    def update(self, id: str, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Job:
+    def update(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Job:
         """Change a job that has not started: `execute_at`, `payload` (or `http`), `message`, `max_attempts`, `retry`, `tags` and others.
 
         What is absent stays. With `if_match`, an ETag, only if nobody has changed it since. Raises Conflict, NotFound, InvalidRequest.
@@ -271,12 +271,12 @@ class Tasks(_Resource):
         """Yield tasks over all pages, newest first, at most `limit`. `name` is a part of the name."""
         return self._api.pages("/tasks", {"name": name, "tag": tag, "type": type, "status": status, "user": user}, Task, limit)
 
-    def update(self, id: str, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Task:
+    def update(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Task:
         """Change some fields: what is absent stays, None takes a field away. With `generation`, only if nobody has edited it since."""
         path, headers = f"/tasks/{segment(id)}", given(**{"If-Match": if_match})
         return Task.from_json(self._api.request("PATCH", path, bodies.task(changes), {"user": user}, headers=headers))
 
-    def replace(self, id: str, *, user: str | None = None, if_match: str | None = None, **fields: Any) -> Task:
+    def replace(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **fields: Any) -> Task:
         """Replace a task by what the fields say, as for `create`; what is absent gets its default. Takes the `raw` of a task, too."""
         path, headers = f"/tasks/{segment(id)}", given(**{"If-Match": if_match})
         return Task.from_json(self._api.request("PUT", path, bodies.task(fields), {"user": user}, headers=headers))
@@ -466,7 +466,7 @@ class Targets(_Resource):
         return Target.from_json(self._api.request("POST", "/targets", body))
 
     def replace(
-        self, name: str, kind: str, *, defaults: Mapping[str, Any] | None = None, if_match: str | None = None, **fields: Any
+        self, name: str, /, kind: str, *, defaults: Mapping[str, Any] | None = None, if_match: str | None = None, **fields: Any
     ) -> Target:
         """Replace a target; what is absent gets its default. With `version`, only if nobody has changed it since. Raises Conflict."""
         body = {"kind": kind, **given(defaults=defaults), **fields}
@@ -502,7 +502,7 @@ class Users(_Resource):
         body = {"username": username, "password": password, **given(role=role, job_weight=job_weight, quotas=quotas)}
         return User.from_json(self._api.request("POST", "/users", body))
 
-    def update(self, id: str, **changes: Any) -> User:
+    def update(self, id: str, /, **changes: Any) -> User:
         """Change `role`, `job_weight` or `quotas`."""
         return User.from_json(self._api.request("PATCH", f"/users/{segment(id)}", changes, idempotent=True))
 

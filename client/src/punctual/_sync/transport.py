@@ -52,6 +52,10 @@ class Transport:
         """Close the connections."""
         self._http.close()
 
+    def token(self) -> str | None:
+        """Return a token that has not expired; None without credentials."""
+        return self._session.token()
+
     def request(
         self,
         method: str,
