@@ -64,7 +64,8 @@ def test_an_example_runs_to_its_end(system: System, name: str) -> None:
 
 def test_a_signed_webhook_refuses_strangers(system: System) -> None:
     stack, secret = system.stack, "whsec_" + "c2VjcmV0IG9mIHRoZSBleGFtcGxlLCAzMiBieXRlcw=="
-    owner = stack.client().user_id()
+    with stack.client() as client:
+        owner = client.me().id
     system.aws("secretsmanager").create_secret(Name=f"punctual/local/{owner}/example-hook", SecretString=secret)
     said = run("signed_webhook", stack.address, stack.username, stack.password, "--secret-name", "example-hook", WEBHOOK_SECRET=secret)
     assert said.count("refused") == 3 and said.count("accepted") == 1
