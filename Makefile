@@ -107,10 +107,11 @@ faults:
 	$(PY) -m pytest tests/system/test_faults.py
 
 apart:
-	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py
+	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py \
+		--ignore tests/system/test_ratios.py
 
 killed:
-	$(PY) -m pytest -m apart tests/system/test_kill.py tests/system/test_prove.py
+	$(PY) -m pytest -m apart tests/system/test_kill.py tests/system/test_prove.py tests/system/test_ratios.py
 
 fuzz: setup ## Run properties, handlers and the API with new examples; a failure prints how to repeat it
 	$(PY) -m pytest --hypothesis-profile=exploring -m "hypothesis and not system"
