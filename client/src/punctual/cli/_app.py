@@ -21,6 +21,7 @@ from punctual import errors, profiles
 from punctual.cli._output import Output
 
 FAILED, USAGE, NOT_SIGNED_IN, NOT_FOUND, NO_ANSWER, INTERRUPTED = 1, 2, 3, 4, 5, 130
+DEBUG = "PUNCTUAL_DEBUG"  # an environment variable: show the traceback of an unexpected error
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -43,6 +44,7 @@ class Setup:
     transport: httpx.BaseTransport | None = None
     now: Callable[[], datetime] = _now
     sleep: Callable[[float], None] = time.sleep
+    terminal: bool | None = None  # whether the output is one; None: look
 
 
 @dataclass
@@ -109,7 +111,7 @@ def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False) -
         def run(context: typer.Context, as_json: bool, quiet: bool, profile: str | None, **given: Any) -> None:
             setup = context.obj if isinstance(context.obj, Setup) else Setup()
             chosen = profile or (context.find_root().params.get("profile"))
-            cli = Cli(setup, Output(as_json, quiet), chosen)
+            cli = Cli(setup, Output(as_json, quiet, setup.terminal), chosen)
             try:
                 code = carry_out(cli, lambda: function(cli, **given))
             finally:
@@ -165,6 +167,11 @@ def carry_out(cli: Cli, work: Callable[[], int | None]) -> int:
         return _report(cli, "unexpected_answer", (str(error),), hint, NO_ANSWER)
     except (errors.PunctualError, httpx.HTTPError, OSError) as error:
         return _report(cli, "failed", (str(error) or type(error).__name__,), "", FAILED)
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        hint = f"This is a defect of the command. Please report it with what the command prints with {DEBUG}=1."
+        return _report(cli, "defect", (f"{type(error).__name__}: {error}",), hint, FAILED)
 
 
 def address(cli: Cli) -> str:

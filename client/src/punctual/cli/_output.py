@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from rich import box
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -46,13 +46,21 @@ class Column(Generic[T]):
 class Output:
     """The output of one command.
 
-    Results go to `stdout`. Remarks, questions and progress go to `stderr`, and only if that is a terminal; errors always.
+    Results go to `stdout`. Remarks and questions go to `stderr`, remarks only if that is a terminal; errors always. `terminal` says that
+    both are one; by default each is looked at. Colours are for terminals only, and not with NO_COLOR.
     """
 
     as_json: bool = False
     quiet: bool = False
-    out: Console = field(default_factory=lambda: Console(file=sys.stdout, highlight=False, soft_wrap=True))
-    err: Console = field(default_factory=lambda: Console(file=sys.stderr, highlight=False, soft_wrap=True))
+    terminal: bool | None = None
+    out: Console = field(init=False)
+    err: Console = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.out, self.err = (
+            Console(file=file, highlight=False, soft_wrap=True, force_terminal=file.isatty() if self.terminal is None else self.terminal)
+            for file in (sys.stdout, sys.stderr)
+        )
 
     @property
     def live(self) -> bool:
@@ -126,26 +134,47 @@ class Output:
             return count
         listed = list(entries)
         if listed:
-            self.out.print(table(listed, shown), soft_wrap=False)
+            self.out.print(table(listed, shown, self.out.width), soft_wrap=False)
         else:
             self.say(none, "dim")
         return len(listed)
 
 
-def table(entries: Iterable[T], shown: Sequence[Column[T]]) -> Table:
-    """Return the entries as a table without lines; a column that is empty everywhere is left out."""
-    rows = [[str(column.text(entry) or "") for column in shown] for entry in entries]
+GAP = 2  # blanks between two columns
+LEAST = 6  # characters of a column that was cut
+
+
+def table(entries: Iterable[T], shown: Sequence[Column[T]], width: int) -> Table:
+    """Return the entries as a table of at most `width` characters without lines.
+
+    A column that is empty everywhere is left out. In a narrow terminal the last ones are left out that are not essential.
+    """
+    rows = [[" ".join(str(column.text(entry)).split()) for column in shown] for entry in entries]
     filled = [index for index in range(len(shown)) if any(row[index] for row in rows)]
-    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    natural = {index: max(len(shown[index].heading), *(cell_len(row[index]) for row in rows)) for index in filled}
+    flexible = {index: natural[index] for index in filled if not shown[index].essential}
+    fixed = sum(natural[index] for index in filled if shown[index].essential)
+    while flexible and fixed + GAP * len(filled) + sum(min(LEAST, wanted) for wanted in flexible.values()) > width:
+        filled.remove(max(flexible))
+        del flexible[max(flexible)]
+    widths = natural | shared(flexible, width - fixed - GAP * len(filled))
+    found = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
     for index in filled:
-        column = shown[index]
-        found.add_column(
-            column.heading,
-            justify="right" if column.right else "left",
-            no_wrap=True,
-            overflow="fold" if column.essential else "ellipsis",
-            min_width=max(len(row[index]) for row in rows) if column.essential else None,
-        )
+        justify: JustifyMethod = "right" if shown[index].right else "left"
+        found.add_column(shown[index].heading, justify=justify, no_wrap=True, overflow="ellipsis", width=widths[index])
     for row in rows:
         found.add_row(*(Text(row[index], STYLES.get(row[index], "")) for index in filled))
+    return found
+
+
+def shared(natural: Mapping[int, int], room: int) -> dict[int, int]:
+    """Return widths that fit into the room: the narrow columns get what they need, the wide ones share the rest; each gets `LEAST`.
+
+    >>> shared({0: 4, 1: 50, 2: 30}, 44)
+    {0: 4, 2: 20, 1: 20}
+    """
+    found, left = dict[int, int](), room
+    for number, (index, wanted) in enumerate(sorted(natural.items(), key=lambda each: each[1])):
+        found[index] = min(wanted, max(LEAST, left // (len(natural) - number)))
+        left -= found[index]
     return found

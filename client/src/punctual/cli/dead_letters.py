@@ -1,6 +1,8 @@
 """`punctual dead-letters`."""
 
-from typing import Annotated
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -19,11 +21,11 @@ Id = Annotated[str, Argument(help="The id of the redrive.")]
 def build() -> typer.Typer:
     app = group("dead-letters", "Find failed and killed jobs by error, and run them again.")
     command(app, "list", "punctual dead-letters list", "punctual dead-letters list --since 1d --type http")(list_groups)
-    command(app, "jobs", "punctual dead-letters jobs 3f9c2a7e5b8d1f60")(group_jobs)
+    command(app, "jobs", "punctual dead-letters jobs 3f9c2a7e5b8d")(group_jobs)
     command(
         app,
         "redrive",
-        "punctual dead-letters redrive --fingerprint 3f9c2a7e5b8d1f60 --rate 20",
+        "punctual dead-letters redrive --fingerprint 3f9c2a7e5b8d --rate 20",
         "punctual dead-letters redrive --since 2h --yes",
         "punctual dead-letters redrive --all --limit 100",
     )(redrive)
@@ -89,21 +91,28 @@ def redrive(
     )
     if not filter:
         raise Refused("give a filter", field="--fingerprint", hint="To run all dead letters again: --all")
-    what = "all dead letters" if all else "all dead letters that match"
-    cli.confirm(f"Run {what} again?", yes)
+    count = min(_count(cli, filter), limit or sys.maxsize)
+    cli.confirm(f"Run {count} dead letter{'' if count == 1 else 's'} again?", yes)
     made = cli.client.dead_letters.redrive(**filter, **options.given(rate=rate, limit=limit))
     if detach:
         cli.out.result(made.raw, f"Redrive {made.id} runs. To follow it: punctual dead-letters watch {made.id}", quiet=made.id)
         return None
-    return wait(cli, made)
+    return wait(cli, made, count)
 
 
-def wait(cli: Cli, made: Redrive) -> int | None:
+def _count(cli: Cli, filter: Mapping[str, Any]) -> int:
+    """Return how many dead letters a filter finds, by the groups that the API lists: a hundred errors at most."""
+    fingerprint = filter.get("fingerprint")
+    listed = {name: value for name, value in filter.items() if name in ("task", "type", "from_", "to")}
+    return sum(each.count for each in cli.client.dead_letters.list(**listed) if fingerprint in (None, each.fingerprint))
+
+
+def wait(cli: Cli, made: Redrive, total: int | None = None) -> int | None:
     """Show the progress of a redrive until its end, and print the result. Returns the exit code."""
     note = f"The redrive goes on. To stop it: punctual dead-letters abort {made.id}"
-    with stoppable(cli, note), many.progress(cli, "redrive", None) as show:
+    with stoppable(cli, note), many.progress(cli, "redrive", total) as show:
         while not made.ended:
-            show(made.redriven)
+            show(made.matched)
             cli.sleep(many.EVERY)
             made = cli.client.dead_letters.get(made.id)
     cli.out.result(made.raw, _summary(made), quiet=made.id)

@@ -306,7 +306,7 @@ def _follow(cli: Cli, states: Iterable[Sequence[Job]], live: Callable[[Sequence[
     if cli.out.live:
         with Live(console=cli.out.out, auto_refresh=False) as screen:
             for jobs in states:
-                screen.update(table(jobs, live(jobs)), refresh=True)
+                screen.update(table(jobs, live(jobs), cli.out.out.width), refresh=True)
         return
     before = dict[str, Any]()
     for jobs in states:

@@ -38,7 +38,7 @@ def forecast(cli: Cli, everyone: Annotated[bool, Option("--everyone", help="Jobs
         cli.out.document(found.raw)
         return
     busy = [each for each in found.minutes if each.jobs]
-    if cli.out.quiet or not cli.out.out.is_terminal:
+    if not cli.out.live:
         for each in busy:
             cli.out.raw(f"{words.wire(each.scheduled_at)}\t{each.jobs}\t{each.compute_ms}\t{each.required_instances}")
         return
@@ -211,7 +211,7 @@ def _scheduler(cli: Cli) -> Iterator[Check]:
     if lag is None:
         yield Check("scheduler", "warn", "its lag is unknown")
     elif lag > MUCH_LAG_S:
-        yield Check("scheduler", "fail", f"{lag:.0f} s behind", "Operators: see the alarms NoTick and OldestOpenMinute, and their runbook.")
+        yield Check("scheduler", "fail", f"{lag:.0f} s behind", "Jobs start late. Operators: see the alarm Lag and its runbook.")
     else:
         yield Check("scheduler", "ok", f"{lag:.0f} s behind")
     if health.paused_lanes:

@@ -1,0 +1,837 @@
+"""The command line against an API of a few lines: results, JSON, pipes, errors and exit codes."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fake_api import JOB, answer, refusal
+from typer.testing import CliRunner, Result
+
+from punctual import profiles
+from punctual.cli import build
+from punctual.cli._app import Setup
+from punctual.profiles import Profile
+
+URL = "https://api.example.com"
+NOW = datetime(2026, 11, 20, 9, 59, 50, tzinfo=timezone.utc)
+ID = JOB["id"]
+RUN = {"nominal": "2026-11-21T01:30:00.000Z", "at": "2026-11-21T01:30:00.000Z", "local": "", "local_at": "2026-11-21T02:30:00.000+01:00"}
+TASK: dict[str, Any] = {
+    **{name: JOB[name] for name in ("id", "type", "payload", "created_at", "max_attempts", "timeout_seconds", "retry")},
+    "name": "Nightly report",
+    "key": "nightly",
+    "status": "active",
+    "generation": 1,
+    "overlap": "skip",
+    "updated_at": "2026-11-20T09:00:00.000Z",
+    "schedule": {"cron": "30 2 * * *", "time_zone": "Europe/Berlin"},
+    "next_runs": [RUN],
+}
+OPERATION: dict[str, Any] = {
+    "id": "01OP",
+    "action": "cancel_jobs",
+    "status": "running",
+    "filter": {"tag": ["a"]},
+    "rate": 50,
+    "matched": 0,
+    "done": 0,
+    "skipped": 0,
+    "failed": 0,
+    "started_at": "2026-11-20T09:59:00.000Z",
+}
+DONE = {**OPERATION, "status": "done", "matched": 3, "done": 2, "skipped": 1}
+REDRIVE = {**{name: OPERATION[name] for name in ("id", "status", "filter", "rate", "matched", "skipped", "started_at")}, "redriven": 0}
+GROUP = {
+    "fingerprint": "3f9c2a7e5b8d",
+    "count": 7,
+    "types": ["http"],
+    "task_ids": [],
+    "first_at": "2026-11-20T08:00:00.000Z",
+    "last_at": "2026-11-20T09:00:00.000Z",
+    "job_id": ID,
+    "error": {"kind": "permanent", "message": "HTTP 404"},
+}
+ME = {"id": "u1", "username": "ann", "role": "user", "scopes": [], "job_weight": 1, "allowed": {}, "effective_quotas": {"max_jobs": 100}}
+USER = {"id": "u1", "username": "ann", "role": "user", "enabled": True, "job_weight": 1, "quotas": {}, "allowed": {"max_jobs": 100}}
+TARGET = {
+    "name": "billing",
+    "kind": "http",
+    "enabled": True,
+    "given": {},
+    "job_payload_schema": {},
+    "version": 1,
+    "rate": 20,
+    "created_at": "2026-11-20T08:00:00.000Z",
+    "updated_at": "2026-11-20T08:00:00.000Z",
+}
+LANES = {"lanes": [{"lane": "retry", "paused": True, "paused_at": "2026-11-20T09:00:00.000Z", "reason": "incident"}]}
+SESSION = {"token": "t1", "expire": "2026-11-20T11:00:00.000Z", "refresh_token": "r1", "user": {}}
+
+
+def page(*items: Any) -> dict[str, Any]:
+    return {"items": list(items), "has_more": False, "cursor": None}
+
+
+Reply = Any  # the data of an answer, an answer, or a list of them, one for each call
+
+
+class Api:
+    """Answers by route; `sent` has each request as (method, path, query, body)."""
+
+    def __init__(self, routes: dict[str, Reply]) -> None:
+        self.routes = {route: list(reply) if isinstance(reply, list) else reply for route, reply in routes.items()}
+        self.sent: list[tuple[str, str, dict[str, str], Any]] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content) if request.content else None
+        path = request.url.raw_path.decode().partition("?")[0].removeprefix("/api/v1")
+        self.sent.append((request.method, path, dict(request.url.params), body))
+        reply = self.routes.get(f"{request.method} {path}", refusal(404, "not_found", "there is no such job"))
+        if isinstance(reply, list):
+            reply = reply.pop(0) if len(reply) > 1 else reply[0]
+        if isinstance(reply, Exception):
+            raise reply
+        return reply if isinstance(reply, httpx.Response) else answer(reply)
+
+    @property
+    def last(self) -> tuple[str, str, dict[str, str], Any]:
+        return self.sent[-1]
+
+
+class Terminal:
+    """Runs commands against an API, with a clock that only pauses move."""
+
+    def __init__(self, **routes: Reply) -> None:
+        self.api = Api(routes)
+        self.at = NOW
+        self.pauses: list[float] = []
+        self.columns = 140
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.at += timedelta(seconds=seconds)
+
+    def __call__(self, *words: str, terminal: bool = False, input: str = "") -> Result:
+        setup = Setup(httpx.MockTransport(self.api), lambda: self.at, self.pause, terminal)
+        return CliRunner().invoke(build(), words, obj=setup, input=input, env={"COLUMNS": str(self.columns), "TERM": "xterm"})
+
+
+@pytest.fixture
+def signed_in() -> None:
+    profiles.save(Profile("default", URL, username="ann", token="t0"))
+
+
+def api(routes: dict[str, Reply]) -> Terminal:
+    return Terminal(**routes)
+
+
+def done(result: Result) -> str:
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+# Sign-in
+
+
+def test_login_stores_tokens_and_no_password() -> None:
+    cli = api({"POST /auth/login": SESSION, "GET /me": ME})
+    assert "Signed in to https://api.example.com as ann (user). Profile: default." in done(
+        cli("login", f"{URL}/api/v1/", "--username", "ann", input="s3cret\n")
+    )
+    assert cli.api.sent[0][3] == {"username": "ann", "password": "s3cret"}
+    stored = profiles.path().read_text()
+    assert '"t1"' in stored and "s3cret" not in stored
+    assert profiles.path().stat().st_mode & 0o777 == 0o600
+
+
+def test_a_wrong_password_is_exit_code_3_and_stores_nothing() -> None:
+    result = api({"POST /auth/login": refusal(401, "unauthorized", "the user name or the password is wrong")})(
+        "login", URL, "--username", "ann", input="wrong\n"
+    )
+    assert result.exit_code == 3 and "password is wrong" in result.stderr and URL in result.stderr
+    assert not profiles.path().exists()
+
+
+def test_a_machine_client_signs_in_with_its_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUNCTUAL_CLIENT_SECRET", "hush")
+    token = httpx.Response(200, json={"access_token": "m1", "expires_in": 3600})
+    cli = api({"POST /oauth2/token": token, "GET /me": {**ME, "role": None, "scopes": ["jobs:read"]}})
+    words = ("login", URL, "--profile", "ci", "--client-id", "4f", "--token-url", "https://auth.example.com/oauth2/token")
+    assert "machine client with jobs:read" in done(cli(*words))
+    assert profiles.load().current == "ci" and profiles.load().all["ci"].client_secret == "hush"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("login",), "address of the api is missing"),
+        (("login", URL), "user name is missing"),
+        (("login", "api.example.com"), "URL: must begin with https://"),
+        (("login", URL, "-u", "ann"), "password is missing"),
+        (("login", URL, "--client-id", "4f"), "--token-url: is missing"),
+    ],
+)
+def test_login_without_a_terminal_says_what_is_missing(words: tuple[str, ...], said: str) -> None:
+    result = api({})(*words)
+    assert result.exit_code == 2 and said in result.stderr.lower().replace("url: must", "URL: must").replace("--token-URL", "--token-url")
+
+
+def test_logout_ends_the_session_and_deletes_the_profile() -> None:
+    profiles.save(Profile("default", URL, username="ann", token="t0", refresh_token="r0", expires_at=NOW.timestamp() + 1e9))
+    cli = api({"POST /auth/logout": {"signed_out": True}})
+    assert "Signed out of https://api.example.com" in done(cli("logout"))
+    assert cli.api.last[3] == {"everywhere": False, "refresh_token": "r0"}
+    assert profiles.load().all == {}
+    assert cli("logout").exit_code == 3
+
+
+def test_profiles_are_listed_and_chosen() -> None:
+    for name in ("a", "b"):
+        profiles.save(Profile(name, f"https://{name}.example.com", username="ann", token="t"))
+    cli = api({"GET /me": ME})
+    assert json.loads(done(cli("profiles", "--json")).splitlines()[1])["current"] is True
+    assert "https://a.example.com" in done(cli("profiles", "--use", "a", terminal=True))
+    assert profiles.load().current == "a"
+    assert done(cli("--profile", "b", "whoami", "--quiet")) == "ann\n"
+    result = cli("whoami", "--profile", "c")
+    assert result.exit_code == 3 and "there is no profile 'c' (there are: a, b)" in result.stderr and "Traceback" not in result.output
+
+
+# Jobs
+
+
+@pytest.mark.parametrize(
+    ("words", "body"),
+    [
+        (("log", "hello"), {"type": "log", "payload": {"message": "hello"}}),
+        (("http", "https://x"), {"type": "http", "payload": {"method": "POST", "url": "https://x"}}),
+        (
+            ("http", "put", "https://x", "-H", "A: b", "-d", '{"a": 1}', "--payload", '{"signing_secret": "s"}'),
+            {
+                "type": "http",
+                "payload": {"method": "PUT", "url": "https://x", "headers": {"A": "b"}, "body": {"a": 1}, "signing_secret": "s"},
+            },
+        ),
+        (("http", "https://x", "-d", "17"), {"type": "http", "payload": {"method": "POST", "url": "https://x", "body": "17"}}),
+        (("target", "invoices"), {"target": "invoices", "payload": {}}),
+        (("sqs", "--payload", '{"queue": "q"}'), {"type": "sqs", "payload": {"queue": "q"}}),
+    ],
+)
+@pytest.mark.usefixtures("signed_in")
+def test_what_a_job_runs(words: tuple[str, ...], body: dict[str, Any]) -> None:
+    cli = api({"POST /jobs": JOB})
+    assert f"Job {ID} starts at" in done(cli("jobs", "create", *words))
+    assert cli.api.last[3] == body
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_the_options_of_a_job_reach_the_api() -> None:
+    cli = api({"PUT /jobs/by-key/order-17": {**JOB, "outcome": "replaced"}})
+    options = (
+        "--in 1h30m --key order-17 --on-conflict replace --tag a -t b --max-attempts 5 --timeout 2m --ordering-key o --on-failure pause"
+    )
+    more = ("--expires", "2h", "-f", 'retry={"base_seconds": 5}', "-f", "events=true")
+    result = cli("jobs", "create", "log", "x", *options.split(), *more)
+    assert "in 10s (replaced)" in done(result)
+    sent = cli.api.last[3]
+    assert sent == {
+        "type": "log",
+        "payload": {"message": "x"},
+        "delay_seconds": 5400,
+        "on_conflict": "replace",
+        "tags": ["a", "b"],
+        "max_attempts": 5,
+        "timeout_seconds": 120,
+        "ordering_key": "o",
+        "on_failure": "pause",
+        "expires_at": "2026-11-20T11:59:50.000Z",
+        "retry": {"base_seconds": 5},
+        "events": True,
+    }
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_body_comes_from_a_file_or_the_standard_input(tmp_path: Path) -> None:
+    (tmp_path / "body.json").write_text("[1]")
+    cli = api({"POST /jobs": JOB})
+    done(cli("jobs", "create", "http", "https://x", "-d", f"@{tmp_path / 'body.json'}"))
+    assert cli.api.last[3]["payload"]["body"] == [1]
+    done(cli("jobs", "create", "http", "https://x", "-d", "@-", input="text"))
+    assert cli.api.last[3]["payload"]["body"] == "text"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("http",), "error: URL: is missing"),
+        (("http", "example.com"), "error: URL: must begin with https://"),
+        (("log", "two", "words"), "put it between quotes"),
+        (("log", "x", "-d", "1"), "error: --data: is for http only"),
+        (("sqs",), "error: --payload: is needed for a job of the type sqs"),
+        (("sqs", "--payload", "{"), "error: --payload: must be JSON"),
+        (("sqs", "--payload", "[1]"), "error: --payload: must be a JSON object"),
+        (("sqs", "--payload", "@/nowhere"), "/nowhere cannot be read"),
+        (("sqs", "queue", "--payload", "{}"), "one word too many"),
+        (("log", "x", "--in", "soon"), "error: --in: must be a duration such as 90s"),
+        (("log", "x", "--at", "2026-11-20T10:00:00"), "error: --at: needs an offset"),
+        (("log", "x", "--at", "tomorrow"), "error: --at: must be an instant"),
+        (("log", "x", "--in", "1s", "--at", "2026-11-20T10:00:00Z"), "not both of --in and --at"),
+        (("log", "x", "--on-conflict", "keep"), "error: --on-conflict: needs --key"),
+        (("log", "x", "-f", "retry"), "error: --field: must be NAME=VALUE"),
+        (("http", "https://x", "-H", "Accept"), "error: --header: must be NAME:VALUE"),
+        (("log", "x", "--timeout", "1.5s"), "error: --timeout: must be whole seconds"),
+    ],
+)
+@pytest.mark.usefixtures("signed_in")
+def test_a_wrong_option_names_the_rule_and_sends_nothing(words: tuple[str, ...], said: str) -> None:
+    cli = api({})
+    result = cli("jobs", "create", *words)
+    assert result.exit_code == 2 and said in result.stderr and result.stdout == ""
+    assert not cli.api.sent
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_all_rules_that_the_server_finds_broken_are_lines() -> None:
+    details = [{"field": "max_attempts", "rule": "must be at most 25"}, {"field": "tags", "rule": "must be different"}]
+    cli = api({"POST /jobs": refusal(422, "validation_failed", "2 fields are not valid", details)})
+    result = cli("jobs", "create", "log", "x")
+    assert result.exit_code == 2
+    assert result.stderr == "error: max_attempts: must be at most 25\nerror: tags: must be different\n"
+    machine = cli("jobs", "create", "log", "x", "--json")
+    assert json.loads(machine.stderr)["error"]["details"] == details and machine.stdout == ""
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_lists_are_tables_tabs_lines_of_json_or_ids() -> None:
+    late = {**JOB, "status": "failed", "reason": "HTTP 500", "start_delay_ms": 3, "key": "k", "ended_at": "2026-11-20T09:00:01.000Z"}
+    cli = api({"GET /jobs": page(late, JOB)})
+    assert [json.loads(line)["id"] for line in done(cli("jobs", "list", "--json")).splitlines()] == [ID, ID]
+    assert done(cli("jobs", "list", "-q")) == f"{ID}\n{ID}\n"
+    fields = done(cli("jobs", "list")).splitlines()[0].split("\t")
+    assert fields[:2] == [ID, "failed"] and fields[3] == "3 ms" and fields[6:] == ["k", "POST https://example.com", "HTTP 500"]
+    shown = done(cli("jobs", "list", terminal=True))
+    assert "late by" in shown and "HTTP 500" in shown and "took" not in shown
+    assert cli.api.last[2] == {"limit": "20"}
+    for cli.columns in (60, 80, 100):
+        lines = [re.sub(r"\x1b\[[\d;]*m", "", line).rstrip() for line in done(cli("jobs", "list", terminal=True)).splitlines()]
+        assert len(lines) == 3 and lines[1].startswith(f"{ID}  failed") and max(map(len, lines)) <= cli.columns
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_filters_of_lists_reach_the_api() -> None:
+    cli = api({"GET /jobs": page()})
+    words = "jobs list --upcoming -s failed -s queued -t a --type http --task T --since 1h --until 2026-11-20T10:00:00Z --limit 0"
+    assert "No job is ahead" in done(cli(*words.split(), terminal=True))
+    query = cli.api.last[2]
+    assert query.pop("status") in ("failed,queued", "queued")
+    assert query == {
+        "upcoming": "true",
+        "tag": "a",
+        "type": "http",
+        "task": "T",
+        "from": "2026-11-20T08:59:50.000Z",
+        "to": "2026-11-20T10:00:00.000Z",
+        "limit": "100",
+    }
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_job_is_shown_with_its_attempts() -> None:
+    attempt = {
+        "number": 1,
+        "picked_at": "2026-11-20T10:00:00.000Z",
+        "started_at": "2026-11-20T10:00:00.002Z",
+        "ended_at": "2026-11-20T10:00:01.000Z",
+        "outcome": "failed",
+        "failure": {"kind": "retryable", "message": "HTTP 503"},
+    }
+    ended = {**JOB, "attempts": [attempt], "response": {"status": 503, "headers": {}, "body": "busy\nvery"}, "progress": {"fraction": 0.5}}
+    cli = api({f"GET /jobs/{ID}": ended, "GET /jobs/by-key/order%3A17": ended})
+    shown = done(cli("jobs", "show", ID))
+    assert "failed: retryable, HTTP 503" in shown and "HTTP 503\n" in shown and "50%" in shown
+    assert json.loads(done(cli("jobs", "show", "--key", "order:17", "--json"))) == ended
+    assert cli("jobs", "show").exit_code == cli("jobs", "show", ID, "--key", "k").exit_code == 2
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_watch_ends_with_the_job_and_reports_how() -> None:
+    running = {**JOB, "status": "running"}
+    ended = {**JOB, "status": "succeeded", "ended_at": "2026-11-20T10:00:01.000Z", "start_delay_ms": 1}
+    cli = api({f"GET /jobs/{ID}": [JOB, running, ended]})
+    result = cli("jobs", "watch", ID)
+    assert [line.split("\t")[1] for line in done(result).splitlines()] == ["scheduled", "running", "succeeded"]
+    assert cli.pauses == [5.0, 0.5]
+    failed = {**ended, "status": "failed"}
+    cli = api({f"GET /jobs/{ID}": [JOB, failed]})
+    result = cli("jobs", "watch", ID, "--json")
+    assert result.exit_code == 1 and [json.loads(line)["status"] for line in result.stdout.splitlines()] == ["scheduled", "failed"]
+    shown = api({f"GET /jobs/{ID}": [JOB, ended]})("jobs", "watch", ID, terminal=True)
+    assert "succeeded" in done(shown) and "1 ms" in shown.stdout
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_watch_gives_up_at_its_timeout() -> None:
+    cli = api({f"GET /jobs/{ID}": {**JOB, "due_at": "2026-11-20T12:00:00.000Z"}})
+    result = cli("jobs", "watch", ID, "--timeout", "12s")
+    assert result.exit_code == 1 and f"not ended within 12s: {ID}" in result.stderr
+    assert cli.pauses == [5.0, 5.0, 5.0]
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_watch_without_an_id_follows_all_jobs() -> None:
+    past = {**JOB, "id": "01A", "status": "succeeded", "scheduled_at": "2026-11-20T09:00:00.000Z"}
+    cli = api({"GET /jobs": page(past, JOB)})
+    lines = done(cli("jobs", "watch", "--timeout", "3s")).splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["01A", ID]
+    assert cli.pauses == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_create_and_watch_in_one() -> None:
+    ended = {**JOB, "status": "succeeded", "ended_at": "2026-11-20T10:00:01.000Z"}
+    cli = api({"POST /jobs": JOB, f"GET /jobs/{ID}": ended})
+    assert "succeeded" in done(cli("jobs", "create", "--watch", "log", "x"))
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_single_jobs_are_cancelled_and_retried() -> None:
+    cancelled = {**JOB, "status": "cancelled"}
+    routes = {
+        f"POST /jobs/{ID}/cancel": cancelled,
+        "POST /jobs/by-key/k/cancel": {**JOB, "status": "running"},
+        f"POST /jobs/{ID}/retry": JOB,
+    }
+    cli = api(routes)
+    assert done(cli("jobs", "cancel", ID)) == f"Job {ID} is cancelled.\n"
+    assert "asked to stop, and is running" in done(cli("jobs", "cancel", "--key", "k"))
+    assert json.loads(done(cli("jobs", "cancel", ID, "--json")))["status"] == "cancelled"
+    assert "runs again" in done(cli("jobs", "retry", ID))
+    assert cli("jobs", "cancel").exit_code == cli("jobs", "cancel", ID, "--all").exit_code == 2
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_many_jobs_are_counted_asked_for_and_cancelled() -> None:
+    estimate = {"action": "cancel_jobs", "filter": {}, "matched": 3, "complete": True}
+    routes = {"POST /jobs/cancel": [answer(estimate), answer(OPERATION, 202)], "GET /operations/01OP": [OPERATION, DONE]}
+    cli = api({"POST /jobs/cancel": estimate})
+    assert done(cli("jobs", "cancel", "--tag", "a", "--dry-run")) == "3 jobs would be cancelled.\n"
+    refused = cli("jobs", "cancel", "--tag", "a")
+    assert refused.exit_code == 2 and "--yes" in refused.stderr
+    assert all(sent[3].get("dry_run") for sent in cli.api.sent)
+    cli = api(routes)
+    assert done(cli("jobs", "cancel", "--tag", "a", "--rate", "9", "--yes")) == "Operation 01OP is done: 2 done, 1 skipped.\n"
+    assert cli.api.sent[1][3] == {"tag": ["a"], "rate": 9}
+    assert "punctual operations watch 01OP" in done(api(routes)("jobs", "cancel", "--all", "--yes", "--detach"))
+    aborted = {**DONE, "status": "aborted"}
+    assert api({"GET /operations/01OP": aborted})("operations", "watch", "01OP").exit_code == 1
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_outputs_and_logs_are_printed_as_they_are() -> None:
+    attempts = [{"number": 2, "picked_at": JOB["due_at"], "ended_at": JOB["due_at"], "outcome": "succeeded"}]
+    text = {"number": 2, "text": "a [b]\n", "complete": True}
+    routes = {f"GET /jobs/{ID}": {**JOB, "attempts": attempts}, f"GET /jobs/{ID}/attempts/2/output": text}
+    cli = api({**routes, f"GET /jobs/{ID}/attempts/1/log": {**text, "number": 1}})
+    assert done(cli("jobs", "output", ID)) == "a [b]\n"
+    assert json.loads(done(cli("jobs", "log", ID, "--attempt", "1", "--json")))["number"] == 1
+    assert "has not been tried yet" in api({f"GET /jobs/{ID}": JOB})("jobs", "output", ID).stderr
+
+
+# Tasks
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_task_is_created_or_put_by_key() -> None:
+    cli = api({"POST /tasks": TASK, "PUT /tasks/by-key/nightly": {**TASK, "outcome": "unchanged"}})
+    words = ("tasks", "create", "Nightly report", "--cron", "30 2 * * *", "--tz", "Europe/Berlin", "log", "x", "--overlap", "skip")
+    assert f"Task {TASK['id']} is created. It runs at" in done(cli(*words))
+    assert cli.api.last[3] == {
+        "name": "Nightly report",
+        "type": "log",
+        "payload": {"message": "x"},
+        "overlap": "skip",
+        "schedule": {"cron": "30 2 * * *", "time_zone": "Europe/Berlin"},
+    }
+    assert "is unchanged" in done(cli(*words, "--key", "nightly"))
+    assert cli("tasks", "create", "n", "log", "x", "--cron", "1", "--rate", "2").exit_code == 2
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_tasks_are_listed_shown_and_run() -> None:
+    id = TASK["id"]
+    routes = {
+        "GET /tasks": page({**TASK, "next_run": RUN}),
+        f"GET /tasks/{id}": TASK,
+        "GET /tasks/by-key/nightly": TASK,
+        f"GET /tasks/{id}/jobs": page(JOB),
+        f"POST /tasks/{id}/run": JOB,
+        f"GET /jobs/{ID}": {**JOB, "status": "succeeded", "ended_at": JOB["due_at"]},
+    }
+    cli = api(routes)
+    assert "30 2 * * * Europe/Berlin" in done(cli("tasks", "list", terminal=True))
+    assert "Sat 2026-11-21 02:30:00 +0100" in done(cli("tasks", "show", "--key", "nightly"))
+    assert ID in done(cli("tasks", "jobs", id, "--status", "failed"))
+    assert done(cli("tasks", "run", "--key", "nightly", "-q")) == f"{ID}\n"
+    assert "succeeded" in done(cli("tasks", "run", id, "--watch"))
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_next_runs_are_previewed() -> None:
+    cli = api(
+        {"POST /schedules/preview": {"runs": [RUN]}, "GET /tasks/by-key/nightly": TASK, f"GET /tasks/{TASK['id']}/next": {"runs": [RUN]}}
+    )
+    shown = done(cli("tasks", "preview", "30 2 * * *", "--tz", "Europe/Berlin", "-n", "1"))
+    assert shown == "Sat 2026-11-21 02:30:00 +0100\t2026-11-21 01:30:00\t\n"
+    assert cli.api.last[3] == {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "count": 1}
+    assert "02:30:00" in done(cli("tasks", "preview", "--key", "nightly", terminal=True))
+    assert cli("tasks", "preview").exit_code == 2
+
+
+@pytest.mark.parametrize(("verb", "past"), [("pause", "paused"), ("resume", "resumed")])
+@pytest.mark.usefixtures("signed_in")
+def test_tasks_are_paused_and_resumed(verb: str, past: str) -> None:
+    id = TASK["id"]
+    many = {**OPERATION, "action": f"{verb}_tasks"}
+    estimate = {"action": f"{verb}_tasks", "filter": {}, "matched": 1, "complete": False}
+    cli = api(
+        {
+            f"POST /tasks/{id}/{verb}": TASK,
+            f"POST /tasks/{verb}": [answer(estimate), answer(many, 202)],
+            "GET /operations/01OP": {**many, "status": "done"},
+        }
+    )
+    assert done(cli("tasks", verb, id)) == f"Task {id} is {past}.\n"
+    assert "Operation 01OP is done" in done(cli("tasks", verb, "--tag", "a", "--yes"))
+    for wrong in ((), (id, "--all"), (id, "--dry-run")):
+        assert cli("tasks", verb, *wrong).exit_code == 2
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_task_is_deleted_after_a_question() -> None:
+    id = TASK["id"]
+    cli = api({f"DELETE /tasks/{id}": {"id": id}})
+    assert cli("tasks", "delete", id).exit_code == 2 and not cli.api.sent
+    assert json.loads(done(cli("tasks", "delete", id, "--yes", "--json"))) == {"id": id}
+
+
+# Dead letters and operations
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_dead_letters_are_listed_and_redriven() -> None:
+    over = {**REDRIVE, "status": "done", "matched": 7, "redriven": 6, "skipped": 1}
+    routes = {
+        "GET /dead-letters": page(GROUP),
+        "GET /dead-letters/3f9c2a7e5b8d/jobs": page(JOB),
+        "POST /dead-letters/redrive": REDRIVE,
+        "GET /dead-letters/redrives/01OP": [REDRIVE, over],
+        "POST /dead-letters/redrives/01OP/abort": {**over, "status": "aborted"},
+    }
+    cli = api(routes)
+    assert "permanent: HTTP 404" in done(cli("dead-letters", "list", terminal=True))
+    assert done(cli("dead-letters", "jobs", "3f9c2a7e5b8d", "-q")) == f"{ID}\n"
+    words = ("dead-letters", "redrive", "--fingerprint", "3f9c2a7e5b8d", "--rate", "20", "--yes")
+    assert done(cli(*words)) == "Redrive 01OP is done: 6 of 7 run again, 1 skipped.\n"
+    assert ("POST", "/dead-letters/redrive", {}, {"fingerprint": "3f9c2a7e5b8d", "rate": 20}) in cli.api.sent
+    assert "Redrive 01OP is done" in done(api(routes)(*words, terminal=True))
+    assert "dead-letters watch 01OP" in done(cli(*words, "--detach"))
+    assert "is aborted" in done(cli("dead-letters", "abort", "01OP"))
+    assert cli("dead-letters", "redrive").exit_code == 2
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_operations_are_listed_and_aborted() -> None:
+    cli = api({"GET /operations": page(DONE), "GET /operations/01OP": DONE, "POST /operations/01OP/abort": DONE})
+    assert "tag=a" in done(cli("operations", "list", terminal=True))
+    assert "2 done, 1 skipped" in done(cli("operations", "show", "01OP"))
+    assert "2 done" in done(cli("operations", "abort", "01OP"))
+
+
+# What there is, and how it is
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_the_forecast_is_a_chart_for_people_and_lines_for_pipes() -> None:
+    minutes = [
+        {
+            "scheduled_at": f"2026-11-20T{10 + at // 60}:{at % 60:02}:00.000Z",
+            "jobs": at % 7 * 10,
+            "compute_ms": at * 1_000,
+            "required_instances": at // 60,
+        }
+        for at in range(180)
+    ]
+    cli = api({"GET /forecast": {"scope": "own", "available_instances": 1, "minutes": minutes}})
+    chart = done(cli("forecast", terminal=True))
+    assert "█" in chart and "executors of 1 available" in chart and "Jobs will start late" in chart
+    assert len(done(cli("forecast")).splitlines()) == sum(each["jobs"] > 0 for each in minutes)
+    assert len(json.loads(done(cli("forecast", "--json")))["minutes"]) == 180
+    nothing = api({"GET /forecast": {"scope": "own", "available_instances": 1, "minutes": [minutes[0]]}})
+    assert "Nothing starts" in done(nothing("forecast", terminal=True))
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_statistics_types_and_versions_are_shown() -> None:
+    counts = dict.fromkeys(("runs", "succeeded", "failed", "killed", "cancelled", "skipped", "late"), 0)
+    routes = {
+        "GET /statistics": {
+            "scope": "own",
+            "since": NOW.isoformat(),
+            "until": NOW.isoformat(),
+            "types": [{"type": "http", **counts, "runs": 12, "p50_ms": 90}],
+        },
+        "GET /types": page({"type": "http", "description": "calls a URL", "payload_schema": {}}),
+        "GET /version": {"version": "9.9", "api": "v1"},
+    }
+    cli = api(routes)
+    assert "90 ms" in done(cli("stats", terminal=True))
+    assert json.loads(done(cli("stats", "--json")))["types"][0]["runs"] == 12
+    assert done(cli("types")) == "http\t\tcalls a URL\n"
+    assert "server 9.9 (API v1)" in done(cli("version"))
+    assert "server unknown" in done(api({})("version"))
+
+
+HEALTH = {"status": "ok", "lag_seconds": 2, "paused_lanes": []}
+
+
+def healthy(**more: str) -> httpx.Response:
+    return answer(HEALTH, **{"Date": "Fri, 20 Nov 2026 09:59:50 GMT", **more})
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_the_doctor_finds_everything_in_order() -> None:
+    cli = api({"GET /health": healthy(), "GET /me": ME})
+    lines = [line.split("\t") for line in done(cli("doctor")).splitlines()]
+    assert [line[0] for line in lines] == ["address", "clock", "sign-in", "scheduler", "quotas"]
+    assert {line[1] for line in lines} == {"ok"}
+    assert "at most 100 jobs" in done(cli("doctor", terminal=True))
+
+
+@pytest.mark.parametrize(
+    ("routes", "check", "state", "code"),
+    [
+        ({"GET /health": httpx.ConnectError("refused")}, "address", "fail", 1),
+        ({"GET /health": httpx.Response(200, text="<html>")}, "address", "fail", 1),
+        ({"GET /health": refusal(401, "unauthorized")}, "sign-in", "fail", 1),
+        ({"GET /health": healthy(Date="Fri, 20 Nov 2026 09:00:00 GMT"), "GET /me": ME}, "clock", "warn", 0),
+        ({"GET /health": answer({**HEALTH, "lag_seconds": 999}), "GET /me": ME}, "scheduler", "fail", 1),
+        ({"GET /health": answer({**HEALTH, "paused_lanes": ["retry"]}), "GET /me": ME}, "lanes", "warn", 0),
+        ({"GET /health": answer({**HEALTH, "lag_seconds": None}), "GET /me": ME}, "scheduler", "warn", 0),
+        ({"GET /health": healthy(), "GET /me": refusal(403, "forbidden")}, "sign-in", "fail", 1),
+    ],
+)
+@pytest.mark.usefixtures("signed_in")
+def test_the_doctor_names_what_is_wrong_and_what_to_do(routes: dict[str, Reply], check: str, state: str, code: int) -> None:
+    result = api(routes)("doctor", "--json")
+    (found,) = [each for each in map(json.loads, result.stdout.splitlines()) if each["check"] == check and each["state"] != "ok"]
+    assert result.exit_code == code and found["state"] == state and (found["remedy"] or state == "warn")
+
+
+def test_the_doctor_without_a_profile_says_how_to_sign_in() -> None:
+    result = api({})("doctor")
+    assert result.exit_code == 1 and "address\tfail" in result.stdout and "punctual login" in result.stdout
+
+
+# Targets, users, lanes
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_targets_are_listed_created_replaced_and_deleted() -> None:
+    routes = {
+        "GET /targets": page(TARGET),
+        "GET /targets/billing": TARGET,
+        "POST /targets": TARGET,
+        "PUT /targets/billing": TARGET,
+        "DELETE /targets/billing": {"name": "billing"},
+    }
+    cli = api(routes)
+    assert "20/s" in done(cli("targets", "list", terminal=True))
+    assert "20 a second" in done(cli("targets", "show", "billing"))
+    create = ("billing", "http", "--defaults", '{"url": "https://x"}', "--lock", "url", "--rate", "20", "--disabled")
+    assert done(cli("targets", "create", *create)) == "Target billing is created.\n"
+    assert cli.api.last[3] == {
+        "name": "billing",
+        "kind": "http",
+        "defaults": {"url": "https://x"},
+        "locked": ["url"],
+        "rate": 20.0,
+        "enabled": False,
+    }
+    assert done(cli("targets", "replace", "billing", "http")) == "Target billing is replaced.\n"
+    assert cli("targets", "delete", "billing").exit_code == 2
+    assert done(cli("targets", "delete", "billing", "--yes")) == "Target billing is deleted.\n"
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_users_are_found_by_name_and_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUNCTUAL_NEW_PASSWORD", "s3cret-S3cret")
+    routes = {
+        "GET /users": page(USER),
+        "POST /users": USER,
+        "PATCH /users/u1": USER,
+        "POST /users/u1/disable": USER,
+        "POST /users/u1/enable": USER,
+        "PUT /users/u1/password": USER,
+        "DELETE /users/u1": USER,
+    }
+    cli = api(routes)
+    assert "ann" in done(cli("users", "list", terminal=True)) and "100" in done(cli("users", "show", "u1"))
+    done(cli("users", "create", "ann", "--role", "operator"))
+    assert cli.api.last[3] == {"username": "ann", "password": "s3cret-S3cret", "role": "operator"}
+    done(cli("users", "update", "ann", "--max-jobs", "5"))
+    assert cli.api.last[3] == {"quotas": {"max_jobs": 5}}
+    for verb in ("disable", "enable", "password"):
+        assert f"/users/u1/{verb}" in (done(cli("users", verb, "ann")) and cli.api.last[1])
+    assert done(cli("users", "delete", "ann", "--yes")) == "User ann is deleted.\n"
+    assert cli("users", "show", "bob").exit_code == 4
+    assert cli("users", "update", "ann").exit_code == 2
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_lanes_and_breakers_are_shown_and_changed() -> None:
+    breaker = {"circuit": "http:x", "state": "open", "opened_at": "2026-11-20T09:00:00.000Z", "until": "2026-11-20T10:00:00.000Z"}
+    routes = {
+        "GET /system": LANES,
+        "POST /system/pause": LANES,
+        "POST /system/resume": LANES,
+        "GET /system/breakers": page(breaker),
+        "POST /system/breakers/close": page(),
+    }
+    cli = api(routes)
+    assert "incident" in done(cli("system", "status", terminal=True))
+    assert done(cli("system", "pause", "retry", "--yes", "--reason", "incident", "-q")) == "retry\n"
+    assert cli.api.last[3] == {"lane": "retry", "reason": "incident"}
+    done(cli("system", "resume", "--all"))
+    assert "http:x" in done(cli("system", "breakers"))
+    assert "is closed" in done(cli("system", "close-breaker", "http:x"))
+    for wrong in (("pause",), ("pause", "retry"), ("resume",)):
+        assert cli("system", *wrong).exit_code == 2
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "said"),
+    [
+        (refusal(401, "unauthorized", "the token has expired"), 3, "Sign in again: punctual login"),
+        (refusal(403, "forbidden", "your role does not allow this"), 1, "punctual whoami"),
+        (refusal(404, "not_found", "there is no such job"), 4, "https://api.example.com (profile default)"),
+        (refusal(409, "conflict", "the job has ended"), 1, "error: the job has ended"),
+        (refusal(500, "internal_error", "an unexpected error"), 1, "The request id for the operators: r-1"),
+        (httpx.Response(200, text="<html>"), 5, "Check the address"),
+        (httpx.UnsupportedProtocol("no"), 5, "Check the network and the address: https://api.example.com (profile default)"),
+    ],
+)
+@pytest.mark.usefixtures("signed_in")
+def test_an_error_says_what_to_do_next(reply: Reply, code: int, said: str) -> None:
+    result = api({f"GET /jobs/{ID}": reply})("jobs", "show", ID)
+    assert result.exit_code == code and said in result.stderr and result.stdout == "" and "Traceback" not in result.stderr
+    machine = api({f"GET /jobs/{ID}": reply})("jobs", "show", ID, "--json")
+    assert set(json.loads(machine.stderr)["error"]) >= {"code", "message", "details", "hint"}
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_credentials_of_the_environment_are_named_in_its_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUNCTUAL_URL", "https://other.example.com")
+    monkeypatch.setenv("PUNCTUAL_TOKEN", "old")
+    result = api({"GET /me": refusal(401, "unauthorized")})("whoami")
+    assert "renew it there" in result.stderr
+    assert "https://other.example.com (from PUNCTUAL_URL)" in api({})("jobs", "show", ID).stderr
+
+
+def test_without_a_sign_in_the_next_step_is_login() -> None:
+    result = api({})("jobs", "list")
+    assert result.exit_code == 3 and "punctual login" in result.stderr
+
+
+def test_a_broken_file_of_profiles_is_no_traceback() -> None:
+    profiles.path().write_text("{")
+    result = api({})("jobs", "list")
+    assert result.exit_code == 3 and "profiles.json" in result.stderr and "delete it" in result.stderr
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_defect_is_a_sentence_unless_the_traceback_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    cli = api({"GET /me": ZeroDivisionError("a defect")})
+    result = cli("whoami")
+    assert result.exit_code == 1 and "error: ZeroDivisionError: a defect" in result.stderr and "PUNCTUAL_DEBUG=1" in result.stderr
+    monkeypatch.setenv("PUNCTUAL_DEBUG", "1")
+    assert isinstance(cli("whoami").exception, ZeroDivisionError)
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_ctrl_c_ends_without_a_traceback_and_says_what_goes_on() -> None:
+    cli = api({"POST /dead-letters/redrive": REDRIVE, "GET /dead-letters": page(GROUP)})
+
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    cli.pause = interrupt  # type: ignore[method-assign]
+    result = cli("dead-letters", "redrive", "--all", "--yes", terminal=True)
+    assert result.exit_code == 130 and "To stop it: punctual dead-letters abort 01OP" in result.stderr
+
+
+def test_each_command_has_help_with_an_example() -> None:
+    def commands(group: Any, *path: str) -> list[tuple[str, ...]]:
+        return [
+            found
+            for name, each in group.commands.items()
+            for found in (commands(each, *path, name) if hasattr(each, "commands") else [(*path, name)])
+        ]
+
+    import typer.main
+
+    found = commands(typer.main.get_command(build()))
+    assert len(found) > 45
+    for path in found:
+        shown = done(api({})(*path, "--help"))
+        assert f"punctual {' '.join(path)}" in shown.partition("Examples:")[2], path
+        assert "--json" in shown and "--quiet" in shown and "--profile" in shown
+
+
+def test_colour_is_for_terminals_without_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = ("jobs", "list")
+    assert "\x1b[" in api({})(*error, terminal=True).stderr
+    assert "\x1b[" not in api({})(*error).stderr
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[3" not in api({})(*error, terminal=True).stderr
+
+
+def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    source = str(Path(__file__).parents[1] / "src")
+    return subprocess.run(
+        [sys.executable, "-m", "punctual", *words],
+        env={**os.environ, "PYTHONPATH": source, "COLUMNS": "100", "NO_COLOR": "1", **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_process_ends_with_the_exit_code_of_its_command() -> None:
+    assert "Exit codes:" in run("--help").stdout
+    wrong = run("jobs", "create", "--in")
+    assert wrong.returncode == 2 and "--in" in wrong.stderr
+    assert run("jobs", "lits").returncode == 2
+    assert run("jobs", "list").returncode == 3
+    assert run("jobs", "list", PUNCTUAL_URL="http://127.0.0.1:9", PUNCTUAL_TOKEN="t", PUNCTUAL_TIMEOUT="1").returncode == 5
+
+
+def test_the_shells_get_completions() -> None:
+    assert "punctual" in run("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1").stdout
+
+
+@pytest.mark.parametrize("name", ["_words", "_output"])
+def test_the_examples_in_docstrings_are_true(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(f"punctual.cli.{name}")).failed == 0
