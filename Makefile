@@ -135,6 +135,7 @@ docs: setup ## Build the documentation site into site/; a broken link or anchor 
 reference: setup ## Write the OpenAPI document into docs/reference/openapi.json, after a change of the API
 	@$(PY) -m local.openapi
 	@$(PY) -m local.reference
+	@$(PY) -m local.cli_reference
 
 templates: setup ## Run cfn-lint over the templates of dev and prod, for three regions (needs the network)
 	@for stage in dev prod; do $(CDK) synth --quiet -c stage=$$stage -c bytecode_optional=true -o cdk.out/$$stage || exit 1; done

@@ -1,6 +1,5 @@
 """`make run`: start the whole stack, post sample jobs and tasks, and show the jobs live in the terminal until Ctrl-C."""
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,37 +52,24 @@ def introduce(stack: Stack, seconds: float) -> None:
     console.print(f"  user       {stack.username}", markup=False)
     console.print(f"  password   {stack.password}", markup=False)
     console.print(f"  logs       {stack.home.log}\n", markup=False)
-    console.print("Post a job that runs in 20 seconds, from another terminal:\n")
+    console.print("Post a job that runs in 10 seconds, from another terminal in this folder:\n")
     console.print(example(stack.address, stack.username, stack.password), markup=False, style="dim")
     console.print("\nThen create a task with three runs (the sample tasks end in an hour):\n")
-    console.print(task_example(), markup=False, style="dim")
-    console.print()
+    console.print(f"  {TASK_EXAMPLE}\n", markup=False, style="dim")
 
 
 def example(address: str, username: str, password: str) -> str:
-    """Return commands that post a job, for a shell with curl and python3, on Linux and macOS."""
-    login = json.dumps({"username": username, "password": password})
-    read_token = 'python3 -c \'import json,sys; print(json.load(sys.stdin)["data"]["token"])\''
-    in_20_s = "python3 -c 'import datetime as d; print((d.datetime.now(d.timezone.utc)+d.timedelta(seconds=20)).isoformat())'"
+    """Return commands that sign in, post a job and watch it, for a POSIX shell in the folder of the repository."""
     return "\n".join(
         (
-            f"  API='{address}/api/v1' JSON='Content-Type: application/json'",
-            f"""  TOKEN=$(curl -s "$API/auth/login" -H "$JSON" -d '{login}' | {read_token})""",
-            f"  AT=$({in_20_s})",
-            '  JOB="{\\"message\\": \\"hello\\", \\"execute_at\\": \\"$AT\\"}"',
-            '  curl -s "$API/me/jobs" -H "$JSON" -H "Authorization: Bearer $TOKEN" -d "$JOB"',
+            f"  PUNCTUAL_PASSWORD='{password}' .venv/bin/punctual login '{address}' --username {username}",
+            "  .venv/bin/punctual jobs create --in 10s --key hello log hello",
+            "  .venv/bin/punctual jobs watch --key hello",
         )
     )
 
 
-def task_example() -> str:
-    """Return commands that create a task, to run after those of `example`."""
-    return "\n".join(
-        (
-            """  TASK='{"name": "mine", "message": "hello again", "schedule": {"rate": "10 seconds", "max_runs": 3}}'""",
-            '  curl -s "$API/tasks" -H "$JSON" -H "Authorization: Bearer $TOKEN" -d "$TASK"',
-        )
-    )
+TASK_EXAMPLE = ".venv/bin/punctual tasks create mine --rate '10 seconds' --max-runs 3 log 'hello again'"
 
 
 def show(stack: Stack, client: Punctual) -> None:

@@ -7,14 +7,17 @@ import importlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import typer.main
 from fake_api import JOB, answer, refusal
 from typer.testing import CliRunner, Result
 
@@ -783,22 +786,33 @@ def test_ctrl_c_ends_without_a_traceback_and_says_what_goes_on() -> None:
     assert result.exit_code == 130 and "To stop it: punctual dead-letters abort 01OP" in result.stderr
 
 
-def test_each_command_has_help_with_an_example() -> None:
-    def commands(group: Any, *path: str) -> list[tuple[str, ...]]:
-        return [
-            found
-            for name, each in group.commands.items()
-            for found in (commands(each, *path, name) if hasattr(each, "commands") else [(*path, name)])
-        ]
+def commands(group: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The commands of a group and of its groups, by their path."""
+    for name, each in group.commands.items():
+        if hasattr(each, "commands"):
+            yield from commands(each, *path, name)
+        else:
+            yield (*path, name), each
 
-    import typer.main
 
-    found = commands(typer.main.get_command(build()))
-    assert len(found) > 45
-    for path in found:
-        shown = done(api({})(*path, "--help"))
-        assert f"punctual {' '.join(path)}" in shown.partition("Examples:")[2], path
-        assert "--json" in shown and "--quiet" in shown and "--profile" in shown
+COMMANDS = dict(commands(typer.main.get_command(build())))
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_each_command_has_help_with_an_example(path: tuple[str, ...]) -> None:
+    shown = done(api({})(*path, "--help"))
+    assert f"punctual {' '.join(path)}" in shown.partition("Examples:")[2]
+    assert "--json" in shown and "--quiet" in shown and "--profile" in shown
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_each_example_is_a_valid_command_line(path: tuple[str, ...]) -> None:
+    for line in COMMANDS[path].epilog.splitlines()[2:]:
+        words = shlex.split(line, comments=True)
+        begin = words.index("punctual") + 1
+        end = next((at for at, word in enumerate(words) if at >= begin and word in ("|", ">", "&&")), len(words))
+        assert tuple(words[begin : begin + len(path)]) == path
+        COMMANDS[path].make_context(" ".join(path), words[begin + len(path) : end])  # raises an error of usage
 
 
 def test_colour_is_for_terminals_without_no_color(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,10 @@
 """The deployed stack as a whole: it answers, it is on time, and its roles are enforced."""
 
-import json
 import os
-import shutil
 import subprocess
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -15,12 +14,13 @@ from punctual import Punctual
 from punctual.records import Json
 
 from local.aws import REGION
-from local.run import example
+from local.run import TASK_EXAMPLE, example
 from local.samples import rfc3339
 from tests.system.conftest import System
 
 pytestmark = pytest.mark.system
 
+ROOT = Path(__file__).parents[2]
 TRUST = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}]}'
 
 
@@ -69,10 +69,9 @@ def test_a_role_without_a_grant_is_refused(system: System) -> None:
     assert refused.value.response["Error"]["Code"] == "AccessDeniedException"
 
 
-@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
-def test_the_printed_commands_post_a_job(system: System, client: Punctual) -> None:
-    lines = example(system.address, system.stack.username, system.stack.password)
-    answer = subprocess.run(["sh", "-c", lines], capture_output=True, text=True, check=True, env={**os.environ, "no_proxy": "127.0.0.1"})
-    job = json.loads(answer.stdout)["data"]
-    assert job["payload"] == {"message": "hello"}
-    client.jobs.cancel(job["id"])
+def test_the_printed_commands_run_a_job_and_create_a_task(system: System, tmp_path: Path) -> None:
+    lines = f"set -e\n{example(system.address, system.stack.username, system.stack.password)}\n{TASK_EXAMPLE}"
+    own = {"PUNCTUAL_CONFIG": str(tmp_path / "profiles.json"), "PYTHONPATH": str(ROOT / "client/src")}
+    answer = subprocess.run(["sh", "-c", lines], cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    assert "Signed in" in answer.stdout and "succeeded" in answer.stdout and "Task" in answer.stdout

@@ -12,7 +12,7 @@ from punctual.cli._app import Refused
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 FORMS = "http [METHOD] URL, log MESSAGE, target NAME, or TYPE with --payload"
 
-Words = Annotated[list[str], Argument(metavar="WORK...", help=f"What to run: {FORMS}.")]
+Words = Annotated[list[str], Argument(metavar="WORK...", help=f"The work: {FORMS}.")]
 Header = Annotated[
     list[str] | None, Option("--header", "-H", metavar="'NAME: VALUE'", help="Of http: a header of the request; repeat it for several.")
 ]
@@ -21,11 +21,11 @@ Data = Annotated[
 ]
 Payload = Annotated[str | None, Option("--payload", metavar="JSON", help="The payload as JSON; @FILE and @- as for --data.")]
 JobTags = Annotated[list[str] | None, Option("--tag", "-t", metavar="TAG", help="A label to find it by; repeat it for several.")]
-MaxAttempts = Annotated[int | None, Option("--max-attempts", metavar="N", help="Try at most so many times (default 3).")]
+MaxAttempts = Annotated[int | None, Option("--max-attempts", metavar="N", help="Make at most N attempts (default 3).")]
 Timeout = Annotated[str | None, Option("--timeout", metavar="DURATION", help="Stop an attempt after this long (default 5m).")]
 OrderingKey = Annotated[str | None, Option("--ordering-key", metavar="KEY", help="Start after the earlier jobs of this key.")]
 OnFailure = Annotated[
-    str | None, Option("--on-failure", metavar="RULE", help="What jobs of the same ordering key do after a failure: continue or pause.")
+    str | None, Option("--on-failure", metavar="RULE", help="After a failure, jobs of the same ordering key continue or pause.")
 ]
 Fields = Annotated[
     list[str] | None,

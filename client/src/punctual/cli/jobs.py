@@ -119,7 +119,7 @@ def create(
 def list_jobs(
     cli: Cli,
     upcoming: Annotated[
-        bool, Option("--upcoming", help="What is ahead, the soonest first. Default: what was due, the latest first.")
+        bool, Option("--upcoming", help="Jobs ahead, the soonest first. Default: jobs that were due, the latest first.")
     ] = False,
     status: options.Statuses = None,
     tag: options.Tags = None,

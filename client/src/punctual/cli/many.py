@@ -101,7 +101,7 @@ Id = Annotated[str, Argument(help="The id of the operation.")]
 
 
 def list_operations(cli: Cli, limit: options.Limit = 20) -> None:
-    """List your operations, redrives included: those that run, then the latest that ended."""
+    """List your operations and redrives: first the running ones, then the latest ended ones."""
     now = cli.now()
     found = cli.client.operations.list(**options.given(limit=limit))
     cli.out.entries(
@@ -159,6 +159,6 @@ def watch(cli: Cli, id: Id) -> int | None:
 
 
 def abort(cli: Cli, id: Id) -> None:
-    """Abort an operation. What it has changed stays changed."""
+    """Abort an operation. Its changes so far stay."""
     made = cli.client.operations.abort(id)
     cli.out.result(made.raw, f"Operation {made.id} is {made.status}: {summary(made)}.", quiet=made.id)

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
         app,
         "login",
         "punctual login https://abc123.execute-api.eu-central-1.amazonaws.com --username ann",
-        "punctual login --profile prod https://… --client-id 4f… --token-url https://….amazoncognito.com/oauth2/token",
+        "punctual login --profile ci https://… --client-id 4f… --token-url https://…/oauth2/token",
         "PUNCTUAL_PASSWORD=… punctual login https://… --username ann        # asks nothing",
     )(login)
     command(app, "logout", "punctual logout", "punctual logout --profile prod")(logout)

@@ -19,9 +19,9 @@ Defaults = Annotated[
 ]
 Schema = Annotated[str | None, Option("--schema", metavar="JSON", help="JSON Schema of the payload that jobs give; @FILE reads a file.")]
 Locked = Annotated[list[str] | None, Option("--lock", metavar="FIELD", help="A default that jobs may not change; repeat it for several.")]
-PerSecond = Annotated[float | None, Option("--rate", metavar="N", help="At most so many starts a second.")]
-AtOnce = Annotated[int | None, Option("--concurrency", metavar="N", help="At most so many attempts at once.")]
-About = Annotated[str | None, Option("--description", help="What it is for.")]
+PerSecond = Annotated[float | None, Option("--rate", metavar="N", help="At most N starts a second.")]
+AtOnce = Annotated[int | None, Option("--concurrency", metavar="N", help="At most N attempts at once.")]
+About = Annotated[str | None, Option("--description", help="Its purpose, for people.")]
 Disabled = Annotated[bool, Option("--disabled", help="Jobs of it do not start.")]
 
 
@@ -32,7 +32,7 @@ def build() -> typer.Typer:
     command(
         app,
         "create",
-        'punctual targets create billing http --defaults \'{"method": "POST", "url": "https://billing.example.com"}\' --rate 20',
+        'punctual targets create billing http --defaults \'{"url": "https://billing.example.com"}\' --rate 20',
     )(create)
     command(app, "replace", "punctual targets replace billing http --defaults @billing.json --concurrency 5")(replace)
     command(app, "delete", "punctual targets delete billing --yes")(delete)
@@ -110,7 +110,7 @@ def replace(
     description: About = None,
     disabled: Disabled = False,
 ) -> None:
-    """Replace a named target. What you do not give gets its default."""
+    """Replace a named target. A field that you leave out gets its default."""
     _saved(
         cli, cli.client.targets.replace, "replaced", name, kind, _fields(defaults, locked, schema, rate, concurrency, description, disabled)
     )

@@ -24,7 +24,7 @@ Zone = Annotated[
     str | None, Option("--time-zone", "--tz", metavar="ZONE", help="The zone of the expression, such as Europe/Berlin (default UTC).")
 ]
 Name = Annotated[str | None, Option("--name", help="Only with this in the name.")]
-Count = Annotated[int, Option("--count", "-n", metavar="N", help="Show so many runs.")]
+Count = Annotated[int, Option("--count", "-n", metavar="N", help="Show N runs.")]
 
 
 def build() -> typer.Typer:
@@ -32,7 +32,7 @@ def build() -> typer.Typer:
     command(
         app,
         "create",
-        "punctual tasks create 'Nightly report' --cron '30 2 * * *' --tz Europe/Berlin http https://example.com/report",
+        "punctual tasks create 'Nightly report' --cron '30 2 * * *' http https://example.com/report",
         "punctual tasks create heartbeat --rate '1 minute' --key heartbeat log alive",
     )(create)
     command(app, "list", "punctual tasks list", "punctual tasks list --tag nightly --json | jq -r .name")(list_tasks)
@@ -63,10 +63,11 @@ def create(
     rate: Every = None,
     at: Annotated[str | None, Option("--at", metavar="INSTANT", help="Once at this instant, RFC 3339 with an offset.")] = None,
     time_zone: Zone = None,
+    max_runs: Annotated[int | None, Option("--max-runs", metavar="N", help="End after N runs.")] = None,
     key: Annotated[
         str | None, Option("--key", metavar="KEY", help="A name of yours: a task that has it is changed, and none is created.")
     ] = None,
-    description: Annotated[str | None, Option("--description", help="What it is for.")] = None,
+    description: Annotated[str | None, Option("--description", help="Its purpose, for people.")] = None,
     overlap: Annotated[
         str | None, Option("--overlap", metavar="RULE", help="If a run is due while one runs: skip, queue_one, allow or cancel_running.")
     ] = None,
@@ -86,7 +87,7 @@ def create(
     """
     if sum(each is not None for each in (cron, rate, at)) > 1:
         raise Refused("only one of --cron, --rate and --at", field="--cron")
-    schedule = options.given(cron=cron, rate=rate, at=at, time_zone=time_zone)
+    schedule = options.given(cron=cron, rate=rate, at=at, time_zone=time_zone, max_runs=max_runs)
     body: dict[str, Any] = {"name": name} | _work.work(what, headers, data, payload)
     body |= _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.given(
         overlap=overlap, description=description
