@@ -88,7 +88,7 @@ def signed_in(place: Place, name: str, cleanup: Cleanup) -> Punctual:
     cognito, pool, secret = place.client("cognito-idp"), place.outputs["UserPoolId"], user.password()
     cleanup.later(f"the user {name}", lambda: cognito.admin_delete_user(UserPoolId=pool, Username=name))
     user.ensure(cognito, pool, name, secret, administrator=False)
-    return Punctual(place.address, username=name, password=secret)
+    return Punctual(place.address, username=name, password=secret, max_retries=30)  # a stage may throttle for long
 
 
 def new_name() -> str:
