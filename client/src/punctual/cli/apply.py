@@ -1,4 +1,4 @@
-"""`punctual tasks apply` and `punctual tasks export`: schedules as code."""
+"""`punctual tasks apply`, `export` and `schema`: schedules as code."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from punctual import plan
 from punctual.cli import _words as words
 from punctual.cli import many
 from punctual.cli._app import FAILED, Cli, Refused, command
-from punctual.plan import Action, Change, FieldChange, Plan, Problem, Result
+from punctual.plan import Action, Change, FieldChange, Plan, Problem, Result, schema
 
 CHANGES_AHEAD = 10  # the exit code of --dry-run if there is something to do
 MOST_PROBLEMS = 50  # shown
@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
         "punctual tasks apply -f schedules/ --prune --yes        # in CI",
     )(apply)
     command(app, "export", "punctual tasks export > tasks.yaml", "punctual tasks export --label billing --format json")(export)
+    command(app, "schema", "punctual tasks schema > tasks.schema.json")(print_schema)
 
 
 def apply(
@@ -157,3 +158,8 @@ def export(
     as_json = cli.out.as_json or format == "json"
     text = plan.to_json(found, label=label) if as_json else plan.to_yaml(found, label=label, head=head)
     cli.out.raw(text)
+
+
+def print_schema(cli: Cli) -> None:
+    """Print the JSON Schema of files of tasks: an editor completes and checks a file that names it in its first line."""
+    cli.out.raw(schema.text())

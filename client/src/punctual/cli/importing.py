@@ -48,7 +48,7 @@ def from_eventbridge(
     taken: set[str] = set()
     for schedule in _schedules(schedule_group, aws_profile, region, endpoint_url):
         with _listed(f"{schedule.get('GroupName', 'default')}/{schedule['Name']}", refused):
-            entries.append(eventbridge.entry(schedule, taken, target=target))
+            entries.append(eventbridge.entry(schedule, taken, now=cli.now(), target=target))
     return _written(cli, entries, refused, label, "EventBridge Scheduler")
 
 
@@ -83,7 +83,12 @@ def from_crontab(
     file: Annotated[str, Argument(help="A crontab, or - for the standard input.")],
     target: Annotated[str | None, Option("--target", metavar="NAME", help="The named target that gets the commands.")] = None,
     http: Annotated[str | None, Option("--http", metavar="URL", help="The URL that gets the commands, by POST.")] = None,
-    time_zone: Annotated[str, Option("--time-zone", "--tz", metavar="ZONE", help="The zone of the machine with the crontab.")] = "UTC",
+    into: Annotated[
+        str, Option("--field", metavar="NAME", help="The field of the target's payload that gets the command: body, event, message, input.")
+    ] = "body",
+    time_zone: Annotated[
+        str | None, Option("--time-zone", "--tz", metavar="ZONE", help="The zone of the machine; needed unless the crontab sets CRON_TZ.")
+    ] = None,
     user: Annotated[bool, Option("--user", help="The lines have a user before the command, as in /etc/crontab.")] = False,
     label: Label = None,
 ) -> int | None:
@@ -100,7 +105,8 @@ def from_crontab(
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"cannot be read: {getattr(error, 'strerror', None) or error}", field=file) from error
-    found = crontab.read(text, {"target": target} if target else {"http": http}, time_zone=time_zone, with_user=user)
+    content = crontab.to_url(http) if http else crontab.to_target(str(target), into)
+    found = crontab.read(text, content, time_zone=time_zone, with_user=user)
     refused = [f"{file}:{number}: {reason}: {line}" for number, line, reason in found.refused]
     return _written(cli, found.entries, refused, label, f"the crontab {file}")
 

@@ -25,7 +25,9 @@ R = TypeVar("R")
 class Api(Protocol):
     """The one method of `Punctual` that is needed here."""
 
-    def request(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any: ...
+    def request(
+        self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None, *, idempotent: bool | None = None
+    ) -> Any: ...
 
 
 class Action(str, Enum):
@@ -209,7 +211,20 @@ def _do(api: Api, change: Change) -> None:
         start = _kept_start(change)
         if start is not None:
             body["schedule"] = {**body["schedule"], "start": start}
-    api.request("PUT", f"/tasks/by-key/{quote(change.item.key, safe='')}", body)
+    try:
+        api.request("PUT", f"/tasks/by-key/{quote(change.item.key, safe='')}", body)
+    except Conflict:
+        if not _is_done(api, change.item):
+            raise
+
+
+def _is_done(api: Api, item: Item) -> bool:
+    """Whether the task is as requested in spite of a conflict: a request whose answer was lost has been repeated."""
+    found = _find(api, item.key)
+    if found is None:
+        return False
+    now = normal.of_answer(found)
+    return normal.of_request(item.body, now) == now
 
 
 def _kept_start(change: Change) -> str | None:
@@ -342,7 +357,7 @@ def _has_new_schedule(change: Change) -> bool:
 def _preview(api: Api, form: Mapping[str, Any]) -> str | InvalidRequest | None:
     """The next run on the clock of its zone, the refusal, or None if no run is to come."""
     try:
-        runs = api.request("POST", "/schedules/preview", {**form, "count": 1})["runs"]
+        runs = api.request("POST", "/schedules/preview", {**form, "count": 1}, idempotent=True)["runs"]
     except InvalidRequest as error:
         return error
     return next((str(run["local"]) for run in runs if run["at"] is not None), None)

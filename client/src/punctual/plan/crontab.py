@@ -6,16 +6,16 @@ Punctual runs no shell commands. A target of yours gets the command: a named tar
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from punctual.plan.export import Entry, proposed
 
 _SETTING = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$")
-_ZONES = ("CRON_TZ", "TZ")
-_NOTED = ("SHELL", "PATH", "MAILTO", "HOME", "LOGNAME", "MAILFROM")
+_ZONE = "CRON_TZ"  # of cronie; TZ is only part of a command's environment
 NAME_LENGTH = 80
+Handed = dict[str, str]  # the command, and if there are any its standard input and its user
 
 
 @dataclass
@@ -26,9 +26,10 @@ class Found:
     refused: list[tuple[int, str, str]] = field(default_factory=list)
 
 
-def read(text: str, what: Mapping[str, Any], *, time_zone: str = "UTC", with_user: bool = False) -> Found:
-    """Return the tasks of a crontab. `what` has `http` (a URL) or `target` (the name of a target): it gets the command.
+def read(text: str, content: Callable[[Handed], Mapping[str, Any]], *, time_zone: str | None, with_user: bool = False) -> Found:
+    """Return the tasks of a crontab. `content` makes the fields of a task that say what it runs: `to_url`, `to_target`.
 
+    `time_zone` is that of the machine; `CRON_TZ` in the crontab goes before it. With None, lines without CRON_TZ are refused.
     `with_user`: a line names a user before the command, as in /etc/crontab. Comments above a line stay with its task.
     """
     found = Found()
@@ -39,16 +40,16 @@ def read(text: str, what: Mapping[str, Any], *, time_zone: str = "UTC", with_use
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
         if not stripped:
-            comments = []
-        elif stripped.startswith("#"):
+            continue
+        if stripped.startswith("#"):
             comments.append(stripped.lstrip("# ").rstrip())
         elif setting := _SETTING.match(line):
             name, value = setting[1], setting[2].strip("'\"")
-            zone = value if name in _ZONES else zone
-            noted |= {} if name in _ZONES else {name: value}
+            zone = value if name == _ZONE else zone
+            noted |= {} if name == _ZONE else {name: value}
         else:
             try:
-                body = _task(stripped, what, zone, with_user, taken)
+                body = _task(stripped, content, zone, with_user, taken)
             except ValueError as reason:
                 found.refused.append((number, stripped, str(reason)))
             else:
@@ -59,29 +60,45 @@ def read(text: str, what: Mapping[str, Any], *, time_zone: str = "UTC", with_use
     return found
 
 
-def _task(line: str, what: Mapping[str, Any], zone: str, with_user: bool, taken: set[str]) -> Mapping[str, Any]:
+def to_url(url: str) -> Callable[[Handed], Mapping[str, Any]]:
+    """Send each command to a URL, by POST."""
+    return lambda handed: {"type": "http", "payload": {"method": "POST", "url": url, "body": handed}}
+
+
+def to_target(name: str, field: str) -> Callable[[Handed], Mapping[str, Any]]:
+    """Hand each command to a named target, in this field of its payload."""
+    return lambda handed: {"target": name, "payload": {field: handed}}
+
+
+def _task(
+    line: str, content: Callable[[Handed], Mapping[str, Any]], zone: str | None, with_user: bool, taken: set[str]
+) -> Mapping[str, Any]:
     cron, rest = _schedule(line)
+    if zone is None:
+        raise ValueError("is in the time zone of its machine: give --time-zone")
     user = ""
     if with_user:
-        user, _, rest = rest.partition(" ")
-        rest = rest.strip()
+        user, *others = rest.split(None, 1)
+        rest = "".join(others)
     if not rest:
         raise ValueError("has no command")
     command, stdin = _command(rest)
     handed = {"command": command, **({"stdin": stdin} if stdin else {}), **({"user": user} if user else {})}
     key = proposed(command[:NAME_LENGTH], taken)
     taken.add(key)
-    if "http" in what:
-        content: Mapping[str, Any] = {"type": "http", "payload": {"method": "POST", "url": what["http"], "body": handed}}
-    else:
-        content = {"target": what["target"], "payload": {"body": handed}}
     schedule = {"cron": cron, **({"time_zone": zone} if zone != "UTC" else {})}
-    return {"key": key, "name": command[:NAME_LENGTH], "schedule": schedule, **content}
+    return {"key": key, "name": command[:NAME_LENGTH], "schedule": schedule, **content(_literal(handed))}
+
+
+def _literal(handed: Handed) -> Handed:
+    """The same with braces that are no placeholders."""
+    return {name: value.replace("{{", "{{{{") for name, value in handed.items()}
 
 
 def _schedule(line: str) -> tuple[str, str]:
     if line.startswith("@"):
-        word, _, rest = line.partition(" ")
+        word, *others = line.split(None, 1)
+        rest = "".join(others)
         if word.lower() == "@reboot":
             raise ValueError("@reboot has no time: start it with the machine instead")
         return word.lower(), rest.strip()

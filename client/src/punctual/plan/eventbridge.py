@@ -16,6 +16,12 @@ from punctual.plan.export import Entry, proposed
 
 DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 MOST_ATTEMPTS = 25
+KEYWORDS = {
+    "<aws.scheduler.scheduled-time>": ("{{nominal_at}}", ""),
+    "<aws.scheduler.attempt-number>": ("{{attempt}}", ""),
+    "<aws.scheduler.execution-id>": ("{{job.id}}", "The execution id becomes the id of the job, which is the same in every attempt."),
+    "<aws.scheduler.schedule-arn>": ("{{task.key}}", "The ARN of the schedule becomes the key of the task."),
+}
 _CALL = re.compile(r"(rate|cron|at)\((.*)\)")
 
 
@@ -23,7 +29,7 @@ class NoEqual(ValueError):
     """A schedule cannot be expressed as a task; the message has the reason."""
 
 
-def entry(schedule: Mapping[str, Any], taken: set[str], *, target: str | None = None) -> Entry:
+def entry(schedule: Mapping[str, Any], taken: set[str], *, now: datetime, target: str | None = None) -> Entry:
     """Return the task that runs as a schedule does. Its key is the schedule's name, with the group in front if that is not `default`.
 
     `target` is the named target for schedules whose own target has no type here. `taken` has the keys of other tasks, and gets this one.
@@ -37,7 +43,7 @@ def entry(schedule: Mapping[str, Any], taken: set[str], *, target: str | None = 
     body: dict[str, Any] = {"key": key, "name": schedule["Name"]}
     if schedule.get("Description"):
         body["description"] = schedule["Description"]
-    body["schedule"] = _form(schedule, notes)
+    body["schedule"] = _form(schedule, notes, now)
     body |= _content(schedule["Target"], notes, target) | _retry(schedule["Target"], notes)
     if schedule.get("KmsKeyArn"):
         notes.append("Its own KMS key is not taken over: the stage has one for all tables.")
@@ -45,46 +51,68 @@ def entry(schedule: Mapping[str, Any], taken: set[str], *, target: str | None = 
     return Entry(body, [f"{group}/{schedule['Name']}: {schedule['ScheduleExpression']}", *notes])
 
 
-def _form(schedule: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+def _form(schedule: Mapping[str, Any], notes: list[str], now: datetime) -> dict[str, Any]:
     expression = schedule["ScheduleExpression"].strip()
     call = _CALL.fullmatch(expression)
     if call is None:
         raise NoEqual(f"has an expression of another form: {expression}")
     zone = schedule.get("ScheduleExpressionTimezone") or "UTC"
-    window: dict[str, Any] = {}
-    for name, ours in (("StartDate", "start"), ("EndDate", "end")):
-        if schedule.get(name):
-            window[ours] = _instant(schedule[name])
     kind, inner = call[1], call[2].strip()
-    if kind == "at":
-        form = {"at": _instant(datetime.fromisoformat(inner).replace(tzinfo=ZoneInfo(zone)))}
-        window = {}
-    elif kind == "rate":
-        form = {"rate": inner}
-        if "start" not in window and schedule.get("CreationDate"):
-            window["start"] = _instant(schedule["CreationDate"])  # from which EventBridge Scheduler counts
-    else:
-        form = {"cron": _cron(inner)}
     jitter = schedule.get("FlexibleTimeWindow") or {}
     spread = {"jitter_seconds": int(jitter["MaximumWindowInMinutes"]) * 60} if jitter.get("Mode") == "FLEXIBLE" else {}
-    if kind == "at" and schedule.get("ActionAfterCompletion") == "DELETE":
-        notes.append("The task stays after its run, with its history.")
-    return {**form, **({"time_zone": zone} if zone != "UTC" else {}), **window, **spread}
+    others = {**({"time_zone": zone} if zone != "UTC" else {}), **spread}
+    start, end = schedule.get("StartDate"), schedule.get("EndDate")
+    if kind == "at":
+        at = datetime.fromisoformat(inner).replace(tzinfo=ZoneInfo(zone))
+        if at < now:
+            raise NoEqual(f"was due at {_instant(at)}")
+        if schedule.get("ActionAfterCompletion") == "DELETE":
+            notes.append("The task stays after its run, with its history.")
+        return {"at": _instant(at), **others}
+    if kind == "rate":
+        form = {"rate": inner}
+        start = start or schedule.get("CreationDate")  # from which EventBridge Scheduler counts
+    else:
+        fields, first, last = _cron(inner, zone)
+        form = {"cron": fields, **({} if zone == "UTC" or _floats(fields) else {"dst_gap": "skip"})}
+        start, end = max(_given(start, first), default=None), min(_given(end, last), default=None)
+    if end is not None and end <= now:
+        raise NoEqual(f"has ended at {_instant(end)}")
+    return {**form, **others, **({"start": _instant(start)} if start else {}), **({"end": _instant(end)} if end else {})}
 
 
-def _cron(inner: str) -> str:
-    """Return the five fields of a cron expression with six. Raises NoEqual."""
+def _given(*instants: datetime | None) -> list[datetime]:
+    return [at for at in instants if at is not None]
+
+
+def _floats(cron: str) -> bool:
+    """Whether a change of the clock skips and repeats nothing: its minute or its hour begins with `*`."""
+    minute, hour, *_ = cron.split()
+    return minute.startswith("*") or hour.startswith("*")
+
+
+def _cron(inner: str, zone: str) -> tuple[str, datetime | None, datetime | None]:
+    """Return the five fields of a cron expression with six, and the bounds of its years. Raises NoEqual."""
     fields = inner.split()
     if len(fields) != 6:
         raise NoEqual(f"has a cron expression without six fields: {inner}")
     minute, hour, day, month, weekday, year = fields
-    if year != "*":
-        raise NoEqual(f"runs in certain years only ({year}): give the task a start and an end")
     if "W" in day.upper():
         raise NoEqual(f"uses W, the nearest weekday ({day})")
     day = "*" if day == "?" else day
     weekday = "*" if weekday == "?" else _weekdays(weekday)
-    return " ".join((*map(_steps, (minute, hour, day, month), (59, 23, 31, 12)), weekday))
+    return " ".join((*map(_steps, (minute, hour, day, month), (59, 23, 31, 12)), weekday)), *_years(year, zone)
+
+
+def _years(field: str, zone: str) -> tuple[datetime | None, datetime | None]:
+    """Return the first instant of some years in a row, and the first after them. Raises NoEqual."""
+    if field == "*":
+        return None, None
+    years = re.fullmatch(r"([0-9]{4})(?:-([0-9]{4}))?", field)
+    if years is None:
+        raise NoEqual(f"runs in years that are not in a row ({field}): make a task for each")
+    first, last = int(years[1]), int(years[2] or years[1])
+    return datetime(first, 1, 1, tzinfo=ZoneInfo(zone)), datetime(last + 1, 1, 1, tzinfo=ZoneInfo(zone))
 
 
 def _steps(field: str, last: int) -> str:
@@ -93,11 +121,16 @@ def _steps(field: str, last: int) -> str:
 
 
 def _step(part: str, last: int) -> str:
-    start, slash, step = part.partition("/")
-    if not slash or start == "*" or "-" in start:
-        return part
+    begin, slash, step = part.partition("/")
     least = 0 if last in (59, 23) else 1
-    return f"*/{step}" if start == str(least) else f"{start}-{last}/{step}"
+    if slash and begin.isdecimal():
+        return f"*/{step}" if int(begin) == least else f"{begin}-{last}/{step}"
+    low, _, high = begin.partition("-")
+    if not slash and low.isdecimal() and high.isdecimal() and int(low) >= int(high):
+        if low == high:
+            return low
+        return f"{low}-{last},{least}-{high}"
+    return part
 
 
 def _weekdays(field: str) -> str:
@@ -136,7 +169,7 @@ def _content(target: Mapping[str, Any], notes: list[str], named: str | None) -> 
     """Return what the task runs. Raises NoEqual."""
     arn = target["Arn"]
     service = arn.split(":")[2] if arn.count(":") >= 5 else ""
-    data = _json(target.get("Input"))
+    data = _with_placeholders(_json(target.get("Input")), service, notes)
     if service == "lambda":
         return {"type": "lambda", "payload": {"function": arn, **_object("event", data), "mode": "async"}}
     if service == "sqs":
@@ -163,6 +196,24 @@ def _json(text: str | None) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def _with_placeholders(data: Any, service: str, notes: list[str]) -> Any:
+    """Return the input with its keywords as placeholders. Raises NoEqual."""
+    if isinstance(data, dict):
+        return {name: _with_placeholders(value, service, notes) for name, value in data.items()}
+    if isinstance(data, list):
+        return [_with_placeholders(value, service, notes) for value in data]
+    if not isinstance(data, str):
+        return data
+    text = data.replace("{{", "{{{{")
+    for keyword, (placeholder, note) in KEYWORDS.items():
+        if keyword in text:
+            if placeholder == "{{attempt}}" and service == "states":
+                raise NoEqual(f"has {keyword} in the input of a state machine, which is the same in every attempt")
+            text = text.replace(keyword, placeholder)
+            notes += [note] if note and note not in notes else []
+    return text
 
 
 def _object(name: str, data: Any) -> dict[str, Any]:

@@ -13,8 +13,7 @@ import yaml
 from punctual.plan import normal
 from punctual.plan.read import TAG, is_ambiguous, tag
 
-SCHEMA_LINE = "# yaml-language-server: $schema="
-SCHEMA_URL = "https://raw.githubusercontent.com/punctual/punctual/main/docs/reference/tasks.schema.json"
+SCHEMA_LINE = "# yaml-language-server: $schema=tasks.schema.json"  # `punctual tasks schema > tasks.schema.json` writes it
 _FORBIDDEN = re.compile(r'[/?#%\\"`\s]+|[^\x20-\x7e]+')
 
 
@@ -57,7 +56,7 @@ def proposed(name: str, taken: Iterable[str]) -> str:
 
 def to_yaml(tasks: Sequence[Entry], *, label: str | None = None, head: Sequence[str] = ()) -> str:
     """A file of tasks with its comments."""
-    lines = [SCHEMA_LINE + SCHEMA_URL, *(_comment(line) for line in head)]
+    lines = [SCHEMA_LINE, *(_comment(line) for line in head)]
     lines += [f"label: {label}"] if label else []
     lines.append("tasks:" if tasks else "tasks: []")
     for entry in tasks:

@@ -40,9 +40,13 @@ _INSTANT = "must be an instant with an offset, such as 2026-11-20T10:00:00Z or 2
 @cache
 def whole() -> Mapping[str, Any]:
     """The schema of a file of tasks."""
-    text = resources.files("punctual.plan").joinpath("tasks.schema.json").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = json.loads(text)
+    loaded: dict[str, Any] = json.loads(text())
     return loaded
+
+
+def text() -> str:
+    """The same as JSON text, for editors."""
+    return resources.files("punctual.plan").joinpath("tasks.schema.json").read_text(encoding="utf-8")
 
 
 def types() -> list[str]:
