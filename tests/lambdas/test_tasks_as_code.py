@@ -216,7 +216,12 @@ def test_a_change_is_planned_exactly_if_the_server_makes_one(first: dict[str, An
         world = World()
         patch.setattr(_runtime, "api", lambda: world)
         with Punctual("http://punctual.test", token="token", transport=httpx.MockTransport(answer)) as client:
-            send("POST", "/targets", json_body={"name": "hook", "kind": "http", "defaults": {"url": "https://x.test"}}, groups="[administrators]")
+            send(
+                "POST",
+                "/targets",
+                json_body={"name": "hook", "kind": "http", "defaults": {"url": "https://x.test"}},
+                groups="[administrators]",
+            )
             assume(not apply(client, planned(client, first, label=None)).failed)
             (change,) = planned(client, second, label=None).changes
             try:
