@@ -11,6 +11,8 @@ Record = Mapping[str, Any]
 SHARES = (0, 1, 5, *range(10, 100, 10), 95, 98, 99, 100)  # of the quantiles of a scene
 DELAY_MS, BUSY, POLLERS = 2, 3, 4  # the columns of a series
 
+NOT_RUN = "<!-- not run: takes minutes; tests/simulation/test_limits.py runs the same model with fewer jobs -->"
+
 
 def table(record: Record) -> Sequence[str]:
     """Return the figures of the scenes of jobs."""
@@ -54,7 +56,7 @@ def part(run: str) -> Any:
     def content(record: Record) -> Sequence[str]:
         command = f".venv/bin/python -m tests.simulation.limits {record['arguments']}"
         on = f"Recorded on {record['run']['day']}, of `{record['run']['commit']}`:"
-        return ["```sh", command, "```", "", on, "", *make(record), "", f"![{run}](../images/{run}.svg)"]
+        return [NOT_RUN, "```sh", command, "```", "", on, "", *make(record), "", f"![{run}](../images/{run}.svg)"]
 
     return content
 
