@@ -76,8 +76,9 @@ def schema(document: Json) -> Json:
 
 
 def _of_type(name: str, request: Json) -> Json:
-    """The payload of a task with this type and without a target."""
-    is_type = {"properties": {"type": {"const": name}}, "required": ["type"], "not": {"required": ["target"]}}
+    """The payload of a task with this type, without a target or a message."""
+    others = {"anyOf": [{"required": ["target"]}, {"required": ["message"]}]}
+    is_type = {"properties": {"type": {"const": name}}, "required": ["type"], "not": others}
     return {"if": is_type, "then": {"properties": {"payload": request["properties"]["payload"]}, "required": ["payload"]}}
 
 

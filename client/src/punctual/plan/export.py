@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from punctual.plan import normal
-from punctual.plan.read import TAG, is_ambiguous, tag
+from punctual.plan.read import TAG, is_text, tag
 
 SCHEMA_LINE = "# yaml-language-server: $schema=tasks.schema.json"  # `punctual tasks schema > tasks.schema.json` writes it
 _FORBIDDEN = re.compile(r'[/?#%\\"`\s]+|[^\x20-\x7e]+')
@@ -83,7 +83,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text.strip("\n") and not re.search(r"[ \t]\n|^\s", text) else '"' if is_ambiguous(text) else None
+    style = "|" if "\n" in text.strip("\n") and not re.search(r"[ \t]\n|^\s", text) else None if is_text(text) else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 
 

@@ -218,6 +218,15 @@ def is_ambiguous(text: str) -> bool:
     return bool(_WORDS.match(text) or _NUMBERS.match(text))
 
 
+def is_text(text: str) -> bool:
+    """Whether every reader of YAML takes a plain scalar for text.
+
+    >>> [is_text(text) for text in ("nightly", "on", "5", "1e3", "null")]
+    [True, False, False, False, False]
+    """
+    return not (text in _TRUTHS or text in _NOTHING or _INT.match(text) or _FLOAT.match(text) or is_ambiguous(text))
+
+
 class _Loader(yaml.SafeLoader):
     """Resolves no plain scalar: `_Reader` does."""
 
@@ -334,10 +343,10 @@ def _hint(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
     at = lines[line - 1] if 0 < line <= len(lines) else ""
     name, _, value = at.strip().removeprefix("- ").partition(":")
     value = value.strip()
+    if "undefined alias" in said and re.fullmatch(r"\*\w+", value):
+        return f"{error.problem}: define it first with &, or put text that begins with * into quotes"
     if "alias" in said and value.startswith("*"):
         return f'text that begins with * needs quotes: {name}: "{value}"'
-    if "undefined alias" in said:
-        return f"{error.problem}: define it first with &, or put text that begins with * into quotes"
     if "'\\t'" in said or at[: len(at) - len(at.lstrip())].count("\t"):
         return "a line is indented by a tab: use spaces"
     if "cannot start any token" in said and value[:1] in ("@", "`", "%"):
