@@ -134,6 +134,7 @@ docs: setup ## Build the documentation site into site/; a broken link or anchor 
 
 reference: setup ## Write the OpenAPI document into docs/reference/openapi.json, after a change of the API
 	@$(PY) -m local.openapi
+	@$(PY) -m local.tasks_schema
 	@$(PY) -m local.reference
 	@$(PY) -m local.cli_reference
 

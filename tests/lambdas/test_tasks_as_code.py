@@ -1,17 +1,24 @@
 """Tasks as code against the API itself: the client fills in the defaults that the server has, and refuses what its schema refuses."""
 
+import json
 import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
 import jsonschema_rs
 import pytest
+from click.testing import Result
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 from punctual import InvalidRequest, Punctual
+from punctual.cli import build
+from punctual.cli._app import Setup
+from punctual.cli.apply import CHANGES_AHEAD
 from punctual.plan import Action, Plan, apply, entries, normal, parse, plan, schema, tasks, to_json, to_yaml
+from typer.testing import CliRunner
 
 from lambdas import _runtime
 from local import tasks_schema
@@ -257,3 +264,94 @@ def test_a_file_is_refused_exactly_if_its_schema_refuses_it(body: dict[str, Any]
 
 
 VALIDATOR = jsonschema_rs.validator_for(dict(schema.whole()), validate_formats=False)
+
+
+# The command line
+
+
+def run(*words: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(build(), list(words), obj=Setup(transport=httpx.MockTransport(answer)), input=stdin)
+
+
+@pytest.fixture
+def signed_in(world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder with a file of three tasks; the command is signed in by its environment."""
+    for name, value in (("URL", "http://punctual.test"), ("TOKEN", "token"), ("CONFIG", str(tmp_path / "profiles.json"))):
+        monkeypatch.setenv(f"PUNCTUAL_{name}", value)
+    file = tmp_path / "tasks.yaml"
+    file.write_text(json.dumps({"label": "shop", "tasks": many(3)}))
+    return file
+
+
+def test_apply_shows_a_plan_and_carries_it_out(signed_in: Path) -> None:
+    file = str(signed_in)
+    ahead = run("tasks", "apply", "-f", file, "--dry-run")
+    assert ahead.exit_code == CHANGES_AHEAD and "+ task 000  Task 0  first run 2026-11-20T11:00+00:00" in ahead.stdout
+    assert ahead.stdout.endswith("Plan: 3 to create, 0 to change, 0 to delete, 0 unchanged.\n")
+    asked = run("tasks", "apply", "-f", file)
+    assert asked.exit_code == 2 and "needs a confirmation" in asked.stderr
+    applied = run("tasks", "apply", "-f", file, "--yes")
+    assert applied.exit_code == 0 and applied.stdout.endswith("Done: 3 created, 0 changed, 0 deleted.\n")
+    again = run("tasks", "apply", "-f", file, "--dry-run")
+    assert again.exit_code == 0 and again.stdout == "Plan: 0 to create, 0 to change, 0 to delete, 3 unchanged.\n"
+
+    signed_in.write_text(json.dumps({"label": "shop", "tasks": [{**many(1)[0], "schedule": {"cron": "5 * * * *"}}]}))
+    pruned = run("tasks", "apply", "-f", file, "--prune", "--yes")
+    assert '    schedule.cron: "0 * * * *" → "5 * * * *"' in pruned.stdout and "- task 002  Task 2\n" in pruned.stdout
+    assert pruned.stdout.endswith("Done: 0 created, 1 changed, 2 deleted.\n") and pruned.exit_code == 0
+
+
+def test_apply_speaks_json(signed_in: Path) -> None:
+    ahead = json.loads(run("tasks", "apply", "-f", str(signed_in), "--dry-run", "--json").stdout)
+    assert ahead["applied"] is False and [each["action"] for each in ahead["changes"]] == ["create"] * 3
+    applied = json.loads(run("tasks", "apply", "-f", str(signed_in), "--yes", "--json").stdout)
+    assert applied["applied"] is True and [each["outcome"] for each in applied["changes"]] == ["done"] * 3
+
+
+def test_a_broken_file_changes_nothing(signed_in: Path, client: Punctual) -> None:
+    signed_in.write_text("tasks:\n- key: a\n  name: A\n  message: m\n  shedule: x\n")
+    refused = run("tasks", "apply", "-f", str(signed_in), "--yes")
+    assert refused.exit_code == 2 and f"{signed_in}:5: tasks[0].shedule: there is no such field; did you mean schedule?" in refused.stderr
+    problem = json.loads(run("tasks", "apply", "-f", str(signed_in), "--json").stderr)["error"]["problems"][0]
+    assert problem == {
+        "file": str(signed_in),
+        "line": 5,
+        "field": "tasks[0].shedule",
+        "rule": "there is no such field; did you mean schedule?",
+    }
+    assert not list(tasks(client))
+
+
+def test_what_the_server_refuses_while_it_is_applied_is_named_with_its_line(signed_in: Path, client: Punctual) -> None:
+    signed_in.write_text("tasks:\n- key: a\n  name: A\n  message: '{{nothing}}'\n- {key: b, name: B, message: m}\n")
+    refused = run("tasks", "apply", "-f", str(signed_in), "--yes")
+    assert refused.exit_code == 1 and f"{signed_in}:4: tasks[0].message: " in refused.stderr
+    assert [task["key"] for task in tasks(client)] == ["b"]
+
+
+def test_prune_needs_a_label(signed_in: Path) -> None:
+    signed_in.write_text("tasks: []\n")
+    assert "needs a label" in run("tasks", "apply", "-f", str(signed_in), "--prune").stderr
+    assert run("tasks", "apply", "-f", str(signed_in), "--prune", "--label", "shop").exit_code == 0
+
+
+def test_export_writes_what_apply_reads(signed_in: Path) -> None:
+    run("tasks", "apply", "-f", str(signed_in), "--yes")
+    for words in (["--label", "shop"], ["--label", "shop", "--format", "json"]):
+        exported = run("tasks", "export", *words)
+        assert exported.exit_code == 0
+        same = run("tasks", "apply", "-f", "-", "--dry-run", stdin=exported.stdout)
+        assert same.exit_code == 0 and "3 unchanged" in same.stdout
+    assert run("tasks", "export", "--format", "xml").exit_code == 2
+    assert run("tasks", "schema").stdout == tasks_schema.text()
+
+
+def test_import_crontab_writes_what_apply_reads(signed_in: Path) -> None:
+    lines = "# Reports\n30 2 * * * report\n@reboot start\n"
+    imported = run("import", "crontab", "-", "--http", "https://run.test", "--tz", "Europe/Berlin", "--label", "cron", stdin=lines)
+    assert imported.exit_code == 1 and "left out: -:3: @reboot has no time" in imported.stderr and "  # Reports\n" in imported.stdout
+    applied = run("tasks", "apply", "-f", "-", "--yes", stdin=imported.stdout)
+    assert applied.exit_code == 0 and "+ report  report  first run 2026-11-21T02:30+01:00" in applied.stdout
+    assert "--time-zone" in run("import", "crontab", "-", "--target", "t", stdin=lines).stderr
+    assert run("import", "crontab", "-", stdin="").exit_code == 2
+    assert run("import", "crontab", "/nowhere", "--target", "t").exit_code == 2
