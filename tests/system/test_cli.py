@@ -108,7 +108,7 @@ def test_the_doctor_and_the_forecast_answer(punctual: Shell) -> None:
     states = {str(check["check"]): check["state"] for check in punctual.json("doctor")}
     assert states["address"] == states["sign-in"] == states["clock"] == "ok"
     (forecast,) = [json.loads(punctual("forecast", "--json"))]
-    assert len(forecast["minutes"]) == 180
+    assert len(forecast["minutes"]) >= 180
 
 
 def test_mistakes_say_what_to_do(deployed: System, punctual: Shell) -> None:
