@@ -1,4 +1,4 @@
-"""What a terminal shows: the screen after the output of a program, and an SVG that plays its changes."""
+"""The screen of a terminal after the output of a program, and an SVG that plays its changes."""
 
 import re
 from collections.abc import Iterator, Sequence
