@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ ADMINISTRATORS = ("rate-limits", "targets")  # pages whose commands only adminis
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_the_commands_of_a_page_succeed(page: Path, system: System) -> None:
+def test_the_commands_of_a_page_succeed(page: Path, system: System, tmp_path: Path) -> None:
     username = f"reader-of-{page.stem}"
     password = system.create_user(username)
     client = system.client() if page.stem in ADMINISTRATORS else system.sign_in(username, password)
@@ -40,6 +41,11 @@ def test_the_commands_of_a_page_succeed(page: Path, system: System) -> None:
         "TOKEN": str(client.token()),
         "AUTH": f"Authorization: Bearer {client.token()}",
         "ID": str(task["id"]),
+        "PUNCTUAL_URL": system.address,
+        "PUNCTUAL_TOKEN": str(client.token),
+        "PUNCTUAL_CONFIG": str(tmp_path / "profiles.json"),
+        "PYTHONPATH": str(ROOT / "client/src"),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
-    done = subprocess.run(["bash", "-c", BEFORE + text], env=os.environ | values, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(["bash", "-c", BEFORE + text], cwd=tmp_path, env=os.environ | values, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
