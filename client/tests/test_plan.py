@@ -11,7 +11,7 @@ import pytest
 from fake_api import answer, refusal
 
 from punctual import NotAuthenticated, Punctual
-from punctual.plan import Action, BadFile, Document, Plan, apply, entries, normal, parse, plan, read, schema, to_yaml
+from punctual.plan import Action, BadFile, Document, Plan, apply, changes, entries, normal, parse, plan, read, schema, to_yaml
 
 
 def file(*lines: str) -> Document:
@@ -252,6 +252,18 @@ def test_a_plan_changes_nothing_and_applies_once(api: FakeTasks, client: Punctua
     result = apply(client, todo, progress=lambda change: seen.append(change.key))
     assert sorted(map(str, seen)) == ["k0", "k1", "k2"] and [change.key for change in result.done] == ["k0", "k1", "k2"]
     assert plan(client, many(3)).to_do == () and result.count(Action.CREATE) == 3
+
+
+def test_many_tasks_are_found_in_pages_and_not_one_by_one(api: FakeTasks, client: Punctual, monkeypatch: pytest.MonkeyPatch) -> None:
+    api.put("k3", {"name": "N", "message": "m", "tags": ["managed:shop"]})
+    api.put("k4", {"name": "N", "message": "m"})
+    assert [change.key for change in plan(client, many(20)).to_do if change.action is Action.CHANGE] == ["k4"]
+    assert [call for call in api.calls if "by-key" in call] == []
+    for number in range(20):
+        api.put(f"other {number}", {"name": "O", "message": "m"})
+    monkeypatch.setattr(changes, "PAGE", 2)
+    assert plan(client, many(20)).count(Action.CREATE) == 18
+    assert len([call for call in api.calls if "by-key" in call]) == 18
 
 
 def test_a_change_names_each_field_before_and_after(client: Punctual) -> None:

@@ -42,7 +42,7 @@ def test_the_commands_of_a_page_succeed(page: Path, system: System, tmp_path: Pa
         "AUTH": f"Authorization: Bearer {client.token()}",
         "ID": str(task["id"]),
         "PUNCTUAL_URL": system.address,
-        "PUNCTUAL_TOKEN": str(client.token),
+        "PUNCTUAL_TOKEN": str(client.token()),
         "PUNCTUAL_CONFIG": str(tmp_path / "profiles.json"),
         "PYTHONPATH": str(ROOT / "client/src"),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from punctual.plan import normal, schema
 from punctual.plan.read import TAG, BadFile, Document, Item, Problem, tag
 
 WORKERS = 8
+PAGE = 100  # tasks in an answer
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -113,8 +115,7 @@ def plan(api: Api, document: Document, *, prune: bool = False) -> Plan:
     """
     labelled = [task for label in document.labels for task in tasks(api, label)]
     known = {task["key"]: task for task in labelled if task.get("key")}
-    missing = [item for item in document.items if item.key not in known]
-    known |= {item.key: task for item, task in zip(missing, _each(missing, lambda item: _find(api, item.key)), strict=True) if task}
+    known |= _found(api, [item.key for item in document.items if item.key not in known])
     wanted = [_change(item, known.get(item.key)) for item in document.items]
     problems = [*_of_labels(wanted), *_unknown(api, wanted)]
     if problems:
@@ -127,7 +128,7 @@ def plan(api: Api, document: Document, *, prune: bool = False) -> Plan:
 
 def tasks(api: Api, label: str | None = None) -> Iterator[dict[str, Any]]:
     """All tasks of the signed-in user, or those with a label, as the API returns them."""
-    query: dict[str, Any] = {"limit": 100} | ({"tag": tag(label)} if label else {})
+    query: dict[str, Any] = {"limit": PAGE} | ({"tag": tag(label)} if label else {})
     while True:
         page = api.request("GET", "/tasks", None, query)
         yield from page["items"]
@@ -270,6 +271,19 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any], path: str 
             yield from _differences(old, new, f"{path}{name}.")
         else:
             yield FieldChange(f"{path}{name}", old, new)
+
+
+def _found(api: Api, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The tasks of these keys. Of many, pages of all tasks are read first, as long as that takes fewer requests."""
+    found: dict[str, dict[str, Any]] = {}
+    if len(keys) > WORKERS:
+        most = len(keys) * PAGE // 2
+        listed = list(islice(tasks(api), most))
+        found = {task["key"]: task for task in listed if task.get("key") in set(keys)}
+        if len(listed) < most:
+            return found
+    left = [key for key in keys if key not in found]
+    return found | {key: task for key, task in zip(left, _each(left, lambda key: _find(api, key)), strict=True) if task}
 
 
 def _find(api: Api, key: str) -> dict[str, Any] | None:
