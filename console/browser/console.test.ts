@@ -157,7 +157,7 @@ describe('tasks', () => {
     const id = new URL(page.url()).pathname.split('/').at(-1) ?? '';
 
     // The next whole minute comes, and the page shows its run without being asked to.
-    await until('a run has succeeded, on the page', 150, async () => (await page.getByRole('table').filter({ hasText: 'Planned' }).getByText('Succeeded', { exact: false }).count()) > 0);
+    await until('a run has succeeded, on the page', 150, async () => (await page.getByRole('table').filter({ hasText: 'Scheduled' }).getByText('Succeeded', { exact: false }).count()) > 0);
     await picture(page, 'task');
 
     await button('Edit').click();
@@ -184,7 +184,7 @@ describe('tasks', () => {
   test('the errors of the API stand at their fields', async () => {
     await signIn(page, '/tasks/new');
     await button(/^As JSON|Create task/).waitFor();
-    await field('Attempts at most').fill('99');
+    await field('Max attempts').fill('99');
     await page.locator('form button[type=submit]').click();
     await page.getByText('must be at most 25', { exact: true }).waitFor(); // at the field; the list at the top has the label before it
     await page.getByText('is required').first().waitFor();
@@ -197,7 +197,7 @@ describe('tasks', () => {
     const saved = async () => (await call<{ notifications: unknown }>('GET', `/tasks/${task.id}`)).notifications;
     const box = (label: string) => page.getByRole('textbox', { name: label }); // its row is a group of that label, too
     await signIn(page, `/tasks/${task.id}/edit`);
-    await page.getByText('Nobody is notified of its runs.').waitFor();
+    await page.getByText('No notifications.').waitFor();
     await button('Add e-mail address').click();
     await box('E-mail address').fill('ann at example');
     await button('Add webhook').click();
@@ -274,7 +274,7 @@ describe('tasks', () => {
     await page.getByRole('checkbox', { name: 'Select all' }).first().click({ force: true });
     await act('Delete');
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
-    await page.getByText('No task fits').waitFor();
+    await page.getByText('No matching tasks').waitFor();
   });
 
   async function act(name: string): Promise<void> {
@@ -442,7 +442,7 @@ describe('administration', () => {
     for (const what of ['Created a user', 'Changed a user', 'Disabled a user', 'Enabled a user', 'Changed a password']) await trail.getByText(what).first().waitFor();
     expect(await trail.getByText(SECRET).count()).toBe(0);
     await picture(page, 'audit');
-    await pick(page, 'Change', 'Of a lane');
+    await pick(page, 'Change', 'Lanes');
     await until('those of users are gone', 15, async () => (await trail.getByText('Created a user').count()) === 0);
   });
 
@@ -489,7 +489,7 @@ describe('administration', () => {
     await field(/^URL/).scrollIntoViewIfNeeded();
     await picture(page, 'target-errors');
     await field(/^URL/).fill(RECEIVER);
-    await field(/^At once at most/).fill('3');
+    await field(/^Max at once/).fill('3');
     await page.locator('form button[type=submit]').click();
     await page.getByRole('table', { name: 'Named targets' }).getByRole('row').filter({ hasText: name }).getByText('3', { exact: true }).waitFor();
     await picture(page, 'targets');
@@ -849,7 +849,7 @@ describe('lists', () => {
 
       await pick(page, 'Time', 'Between');
       await page.getByPlaceholder('YYYY/MM/DD').first().fill('2030/01/01');
-      await page.getByText('No job fits').waitFor();
+      await page.getByText('No matching jobs').waitFor();
       await button('Clear filters').click();
       expect(new URL(page.url()).search).toBe('');
     });
@@ -882,16 +882,16 @@ describe('forms', () => {
       await signIn(page, '/tasks/new');
       await field('Cron').fill('61 * * * *');
       await button('Retries').click();
-      await field('First wait, seconds').fill('-1');
+      await field('First wait (s)').fill('-1');
       await button('Retries').click(); // closed, so that what is wrong in it must open it
       await submit();
       const told = page.getByRole('alert').filter({ hasText: 'fields are wrong' });
-      for (const name of ['Name', 'URL', 'First wait, seconds']) await told.getByText(name, { exact: true }).waitFor();
+      for (const name of ['Name', 'URL', 'First wait (s)']) await told.getByText(name, { exact: true }).waitFor();
       const name = field('Name');
       await until('the first wrong field has the focus', 10, () => name.evaluate((element) => element === document.activeElement));
       const box = await name.boundingBox();
       expect(box !== null && box.y >= 0 && box.y < 900, 'the first wrong field is in view').toBe(true);
-      await field('First wait, seconds').waitFor();
+      await field('First wait (s)').waitFor();
       await picture(page, `form-wrong-${width}`);
       await name.fill('x');
       await field(/^URL/).fill(RECEIVER);
@@ -905,9 +905,9 @@ describe('forms', () => {
     await atBoth(async () => {
       await signIn(page, '/jobs/new');
       await page.getByText('The call is given up after 30 s (see the payload); the whole attempt is killed after 300 s.').waitFor();
-      await field(/^Time-out of the call, seconds/).fill('400');
+      await field(/^Call time-out (s)/).fill('400');
       await page.getByText('The attempt is killed after 300 s, before the time-out of the call (400 s) applies.').waitFor();
-      await field(/^Time-out of an attempt, seconds/).fill('500');
+      await field(/^Attempt time-out (s)/).fill('500');
       await page.getByText('The call is given up after 400 s', { exact: false }).waitFor();
     });
   });

@@ -19,12 +19,12 @@ const words = (story: Story): string[] => timeline(story).map((step) => step.wha
 test('what waits is due', () => expect(timeline(NOTHING).at(-1)).toMatchObject({ what: 'Due', at: at(10), look: 'pending' }));
 
 test('what runs for the first time has been picked and started', () =>
-  expect(words({ ...NOTHING, status: 'running', picked_at: at(9), started_at: at(10), start_delay_ms: 0 })).toEqual(['Created', 'Picked', 'Started', 'Running']));
+  expect(words({ ...NOTHING, status: 'running', picked_at: at(9), started_at: at(10), start_delay_ms: 0 })).toEqual(['Created', 'Claimed', 'Started', 'Running']));
 
 test('a retry is told attempt by attempt, with the error and the delay', () => {
   const story = { ...NOTHING, status: 'succeeded' as const, completed_at: at(22), start_delay_ms: 2, attempts: [attempt(1, 9, 'failed', 'no answer'), attempt(2, 20, 'succeeded')] };
   expect(words(story)).toEqual([
-    'Created', 'Picked, attempt 1', 'Started, attempt 1', 'Attempt 1 failed', 'Picked, attempt 2', 'Started, attempt 2', 'Attempt 2 succeeded', 'Succeeded',
+    'Created', 'Claimed, attempt 1', 'Started, attempt 1', 'Attempt 1 failed', 'Claimed, attempt 2', 'Started, attempt 2', 'Attempt 2 succeeded', 'Succeeded',
   ]);
   expect(timeline(story)[2]?.note).toBe('2 ms after its time');
   expect(timeline(story)[3]).toMatchObject({ note: 'no answer', look: 'error' });

@@ -27,14 +27,14 @@ export function timeline(job: Story): Step[] {
   const past: Step[] = [step('Created', job.created_at)];
   const attempts = job.attempts;
   for (const attempt of attempts) {
-    past.push(step(`Picked, attempt ${attempt.number}`, attempt.picked_at));
+    past.push(step(`Claimed, attempt ${attempt.number}`, attempt.picked_at));
     if (attempt.started_at !== null) past.push(step(`Started, attempt ${attempt.number}`, attempt.started_at));
     const good = attempt.outcome === 'succeeded';
     past.push(step(`Attempt ${attempt.number} ${attempt.outcome}`, attempt.ended_at, attempt.failure?.message ?? null, good ? 'success' : attempt.outcome === 'cancelled' ? 'stopped' : 'error'));
   }
   const last = attempts.at(-1)?.picked_at ?? '';
   if (job.status === 'running') {
-    if (job.picked_at !== null && job.picked_at > last) past.push(step('Picked', job.picked_at));
+    if (job.picked_at !== null && job.picked_at > last) past.push(step('Claimed', job.picked_at));
     if (job.started_at !== null && attempts.length === 0) past.push(step('Started', job.started_at, delay(job.start_delay_ms)));
   }
   if (job.redriven_at !== null) past.push(step('Redriven', job.redriven_at, null, 'info'));

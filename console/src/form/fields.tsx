@@ -72,7 +72,7 @@ export function TimeOut({ draft, errors, set, schema }: Part & { schema: Schema 
   const both = timeOuts(schema, draft.payload, draft.timeout);
   return (
     <FormField
-      label="Time-out of an attempt, seconds"
+      label="Attempt time-out (s)"
       constraintText={both?.useless === true ? undefined : (both?.text ?? 'The attempt is killed then.')}
       warningText={both?.useless === true ? both.text : undefined}
       errorText={errors['timeout_seconds']}
@@ -101,12 +101,12 @@ export function Retries({ draft, errors, set }: Part): ReactNode {
     <Section header="Retries" wrong={anyOf(errors, 'retry')}>
       <SpaceBetween size="m">
         <ColumnLayout columns={4}>
-          <Number label="First wait, seconds" value={draft.retryBase} error={errors['retry.base_seconds']} onChange={(retryBase) => set({ retryBase })} />
-          <Number label="Longest wait, seconds" value={draft.retryCap} error={errors['retry.cap_seconds']} onChange={(retryCap) => set({ retryCap })} />
+          <Number label="First wait (s)" value={draft.retryBase} error={errors['retry.base_seconds']} onChange={(retryBase) => set({ retryBase })} />
+          <Number label="Longest wait (s)" value={draft.retryCap} error={errors['retry.cap_seconds']} onChange={(retryCap) => set({ retryCap })} />
           <FormField label="Random part of the wait" errorText={errors['retry.jitter']}>
             <Choice value={draft.retryJitter} options={JITTERS} onChange={(retryJitter) => set({ retryJitter })} />
           </FormField>
-          <Number label={optional('No attempt later than, seconds')} value={draft.retryElapsed} error={errors['retry.max_elapsed_seconds']} onChange={(retryElapsed) => set({ retryElapsed })} />
+          <Number label={optional('Stop retrying after (s)')} value={draft.retryElapsed} error={errors['retry.max_elapsed_seconds']} onChange={(retryElapsed) => set({ retryElapsed })} />
         </ColumnLayout>
         <FormField errorText={errors['retry.on_timeout']}>
           <Checkbox checked={draft.retryOnTimeout} onChange={({ detail }) => set({ retryOnTimeout: detail.checked })}>
@@ -140,14 +140,14 @@ export function CallBacks({ draft, errors, set }: Part): ReactNode {
     <Section header="Call-back" wrong={anyOf(errors, 'callback')}>
       <SpaceBetween size="m">
         <FormField errorText={errors['callback']}>
-          <Checkbox checked={draft.callback} description="A good answer means: taken over. Its worker reports how it ends." onChange={({ detail }) => set({ callback: detail.checked })}>
+          <Checkbox checked={draft.callback} description="The target only accepts the job; a worker reports the result." onChange={({ detail }) => set({ callback: detail.checked })}>
             The target reports by call-back
           </Checkbox>
         </FormField>
         {draft.callback && (
           <ColumnLayout columns={2}>
-            <Number label="Silent at most, seconds" value={draft.leaseSeconds} error={errors['callback.lease_seconds']} onChange={(leaseSeconds) => set({ leaseSeconds })} />
-            <Number label="All in all at most, seconds" value={draft.maxSeconds} error={errors['callback.max_seconds']} onChange={(maxSeconds) => set({ maxSeconds })} />
+            <Number label="Heartbeat timeout (s)" value={draft.leaseSeconds} error={errors['callback.lease_seconds']} onChange={(leaseSeconds) => set({ leaseSeconds })} />
+            <Number label="Maximum duration (s)" value={draft.maxSeconds} error={errors['callback.max_seconds']} onChange={(maxSeconds) => set({ maxSeconds })} />
           </ColumnLayout>
         )}
       </SpaceBetween>

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { labelOf } from './labels';
 
 test.each([
-  ['max_attempts', 'Attempts at most'],
+  ['max_attempts', 'Max attempts'],
   ['schedule.cron', 'Cron'],
   ['payload.url', 'URL'],
   ['payload.headers.X-Order', 'Headers.X-Order'],

@@ -24,7 +24,7 @@ interface Props {
   onChange: (draft: NotificationsDraft) => void;
 }
 
-export function Receivers({ nobody = 'Nobody is notified of its runs.', draft, errors, onChange }: Props): ReactNode {
+export function Receivers({ nobody = 'No notifications.', draft, errors, onChange }: Props): ReactNode {
   const set = (changes: Partial<NotificationsDraft>): void => onChange({ ...draft, ...changes });
   const error = (field: string): string | undefined => errors[`notifications.${field}`];
   const change = (index: number, changes: Partial<Webhook>): void =>
@@ -93,7 +93,7 @@ export function Receivers({ nobody = 'Nobody is notified of its runs.', draft, e
       />
       {tellsAnyone(draft) && (
         <>
-          <FormField label="Told when" errorText={error('on')} stretch>
+          <FormField label="Notify on" errorText={error('on')} stretch>
             <ColumnLayout columns={3}>
               {(Object.entries(OCCASIONS) as [Occasion, (typeof OCCASIONS)[Occasion]][]).map(([occasion, { label, description }]) => (
                 <Checkbox key={occasion} checked={draft.on.includes(occasion)} description={description} onChange={({ detail }) => set({ on: withOccasion(draft.on, occasion, detail.checked) })}>
@@ -103,10 +103,10 @@ export function Receivers({ nobody = 'Nobody is notified of its runs.', draft, e
             </ColumnLayout>
           </FormField>
           <ColumnLayout columns={2}>
-            <FormField label="Failures in a row before they are told" errorText={error('after_failures')}>
+            <FormField label="Notify after this many failures in a row" errorText={error('after_failures')}>
               <Input type="number" value={draft.afterFailures} onChange={({ detail }) => set({ afterFailures: detail.value })} />
             </FormField>
-            <FormField label="One notice of each at most every, seconds" constraintText="What comes meanwhile is counted, and told together" errorText={error('digest_seconds')}>
+            <FormField label="Notify at most every (s)" constraintText="What comes meanwhile is counted, and told together" errorText={error('digest_seconds')}>
               <Input type="number" value={draft.digest} onChange={({ detail }) => set({ digest: detail.value })} />
             </FormField>
           </ColumnLayout>

@@ -19,9 +19,14 @@ const SPANS = [
   { value: '1', label: 'The last day' },
   { value: '7', label: '7 days' },
   { value: '30', label: '30 days' },
-  { value: '400', label: 'All that is kept' },
+  { value: '400', label: 'All' },
 ];
-const KINDS = [{ value: '', label: 'Any change' }, ...ACTIONS.map((value) => ({ value, label: `Of a ${value === 'system' ? 'lane or breaker' : value.replace('-', ' ')}` }))];
+/** The objects of an action, as the filter names them. */
+function kindOf(action: string): string {
+  return action === 'system' ? 'Lanes and breakers' : `${action.charAt(0).toUpperCase()}${action.slice(1).replace('-', ' ')}s`;
+}
+
+const KINDS = [{ value: '', label: 'Any change' }, ...ACTIONS.map((value) => ({ value, label: kindOf(value) }))];
 
 /** Who changed what: everybody's for who may see it, else one's own. */
 export default function Audit(): ReactNode {

@@ -154,7 +154,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
           <Container header={<Header variant="h2">How</Header>}>
             <SpaceBetween size="m">
               <ColumnLayout columns={2}>
-                <Number label="Attempts at most" value={draft.maxAttempts} error={errors['max_attempts']} onChange={(maxAttempts) => set({ maxAttempts })} />
+                <Number label="Max attempts" value={draft.maxAttempts} error={errors['max_attempts']} onChange={(maxAttempts) => set({ maxAttempts })} />
                 <TimeOut draft={draft} errors={errors} set={set} schema={schemaOf(draft, types, targets)} />
               </ColumnLayout>
               <Retries draft={draft} errors={errors} set={set} />
@@ -165,7 +165,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
 
           <Container header={<Header variant="h2" description="The receivers that are notified of its end">Notifications</Header>}>
             <SpaceBetween size="m">
-              <Receivers nobody="Nobody is notified of its end." draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
+              <Receivers nobody="No notifications." draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
               <Events draft={draft} errors={errors} set={set} />
             </SpaceBetween>
           </Container>

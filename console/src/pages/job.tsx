@@ -146,7 +146,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
       <Attempts job={job} />
       {(job.task_id === null || job.notifications !== null) && (
         <Container header={<Header variant="h2">Notifications</Header>}>
-          {job.notifications === null ? <Box color="text-body-secondary">Nobody is notified of its end.</Box> : <Told notifications={job.notifications} />}
+          {job.notifications === null ? <Box color="text-body-secondary">No notifications.</Box> : <Told notifications={job.notifications} />}
         </Container>
       )}
     </SpaceBetween>
@@ -191,7 +191,7 @@ function Overview({ job }: { job: Job }): ReactNode {
           columns={4}
           items={[
             { label: 'Status', value: <JobStatus job={job} /> },
-            { label: 'Planned', value: <When at={job.scheduled_at} exact /> },
+            { label: 'Scheduled', value: <When at={job.scheduled_at} exact /> },
             begun ? { label: 'Started', value: <When at={job.started_at} exact /> } : { label: 'Due', value: <Ago at={job.due_at} /> },
             { label: 'Delay', value: job.start_delay_ms === null ? '–' : span(job.start_delay_ms) },
             { label: 'Duration', value: between(job.started_at, job.completed_at ?? job.failed_at ?? job.killed_at ?? job.cancelled_at) },
@@ -199,13 +199,13 @@ function Overview({ job }: { job: Job }): ReactNode {
             { label: 'Type', value: job.target === null ? job.type : <><To href={pageOfTarget(job.target)}>{job.target}</To> ({job.type})</> },
             { label: 'Lane', value: job.lane },
             { label: 'Task', value: job.task_id === null ? '–' : <To href={pageOfTask(job.task_id, user)}><Words>{task ?? job.task_id}</Words></To> },
-            { label: 'Time-out of an attempt', value: span(job.timeout_seconds * 1_000) },
+            { label: 'Attempt time-out', value: span(job.timeout_seconds * 1_000) },
             { label: 'Key', value: <Words>{job.key ?? '–'}</Words> },
             { label: 'Ordering key', value: <Words>{job.ordering_key ?? '–'}</Words> },
             { label: 'Events', value: job.events ? 'Each end is put on the bus' : '–' },
             { label: 'Tags', value: <Words>{job.tags.join(', ') || '–'}</Words> },
             ...(job.expires_at === null ? [] : [{ label: 'Expires', value: <When at={job.expires_at} /> }]),
-            ...(job.lease_until === null ? [] : [{ label: 'Must be heard of', value: <Ago at={job.lease_until} /> }]),
+            ...(job.lease_until === null ? [] : [{ label: 'Lease expires', value: <Ago at={job.lease_until} /> }]),
             ...(job.heartbeat_at === null ? [] : [{ label: 'Last heartbeat', value: <Ago at={job.heartbeat_at} /> }]),
             ...(job.redrives === 0 ? [] : [{ label: 'Redriven', value: <>{job.redrives} × <Ago at={job.redriven_at} /></> }]),
           ]}
@@ -264,7 +264,7 @@ function Attempts({ job }: { job: Job }): ReactNode {
               <KeyValuePairs
                 columns={4}
                 items={[
-                  { label: 'Picked', value: <When at={attempt.picked_at} exact /> },
+                  { label: 'Claimed', value: <When at={attempt.picked_at} exact /> },
                   { label: 'Started', value: <When at={attempt.started_at} exact /> },
                   { label: 'Ended', value: <When at={attempt.ended_at} exact /> },
                   { label: 'Duration', value: between(attempt.started_at, attempt.ended_at) },
@@ -300,7 +300,7 @@ function Whole({ job, number, what }: { job: Job; number: number; what: 'output'
       );
       setText(found.complete ? found.text : `${found.text}\n… (the rest was not kept)`);
     } catch (error) {
-      failed(`The whole ${what} is not to be had`, apiError(error));
+      failed(`The full ${what} is not available`, apiError(error));
     } finally {
       setBusy(false);
     }

@@ -156,7 +156,7 @@ export default function Jobs(): ReactNode {
           live.error !== null && live.data === null ? (
             <Failed error={live.error} what="jobs" retry={live.reload} />
           ) : narrowed ? (
-            <Empty title="No job fits">
+            <Empty title="No matching jobs">
               <Button onClick={() => set(FILTERS)}>Clear filters</Button>
             </Empty>
           ) : (

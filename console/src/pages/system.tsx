@@ -48,7 +48,7 @@ export default function System(): ReactNode {
   const pause = (lane?: Lane['lane']): void =>
     confirm({
       title: lane === undefined ? 'Pause all lanes?' : `Pause the lane ${lane}?`,
-      text: 'Jobs are accepted and wait; what runs runs on. When it is resumed, what waited goes out at once.',
+      text: 'New jobs are accepted and wait. Running jobs continue. After a resume the waiting jobs start at once.',
       yes: 'Pause',
       act: () => set('pause', lane),
     });

@@ -83,13 +83,13 @@ function Seen({ target }: { target: Target }): ReactNode {
           items={[
             { label: 'Type', value: target.kind },
             { label: 'State', value: <StatusIndicator type={target.enabled ? 'success' : 'stopped'}>{target.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
-            { label: 'Starts a second', value: target.rate ?? 'any number' },
+            { label: 'Starts per second', value: target.rate ?? 'any number' },
             { label: 'At once', value: target.concurrency ?? 'any number' },
           ]}
         />
       </Container>
-      <Container header={<Header variant="h2">What a job gives</Header>}>
-        <Code label="What a job gives" text={JSON.stringify(target.given, null, 2)} />
+      <Container header={<Header variant="h2">Payload schema</Header>}>
+        <Code label="Payload schema" text={JSON.stringify(target.given, null, 2)} />
       </Container>
     </SpaceBetween>
   );
@@ -206,10 +206,10 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
                   Enabled
                 </Toggle>
                 <ColumnLayout columns={2}>
-                  <FormField label={<>Starts a second at most <i>– optional</i></>} description="Of all users’ jobs together" errorText={errors['rate']}>
+                  <FormField label={<>Max starts per second <i>– optional</i></>} description="Of all users’ jobs together" errorText={errors['rate']}>
                     <Input type="number" value={draft.rate} placeholder="any number" onChange={({ detail }) => set({ rate: detail.value })} />
                   </FormField>
-                  <FormField label={<>At once at most <i>– optional</i></>} description="Of all users’ jobs together" errorText={errors['concurrency']}>
+                  <FormField label={<>Max at once <i>– optional</i></>} description="Of all users’ jobs together" errorText={errors['concurrency']}>
                     <Input type="number" value={draft.concurrency} placeholder="any number" onChange={({ detail }) => set({ concurrency: detail.value })} />
                   </FormField>
                 </ColumnLayout>
@@ -218,13 +218,13 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
             <Container header={<Header variant="h2" description="They complete what a job gives">Defaults</Header>}>
               <PayloadForm key={draft.kind} schema={schema} payload={draft.defaults} errors={errors} onChange={(defaults) => set({ defaults })} onBroken={setBroken} />
             </Container>
-            <Container header={<Header variant="h2">What jobs may say</Header>}>
+            <Container header={<Header variant="h2">Allowed overrides</Header>}>
               <SpaceBetween size="m">
                 <Toggle checked={draft.locked === null} description="All defaults are locked but what is said to the target, such as the body." onChange={({ detail }) => set({ locked: detail.checked ? null : Object.keys(draft.defaults) })}>
                   Lock the usual
                 </Toggle>
                 {draft.locked !== null && (
-                  <FormField label="Defaults that no job may give" errorText={errors['locked']}>
+                  <FormField label="Locked defaults" errorText={errors['locked']}>
                     <Multiselect
                       options={Object.keys(draft.defaults).map((value) => ({ value, label: value }))}
                       selectedOptions={draft.locked.map((value) => ({ value, label: value }))}
@@ -235,7 +235,7 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
                   </FormField>
                 )}
                 <Json
-                  label={<>JSON Schema of what jobs give <i>– optional</i></>}
+                  label={<>JSON Schema of the payload <i>– optional</i></>}
                   description="Checked when they are created. Without one: whatever completes the defaults."
                   value={draft.payloadSchema}
                   error={errors['payload_schema']}

@@ -38,7 +38,7 @@ export default function Targets(): ReactNode {
         <SpaceBetween size="xs">
           <Header
             variant="awsui-h1-sticky"
-            description="Where to and how, registered once: tasks and jobs say the name, and what to say to it."
+            description="Reusable destinations with defaults and limits. Tasks and jobs refer to them by name."
             actions={
               <SpaceBetween direction="horizontal" size="xs">
                 <Refresh live={live} />
@@ -68,9 +68,9 @@ export default function Targets(): ReactNode {
         { id: 'name', header: 'Name', cell: (target) => <To href={pageOfTarget(target.name)}>{target.name}</To>, isRowHeader: true },
         { id: 'kind', header: 'Type', cell: (target) => target.kind },
         { id: 'state', header: 'State', cell: (target) => <StatusIndicator type={target.enabled ? 'success' : 'stopped'}>{target.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
-        { id: 'rate', header: 'Starts a second', cell: (target) => target.rate?.toLocaleString() ?? 'any number' },
+        { id: 'rate', header: 'Starts per second', cell: (target) => target.rate?.toLocaleString() ?? 'any number' },
         { id: 'concurrency', header: 'At once', cell: (target) => target.concurrency?.toLocaleString() ?? 'any number' },
-        { id: 'given', header: 'Jobs give', cell: (target) => Object.keys((target.given['properties'] as object | undefined) ?? {}).join(', ') || '–' },
+        { id: 'given', header: 'Fields', cell: (target) => Object.keys((target.given['properties'] as object | undefined) ?? {}).join(', ') || '–' },
         { id: 'description', header: 'Description', cell: (target) => target.description ?? '–' },
         { id: 'changed', header: 'Changed', cell: (target) => <Ago at={target.updated_at} /> },
       ]}

@@ -242,9 +242,9 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
           <Container header={<Header variant="h2">How</Header>}>
             <SpaceBetween size="m">
               <ColumnLayout columns={3}>
-                <Number label="Attempts at most" value={draft.maxAttempts} error={shown['max_attempts']} onChange={(maxAttempts) => set({ maxAttempts })} />
+                <Number label="Max attempts" value={draft.maxAttempts} error={shown['max_attempts']} onChange={(maxAttempts) => set({ maxAttempts })} />
                 <TimeOut draft={draft} errors={shown} set={set} schema={schema} />
-                <FormField label="If a run has not ended when the next is due" errorText={shown['overlap']}>
+                <FormField label="Overlap: the previous run has not ended" errorText={shown['overlap']}>
                   <Choice value={draft.overlap} options={OVERLAPS} onChange={(overlap) => set({ overlap })} />
                 </FormField>
               </ColumnLayout>
@@ -255,14 +255,14 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
             </SpaceBetween>
           </Container>
 
-          <Container header={<Header variant="h2" description="Who is told of its runs, and of which">Notifications</Header>}>
+          <Container header={<Header variant="h2" description="Notifications">Notifications</Header>}>
             <SpaceBetween size="m">
               <Receivers draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
               <Events draft={draft} errors={errors} set={set} />
             </SpaceBetween>
           </Container>
           {error?.status === 409 && (
-            <Alert type="warning" header="Changed by somebody else meanwhile">
+            <Alert type="warning" header="This task was changed by someone else">
               Reload the page to see what the task is now; your changes would be lost.
             </Alert>
           )}
@@ -292,15 +292,15 @@ function Window({ draft, errors, set }: Part): ReactNode {
         <ColumnLayout columns={2}>
           <InstantField label={optional('Not before')} value={draft.start} error={errors['schedule.start']} onChange={(start) => set({ start })} />
           <InstantField label={optional('Not at or after')} value={draft.end} error={errors['schedule.end']} onChange={(end) => set({ end })} />
-          <Number label={optional('Runs at most')} value={draft.maxRuns} error={errors['schedule.max_runs']} onChange={(maxRuns) => set({ maxRuns })} />
-          <Number label={optional('Jitter, seconds')} value={draft.jitter} error={errors['schedule.jitter_seconds']} onChange={(jitter) => set({ jitter })} />
+          <Number label={optional('Max runs')} value={draft.maxRuns} error={errors['schedule.max_runs']} onChange={(maxRuns) => set({ maxRuns })} />
+          <Number label={optional('Jitter (s)')} value={draft.jitter} error={errors['schedule.jitter_seconds']} onChange={(jitter) => set({ jitter })} />
         </ColumnLayout>
         {draft.kind === 'cron' && (
           <ColumnLayout columns={2}>
-            <FormField label="A time that the clock jumps over" errorText={errors['schedule.dst_gap']}>
+            <FormField label="Time skipped by the clock" errorText={errors['schedule.dst_gap']}>
               <Choice value={draft.dstGap} options={GAPS} onChange={(dstGap) => set({ dstGap })} />
             </FormField>
-            <FormField label="A time that comes twice" errorText={errors['schedule.dst_overlap']}>
+            <FormField label="Time that occurs twice" errorText={errors['schedule.dst_overlap']}>
               <Choice value={draft.dstOverlap} options={TWICE} onChange={(dstOverlap) => set({ dstOverlap })} />
             </FormField>
           </ColumnLayout>
@@ -314,12 +314,12 @@ function Missed({ draft, errors, set }: Part): ReactNode {
   return (
     <Section header="Missed runs" wrong={anyOf(errors, 'misfire', 'max_catch_up')}>
       <ColumnLayout columns={3}>
-        <FormField label="A run that could not start on time" errorText={errors['misfire']}>
+        <FormField label="Missed runs" errorText={errors['misfire']}>
           <Choice value={draft.misfire} options={MISFIRES} onChange={(misfire) => set({ misfire })} />
         </FormField>
-        <Number label={optional('Late by, seconds')} value={draft.misfireThreshold} error={errors['misfire_threshold_seconds']} onChange={(misfireThreshold) => set({ misfireThreshold })} />
+        <Number label={optional('Missed after (s)')} value={draft.misfireThreshold} error={errors['misfire_threshold_seconds']} onChange={(misfireThreshold) => set({ misfireThreshold })} />
         {draft.misfire === 'run_all' && (
-          <Number label={optional('Runs at most')} value={draft.maxCatchUp} error={errors['max_catch_up']} onChange={(maxCatchUp) => set({ maxCatchUp })} />
+          <Number label={optional('Max catch-up runs')} value={draft.maxCatchUp} error={errors['max_catch_up']} onChange={(maxCatchUp) => set({ maxCatchUp })} />
         )}
       </ColumnLayout>
     </Section>

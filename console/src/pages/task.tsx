@@ -118,7 +118,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
         <Code label="Payload" text={JSON.stringify(task.payload, null, 2)} />
       </Container>
       <Container header={<Header variant="h2">Notifications</Header>}>
-        {task.notifications === null ? <Box color="text-body-secondary">Nobody is notified of its runs.</Box> : <Told notifications={task.notifications} />}
+        {task.notifications === null ? <Box color="text-body-secondary">No notifications.</Box> : <Told notifications={task.notifications} />}
       </Container>
       <Changes task={task} />
     </SpaceBetween>
@@ -144,8 +144,8 @@ function Overview({ task }: { task: Task }): ReactNode {
           { label: 'Schedule', value: <>{scheduleInWords(schedule)}{schedule?.cron ? <Box variant="p" color="text-body-secondary">{schedule.cron}</Box> : null}{schedule?.at ? <Box variant="p" color="text-body-secondary"><When at={schedule.at} /></Box> : null}</> },
           { label: 'Time zone', value: schedule === null ? '–' : (schedule.time_zone ?? 'UTC') },
           { label: 'Type', value: task.target === null ? task.type : <><To href={pageOfTarget(task.target)}>{task.target}</To> ({task.type})</> },
-          { label: 'Attempts at most', value: String(task.max_attempts) },
-          { label: 'Time-out of an attempt', value: span(task.timeout_seconds * 1_000) },
+          { label: 'Max attempts', value: String(task.max_attempts) },
+          { label: 'Attempt time-out', value: span(task.timeout_seconds * 1_000) },
           { label: 'Overlap', value: task.overlap.replaceAll('_', ' ') },
           { label: 'Missed runs', value: task.misfire === null ? '–' : task.misfire.replaceAll('_', ' ') },
           { label: 'Key', value: <Words>{task.key ?? '–'}</Words> },
@@ -207,7 +207,7 @@ function History({ task }: { task: Task }): ReactNode {
               <SegmentedControl
                 label="Which runs"
                 selectedId={view}
-                options={[{ id: 'all', text: 'History' }, { id: 'failed', text: 'Failures' }, { id: 'ahead', text: 'Stored ahead' }]}
+                options={[{ id: 'all', text: 'History' }, { id: 'failed', text: 'Failures' }, { id: 'ahead', text: 'Upcoming' }]}
                 onChange={({ detail }) => setView(detail.selectedId as View)}
               />
             }>
@@ -242,7 +242,7 @@ function Charts({ task }: { task: Task }): ReactNode {
         hideFilter
         xScaleType="time"
         xDomain={domain}
-        xTitle="Planned"
+        xTitle="Scheduled"
         yTitle="Time"
         ariaLabel="Delay and duration of the last runs"
         series={[

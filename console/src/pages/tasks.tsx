@@ -208,7 +208,7 @@ export default function Tasks(): ReactNode {
           live.error !== null && live.data === null ? (
             <Failed error={live.error} what="tasks" retry={live.reload} />
           ) : narrowed ? (
-            <Empty title="No task fits">
+            <Empty title="No matching tasks">
               <Button
                 onClick={() => {
                   setTyped('');

@@ -25,7 +25,7 @@ type NameOf = (id: string, user: string | undefined) => string | undefined;
 function definitions(user: string | undefined, nameOf: NameOf): Record<Column, TableProps.ColumnDefinition<Row>> {
   const ownerOf = (job: Row): string | undefined => job.owner?.id ?? user;
   return {
-    scheduled: { id: 'scheduled', header: 'Planned', cell: (job) => <When at={job.scheduled_at} exact /> },
+    scheduled: { id: 'scheduled', header: 'Scheduled', cell: (job) => <When at={job.scheduled_at} exact /> },
     owner: { id: 'owner', header: 'Whose', cell: (job) => job.owner?.username ?? '–' },
     job: { id: 'job', header: 'Job', cell: (job) => <To href={pageOfJob(job.id, ownerOf(job))}>{job.id}</To>, isRowHeader: true },
     status: { id: 'status', header: 'Status', cell: (job) => <JobStatus job={job} /> },

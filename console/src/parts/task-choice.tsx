@@ -36,7 +36,7 @@ export function TaskChoice({ task, user, onChange }: { task: string; user: strin
       loadingText="Loading tasks"
       errorText="The tasks could not be loaded"
       recoveryText="Try again"
-      empty="No task fits"
+      empty="No matching tasks"
       onLoadItems={({ detail }) => {
         setOpen(true);
         setTyped(detail.filteringText);
