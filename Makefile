@@ -8,7 +8,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console docs prose run demo burst drill load prove compare stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
-	unit contract rest long simulated faults killed apart need-stage
+	unit contract rest client long simulated faults killed apart need-stage
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,7 +41,7 @@ stop: setup ## Stop all processes of this project on this machine, and clean up 
 
 clean: ## Stop everything, and delete the local stack, its jobs and all caches (.venv and node_modules stay)
 	@if [ -x $(PY) ]; then $(PY) -m local.stop; fi
-	rm -rf .local .compare site cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .local .compare site cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 	find . -name __pycache__ -not -path './.venv/*' -not -path './node_modules/*' -prune -exec rm -rf {} +
 
 ##@ Deploy it
@@ -74,7 +74,7 @@ need-stage:
 ##@ Develop it
 
 check: setup ## Lint, check types and run the fast tests, in a minute
-	@$(MAKE) --no-print-directory -j4 --output-sync=target types rest unit contract
+	@$(MAKE) --no-print-directory -j4 --output-sync=target types rest unit contract client
 
 types:
 	$(PY) -m ruff check .
@@ -88,7 +88,11 @@ contract: # and the simulation: each of these three takes about as long
 	$(PY) -m pytest -m "not system and not long" tests/contract tests/simulation
 
 rest:
-	$(PY) -m pytest -m "not system and not long" --ignore tests/unit --ignore tests/contract --ignore tests/simulation
+	$(PY) -m pytest -m "not system and not long" --ignore tests/unit --ignore tests/contract --ignore tests/simulation --ignore client/tests
+
+client: # with its coverage
+	$(PY) -m coverage run -m pytest -m "not system and not long" client/tests
+	$(PY) -m coverage report
 
 test: check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests, the faults and the stacks apart run side by side and print when they are done, in ten minutes or so."
@@ -137,6 +141,7 @@ reference: setup ## Write the OpenAPI document into docs/reference/openapi.json,
 	@$(PY) -m local.tasks_schema
 	@$(PY) -m local.reference
 	@$(PY) -m local.cli_reference
+	@$(PY) -m local.python_reference
 
 templates: setup ## Run cfn-lint over the templates of dev and prod, for three regions (needs the network)
 	@for stage in dev prod; do $(CDK) synth --quiet -c stage=$$stage -c bytecode_optional=true -o cdk.out/$$stage || exit 1; done

@@ -25,7 +25,7 @@ def test_a_reason_names_aws_or_a_test_that_exists(document: Path) -> None:
     for block in blocks(document):
         if block.reason is not None:
             assert any(word in block.reason for word in NO_RUN), block
-            assert all((ROOT / test).exists() for test in re.findall(r"(?:tests|docs)/[\w/.-]+\w", block.reason)), block
+            assert all((ROOT / test).exists() for test in re.findall(r"(?:client/)?(?:tests|docs)/[\w/.-]+\w", block.reason)), block
 
 
 def test_a_page_is_read_as_blocks(tmp_path: Path) -> None:

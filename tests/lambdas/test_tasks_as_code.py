@@ -322,7 +322,7 @@ def test_a_broken_file_changes_nothing(signed_in: Path, client: Punctual) -> Non
     assert not list(tasks(client))
 
 
-def test_what_the_server_refuses_while_it_is_applied_is_named_with_its_line(signed_in: Path, client: Punctual) -> None:
+def test_a_refusal_while_applying_names_its_line(signed_in: Path, client: Punctual) -> None:
     signed_in.write_text("tasks:\n- key: a\n  name: A\n  message: '{{nothing}}'\n- {key: b, name: B, message: m}\n")
     refused = run("tasks", "apply", "-f", str(signed_in), "--yes")
     assert refused.exit_code == 1 and f"{signed_in}:4: tasks[0].message: " in refused.stderr

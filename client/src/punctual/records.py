@@ -98,7 +98,7 @@ def _reader(hint: Any) -> Read:
 
 @dataclass(frozen=True)
 class Failure(Record):
-    """Why an attempt failed. `retry_after_seconds` is what the target asked for."""
+    """The reason of a failed attempt. `retry_after_seconds` is the pause that the target asked for."""
 
     kind: FailureKind
     message: str
@@ -131,7 +131,7 @@ class AttemptText(Record):
 
 @dataclass(frozen=True)
 class Progress(Record):
-    """What the worker of a job last reported: a `fraction` of 0 to 1, a `message`, or both."""
+    """The last report of the worker of a job: a `fraction` of 0 to 1, a `message`, or both."""
 
     fraction: float | None = None
     message: str | None = None
@@ -158,7 +158,7 @@ class Callback(Record):
 
 @dataclass(frozen=True)
 class TargetResponse(Record):
-    """What a target answered. Of a target that is not HTTP, `status` and `headers` are those of the AWS call."""
+    """The answer of a target. Of a target that is not HTTP, `status` and `headers` are those of the AWS call."""
 
     status: int
     headers: Mapping[str, str]
@@ -187,7 +187,7 @@ class Notifications(Record):
 
 @dataclass(frozen=True)
 class Job(Record):
-    """A job: what to run, when, and what became of it.
+    """A job: its content, its time, and its result.
 
     `scheduled_at` is when it was to start, `due_at` when its next attempt is due. `outcome` and `follows` are filled only by
     `client.jobs.create` with a key.
@@ -273,7 +273,7 @@ class Accepted(Record):
 
 @dataclass(frozen=True)
 class ItemError(Record):
-    """Why a job of a batch was refused."""
+    """The reason why a job of a batch was refused."""
 
     code: Literal["validation_failed", "payload_too_large", "conflict", "unavailable"]
     message: str
@@ -329,7 +329,7 @@ class NextRun(Record):
 
 @dataclass(frozen=True)
 class Schedule(Record):
-    """When a task runs: one of `cron`, `rate` and `at`, and what goes with it."""
+    """The times of a task: one of `cron`, `rate` and `at`, and what goes with it."""
 
     cron: str | None = None
     rate: str | None = None
@@ -385,7 +385,7 @@ class Task(Record):
 
 @dataclass(frozen=True)
 class PutResult:
-    """What `client.tasks.put` did, and the task."""
+    """The task, and what `client.tasks.put` did."""
 
     task: Task
     outcome: Literal["created", "updated", "unchanged"]
@@ -420,7 +420,7 @@ class DeadLetterGroup(Record):
 
 @dataclass(frozen=True)
 class RedriveFilter(Record):
-    """Which jobs a redrive runs again."""
+    """The filter of a redrive."""
 
     task: str | None = None
     type: str | None = None
@@ -456,7 +456,7 @@ class Redrive(Record):
 
 @dataclass(frozen=True)
 class OperationFilter(Record):
-    """Which jobs or tasks an operation changes."""
+    """The filter of an operation."""
 
     type: str | None = None
     tag: tuple[str, ...] = ()
@@ -602,7 +602,10 @@ class Me(Record):
 
 @dataclass(frozen=True)
 class AuditEntry(Record):
-    """One change: who (`actor`), when, whose object (`owner`), which action and fields. Without a `status` the request was cut off."""
+    """One change: its author (`actor`), its time, the owner of the object, the action and the fields.
+
+    Without a `status` the request was cut off.
+    """
 
     id: str
     at: datetime
@@ -623,7 +626,7 @@ class AuditEntry(Record):
 
 @dataclass(frozen=True)
 class ForecastMinute(Record):
-    """What starts in one minute: jobs, their work in milliseconds, and the executors that it requires."""
+    """The starts of one minute: jobs, their work in milliseconds, and the executors that it requires."""
 
     scheduled_at: datetime
     jobs: int
@@ -633,7 +636,7 @@ class ForecastMinute(Record):
 
 @dataclass(frozen=True)
 class Forecast(Record):
-    """What starts in each minute of the next three hours, and how many executors there may be at once."""
+    """The starts in each minute of the next three hours, and how many executors there may be at once."""
 
     scope: str
     available_instances: int

@@ -1,0 +1,92 @@
+"""Write the reference of the Python package: python -m local.python_reference"""
+
+import dataclasses
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import punctual
+from punctual import Punctual, errors, records
+
+SHORT = 90  # characters of a signature in one line
+PAGE = Path(__file__).parent.parent / "docs/reference/python.md"
+HEAD = """# Python package
+
+`pip install punctual` installs the client, the [command line](cli.md) and a
+[pytest plugin](../guides/testing.md). [Python](../guides/python.md) shows how to use it. `Punctual`
+is the blocking client. `AsyncPunctual` has the same methods as coroutines; its lists are
+asynchronous iterators.
+
+This page is written from the docstrings by `make reference`.
+
+"""
+
+
+def text() -> str:
+    """Return the page."""
+    client = Punctual("https://example.com", token="t")
+    parts = [HEAD, "## The client\n\n", _block("Punctual", Punctual), "\n## Its methods\n\n", _methods("client", client)]
+    for name, resource in sorted(vars(client).items()):
+        if not name.startswith("_"):
+            parts += [f"\n## client.{name}\n\n{_prose(resource)}\n\n", _methods(f"client.{name}", resource)]
+    client.close()
+    for function in (punctual.verify_signature, punctual.Worker):
+        parts += [f"\n## {function.__name__}\n\n", _block(function.__name__, function)]
+    parts += ["\n## Errors\n\n| exception | meaning |\n|---|---|\n", *_rows(errors.__dict__.values(), errors.PunctualError)]
+    parts += ["\n## Records\n\n| record | meaning | fields |\n|---|---|---|\n", *_records()]
+    return "".join(parts)
+
+
+def _block(name: str, thing: Callable[..., object]) -> str:
+    return f"```text\n{name}{_signature(thing)}\n\n{inspect.getdoc(thing)}\n```\n"
+
+
+def _signature(thing: Callable[..., object]) -> str:
+    """Return the parameters, a line each if they are many, and the result."""
+    text = re.sub("'([^']+)'", r"\1", str(inspect.signature(thing)))
+    if len(text) < SHORT:
+        return text
+    return re.sub(r", (?=\w+: |\*\*?\w*,? ?|\*, )", ",\n    ", text).replace("(", "(\n    ", 1)
+
+
+def _prose(thing: object) -> str:
+    return (inspect.getdoc(type(thing)) or "").split("\n\n")[0].replace("\n", " ")
+
+
+def _methods(prefix: str, thing: object) -> str:
+    found = [name for name, value in vars(type(thing)).items() if not name.startswith("_") and inspect.isfunction(value)]
+    return "```text\n" + "\n".join(_method(f"{prefix}.{name}", getattr(thing, name)) for name in found) + "```\n"
+
+
+def _method(name: str, method: Callable[..., object]) -> str:
+    return f"{name}{_signature(method)}\n{textwrap.indent(inspect.getdoc(method) or '', '    ')}\n"
+
+
+def _rows(values: Iterable[object], base: type) -> list[str]:
+    kinds = [one for one in values if isinstance(one, type) and issubclass(one, base)]
+    return [f"| `{one.__name__}` | {_cell(one)} |\n" for one in kinds]
+
+
+def _records() -> list[str]:
+    kinds = [
+        one for one in vars(records).values() if isinstance(one, type) and issubclass(one, records.Record) and one is not records.Record
+    ]
+    return [
+        f"| `{one.__name__}` | {_cell(one)} | `{', '.join(each.name for each in dataclasses.fields(one) if each.name != 'raw')}` |\n"
+        for one in kinds
+    ]
+
+
+def _cell(kind: type) -> str:
+    return (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+
+
+def main() -> int:
+    PAGE.write_text(text())
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
