@@ -88,7 +88,7 @@ contract: # and the simulation: each of these three takes about as long
 	$(PY) -m pytest -m "not system and not long" tests/contract tests/simulation
 
 rest:
-	$(PY) -m pytest -m "not system and not long" --ignore tests/unit --ignore tests/contract --ignore tests/simulation --ignore client/tests
+	$(PY) -m pytest -m "not system and not long" tests --ignore tests/unit --ignore tests/contract --ignore tests/simulation
 
 client: # with its coverage
 	$(PY) -m coverage run -m pytest -m "not system and not long" client/tests
