@@ -52,15 +52,22 @@ class Hurried(Clock):
         time.sleep(seconds / 20)
 
 
-def unreliable(system: System, network: Unreliable) -> Punctual:
-    stack = system.stack
-    return Punctual(stack.address, username=stack.username, password=stack.password, transport=network, clock=Hurried(), max_retries=30)
+USER = "network"  # of its own: thousands of jobs would be in the lists of other tests
+
+
+@pytest.fixture(scope="module")
+def password(system: System) -> str:
+    return system.create_user(USER)
 
 
 @pytest.fixture
-def reliable(system: System) -> Iterator[Punctual]:
-    with Punctual(system.address, username=system.stack.username, password=system.stack.password) as client:
+def reliable(system: System, password: str) -> Iterator[Punctual]:
+    with Punctual(system.address, username=USER, password=password) as client:
         yield client
+
+
+def unreliable(reliable: Punctual, password: str, network: Unreliable) -> Punctual:
+    return Punctual(reliable.url, username=USER, password=password, transport=network, clock=Hurried(), max_retries=30)
 
 
 def created(client: Punctual, tag: str) -> list[Job]:
@@ -70,9 +77,9 @@ def created(client: Punctual, tag: str) -> list[Job]:
     return found
 
 
-def test_a_thousand_creates_over_a_bad_network_make_a_thousand_jobs(system: System, reliable: Punctual) -> None:
+def test_a_thousand_creates_over_a_bad_network_make_a_thousand_jobs(reliable: Punctual, password: str) -> None:
     network = Unreliable(seed=1)
-    with unreliable(system, network) as client, ThreadPoolExecutor(8) as pool:
+    with unreliable(reliable, password, network) as client, ThreadPoolExecutor(8) as pool:
         jobs = list(pool.map(lambda n: client.jobs.create(message=f"{n}", execute_at=TOMORROW, tags=["bad-network"]), range(1000)))
     found = created(reliable, "bad-network")
     assert len(found) == 1000 and {job.id for job in found} == {job.id for job in jobs}
@@ -80,15 +87,15 @@ def test_a_thousand_creates_over_a_bad_network_make_a_thousand_jobs(system: Syst
     assert len(network.dealt) > 500 and len(set(network.dealt)) == 5
 
 
-def test_a_batch_over_a_bad_network_makes_each_job_once(system: System, reliable: Punctual) -> None:
-    with unreliable(system, Unreliable(seed=4)) as client:
+def test_a_batch_over_a_bad_network_makes_each_job_once(reliable: Punctual, password: str) -> None:
+    with unreliable(reliable, password, Unreliable(seed=4)) as client:
         result = client.jobs.create_many([{"message": f"{n}", "execute_at": TOMORROW, "tags": ["bad-batch"]} for n in range(2500)])
     found = created(reliable, "bad-batch")
     assert (result.accepted, len(found), len({job.id for job in found})) == (2500, 2500, 2500)
 
 
-def test_without_idempotency_keys_jobs_are_doubled(system: System, reliable: Punctual) -> None:
-    with unreliable(system, Unreliable(seed=1, keeps_keys=False)) as client:
+def test_without_idempotency_keys_jobs_are_doubled(reliable: Punctual, password: str) -> None:
+    with unreliable(reliable, password, Unreliable(seed=1, keeps_keys=False)) as client:
         for number in range(60):
             client.jobs.create(message=f"{number}", execute_at=TOMORROW, tags=["no-keys"])
     assert len(created(reliable, "no-keys")) > 60
