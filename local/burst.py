@@ -50,7 +50,7 @@ def _count(arguments: list[str]) -> int:
 def post(client: Punctual, count: int, instant: datetime) -> list[str]:
     """Post the jobs, a thousand per call; returns their ids."""
     jobs = [{"type": "log", "payload": {"message": f"burst {n}"}, "execute_at": rfc3339(instant)} for n in range(count)]
-    return [job.id for job in client.jobs.create_many(jobs).jobs]
+    return [job.id for job in client.jobs.create_many(jobs).all_jobs()]
 
 
 def running(home: Home) -> Punctual:

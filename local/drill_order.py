@@ -204,7 +204,7 @@ def _post(client: Punctual, receiver: Receiver, lines: dict[str, list[str]], ins
             }
             for key, path in mixed[first : first + 1_000]
         ]
-        made += [job.raw for job in client.jobs.create_many(bodies).jobs]
+        made += [job.raw for job in client.jobs.create_many(bodies).all_jobs()]
     return made
 
 
@@ -225,7 +225,7 @@ def _held(client: Punctual, receiver: Receiver, key: str, how: str, count: int, 
     paths = [f"/status/{status}/{key}", *(f"/ok/{key}/{number}" for number in range(1, count))]
     common = {"type": "http", "execute_at": rfc3339(instant), "ordering_key": key, **options}
     bodies = [{**common, "payload": {"method": "POST", "url": receiver.url(path)}} for path in paths]
-    return [job.raw for job in client.jobs.create_many(bodies).jobs]
+    return [job.raw for job in client.jobs.create_many(bodies).all_jobs()]
 
 
 def _ms(text: str) -> int:

@@ -238,7 +238,7 @@ def redrive(client: Punctual, receiver: Receiver, *, count: int = 500, rate: int
     """Redrive many dead jobs by a filter, at a rate. Check the rate, the progress, and that each runs once more. Then abort a redrive."""
     seen, name = Outcome(), f"/status/404/redrive-{time.time_ns()}"
     calls = [{"type": "http", "payload": _call(receiver, f"{name}-{n}"), "max_attempts": 1, "tags": ["drill"]} for n in range(count)]
-    posted = {job.id for job in client.jobs.create_many(calls).jobs}
+    posted = {job.id for job in client.jobs.create_many(calls).all_jobs()}
     began = rfc3339(datetime.now(UTC) - timedelta(minutes=1))
 
     def dead(redrives: int) -> list[Json]:

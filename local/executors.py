@@ -112,7 +112,7 @@ def crash(
         new = paths[len(posted) : min(count, int(so_far / seconds * count) + 1)]
         if new:
             calls = [{"type": "http", "payload": {"method": "POST", "url": receiver.url(path)}} for path in new]
-            posted += [job.raw for job in client.jobs.create_many(calls).jobs]
+            posted += [job.raw for job in client.jobs.create_many(calls).all_jobs()]
         hunter.shoot()
         time.sleep(1)
     last = hunter.kills[-1] if hunter.kills else time.time()
@@ -167,7 +167,7 @@ def _judge_poison(seen: Outcome, client: Punctual, receiver: Receiver, hunter: H
     receiver.watch = hunter.watch
     try:
         jobs = [{"type": "http", "payload": {"method": "POST", "url": url}} for url in urls]
-        *innocent, guilty = _all(client, [job.raw for job in client.jobs.create_many(jobs).jobs], PATIENCE)
+        *innocent, guilty = _all(client, [job.raw for job in client.jobs.create_many(jobs).all_jobs()], PATIENCE)
     finally:
         receiver.watch = lambda call: None
     seen.expect(guilty["status"] == "failed", f"the job that kills its executor ended {guilty['status']}")

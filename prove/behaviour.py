@@ -51,7 +51,7 @@ def post(client: Punctual, place: Place, plan: Plan, name: str) -> Posted:
     if "order" in plan.keys:
         one = {"message": "prove: order", "sleep_seconds": EACH_S}
         jobs = [{"type": "log", "payload": one, "execute_at": at, "ordering_key": name} for _ in range(plan.size.keyed)]
-        posted.order = [job.id for job in client.jobs.create_many(jobs).jobs]
+        posted.order = [job.id for job in client.jobs.create_many(jobs).all_jobs()]
     if "killed" in plan.keys:
         long = {"message": "prove: killed", "sleep_seconds": LONG_S}
         posted.killed = client.jobs.create("log", long, execute_at=at, timeout_seconds=TIMEOUT_S, max_attempts=1).id

@@ -222,8 +222,10 @@ def test_a_batch_is_split_and_busy_items_are_sent_again(flavor: Flavor) -> None:
     assert (result.accepted, result.refused) == (2099, 1)
     assert [one.index for one in result.results] == list(range(2100))
     assert [one.index for one in result.errors] == [3] and result.jobs[-1].id == "2099"
+    with pytest.raises(punctual.InvalidRequest, match="1 of 2100 jobs were refused; the first is number 3: m"):
+        result.all_jobs()
     sizes.clear()
-    flavor.run(batches, lambda c: c.jobs.create_many([{"message": "x" * 200_000}] * 40))
+    assert len(flavor.run(batches, lambda c: c.jobs.create_many([{"message": "x" * 200_000}] * 40)).all_jobs()) == 40
     assert sizes == [17, 17, 6]
 
 

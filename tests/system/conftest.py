@@ -306,7 +306,7 @@ def short_delays(request: pytest.FixtureRequest) -> Future[list[Figure]] | None:
 
 
 def _posted(client: Punctual, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [job.raw for job in client.jobs.create_many(jobs).jobs]
+    return [job.raw for job in client.jobs.create_many(jobs).all_jobs()]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -16,7 +16,7 @@ def calls(system: System, path: str, count: int, *, seconds: float, **options: A
 
 
 def posted(client: Punctual, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [job.raw for job in client.jobs.create_many(jobs).jobs]
+    return [job.raw for job in client.jobs.create_many(jobs).all_jobs()]
 
 
 def of(owner: str, admin: Punctual) -> list[dict[str, Any]]:

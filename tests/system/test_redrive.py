@@ -16,7 +16,7 @@ BEHIND = 1.0  # seconds: a delayed redrive may catch up by this much at once
 def bury_some(client: Punctual, url: str, count: int) -> list[dict[str, Any]]:
     """Run `count` jobs that call `url` and fail."""
     calls = [{"type": "http", "payload": {"method": "POST", "url": f"{url}-{n}"}, "max_attempts": 1} for n in range(count)]
-    jobs = ended(client, [job.raw for job in client.jobs.create_many(calls).jobs], 90)
+    jobs = ended(client, [job.raw for job in client.jobs.create_many(calls).all_jobs()], 90)
     assert Counter(job["status"] for job in jobs) == {"failed": count}
     return jobs
 

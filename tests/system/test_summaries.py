@@ -19,7 +19,7 @@ def test_summaries_show_posted_jobs_in_seconds_and_count_runs_once(deployed: Sys
     client = deployed.client("looking-ahead")
     minute = (datetime.now(UTC) + LATER).replace(second=0, microsecond=0)
     bodies = [{"message": str(n), "execute_at": rfc3339(minute + timedelta(seconds=n))} for n in range(12)]
-    jobs = [job.raw for job in client.jobs.create_many(bodies).jobs]
+    jobs = [job.raw for job in client.jobs.create_many(bodies).all_jobs()]
     task = client.tasks.create("that minute", "log", {"message": "again"}, schedule={"cron": f"{minute.minute} * * * *"}).raw
 
     def at_that_minute() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 from punctual import instants
-from punctual.errors import FieldError, UnexpectedAnswer
+from punctual.errors import FieldError, InvalidRequest, UnexpectedAnswer
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -307,6 +307,14 @@ class BatchResult(Record):
     def errors(self) -> tuple[ItemResult, ...]:
         """The results of the refused jobs, in their order."""
         return tuple(one for one in self.results if one.error is not None)
+
+    def all_jobs(self) -> tuple[Accepted, ...]:
+        """Return all jobs of the batch. Raises InvalidRequest if one was refused; the accepted ones exist then, too."""
+        for one in self.results:
+            if one.error is not None:
+                message = f"{self.refused} of {len(self.results)} jobs were refused; the first is number {one.index}: {one.error.message}"
+                raise InvalidRequest(422, one.error.code, message, one.error.details)
+        return self.jobs
 
 
 # Tasks
