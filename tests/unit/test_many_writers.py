@@ -16,7 +16,7 @@ from tests.conftest import NOW, a_job
 from tests.events import happen
 
 SLOTS = ["2026-11-20T10:05#00", "2026-11-20T10:07#01"]
-GOES_ON = (Event.FLAG, Event.MOVE, Event.ACCEPT, Event.HEARTBEAT)
+GOES_ON = (Event.FLAG, Event.MOVE, Event.START, Event.ACCEPT, Event.HEARTBEAT)  # none of these settles an attempt
 SETTLES = [event for event in Event if Status.RUNNING in TRANSITIONS[event] and event not in GOES_ON]
 
 
