@@ -98,8 +98,6 @@ test: check console ## Run all tests; the system tests deploy the stack on a loc
 	@echo "The long tests, the faults and the stacks apart run side by side and print when they are done, in ten minutes or so."
 	@$(MAKE) --no-print-directory -j6 --output-sync=target long simulated faults killed apart templates
 	$(PY) -m pytest -m "system and not apart"
-	@echo "Last, with nothing beside it: is Punctual half as slow again as its recorded baseline?"
-	@$(PY) -m bench.ratios --rounds 3
 
 long: # these two only compute, so the stacks beside them come first
 	nice $(PY) -m pytest -m "long and not system" --ignore tests/simulation
