@@ -129,7 +129,7 @@ simulate: setup ## Run the long simulation: the real services in virtual time, w
 	@$(PY) -m tests.simulation
 
 prose: setup ## Check the language of all Markdown: sentences, lines, phrases (FILES="README.md docs/guides" for some of it)
-	node_modules/.bin/textlint --rulesdir lint $(or $(FILES),*.md docs examples)
+	node_modules/.bin/textlint --rulesdir lint $(or $(FILES),*.md .github docs examples)
 
 docs: setup ## Build the documentation site into site/; a broken link or anchor fails
 	@$(PY) -m local.site

@@ -10,7 +10,7 @@ import pytest
 from tests import prose_figures
 from tests.language import ROOT
 
-PLACES = [name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "examples") if (ROOT / name).exists()]
+PLACES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", ".github", "docs", "examples"]
 BASELINE: dict[str, int] = json.loads((ROOT / "lint/baseline.json").read_text())
 
 LONG = "One two three four five six seven eight nine ten " * 3
