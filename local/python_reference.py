@@ -45,7 +45,7 @@ def _block(name: str, thing: Callable[..., object]) -> str:
 
 def _signature(thing: Callable[..., object]) -> str:
     """Return the parameters, a line each if they are many, and the result."""
-    text = re.sub("'([^']+)'", r"\1", str(inspect.signature(thing)))
+    text = re.sub(r"(: |-> )'([^']+)'", r"\1\2", str(inspect.signature(thing)))
     if len(text) < SHORT:
         return text
     return re.sub(r", (?=\w+: |\*\*?\w*,? ?|\*, )", ",\n    ", text).replace("(", "(\n    ", 1)

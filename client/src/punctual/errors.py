@@ -41,8 +41,8 @@ class FieldError:
 class ApiError(PunctualError):
     """The API refused a request.
 
-    `status` is the HTTP status, `code` the API's name of the error, `details` has all fields that break a rule, `request_id` finds the
-    request in the logs (empty if API Gateway refused it), and `retry_after` is the time in seconds that the API asks to wait, or None.
+    `status` is the HTTP status, `code` the API's name of the error. `details` has all fields that break a rule. `request_id` finds the
+    request in the logs; it is empty if API Gateway refused it. `retry_after` is the wait in seconds that the API requests, or None.
     """
 
     def __init__(

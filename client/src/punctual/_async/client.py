@@ -36,7 +36,7 @@ class AsyncPunctual:
     """A client of one stage. Tasks of one event loop may share it; close it, or use it as a context manager.
 
     `url` is the address of the API, with or without `/api/v1`. Credentials are a `token`, or those of a machine client (`client_id`,
-    `client_secret`, `token_url`), or `username` and `password`. What is left out comes from the environment (`PUNCTUAL_URL`,
+    `client_secret`, `token_url`), or `username` and `password`. Omitted ones come from the environment (`PUNCTUAL_URL`,
     `PUNCTUAL_TOKEN`, `PUNCTUAL_CLIENT_ID`, `PUNCTUAL_CLIENT_SECRET`, `PUNCTUAL_TOKEN_URL`, `PUNCTUAL_USERNAME`, `PUNCTUAL_PASSWORD`),
     then from the current profile of `punctual login`; `profile` names another one.
 
@@ -110,7 +110,7 @@ class AsyncPunctual:
         return Forecast.from_json(await self._api.request("GET", "/forecast", query={"scope": scope, "user": user}))
 
     async def statistics(self, *, scope: str | None = None, days: int | None = None, user: str | None = None) -> Statistics:
-        """Return how jobs of each type ended and how long they took: in the past year, or in the last `days` (up to 90), day by day."""
+        """Return how jobs of each type ended and how long they took. With `days` (up to 90), day by day; else of a year."""
         return Statistics.from_json(await self._api.request("GET", "/statistics", query={"scope": scope, "days": days, "user": user}))
 
     def audit(
@@ -157,8 +157,8 @@ class AsyncPunctual:
     ) -> Any:
         """Send any request and return the `data` of the answer. `path` is without `/api/v1`, such as `/jobs`.
 
-        `idempotent` says whether it may be repeated after a lost answer; by default GET, PUT and DELETE, and what has an
-        `Idempotency-Key` among its headers. Raises the errors of this package.
+        `idempotent` says whether it may be repeated after a lost answer. By default GET, PUT and DELETE may, and requests with an
+        `Idempotency-Key` among their headers. Raises the errors of this package.
         """
         return await self._api.request(method, path, body, query, headers=headers, idempotent=idempotent)
 

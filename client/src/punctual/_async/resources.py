@@ -63,10 +63,10 @@ class AsyncJobs(_AsyncResource):
     ) -> Job:
         """Create a job and return it.
 
-        What it runs: `http`, a URL that is called with POST or the payload of an `http` job; or `message`, for a job that logs it; or
-        `target`, the name of a named target, with its `payload`; or a `type` with its `payload`.
+        Specify one kind of work. `http` is a URL, which is called with POST, or the payload of an `http` job. `message` is a text to
+        log. `target` is the name of a named target, with its `payload`. A `type` has a `payload`, too.
 
-        When: `delay` (`"30m"`, seconds or a timedelta) or `execute_at` (an aware datetime or RFC 3339); at once without both.
+        The job is due after `delay` (`"30m"`, seconds or a timedelta), or at `execute_at` (an aware datetime or RFC 3339), or at once.
 
         With a `key`, the job of this key that has not started is changed instead, by `on_conflict` (`replace`, `keep`, `extend`);
         `job.outcome` says what was done. Without a key, the request carries `idempotency_key`, or a new one, so that a repeat after a
@@ -149,7 +149,7 @@ class AsyncJobs(_AsyncResource):
     async def update(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Job:
         """Change a job that has not started: `execute_at`, `payload` (or `http`), `message`, `max_attempts`, `retry`, `tags` and others.
 
-        What is absent stays. With `if_match`, an ETag, only if nobody has changed it since. Raises Conflict, NotFound, InvalidRequest.
+        Absent fields stay. With `if_match`, an ETag, only if nobody has changed it since. Raises Conflict, NotFound, InvalidRequest.
         """
         http = changes.pop("http", None)
         body = changes if http is None else {**changes, "payload": bodies.content(None, None, http, None, None)["payload"]}
@@ -237,8 +237,10 @@ class AsyncTasks(_AsyncResource):
     ) -> Task:
         """Create a task and return it with its next runs.
 
-        What it runs: as for `client.jobs.create`. When: `schedule`, or its parts: one of `cron`, `rate` (`"10 minutes"` or a timedelta)
-        and `at`, with a `time_zone`. Without a schedule it runs once, at once. Raises InvalidRequest, Conflict if another task has the key.
+        The work is specified as for `client.jobs.create`. The schedule is `schedule`, or its parts: one of `cron`, `rate`
+        (`"10 minutes"` or a timedelta) and `at`, with a `time_zone`. Without a schedule the task runs once, at once.
+
+        Raises InvalidRequest, Conflict if another task has the key.
         """
         chosen = given(name=name, type=type, payload=payload, http=http, message=message, target=target, key=key, schedule=schedule)
         chosen |= given(cron=cron, rate=rate, at=at, time_zone=time_zone)
@@ -271,12 +273,12 @@ class AsyncTasks(_AsyncResource):
         return self._api.pages("/tasks", {"name": name, "tag": tag, "type": type, "status": status, "user": user}, Task, limit)
 
     async def update(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Task:
-        """Change some fields: what is absent stays, None takes a field away. With `generation`, only if nobody has edited it since."""
+        """Change some fields: absent ones stay, None removes a field. With `generation`, only if nobody has edited the task since."""
         path, headers = f"/tasks/{segment(id)}", given(**{"If-Match": if_match})
         return Task.from_json(await self._api.request("PATCH", path, bodies.task(changes), {"user": user}, headers=headers))
 
     async def replace(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **fields: Any) -> Task:
-        """Replace a task by what the fields say, as for `create`; what is absent gets its default. Takes the `raw` of a task, too."""
+        """Replace a task by what the fields say, as for `create`; absent ones get their defaults. It takes the `raw` of a task, too."""
         path, headers = f"/tasks/{segment(id)}", given(**{"If-Match": if_match})
         return Task.from_json(await self._api.request("PUT", path, bodies.task(fields), {"user": user}, headers=headers))
 
@@ -290,7 +292,7 @@ class AsyncTasks(_AsyncResource):
         return Task.from_json(await self._api.request("POST", path, given(reason=reason), {"user": user}, idempotent=True))
 
     async def resume(self, id: str, *, user: str | None = None) -> Task:
-        """Resume a paused task. What would have run meanwhile does not run. Idempotent."""
+        """Resume a paused task. Runs that the pause has suppressed are not made up for. Idempotent."""
         return Task.from_json(await self._api.request("POST", f"/tasks/{segment(id)}/resume", query={"user": user}, idempotent=True))
 
     async def run(self, id: str, *, overlap: str | None = None, idempotency_key: str | None = None, user: str | None = None) -> Job:
@@ -412,7 +414,7 @@ class AsyncDeadLetters(_AsyncResource):
         return Redrive.from_json(await self._api.request("GET", f"/dead-letters/redrives/{segment(id)}", query={"user": user}))
 
     async def abort(self, id: str, *, user: str | None = None) -> Redrive:
-        """Abort a redrive. What it has started goes on. Idempotent."""
+        """Abort a redrive. Jobs that it has started go on. Idempotent."""
         path = f"/dead-letters/redrives/{segment(id)}/abort"
         return Redrive.from_json(await self._api.request("POST", path, query={"user": user}, idempotent=True))
 
@@ -436,7 +438,7 @@ class AsyncOperations(_AsyncResource):
         return Operation.from_json(await self._api.request("GET", f"/operations/{segment(id)}", query={"user": user}))
 
     async def abort(self, id: str, *, user: str | None = None) -> Operation:
-        """Abort an operation. What it has done stays done. Idempotent."""
+        """Abort an operation. Changes that it has made stay. Idempotent."""
         path = f"/operations/{segment(id)}/abort"
         return Operation.from_json(await self._api.request("POST", path, query={"user": user}, idempotent=True))
 
@@ -467,7 +469,7 @@ class AsyncTargets(_AsyncResource):
     async def replace(
         self, name: str, /, kind: str, *, defaults: Mapping[str, Any] | None = None, if_match: str | None = None, **fields: Any
     ) -> Target:
-        """Replace a target; what is absent gets its default. With `version`, only if nobody has changed it since. Raises Conflict."""
+        """Replace a target; absent fields get their defaults. With `version`, only if nobody has changed it since. Raises Conflict."""
         body = {"kind": kind, **given(defaults=defaults), **fields}
         headers = given(**{"If-Match": if_match})
         return Target.from_json(await self._api.request("PUT", f"/targets/{segment(name)}", body, headers=headers))
