@@ -1,5 +1,6 @@
 """The operations on tasks: create, edit, pause, resume, delete, run now, list the next runs, search."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -149,7 +150,8 @@ def edit(
         made = replace(made, spec=replace(made.spec, key=task.spec.key))
         _check_size(made, ports)
         kept = replace(made, created_at=task.created_at, inactive_at=task.inactive_at, inactive_reason=task.inactive_reason)
-        if keeps_same and planned_as(replace(kept, updated_at=task.updated_at, generation=task.generation), task) == task:
+        unchanged = planned_as(replace(kept, updated_at=task.updated_at, generation=task.generation), task) == task
+        if keeps_same and unchanged and _written(kept) == _written(task):
             return None
         return replace(kept, planned_until=planning.since(task, kept.schedule, now))
 
@@ -348,6 +350,11 @@ def _parsed(form: Mapping[str, object] | None, task: Task | None, now: int) -> S
         (detail,) = error.details
         field = detail["field"]
         raise Invalid.field(field if field == "schedule" else f"schedule.{field}", detail["rule"]) from None
+
+
+def _written(task: Task) -> str:
+    """The payload as JSON, in which `true`, 1 and 1.0 differ; for Python they are equal."""
+    return json.dumps(task.spec.payload, sort_keys=True)
 
 
 def _is_same(form: Mapping[str, object] | None, task: Task) -> bool:

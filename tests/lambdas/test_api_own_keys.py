@@ -384,3 +384,21 @@ def test_a_repeated_request_with_a_delay_is_the_same_request(world: World) -> No
     again = send("POST", "/me/jobs", **sent)
     assert (again.data["id"], again.data["scheduled_at"]) == (first.data["id"], render(NOW + HOUR // 2))
     assert len(world.jobs.rows) == 1
+
+
+@pytest.mark.parametrize(("before", "after"), [(True, 1), (1, 1.0), (False, 0), ([0], [False])])
+def test_a_task_whose_body_changes_between_equal_values_is_updated(world: World, before: Any, after: Any) -> None:
+    """Python's 1 == True == 1.0; a receiver sees the difference."""
+
+    def body(value: Any) -> dict[str, Any]:
+        return {
+            "name": "n",
+            "schedule": {"cron": "30 2 * * *"},
+            "type": "http",
+            "payload": {"url": "https://example.org", "body": {"on": value}},
+        }
+
+    assert send("PUT", TASK, json_body=body(before)).data["outcome"] == "created"
+    assert send("PUT", TASK, json_body=body(before)).data["outcome"] == "unchanged"
+    changed = send("PUT", TASK, json_body=body(after)).data
+    assert changed["outcome"] == "updated" and repr(changed["payload"]["body"]["on"]) == repr(after)

@@ -88,6 +88,17 @@ def test_two_hundred_tasks_are_planned_applied_changed_and_pruned(client: Punctu
     assert len(list(tasks(client))) == 199
 
 
+def test_a_body_that_changes_from_true_to_1_is_planned_and_applied(client: Punctual) -> None:
+    def item(value: Any) -> dict[str, Any]:
+        content = {"type": "http", "payload": {"url": "https://x.test", "method": "POST", "body": {"on": value}}}
+        return {"key": "k", "name": "n", "schedule": {"cron": "0 3 * * *"}} | content
+
+    apply(client, planned(client, item(True)))
+    edited = planned(client, item(1))
+    assert [(one.field, one.old, one.new) for one in edited.changes[0].fields] == [("payload.body.on", True, 1)]
+    assert apply(client, edited).count(Action.CHANGE) == 1 and planned(client, item(1)).to_do == ()
+
+
 def test_tasks_without_the_label_are_never_touched(client: Punctual) -> None:
     apply(client, planned(client, *many(2), label="other"))
     apply(client, planned(client, {**many(3)[2], "key": "mine"}, label=None))

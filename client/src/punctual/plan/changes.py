@@ -8,12 +8,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
 from typing import Any, Protocol, TypeVar
-from urllib.parse import quote
 
+from punctual.bodies import segment
 from punctual.errors import ApiError, Conflict, InvalidRequest, NoAnswer, NotAllowed, NotAuthenticated, NotFound, PunctualError
 from punctual.plan import normal, schema
 from punctual.plan.read import TAG, BadFile, Document, Item, Problem, tag
@@ -127,14 +127,8 @@ def plan(api: Api, document: Document, *, prune: bool = False) -> Plan:
 
 
 def tasks(api: Api, label: str | None = None) -> Iterator[dict[str, Any]]:
-    """All tasks of the signed-in user, or those with a label, as the API returns them."""
-    query: dict[str, Any] = {"limit": PAGE} | ({"tag": tag(label)} if label else {})
-    while True:
-        page = api.request("GET", "/tasks", None, query)
-        yield from page["items"]
-        if not page.get("cursor"):
-            return
-        query["cursor"] = page["cursor"]
+    """Return all tasks of the signed-in user, or those with a label, as the API answers them."""
+    return _pages(api, "/tasks", {"tag": tag(label)} if label else {})
 
 
 def apply(api: Api, changes: Plan, *, progress: Callable[[Change], None] = lambda change: None, workers: int = WORKERS) -> Result:
@@ -203,7 +197,7 @@ def _do(api: Api, change: Change) -> None:
         try:
             api.request("DELETE", f"/tasks/{change.task['id']}")
         except NotFound:
-            pass  # somebody else deleted it
+            pass  # another client deleted it
         return
     assert change.item is not None
     body = dict(change.item.body)
@@ -213,7 +207,7 @@ def _do(api: Api, change: Change) -> None:
         if start is not None:
             body["schedule"] = {**body["schedule"], "start": start}
     try:
-        api.request("PUT", f"/tasks/by-key/{quote(change.item.key, safe='')}", body)
+        api.request("PUT", f"/tasks/by-key/{segment(change.item.key)}", body)
     except Conflict:
         if not _is_done(api, change.item):
             raise
@@ -225,7 +219,7 @@ def _is_done(api: Api, item: Item) -> bool:
     if found is None:
         return False
     now = normal.of_answer(found)
-    return normal.of_request(item.body, now) == now
+    return normal.is_same(normal.of_request(item.body, now), now)
 
 
 def _kept_start(change: Change) -> str | None:
@@ -256,7 +250,7 @@ def _change(item: Item, task: Mapping[str, Any] | None) -> Change:
         return Change(Action.CREATE, item.key, name, item)
     before = normal.of_answer(task)
     after = normal.of_request(item.body, before)
-    if before == after:
+    if normal.is_same(before, after):
         return Change(Action.KEEP, item.key, name, item, task)
     return Change(Action.CHANGE, item.key, name, item, task, tuple(_differences(before, after)))
 
@@ -264,13 +258,14 @@ def _change(item: Item, task: Mapping[str, Any] | None) -> Change:
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any], path: str = "") -> Iterator[FieldChange]:
     """The fields that differ; those of mappings by themselves. The start of a rate without one in the file is not the file's."""
     for name in dict.fromkeys((*before, *after)):
-        old, new = before.get(name), after.get(name)
-        if old == new or (path == "schedule." and name == "start" and new is None and "rate" in after):
+        old, new, field = before.get(name), after.get(name), f"{path}{name}"
+        is_same = normal.is_same_json(old, new) if field.startswith("payload") else old == new
+        if is_same or (path == "schedule." and name == "start" and new is None and "rate" in after):
             continue
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            yield from _differences(old, new, f"{path}{name}.")
+            yield from _differences(old, new, f"{field}.")
         else:
-            yield FieldChange(f"{path}{name}", old, new)
+            yield FieldChange(field, old, new)
 
 
 def _found(api: Api, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -279,7 +274,8 @@ def _found(api: Api, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
     if len(keys) > WORKERS:
         most = len(keys) * PAGE // 2
         listed = list(islice(tasks(api), most))
-        found = {task["key"]: task for task in listed if task.get("key") in set(keys)}
+        wanted = set(keys)
+        found = {task["key"]: task for task in listed if task.get("key") in wanted}
         if len(listed) < most:
             return found
     left = [key for key in keys if key not in found]
@@ -288,7 +284,7 @@ def _found(api: Api, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def _find(api: Api, key: str) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = api.request("GET", f"/tasks/by-key/{quote(key, safe='')}")
+        found: dict[str, Any] = api.request("GET", f"/tasks/by-key/{segment(key)}")
     except NotFound:
         return None
     return found
@@ -315,7 +311,7 @@ def _unknown(api: Api, changes: Sequence[Change]) -> Iterator[Problem]:
     items = [change.item for change in changes if change.item is not None and change.action is not Action.KEEP]
     if not any("target" in item.body or item.body.get("type", "log") not in schema.types() for item in items):
         return
-    known = list(_pages(api, "/types"))
+    known = list(_pages(api, "/types", {}))
     types, targets = ({each[name] for each in known if each[name]} for name in ("type", "target"))
     for item in items:
         for field, names, list_command in (("target", targets, "punctual targets list"), ("type", types, "")):
@@ -325,8 +321,8 @@ def _unknown(api: Api, changes: Sequence[Change]) -> Iterator[Problem]:
                 yield item.problem(field, f"there is no such {field} that is enabled: {given}{schema.nearest(given, names) or shown}")
 
 
-def _pages(api: Api, path: str) -> Iterator[dict[str, Any]]:
-    query: dict[str, Any] = {"limit": 100}
+def _pages(api: Api, path: str, filter: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    query: dict[str, Any] = {"limit": PAGE, **filter}
     while True:
         page = api.request("GET", path, None, query)
         yield from page["items"]
@@ -336,28 +332,29 @@ def _pages(api: Api, path: str) -> Iterator[dict[str, Any]]:
 
 
 def _with_runs(api: Api, changes: Sequence[Change]) -> list[Change]:
-    """The same changes with their next runs; the server checks each schedule for it. Raises BadFile."""
-    scheduled = [change for change in changes if _has_new_schedule(change)]
-    forms: dict[str, Mapping[str, Any]] = {}
-    for change in scheduled:
-        assert change.item is not None
-        forms[repr(change.item.body["schedule"])] = change.item.body["schedule"]
+    """The same changes with their next runs; the server checks each new schedule once for it. Raises BadFile."""
+    forms = {
+        _text(change.item): change.item.body["schedule"] for change in changes if change.item is not None and _has_new_schedule(change)
+    }
     runs = dict(zip(forms, _each(list(forms.values()), lambda form: _preview(api, form)), strict=True))
     problems: list[Problem] = []
     result = []
     for change in changes:
-        found = runs.get(repr(change.item.body.get("schedule"))) if change.item is not None and change in scheduled else None
+        assert change.item is not None
+        found = runs.get(_text(change.item)) if _has_new_schedule(change) else None
         if isinstance(found, InvalidRequest):
-            assert change.item is not None
             for detail in found.details:
                 field = "schedule" if detail.field in ("body", "") else f"schedule.{detail.field}"
                 problems.append(change.item.problem(field, detail.rule))
             problems += [] if found.details else [change.item.problem("schedule", found.message)]
-        next_run = found if isinstance(found, str) else None
-        result.append(Change(change.action, change.key, change.name, change.item, change.task, change.fields, next_run))
+        result.append(replace(change, next_run=found if isinstance(found, str) else None))
     if problems:
         raise BadFile(problems)
     return result
+
+
+def _text(item: Item) -> str:
+    return repr(item.body["schedule"])
 
 
 def _has_new_schedule(change: Change) -> bool:

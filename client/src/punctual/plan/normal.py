@@ -6,6 +6,7 @@ API's own tests hold the defaults here against its code.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
@@ -70,6 +71,16 @@ def of_answer(task: Mapping[str, Any]) -> Json:
     if "target" in given:
         given.pop("type", None)
     return _completed({**given, "schedule": _schedule(given.get("schedule"), None)})
+
+
+def is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two normal forms are equal. In a payload `true`, 1 and 1.0 differ, which are equal in Python."""
+    return one == other and is_same_json(one["payload"], other["payload"])
+
+
+def is_same_json(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def minimal(full: Mapping[str, Any]) -> Json:
