@@ -46,7 +46,10 @@ def test_the_code_of_the_python_guide_runs(reader: Punctual, capsys: pytest.Capt
     printed = capsys.readouterr().out
     assert "2500 []" in printed and "succeeded" in printed and "max_attempts" in printed
     assert [run.key for run in reader.tasks.list()] == ["nightly-report"]
-    assert len(list(reader.jobs.list(upcoming=True))) == 2503
+    jobs = {job.id: job for upcoming in (True, False) for job in reader.jobs.list(upcoming=upcoming)}
+    messages = [job.payload["message"] for job in jobs.values() if job.type == "log"]
+    assert len([message for message in messages if message.startswith("number ")]) == 2500
+    assert messages.count("order 17 has shipped") == 1  # the second call had the same idempotency key
     with pytest.raises(UnexpectedAnswer):
         names["work"]({}, [])
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from punctual import instants, retrying
-from punctual.errors import CallbackEnded, NoAnswer, PunctualError, UnexpectedAnswer, from_answer
+from punctual.errors import CallbackEnded, NoAnswer, PunctualError, Unavailable, UnexpectedAnswer, from_answer
 from punctual.records import Heartbeat, Reported
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 URL, TOKEN = "Punctual-Callback-Url", "Punctual-Callback-Token"
 FIRST_BEAT_SECONDS = 3.0  # the shortest lease is 10 s; the answer to the first heartbeat says how long this one is
 LEAST_PAUSE_SECONDS = 1.0
-REPORT_SECONDS = 60.0  # for the report at the end, with all its repeats
+REPORT_SECONDS = 900.0  # for the report at the end, with all its repeats: finished work outlives an outage of the API
 LONGEST_TRY = 30.0
 
 
@@ -37,6 +37,7 @@ class Worker:
             work.complete({"pages": len(pages)})
 
     Without `complete` or `fail`, the end of the block reports success, and an exception reports a failure, which is then raised again.
+    A report is repeated for a quarter of an hour while the API does not answer. The heartbeats go on meanwhile.
     Heartbeats follow one another after a third of the lease. `cancel_requested` is set when the job is to stop, `ended` when the attempt
     is over; `check()` raises CallbackEnded then. `url` and `token` are the address and the token of the attempt.
     """
@@ -49,7 +50,7 @@ class Worker:
         self._http = httpx.Client(transport=transport, timeout=LONGEST_TRY)
         self._lock = threading.Lock()  # of the progress
         self._progress: dict[str, Any] = {}
-        self._reported = False
+        self._is_decided = False  # the result is reported, or could not be: no other report follows
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="punctual-heartbeat", daemon=True)
 
@@ -88,7 +89,7 @@ class Worker:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         try:
-            if self._reported or isinstance(error, CallbackEnded):
+            if self._is_decided or isinstance(error, CallbackEnded):
                 return
             if error is None:
                 self.complete()
@@ -135,8 +136,12 @@ class Worker:
 
     def _report(self, verb: str, body: Mapping[str, Any]) -> Reported:
         sent = {name: value for name, value in body.items() if value is not None}
-        reported = Reported.from_json(self._send(verb, sent, time.monotonic() + REPORT_SECONDS))
-        self._reported = True
+        try:
+            reported = Reported.from_json(self._send(verb, sent, time.monotonic() + REPORT_SECONDS))
+        except (NoAnswer, Unavailable):
+            self._is_decided = True
+            raise
+        self._is_decided = True
         self._stop.set()
         return reported
 
