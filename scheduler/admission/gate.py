@@ -79,6 +79,10 @@ class Gate(Protocol):
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         """Return a verdict on each of these due jobs."""
 
+
+class Follower(Protocol):
+    """What a gate keeps of the jobs that it let through. No call raises Unavailable."""
+
     def left(self, jobs: Sequence[Job]) -> None:
         """Note that these jobs no longer occupy their targets: their work has ended or does not begin here. A job may be passed twice.
 
@@ -96,14 +100,19 @@ Ask = Callable[[Gate, Sequence[Job]], Mapping[JobKey, Verdict]]
 class Admission:
     """All gates in order: each gate checks only the jobs that the gate before it lets through.
 
-    `beat` is called before each gate: a gate may take seconds, and the executor must keep its lease.
+    `followers`: the gates that must know when jobs end or leave. `beat` is called before each gate: a gate may take seconds, and the
+    executor must keep its lease.
     """
 
     gates: Sequence[Gate]
+    followers: Sequence[Follower] = ()
     beat: Callable[[], object] = bool
 
     def concerns(self, job: Job) -> bool:
-        return any(gate.concerns(job) for gate in self.gates)
+        for gate in self.gates:  # without `any`: every claimed job comes here, and a generator takes as long as a gate
+            if gate.concerns(job):
+                return True
+        return False
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         """See `Gate`."""
@@ -114,16 +123,16 @@ class Admission:
         return self._ask(jobs, lambda gate, asked: gate.decide(asked))
 
     def left(self, jobs: Sequence[Job]) -> None:
-        """See `Gate`."""
-        for gate in self.gates:
+        """See `Follower`."""
+        for follower in self.followers:
             self.beat()
-            gate.left(jobs)
+            follower.left(jobs)
 
     def ended(self, done: Sequence[Finished]) -> None:
-        """See `Gate`."""
-        for gate in self.gates:
+        """See `Follower`."""
+        for follower in self.followers:
             self.beat()
-            gate.ended(done)
+            follower.ended(done)
 
     def _ask(self, jobs: Sequence[Job], ask: Ask) -> dict[JobKey, Verdict]:
         verdicts: dict[JobKey, Verdict] = {}

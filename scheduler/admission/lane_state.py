@@ -67,25 +67,26 @@ class LaneStateCache:
     read_at: int = 0  # when the read of `known` began
     tried_at: int = 0
 
-    def is_due(self, age_ms: int = LOOK_MS) -> bool:
-        return self.ports.clock.now() - self.tried_at >= age_ms
+    def is_due(self) -> bool:
+        return self.ports.clock.now() - self.tried_at >= LOOK_MS
 
     def is_paused(self, lane: Lane, age_ms: int = LOOK_MS, *, trust_ms: int | None = None) -> bool:
         """Whether the lane is paused, by the last read; reads again if that is older than `age_ms`.
 
         Raises Unavailable if the ledger refuses and the states were never read, or are older than `trust_ms`.
         """
-        if not self._is_believed(trust_ms):
+        now = self.ports.clock.now()
+        if not self._is_believed(trust_ms, now):
             self.tried_at = 0
-        elif not self.is_due(age_ms):
+        elif now - self.tried_at < age_ms:
             return lane in self.paused
         self.look()
-        if not self._is_believed(trust_ms):
+        if not self._is_believed(trust_ms, self.ports.clock.now()):
             raise Unavailable("the lane states cannot be read")
         return lane in self.paused
 
-    def _is_believed(self, trust_ms: int | None) -> bool:
-        return self.known is not None and (trust_ms is None or self.ports.clock.now() - self.read_at <= trust_ms)
+    def _is_believed(self, trust_ms: int | None, now: int) -> bool:
+        return self.known is not None and (trust_ms is None or now - self.read_at <= trust_ms)
 
     def look(self) -> bool:
         """Read the states if they are due. Returns whether the set of paused lanes has changed."""

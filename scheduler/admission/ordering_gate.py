@@ -13,7 +13,7 @@ from scheduler.admission.gate import UNDECIDED, Clear, Requeue, Verdict
 from scheduler.admission.ordering import Decision, LookAgain, LookLater, Start, Wait
 from scheduler.admission.ordering_queue import HEAD, named
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Finished, Job, JobKey, OrderingQueue, OrderKey, QueueEntry, QueueHead, RequeueCause
+from scheduler.model.job import Job, JobKey, OrderingQueue, OrderKey, QueueEntry, QueueHead, RequeueCause
 from scheduler.storage.ports import Found, Ports, Written
 
 ROUNDS = 5  # reads of queues that other executors change at the same time, or that must be cleaned up first
@@ -43,12 +43,6 @@ class OrderingGate:
         except Unavailable:
             log.info("could not read ordering queues; their jobs are checked again", extra={"keys": len(left)})
         return dict.fromkeys((job.key for job in jobs), UNDECIDED) | verdicts
-
-    def left(self, jobs: Sequence[Job]) -> None:
-        """Do nothing: a job stays the head of its queue until it ends."""
-
-    def ended(self, done: Sequence[Finished]) -> None:
-        """Do nothing."""
 
     def _round(self, left: dict[OrderKey, list[Job]]) -> dict[JobKey, Verdict]:
         """Decide with one read of all queues and one write of each kind. Removes the queues from `left` that need no other read now."""

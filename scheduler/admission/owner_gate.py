@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from scheduler.admission.gate import Cancel, Requeue, Verdict
 from scheduler.model import misfire
-from scheduler.model.job import Finished, Job, JobKey, RequeueCause
+from scheduler.model.job import Job, JobKey, RequeueCause
 from scheduler.storage.ports import Barred, Ports
 
 FRESH_MS = 10_000  # a process reads the users again after a batch if its last read is older than this ...
@@ -65,12 +65,6 @@ class OwnerGate:
         deleted = (self._barred or NOBODY).deleted
         now = self.ports.clock.now()
         return {job.key: Cancel(WHY_DELETED) if job.owner in deleted else _wait(job, now) for job in jobs}
-
-    def left(self, jobs: Sequence[Job]) -> None:
-        """Do nothing."""
-
-    def ended(self, done: Sequence[Finished]) -> None:
-        """Do nothing."""
 
 
 def _wait(job: Job, now: int) -> Requeue:

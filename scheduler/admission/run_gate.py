@@ -12,7 +12,7 @@ from scheduler.admission.gate import READ_WINDOW_MS, UNDECIDED, Cancel, Clear, R
 from scheduler.admission.overlap import Skip
 from scheduler.model import ids, lifecycle, settlement
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Finished, Job, JobKey, Overlap, RequeueCause, RunInfo, RunLock, TaskHead, TaskKey
+from scheduler.model.job import Job, JobKey, Overlap, RequeueCause, RunInfo, RunLock, TaskHead, TaskKey
 from scheduler.model.lifecycle import is_open
 from scheduler.storage.ports import Change, Found, Ports, Written
 
@@ -73,12 +73,6 @@ class RunGate:
         except Unavailable:
             log.info("could not read tasks; their runs are checked again", extra={"runs": len(left)})
         return dict.fromkeys((run.key for run in runs), UNDECIDED) | verdicts
-
-    def left(self, jobs: Sequence[Job]) -> None:
-        """Do nothing: a run keeps the run lock until it is final."""
-
-    def ended(self, done: Sequence[Finished]) -> None:
-        """Do nothing."""
 
     def _round(self, runs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
         """Decide with one read and one write of run locks, the earlier run of a task first. Omits runs that need another read."""

@@ -81,6 +81,11 @@ def is_safety_slot(slot: str | None, due_at: int) -> bool:
     return slot is not None and not is_overflow(slot) and minute(slot) != minute_of(due_at)
 
 
+def is_direct(due_at: int, now: int) -> bool:
+    """Whether the writer of a job due at `due_at` (ms) must enqueue the job at once: see `place`."""
+    return minute_of(due_at) < first_safe_minute(now)
+
+
 def place(due_at: int, now: int, shard_key: str, shards: int) -> Placement:
     """The slot of a job due at `due_at` (ms), and whether its writer must enqueue the job at once."""
     own, safe = minute_of(due_at), first_safe_minute(now)

@@ -37,7 +37,8 @@ def far_jobs(deliveries: Sequence[Delivery], now: int, hold_ms: int) -> list[Del
     """
     by_message: dict[str, list[Delivery]] = defaultdict(list)
     for item in deliveries:
-        by_message[item.message_id].append(item)
+        if item.jobs > 1:
+            by_message[item.message_id].append(item)
     found: list[Delivery] = []
     for jobs in by_message.values():
         if not _is_close([item.message for item in jobs]):

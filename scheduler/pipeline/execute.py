@@ -27,6 +27,7 @@ from scheduler.admission.gate import (
     AskAgain,
     Cancel,
     Clear,
+    Follower,
     Gate,
     Requeue,
     Undecided,
@@ -85,7 +86,7 @@ class _Held:
     @property
     def next_at(self) -> int:
         """When the job may start, or its gates have to be checked (ms)."""
-        return max(self.start_at, self.ask_at)
+        return self.start_at if self.start_at > self.ask_at else self.ask_at  # read often, and `max` takes twice as long
 
     def is_ready(self, now: int) -> bool:
         """Return whether no gate has to be checked. A clearance expires: the executor may have been frozen, or a read took long."""
@@ -151,6 +152,7 @@ class Execution:
     process: Process
     lease: Lease
     gates: Sequence[Gate]
+    followers: Sequence[Follower]
     work: RunningJobs
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _held: list[_Held] = field(default_factory=list)
@@ -163,7 +165,7 @@ class Execution:
     onward: FollowUps = field(init=False)
 
     def __post_init__(self) -> None:
-        self.admission = Admission(self.gates, self.lease.beat)
+        self.admission = Admission(self.gates, self.followers, self.lease.beat)
         self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self.lease.beat)
 
     def run(self) -> list[str]:
@@ -267,7 +269,8 @@ class Execution:
                 self.returned |= {item.message_id for item in part}
                 continue
             waiting += self._claim(part)
-        self._wait(waiting)
+        if waiting:
+            self._wait(waiting)
 
     def _claim(self, deliveries: Sequence[Delivery]) -> list[tuple[Delivery, delivery.PutBack]]:
         """Claim jobs; return those that have to wait."""
@@ -287,7 +290,7 @@ class Execution:
         later: list[_Write] = []
         waiting: list[tuple[Delivery, delivery.PutBack]] = []
         for item, request, answer in zip(deliveries, requests, answers, strict=True):
-            decision = delivery.decide(item, answer, request.nonce, now, hold_ms=delivery.hold_ms(item, rules))
+            decision = delivery.decide(item, answer, request.nonce, now, hold_ms=request.due_by - request.at)
             if isinstance(decision, delivery.Run):
                 self._take(item, decision.job, now)
             elif isinstance(decision, delivery.PutBack):
@@ -300,7 +303,8 @@ class Execution:
                 slot = slots.place(decision.at, now, decision.job.shard_key, rules.shards).slot
                 later.append(_Write(Change.of_slot(decision.job, lifecycle.move(decision.job, slot=slot, due_at=decision.at))))
         self._write(later)
-        self._take_back(lost, now)
+        if lost:
+            self._take_back(lost, now)
         return waiting
 
     def _wait(self, waiting: Sequence[tuple[Delivery, delivery.PutBack]]) -> None:
@@ -504,7 +508,7 @@ class Execution:
     def _admit(self) -> bool:
         """Check the gates of jobs that are due and not cleared yet. False if there are none, or the lane is paused."""
         now = self.ports.clock.now()
-        asking = [held for held in self._held if held.next_at <= now and not held.is_ready(now)]
+        asking = [held for held in self._held if held.gated and held.next_at <= now and not held.is_ready(now)]
         if not asking:
             return False
         self.lease.beat()
@@ -584,14 +588,14 @@ class Execution:
 
     def _write(self, writes: Sequence[_Write]) -> None:
         """Apply changes under their fences; then enqueue the jobs that go to a lane at once. Refused changes are tried again later."""
+        if not writes:
+            return
         refused: list[_Write] = []
         for part in _parts(writes):
             if not self.lease.beat():
                 self._unwritten += part  # without its lease the executor writes nothing
                 continue
             refused += self._try(part)
-        if not writes:
-            return
         self._refusals = self._refusals + 1 if refused else 0
         if refused:
             self._unwritten += refused
@@ -602,8 +606,7 @@ class Execution:
 
     def _write_again(self) -> None:
         """Try the refused changes again. The lease is renewed just before: a call to a table that does not answer takes long."""
-        now = self.ports.clock.now()
-        if not self._unwritten or now < self._write_at or not self.lease.renew():
+        if not self._unwritten or (now := self.ports.clock.now()) < self._write_at or not self.lease.renew():
             return
         again, self._unwritten = [each.again(now, self.ports.rules) for each in self._unwritten], []
         self._write(again)
@@ -674,6 +677,7 @@ def execute(
         process,
         lease=Lease(lane, ports, stop_at=ports.clock.monotonic() + left_ms - STOP_MS),
         gates=gates,
+        followers=(breakers, limits),
         work=RunningJobs(pool, ports),
     )
     left = batch.run()

@@ -48,7 +48,7 @@ class FollowUps:
                 backs.append((job, back))
             if not is_open(job):
                 ended.append(job)
-            elif (back is None or back.at is not None) and slots.place(job.due_at, now, job.shard_key, self.ports.rules.shards).direct:
+            elif (back is None or back.at is not None) and slots.is_direct(job.due_at, now):
                 go.append(job)
         free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.ports.jobs)
         go += [job for job in free if job.spec.ordering is None]
@@ -81,8 +81,7 @@ def wake_line(of: Job, ports: Ports, *, now: int) -> None:
 def send_on(written: Job, ports: Ports, *, now: int) -> None:
     """Enqueue after the write of a job: the job itself if it is due soon; if it has ended, its successors. Never raises."""
     if is_open(written):
-        direct = slots.place(written.due_at, now, written.shard_key, ports.rules.shards).direct
-        try_enqueue([written] if direct else [], lanes=ports.lanes, now=now)
+        try_enqueue([written] if slots.is_direct(written.due_at, now) else [], lanes=ports.lanes, now=now)
     else:
         wake([written], ports, now=now)
 

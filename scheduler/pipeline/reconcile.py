@@ -121,7 +121,7 @@ def _still_lost(lost: Mapping[JobKey, str], done: Recheck, now: int, paused: Col
 def _take_back(job: Job, now: int, ports: Ports) -> tuple[Change, bool]:
     """Return the change, and whether to enqueue the job afterwards."""
     after = settlement.take_back(job, now, shards=ports.rules.shards, retention=ports.rules.retention)
-    return Change(job, after, Guard.LEASE), is_open(after) and slots.place(after.due_at, now, job.shard_key, ports.rules.shards).direct
+    return Change(job, after, Guard.LEASE), is_open(after) and slots.is_direct(after.due_at, now)
 
 
 def _report(changes: Sequence[Change], held: Sequence[Written]) -> None:

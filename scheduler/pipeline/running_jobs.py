@@ -43,7 +43,9 @@ class RunningJobs:
 
     def wait(self, until: int) -> list[Finished]:
         """Return the jobs that finished by `until` (ms); a result after the kill of its job is ignored."""
-        back = [(done, self._started.pop(done.job.key, None)) for done in self.pool.wait(until)]
+        if not (ended := self.pool.wait(until)):
+            return []
+        back = [(done, self._started.pop(done.job.key, None)) for done in ended]
         return [done if started.job is done.job else done._replace(job=started.job) for done, started in back if started is not None]
 
     def next_look(self) -> int | None:
@@ -58,8 +60,8 @@ class RunningJobs:
 
         A killed job is finished, even if its work still runs.
         """
-        now, at = self.ports.clock.now(), self.next_look()
-        if at is None or now < at:
+        at = self.next_look()
+        if at is None or (now := self.ports.clock.now()) < at:
             return []
         if now >= self._look_at:
             self._look_at = now + LOOK_MS

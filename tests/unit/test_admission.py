@@ -62,11 +62,12 @@ def test_job_that_a_gate_must_check_again_is_not_cleared(verdict: Verdict):
     assert last.asked == []
 
 
-def test_every_gate_receives_ended_work_and_jobs_that_left():
-    gates = [Says({}), Says({}, about=[])]
-    Admission(gates).ended([Finished(FIRST, 1, 2, Result())])
-    Admission(gates).left([SECOND])
-    assert [gate.heard for gate in gates] == [[("ended", FIRST.key), ("left", SECOND.key)]] * 2
+def test_followers_receive_ended_work_and_jobs_that_left():
+    gates = [Says({}), Says({}), Says({}, about=[])]
+    admission = Admission(gates, followers=gates[1:])
+    admission.ended([Finished(FIRST, 1, 2, Result())])
+    admission.left([SECOND])
+    assert [gate.heard for gate in gates] == [[], *[[("ended", FIRST.key), ("left", SECOND.key)]] * 2]
 
 
 def test_combined_clearance_has_the_older_read_and_the_later_start():

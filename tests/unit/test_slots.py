@@ -33,7 +33,7 @@ def test_a_directly_enqueued_job_has_a_safety_slot_and_any_other_its_own(now: in
     placement = slots.place(now + offset, now, key, shards)
     own, first = slots.minute_of(now + offset), slots.first_safe_minute(now)
     assert slots.minute(placement.slot) == (first if placement.direct else own)
-    assert placement.direct == (own < first)
+    assert placement.direct == slots.is_direct(now + offset, now) == (own < first)
 
 
 @given(nows, offsets, keys, shard_counts)
