@@ -71,10 +71,5 @@ def is_job_id(text: str) -> bool:
 
 
 def _encode(value: int, length: int) -> str:
-    letters = []
-    for _ in range(length // 2):
-        value, rest = divmod(value, 1024)
-        letters.append(_PAIRS[rest])
-    if length % 2:
-        letters.append(ALPHABET[value % 32])
-    return "".join(reversed(letters))
+    pairs = "".join([_PAIRS[value >> shift & 1023] for shift in range(10 * (length // 2 - 1), -1, -10)])
+    return pairs if length % 2 == 0 else ALPHABET[value >> 5 * (length - 1) & 31] + pairs

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from scheduler.admission.ordering_queue import join_queues, leave_queues
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, TooLarge, Unavailable
-from scheduler.model.job import Job, JobKey, KeyEntry, OwnKey, Receipt, changed, shard_key
+from scheduler.model.job import Job, JobKey, KeyEntry, OwnKey, Receipt, changed, new_job, shard_key
 from scheduler.model.notifications import Notifications
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
@@ -252,7 +252,7 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
     scheduled_at = request.start(now)
     due_at = max(scheduled_at, now)
     job_id = ids.new(scheduled_at, random)
-    return Job(
+    return new_job(
         owner=request.owner,
         id=job_id,
         spec=request.spec,

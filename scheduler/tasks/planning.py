@@ -13,7 +13,7 @@ from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
 from scheduler.model import ids, lifecycle, slots
-from scheduler.model.job import Job, JobKey, Lane, Misfire, Overlap, RunInfo, changed, shard_key
+from scheduler.model.job import Job, JobKey, Lane, Misfire, Overlap, RunInfo, changed, new_job, shard_key
 from scheduler.model.misfire import missed_with, plan_start_by
 from scheduler.model.rules import Rules
 from scheduler.model.slots import MINUTE
@@ -278,20 +278,25 @@ def _start_by(task: Task, at: int, following: list[int]) -> int | None:
 
 
 def _run(task: Task, run: Run, previous: int | None, following: list[int], now: int, rules: Rules) -> Job:
-    origin = RunInfo(task.id, task.generation, run.nominal, task.overlap, notify=task.notifications is not None)
-    start_by = None
-    if task.is_recurring:
-        origin = replace(origin, misfire=task.misfire)
-        start_by = _start_by(task, run.at, following)
-        if task.misfire is Misfire.RUN_ALL:
-            next_at = following[0] if following else None
-            origin = replace(origin, late_from=run.at + task.misfire_threshold_ms, previous_at=previous, next_at=next_at)
-    return changed(_job(task, ids.run(run.at, task.id, task.generation), run.at, now, rules, origin), start_by=start_by)
+    in_order = task.is_recurring and task.misfire is Misfire.RUN_ALL
+    origin = RunInfo(
+        task.id,
+        task.generation,
+        run.nominal,
+        task.overlap,
+        misfire=task.misfire if task.is_recurring else None,
+        late_from=run.at + task.misfire_threshold_ms if in_order else None,
+        previous_at=previous if in_order else None,
+        next_at=following[0] if in_order and following else None,
+        notify=task.notifications is not None,
+    )
+    start_by = _start_by(task, run.at, following) if task.is_recurring else None
+    return _job(task, ids.run(run.at, task.id, task.generation), run.at, now, rules, origin, start_by)
 
 
-def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: RunInfo) -> Job:
+def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: RunInfo, start_by: int | None = None) -> Job:
     due_at = max(at, now)
-    return Job(
+    return new_job(
         owner=task.owner,
         id=job_id,
         spec=task.spec,
@@ -301,4 +306,5 @@ def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: RunIn
         slot=slots.place(due_at, now, shard_key(task.owner, job_id, task.spec.ordering), rules.shards).slot,
         lane=task.lane,
         origin=origin,
+        start_by=start_by,
     )

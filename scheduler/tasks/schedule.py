@@ -257,6 +257,7 @@ def _offset(minutes: int) -> str:
     return f"{'-' if minutes < 0 else '+'}{hours:02d}:{rest:02d}"
 
 
+@lru_cache(maxsize=4096)  # planning walks through the next runs of a task several times
 def local_time(at: int, zone: str) -> str:
     """The instant (ms) as local time of the zone with its offset, in minutes, seconds or milliseconds as the instant requires."""
     spec = "minutes" if at % MINUTE == 0 else "seconds" if at % 1000 == 0 else "milliseconds"

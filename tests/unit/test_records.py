@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.model import job as records
 from scheduler.model import spec
-from scheduler.model.job import Claim, JobKey, changed
+from scheduler.model.job import Claim, Job, JobKey, Lane, changed, new_job
 from tests.conftest import NOW, a_job
 
 
@@ -35,6 +35,20 @@ def test_both_copies_are_equal() -> None:
     job = a_job()
     copied = changed(job, fence=7, slot=None)
     assert copied == replace(job, fence=7, slot=None) and copied.key == job.key
+
+
+def test_a_new_job_equals_one_made_by_its_class() -> None:
+    fields: dict[str, Any] = {"owner": "ada", "id": "1", "spec": spec.JobSpec("log", {}), "scheduled_at": NOW, "due_at": NOW + 1}
+    fields |= {"created_at": NOW + 2, "slot": "2026-11-20T10:01#00", "lane": Lane.RECURRING, "start_by": NOW + 3}
+    made = new_job(**fields)
+    assert made == Job(**fields) and made.key == JobKey("ada", "1") and vars(made) == vars(Job(**fields))
+
+
+def test_a_new_job_has_no_unknown_field() -> None:
+    job = a_job()
+    times = {"scheduled_at": NOW, "due_at": NOW, "created_at": NOW}
+    with pytest.raises(TypeError, match="nonsense"):
+        new_job(owner=job.owner, id=job.id, spec=job.spec, slot="slot", **times, nonsense=1)
 
 
 @pytest.mark.parametrize("kind", [records.Attempt, records.Claim, spec.JobSpec])
