@@ -53,7 +53,7 @@ def leave_times(due: Sequence[int], leads: Sequence[int], *, rate: float, hold_m
     leaves = [0] * len(due)
     step, most, following = 1 / rate, longest(hold_ms), float("inf")
     for position in range(len(due) - 1, -1, -1):
-        following = min(due[position] - leads[position], following - step)
-        following = max(following, due[position] - most)
+        at = due[position]
+        following = max(min(at - leads[position], following - step), at - most)
         leaves[position] = int(following)
     return leaves

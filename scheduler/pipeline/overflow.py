@@ -101,10 +101,15 @@ class Overflow:
             self._seen_at = ended
         marks = {*map(mark, found.entries)}
         self._through = found.through
-        self._out = {of: sent for of, sent in self._out.items() if of in marks or self._is_beyond(sent[0])}
+        for of in self._out.keys() - marks:
+            if not self._is_beyond(self._out[of][0]):
+                del self._out[of]
         unsent = marks - publisher.sent
+        planned = publisher.planned_marks()
+        if unsent == planned:
+            return
         publisher.keep_planned(unsent, self._is_beyond)
-        if new := unsent - publisher.planned_marks():
+        if new := unsent - planned:
             publisher.plan([entry for entry in found.entries if entry.mark in new])
 
     def _is_beyond(self, entry: DueEntry) -> bool:

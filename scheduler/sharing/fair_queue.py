@@ -14,8 +14,10 @@ while users 1..n have waiting jobs:
 
 import heapq
 import itertools
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Generic, TypeVar
 
 from scheduler.model.job import Lane, UnitKey
@@ -31,8 +33,25 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _User(Generic[T]):
-    waiting: list[tuple[int, int, T]] = field(default_factory=list)  # a heap: by due time, then by order of arrival
+    waiting: list[tuple[int, int, T]] = field(default_factory=list)  # sorted by due time, then by order of arrival; nearly all jobs come so
+    taken: int = 0  # the first ones of `waiting` were taken; they are removed once they are half of it
+    step: float = 1 / DEFAULT_WEIGHT  # from the finish time of one job to that of the next: 1 / weight
     finish: float = 0.0  # finish time of the last job taken
+
+    def __len__(self) -> int:
+        return len(self.waiting) - self.taken
+
+    def take(self) -> T:
+        _, _, item = self.waiting[self.taken]
+        self.taken += 1
+        if self.taken * 2 >= len(self.waiting):
+            del self.waiting[: self.taken]
+            self.taken = 0
+        return item
+
+    def count(self, since: int, until: int) -> int:
+        first = bisect_left(self.waiting, (since,), lo=self.taken)
+        return bisect_left(self.waiting, (until + 1,), lo=first) - first
 
 
 class FairQueue(Generic[T]):
@@ -50,52 +69,54 @@ class FairQueue(Generic[T]):
         return self._length
 
     def __iter__(self) -> Iterator[T]:
-        return (item for user in self._users.values() for _, _, item in user.waiting)
+        return (item for user in self._users.values() for _, _, item in islice(user.waiting, user.taken, None))
 
     def weigh(self, weights: Mapping[str, float]) -> None:
         """Apply these weights, from the next job of each user on. A user not listed has `DEFAULT_WEIGHT`."""
         self._weights = weights
+        for name, user in self._users.items():
+            user.step = self._step(name)
 
     def counts(self) -> dict[str, int]:
         """The number of waiting jobs of each user who has any."""
-        return {name: len(user.waiting) for name, user in self._users.items() if user.waiting}
+        return {name: len(user) for name, user in self._users.items() if user}
 
     def count(self, since: int, until: int) -> int:
         """The number of waiting jobs that are due from `since` to `until` (ms), both included."""
-        some = [user.waiting for user in self._users.values() if user.waiting and user.waiting[0][0] <= until]
-        return sum([since <= due_at <= until for waiting in some for due_at, _, _ in waiting])
+        return sum([user.count(since, until) for user in self._users.values() if user.waiting])
 
     def first_due(self) -> int:
         """The earliest due time (ms) of all waiting jobs. Raises ValueError if no job waits."""
-        return min(user.waiting[0][0] for user in self._users.values() if user.waiting)
+        return min(user.waiting[user.taken][0] for user in self._users.values() if user)
 
     def add(self, name: str, due_at: int, item: T) -> None:
         """Add a job of the user `name` that is due at `due_at` (ms)."""
         user = self._users.get(name)
         if user is None:
-            user = self._users[name] = _User()
-        heapq.heappush(user.waiting, (due_at, next(self._numbers), item))
+            user = self._users[name] = _User(step=self._step(name))
+        insort(user.waiting, (due_at, next(self._numbers), item), lo=user.taken)
         self._length += 1
-        if len(user.waiting) == 1:
-            self._line_up(name, user)
+        if len(user.waiting) - user.taken == 1:
+            heapq.heappush(self._heads, (max(user.finish, self._clock) + user.step, next(self._numbers), name))
 
     def take(self, limit: int) -> list[T]:
         """Remove and return the next jobs in fair order, at most `limit`."""
         return [self._next() for _ in range(min(limit, self._length))]
 
     def _next(self) -> T:
-        self._clock, _, name = heapq.heappop(self._heads)
+        self._clock, _, name = self._heads[0]
         user = self._users[name]
         user.finish = self._clock
-        _, _, item = heapq.heappop(user.waiting)
+        item = user.take()
         self._length -= 1
         if user.waiting:
-            self._line_up(name, user)
+            heapq.heapreplace(self._heads, (user.finish + user.step, next(self._numbers), name))
+        else:
+            heapq.heappop(self._heads)
         return item
 
-    def _line_up(self, name: str, user: _User[T]) -> None:
-        finish = max(user.finish, self._clock) + 1 / max(self._weights.get(name, DEFAULT_WEIGHT), LEAST_WEIGHT)
-        heapq.heappush(self._heads, (finish, next(self._numbers), name))
+    def _step(self, name: str) -> float:
+        return 1 / max(self._weights.get(name, DEFAULT_WEIGHT), LEAST_WEIGHT)
 
 
 @dataclass(frozen=True, slots=True)

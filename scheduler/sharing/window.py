@@ -112,7 +112,7 @@ class _Gate:
         self.moved_at = now if done else self.moved_at
         counted = min(took, 2 * STEP_MS)  # a poll after a long time weighs at most as much as two regular polls
         self.done.append((counted, done * counted // took))
-        while sum(ms for ms, _ in self.done) - self.done[0][0] >= RATED_MS:
+        while sum([ms for ms, _ in self.done]) - self.done[0][0] >= RATED_MS:
             self.done.popleft()
 
     def forget(self) -> None:
@@ -149,7 +149,7 @@ class Flow:
 
     def __len__(self) -> int:
         """Return how many jobs wait."""
-        return sum(len(gate.queue) for gate in self._gates.values())
+        return sum([len(gate.queue) for gate in self._gates.values()])
 
     def first_dues(self) -> list[int]:
         """Return the earliest due time (ms) of the waiting jobs, for each lane that has any."""
@@ -176,11 +176,10 @@ class Flow:
         for _, group in groupby(entries, key=attrgetter("due_at")):
             together = list(group)
             if len(together) > least:
-                queue: FairQueue[DueEntry] = FairQueue()
-                queue.weigh(self._weights_of({entry.key.owner for entry in together}))
-                for entry in together:
-                    queue.add(entry.key.owner, entry.due_at, entry)
-                together = queue.take(len(together))
+                users = {entry.key.owner for entry in together}
+                weights = self._weights_of(users)
+                if len(users) > 1:
+                    together = _in_turn(together, weights)
             ordered += together
         return ordered
 
@@ -290,8 +289,16 @@ class Flow:
         return self._weights
 
 
+def _in_turn(entries: Sequence[DueEntry], weights: Mapping[str, float]) -> list[DueEntry]:
+    queue: FairQueue[DueEntry] = FairQueue()
+    queue.weigh(weights)
+    for entry in entries:
+        queue.add(entry.key.owner, entry.due_at, entry)
+    return queue.take(len(entries))
+
+
 def _rate(looks: Collection[tuple[int, int]]) -> float:
-    return 1000 * sum(jobs for _, jobs in looks) / max(sum(ms for ms, _ in looks), 1)
+    return 1000 * sum([jobs for _, jobs in looks]) / max(sum([ms for ms, _ in looks]), 1)
 
 
 def _name(unit: UnitKey) -> str:

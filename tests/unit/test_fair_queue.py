@@ -39,6 +39,23 @@ def test_waiting_jobs_are_counted_by_due_time(users: Users, since: int, until: i
     assert queue_of(users).count(since, until) == sum(since <= number <= until for number in waiting)
 
 
+@given(st.lists(st.integers(0, 9) | st.none(), max_size=60), st.integers(0, 9), st.integers(0, 9))
+def test_jobs_of_one_user_leave_by_due_time_whenever_they_came(steps: list[int | None], since: int, until: int) -> None:
+    """A number adds a job due then; None takes one."""
+    queue, waiting = FairQueue[int](), list[int]()
+    for due_at in steps:
+        if due_at is not None:
+            queue.add("ada", due_at, due_at)
+            waiting = sorted([*waiting, due_at])
+        else:
+            assert queue.take(1) == waiting[:1]
+            waiting = waiting[1:]
+        assert sorted(queue) == waiting and len(queue) == len(waiting)
+        assert queue.counts() == ({"ada": len(waiting)} if waiting else {})
+        assert queue.count(since, until) == sum(since <= number <= until for number in waiting)
+        assert not waiting or queue.first_due() == waiting[0]
+
+
 @given(USERS)
 def test_no_waiting_user_gets_ahead_by_more_than_one_job_of_each(users: Users) -> None:
     order = queue_of(users).take(10_000)
