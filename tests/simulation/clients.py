@@ -67,9 +67,9 @@ class Clients:
     @staticmethod
     def _keyed(post: Post, index: int) -> NewJob:
         """Return the request with its key in the payload, which identifies its job, and with the same owner for all jobs of the call."""
-        request = post.requests[index]
-        spec = replace(request.spec, payload={**request.spec.payload, "key": post.key_of(index)})
-        return replace(request, owner=post.requests[0].owner, spec=spec)
+        request, owner = post.requests[index], post.requests[0].owner
+        request.spec.payload["key"] = post.key_of(index)  # type: ignore[index]  # no other job has this dictionary
+        return request if request.owner == owner else replace(request, owner=owner)
 
     def _ask_again(self, post: Post, pause_ms: int) -> None:
         """Repeat the post after a pause, with new randoms for the ids, as the API does."""

@@ -69,10 +69,10 @@ class Hub:
 
     def _next_span(self) -> None:
         """Move the events of the next span into the heap. Runs before all events that are due at the edge."""
-        for event in self._later.pop(self._edge // SPAN, ()):
-            heapq.heappush(self._events, event)
+        self._events += self._later.pop(self._edge // SPAN, ())
         self._edge += SPAN
-        heapq.heappush(self._events, (self._edge, -1, self._next_span))
+        self._events.append((self._edge, -1, self._next_span))
+        heapq.heapify(self._events)
 
     def spawn(self, work: Callable[[], Any], when: int | None = None) -> None:
         """Run `work` as a separate invocation, which may sleep and may be killed."""
@@ -131,8 +131,9 @@ class Hub:
 
     def _serve(self, work: _Work) -> None:
         """Run one invocation after the other."""
+        me = getcurrent()
         while True:
-            self.chain = _NONE
+            me.chain = _NONE
             try:
                 work.begin()
             except Killed:

@@ -28,8 +28,8 @@ class Lineage:
 
     def sent(self, message_id: str) -> None:
         """Note a message that the current invocation sends."""
-        if self._hub.chain:
-            self._chains[message_id] = self._hub.chain
+        if chain := self._hub.chain:
+            self._chains[message_id] = chain
 
     def invoked(self, function: str, message_ids: Iterable[str]) -> None:
         """Note that these messages invoke the function, in the current invocation."""

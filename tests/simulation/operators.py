@@ -67,9 +67,9 @@ class Operators:
         """
         if before is not None and before.claim is not None and after.attempts is not before.attempts:
             lanes: Any = self.plain.lanes
-            dead = any(before.claim.message_id in queue for queue in lanes.dead.values())
-            if after.attempts and after.attempts[-1].failure == settlement.BURIED and not dead:
-                self.violation("buried_alive", after.id)
+            if after.attempts and after.attempts[-1].failure == settlement.BURIED:
+                if not any(before.claim.message_id in queue for queue in lanes.dead.values()):
+                    self.violation("buried_alive", after.id)
         if not is_dead(after) or (before is not None and is_dead(before)):
             return
         while self.faults.strike("retried", self.faults.rates.retry):

@@ -227,7 +227,8 @@ def _gaps(jobs: MemoryJobs) -> dict[tuple[str, int], list[tuple[int, int]]]:
     """Return by task and generation the spans of missed runs for which an entry of the history stands: their instants, jitter included."""
     found: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     for job in jobs.rows.values():
-        stands = re.search(r"stands for [\d,]+ missed runs, the first of (\S+):", job.reason or "")
-        if stands and job.origin is not None:
+        if job.origin is None or job.reason is None:
+            continue
+        if stands := re.search(r"stands for [\d,]+ missed runs, the first of (\S+):", job.reason):
             found[job.origin.task, job.origin.generation].append((instants.parse(stands[1]), job.scheduled_at))
     return found

@@ -9,7 +9,7 @@ from scheduler.admission import ordering
 from scheduler.jobs import ordering_keys
 from scheduler.model import ids
 from scheduler.model.errors import Conflict, Unavailable
-from scheduler.model.job import Job, JobKey, OrderKey
+from scheduler.model.job import Job, JobKey, OrderKey, QueueEntry
 from scheduler.model.lifecycle import is_open
 from scheduler.model.spec import JobSpec, OnFailure, Ordering
 from scheduler.pipeline.submit import NewJob
@@ -38,7 +38,7 @@ class Queuers:
     waited: int = 0  # starts of jobs that waited for others
     parked: int = 0  # failures that parked a key
     _placed: dict[JobKey, int] = field(default_factory=dict)  # since when a job has its position in its ordering queue
-    _of: dict[OrderKey, set[JobKey]] = field(default_factory=lambda: defaultdict(set))
+    _entries: dict[OrderKey, dict[JobKey, QueueEntry]] = field(default_factory=lambda: defaultdict(dict))  # of jobs that are open or park
     _at_work: dict[OrderKey, set[JobKey]] = field(default_factory=lambda: defaultdict(set))
     _died: dict[JobKey, int] = field(default_factory=dict)
     _resumed: dict[OrderKey, int] = field(default_factory=dict)
@@ -84,8 +84,9 @@ class Queuers:
         """True if the job waits behind a failed job until a user resumes their key."""
         if job.spec.ordering is None or job.claim is not None:
             return False
-        others = [found for key in self._of[ordering.order_of(job)] if (found := self.jobs.get(key)) is not None and ordering.parks(found)]
-        return any(ordering.marker(other).position < ordering.marker(job).position for other in others)
+        others, mine = self._entries[ordering.order_of(job)], ordering.marker(job).position
+        parking = [entry for key, entry in others.items() if (found := self.jobs.get(key)) is not None and ordering.parks(found)]
+        return any(entry.position < mine for entry in parking)
 
     def started(self, job: Job) -> None:
         """Check a start: the only one of its key, in order, and not of a parked key."""
@@ -94,13 +95,13 @@ class Queuers:
         self.starts += 1
         self.waited += job.fence > 1 and not ordering.has_begun(job)
         order, mine = ordering.order_of(job), ordering.marker(job)
-        for key in self._of[order] - {job.key}:
+        for key, entry in self._entries[order].items():
             other = self.jobs.get(key)
-            if other is None or not (is_open(other) or ordering.parks(other)):
-                continue  # an ended job blocks no other
+            if other is None or key == job.key:
+                continue
             if other.claim is not None and other.key in self._at_work[order]:
                 self.violation("two_of_a_key", f"{job.id} beside {other.id}")
-            if self._placed[key] < self.hub.time - SETTLED_MS and ordering.marker(other).position < mine.position:
+            if self._placed[key] < self.hub.time - SETTLED_MS and entry.position < mine.position:
                 if is_open(other) and not ordering.has_begun(job):
                     self.violation("out_of_line", f"{job.id} before {other.id}")
                 if ordering.parks(other) and self._died[key] > self._resumed.get(order, 0) and not ordering.has_begun(job):
@@ -111,11 +112,14 @@ class Queuers:
         """Follow a write of the jobs table."""
         if after.spec.ordering is None:
             return
-        order = ordering.order_of(after)
-        self._of[order].add(after.key)
-        is_new = before is None or not is_open(before) or ordering.marker(before) != ordering.marker(after)
-        if is_open(after) and is_new:
+        order, entry = ordering.order_of(after), ordering.marker(after)
+        entries = self._entries[order]
+        if is_open(after) and entries.get(after.key) != entry:
             self._placed[after.key] = self.hub.time
+        if is_open(after) or ordering.parks(after):
+            entries[after.key] = entry
+        else:
+            entries.pop(after.key, None)
         if after.claim is None:
             self._at_work[order].discard(after.key)
         if ordering.parks(after):

@@ -84,9 +84,11 @@ class Workers:
         """Check a write of the jobs table: no worker loses a promised lease, and none keeps an expired lease for long."""
         if self._calm_since is None and not self.faults.on:
             self._calm_since = max(self.hub.time, self.tick_off_until)
-        if lifecycle.waits(after) and not lifecycle.waits(before):
-            self.counts["call-back accepted"] += 1
-        if not lifecycle.waits(before) or after.claim is not None or after.attempts[-1].outcome is not Outcome.CRASHED:
+        if not lifecycle.waits(before):
+            if lifecycle.waits(after):
+                self.counts["call-back accepted"] += 1
+            return
+        if after.claim is not None or after.attempts[-1].outcome is not Outcome.CRASHED:
             return
         self.counts["call-back rescued"] += 1
         ended = callback_lease.ends_at(before)

@@ -306,8 +306,7 @@ class World:
         self._requests += 1
         self.lineage.invoked(EXECUTORS[lane], [item.message_id for item in batch])
         container = self._container(lane)
-        overfull = partial(self._violation, "overfull")
-        pool = SimPool(self.hub, container.ports.clock, self.random, self._started, overfull=lambda job: overfull(job.id))
+        pool = SimPool(self.hub, container.ports.clock, self.random, self._started, overfull=self._overfull)
         try:
             left = execute(lane, batch, container.ports, container.process, pool=pool, request_id=f"r{self._requests}")
             self._warm[lane].append(container)
@@ -354,6 +353,9 @@ class World:
         if len(self.report.examples) < 20:
             self.report.examples.append(f"{kind}: {job_id} at {self.hub.time - START} ms, seed {self.report.seed}")
 
+    def _overfull(self, job: Job) -> None:
+        self._violation("overfull", job.id)
+
     def _started(self, job: Job, now: int) -> None:
         """Check the start of a target; `now` is the time of the executor's clock."""
         self.report.starts += 1
@@ -399,8 +401,8 @@ class World:
         self.workers.written(before, after)
         if after.fence < before.fence:
             self._violation("fence_fell", after.id)
-        if before.attempts is not after.attempts and _ends(before) != _ends(after):
-            if before.claim is None or after.attempts[-1].fence != before.fence:
+        if before.attempts is not after.attempts and (before.claim is None or after.attempts[-1].fence != before.fence):
+            if _ends(before) != _ends(after):  # compared last: nearly always a new attempt is the only difference
                 self._violation("settled_by_other", after.id)
         if before.claim is None and after.claim is not None and after.claim.at + self.rules.crowd_hold_ms < after.due_at:
             self._violation("claimed_early", after.id)

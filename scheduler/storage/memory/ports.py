@@ -57,5 +57,5 @@ class MemoryPorts:
     def but(self, **ports: Any) -> Self:
         """The same record with these ports instead."""
         other = object.__new__(type(self))
-        vars(other).update(vars(self), **ports)
+        other.__dict__ = self.__dict__ | ports
         return other

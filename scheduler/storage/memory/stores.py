@@ -226,6 +226,9 @@ class MemoryJobs:
         stored, before, after = self.rows.get(change.before.key), change.before, change.after
         if stored is None:
             return False
+        if stored is before:
+            self._store(before, after)
+            return True
         holds = lifecycle.is_open(stored) == lifecycle.is_open(before) and stored.fence == before.fence and _nonce(stored) == _nonce(before)
         if holds and change.guard is Guard.SLOT:
             holds = stored.slot == before.slot
@@ -235,7 +238,7 @@ class MemoryJobs:
             holds = stored.heartbeat_at == before.heartbeat_at
         if not holds:
             return stored.key not in self.unreadable and change.made(stored)
-        self._store(stored, after if stored is before else replace(stored, **differences(before, after)))
+        self._store(stored, replace(stored, **differences(before, after)))
         return True
 
     def _take(self, taking: KeyTaking) -> bool:
