@@ -81,7 +81,7 @@ class Gate(Protocol):
 
 
 class Follower(Protocol):
-    """What a gate keeps of the jobs that it let through. No call raises Unavailable."""
+    """The part of a gate that follows jobs after their start. No call raises Unavailable."""
 
     def left(self, jobs: Sequence[Job]) -> None:
         """Note that these jobs no longer occupy their targets: their work has ended or does not begin here. A job may be passed twice.
