@@ -158,6 +158,16 @@ def test_waiting_ends_with_the_job_or_the_time_out(flavor: Flavor) -> None:
         flavor.run(Api(answer(JOB)), lambda c: c.jobs.wait("01A", timeout=2))
 
 
+def test_waiting_goes_on_through_an_outage_but_not_without_a_first_answer(flavor: Flavor) -> None:
+    ended = JOB | {"status": "succeeded", "ended_at": "2026-11-20T10:00:01.000Z"}
+    job = flavor.run(Api(answer(JOB), *[LOST] * 20, refusal(503), answer(ended)), lambda c: c.jobs.wait("01A"), max_retries=3)
+    assert job.succeeded
+    with pytest.raises(punctual.WaitTimeout):
+        flavor.run(Api(answer(JOB), LOST), lambda c: c.jobs.wait("01A", timeout=300))
+    with pytest.raises(punctual.NoAnswer):
+        flavor.run(Api(LOST), lambda c: c.jobs.wait("01A", timeout=300))
+
+
 # What is sent
 
 

@@ -197,7 +197,10 @@ class AsyncJobs(_AsyncResource):
         return Job.from_json(await self._api.request("POST", f"/jobs/{segment(id)}/retry", query={"user": user}))
 
     async def wait(self, id: str, *, timeout: float | None = None, poll: float = 0.5) -> Job:
-        """Wait until the job has ended, read it every `poll` seconds, and return it. Raises WaitTimeout after `timeout` seconds."""
+        """Wait until the job has ended, read it every `poll` seconds, and return it. Raises WaitTimeout after `timeout` seconds.
+
+        Only the first read raises NoAnswer or Unavailable: later outages of the API are waited through.
+        """
         job = await self._api.wait(f"/jobs/{segment(id)}", Job, timeout, poll)
         if job is None:
             raise WaitTimeout(f"the job {id} has not ended within {timeout} s")

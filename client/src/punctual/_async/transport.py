@@ -15,7 +15,7 @@ import httpx
 
 from punctual import bodies, instants, retrying
 from punctual._async.session import AsyncSession
-from punctual.errors import NoAnswer, UnexpectedAnswer, from_answer
+from punctual.errors import NoAnswer, Unavailable, UnexpectedAnswer, from_answer
 from punctual.records import Record
 from punctual.settings import Settings
 
@@ -138,10 +138,18 @@ class AsyncTransport:
                 return
 
     async def wait(self, path: str, record: type[R], timeout: float | None, poll: float) -> R | None:
-        """Read a record until its `ended` is true, and return it; None if `timeout` seconds pass first."""
+        """Read a record until its `ended` is true, and return it; None if `timeout` seconds pass first.
+
+        Raises what the first read raises. An outage after it is waited through.
+        """
         deadline = None if timeout is None else self._clock.monotonic() + timeout
+        found: R | None = None
         while True:
-            found = record.from_json(await self.request("GET", path))
+            try:
+                found = record.from_json(await self.request("GET", path))
+            except (NoAnswer, Unavailable):
+                if found is None:
+                    raise
             if getattr(found, "ended", True):
                 return found
             left = poll if deadline is None else min(poll, deadline - self._clock.monotonic())

@@ -198,7 +198,10 @@ class Jobs(_Resource):
         return Job.from_json(self._api.request("POST", f"/jobs/{segment(id)}/retry", query={"user": user}))
 
     def wait(self, id: str, *, timeout: float | None = None, poll: float = 0.5) -> Job:
-        """Wait until the job has ended, read it every `poll` seconds, and return it. Raises WaitTimeout after `timeout` seconds."""
+        """Wait until the job has ended, read it every `poll` seconds, and return it. Raises WaitTimeout after `timeout` seconds.
+
+        Only the first read raises NoAnswer or Unavailable: later outages of the API are waited through.
+        """
         job = self._api.wait(f"/jobs/{segment(id)}", Job, timeout, poll)
         if job is None:
             raise WaitTimeout(f"the job {id} has not ended within {timeout} s")
