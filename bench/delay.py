@@ -82,7 +82,7 @@ def measure(short: bool = False, stored: int | None = None) -> Iterator[Figure]:
     previous.clear(HOME)
     shutil.rmtree(HOME.root, ignore_errors=True)
     with up(HOME) as stack:
-        yield from measured(stack, stack.client(connections=THREADS), size if stored is None else size._replace(stored=stored))
+        yield from measured(stack, stack.client(), size if stored is None else size._replace(stored=stored))
 
 
 def measured(stack: Stack, client: Punctual, size: Size) -> Iterator[Figure]:

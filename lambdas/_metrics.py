@@ -13,10 +13,8 @@ def emit(service: str, values: Mapping[str, float | Sequence[float]]) -> None:
     It writes one log line for each hundred values, and none without values.
     """
     line = EphemeralMetrics(namespace=NAMESPACE, service=service)
-    emitted = False
     for name, value in values.items():
         for each in value if isinstance(value, Sequence) else [value]:
             line.add_metric(name=name, unit=MetricUnit(BY_NAME[name].unit), value=each)
-            emitted = True
-    if emitted:
+    if line.metric_set:  # the library writes a full line by itself
         line.flush_metrics()

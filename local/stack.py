@@ -46,9 +46,9 @@ class Stack:
     def console_address(self) -> str:
         return self.aws.console_address(self.outputs)
 
-    def client(self, **options: Any) -> Punctual:
+    def client(self) -> Punctual:
         """Return a client of the API, signed in as the first user."""
-        return Punctual(self.address, username=self.username, password=self.password, **options)
+        return Punctual(self.address, username=self.username, password=self.password)
 
     def user(self, username: str, weight: float = 1.0) -> Punctual:
         """Create another user with this fair-share weight. Returns a client of the API, signed in as that user."""

@@ -69,6 +69,11 @@ def test_values_beyond_one_line_of_metrics_are_not_lost(capsys: pytest.CaptureFi
     assert all(line[metrics.SERVICE] == "project" and metrics.CANARY_DELAY not in line for line in lines)
 
 
+def test_a_line_of_metrics_that_is_just_full_is_the_last_one(capsys: pytest.CaptureFixture[str]) -> None:
+    emit("project", {metrics.START_DELAY: list(range(200))})
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
 def stats(world: MemoryPorts) -> dict[str, int]:
     rows = world.counters.read(counting.stats_partition("ada"), "0", "~")
     return dict(rows[0].amounts) if rows else {}
