@@ -1,5 +1,6 @@
 // node lint/site.mjs ADDRESS PATH...: opens each page of the built documentation in Chromium and prints one JSON object a finding:
-// what axe calls serious or critical, a page that is wider than its window, a request to another host, an error of a script.
+// what axe calls serious or critical, a page that is wider than its window, a request to another host, an error of a script. It also
+// tries the calculator of the page about cost.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
@@ -37,5 +38,13 @@ for (const { width, colorScheme } of VIEWS) {
     if (wide > width) report({ path, width, colorScheme, rule: 'too wide', html: `${wide} pixels` });
   }
   await context.close();
+}
+
+const page = await browser.newPage();
+await page.goto(`${address}/concepts/cost/`);
+const sum = page.locator('table:has(.calculator) tr:last-child td').nth(1);
+for (const [jobs, dollars] of [['3', '36.78'], ['10', '106.64'], ['', '6.84']]) {
+  await page.getByLabel('Number: a million jobs, sparse').fill(jobs);
+  if ((await sum.textContent()) !== dollars) report({ rule: 'calculator', html: `${jobs}: ${await sum.textContent()}, not ${dollars}` });
 }
 await browser.close();

@@ -62,9 +62,17 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @pytest.mark.long
 def test_axe_finds_nothing_serious_on_the_site() -> None:
-    """Nor is a page wider than its window. Diagrams are drawn by Mermaid, the only script from another host."""
+    """Nor is a page wider than its window, and the calculator of the page about cost adds. Diagrams are drawn by Mermaid, the only script from another host."""
     site.build()
-    pages = ["", "concepts/overview/", "get-started/aws/", "reference/api/", "reference/metrics-alarms/", "reference/schedules/"]
+    pages = [
+        "",
+        "concepts/overview/",
+        "concepts/cost/",
+        "get-started/aws/",
+        "reference/api/",
+        "reference/metrics-alarms/",
+        "reference/schedules/",
+    ]
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(site.SITE))) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}"
