@@ -44,7 +44,7 @@ SHORT = Size(dispatched=500, jobs=20, calls=1, planned=60)
 
 
 class Shape(NamedTuple):
-    """How the jobs of a minute are due: in crowds of `together`, or one by one if that is 1, at equal distances."""
+    """The due times of a minute's jobs: crowds of `together`, or single jobs if that is 1, at equal distances."""
 
     key: str
     what: str

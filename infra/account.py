@@ -1,4 +1,4 @@
-"""How a stage keeps within the concurrent executions of its account: the reserved ones of the engine, the limits of executors and `fetch`.
+"""The concurrent executions of a stage within those of its account: the reserved ones of the engine, the limits of executors and `fetch`.
 
 An account allows a number of executions for all its functions in a region, 1,000 or, if it is new, 10. Executors could take all of them,
 and then nothing plans, publishes or accepts jobs. A stage with the option `account_concurrency` limits its executors and reserves the rest:

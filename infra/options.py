@@ -56,7 +56,7 @@ def _host(text: str) -> str:
 
 
 class Events(StrEnum):
-    """Which jobs have their ends put on the stage's event bus."""
+    """The jobs whose ends are put on the stage's event bus."""
 
     NONE = "none"  # no job: there is no bus
     CHOSEN = "chosen"  # the jobs with `events`

@@ -1,4 +1,4 @@
-"""Which options of the deployed stage the next deployment would take back."""
+"""Options of the deployed stage that the next deployment would reset."""
 
 import json
 from collections.abc import Iterator, Mapping

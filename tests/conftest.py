@@ -171,7 +171,7 @@ def a_message(job: Job | None = None, **fields: Any) -> Message:
 
 
 def a_delivery(job: Job | None = None, **fields: Any) -> Delivery:
-    """That message as an executor receives it."""
+    """The message of `a_message`, as an executor receives it."""
     number = next(_numbers)
     chosen: dict[str, Any] = {"message": a_message(job), "message_id": f"d{number}", "receipt": f"d{number}/1", "receive_count": 1}
     return Delivery(**(chosen | fields))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PRODUCT = ("scheduler", "lambdas", "infra", "local", "bench", "prove", "app.py")
+PRODUCT = ("scheduler", "lambdas", "infra", "local", "bench", "prove", "client/src/punctual", "examples", "app.py")
 
 
 class Finding(NamedTuple):
@@ -47,10 +47,11 @@ def _headless(before: str, words: list[str], advice: str) -> Rule:
 
 
 def _rules(headless: dict[str, Any], phrases: list[dict[str, Any]]) -> tuple[Rule, ...]:
-    """The rules of lint/phrases.json for texts in code; lint/plain-english.js applies all of them to Markdown."""
+    """The rules of lint/phrases.json for texts in code. In Markdown (lint/plain-english.js), a title may begin with *how*."""
     return (
         _headless(".!?:;", headless["clause"], headless["advice"]),
         _headless(".!?", headless["sentence"], headless["advice"]),
+        Rule("headless sentence", re.compile(rf"\A(?:{'|'.join(headless['start'])})\b(?![^.!?]*\?)"), headless["advice"]),
         *(_phrase(each["pattern"], each["advice"]) for each in phrases if not each.get("docs")),
     )
 
@@ -132,7 +133,7 @@ def _comments(lines: list[str], strings: dict[int, list[tuple[int, int]]]) -> It
 
 
 def _comment(line: str, strings: list[tuple[int, int]]) -> int:
-    """Where the comment of a line starts; -1 without one."""
+    """The place where the comment of a line starts; -1 without one."""
     for match in re.finditer("#", line):
         at = match.start() if line.isascii() else len(line[: match.start()].encode())
         if not any(start <= at < end for start, end in strings):

@@ -1,4 +1,4 @@
-"""How the documentation reads, in figures: python -m tests.prose_figures [COMMIT ...]
+"""Figures of the documentation's language: python -m tests.prose_figures [COMMIT ...]
 
 For each commit (default: the files as they are), for README.md and docs/: words, sentences over 30 words, lines over 120 characters,
 "you" and "your", and sentences or clauses without an actor (*who*, *whoever*, *what* as a subject). Code and tables are left out.

@@ -103,7 +103,7 @@ def imported_at_run_time(path: Path) -> list[str]:
 
 
 def test_mypy_reads_every_module_of_cdk_that_the_infrastructure_imports() -> None:
-    """Those it does not read are `Any` to it, without a word."""
+    """A module that it does not read is `Any` to it, silently."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
     read = {module for override in settings if override.get("follow_imports") == "normal" for module in override["module"]}
     imported = {module for path in under("infra/") for module in imports(path) if within(module, ("aws_cdk",))}

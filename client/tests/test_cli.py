@@ -561,7 +561,7 @@ def test_operations_are_listed_and_aborted() -> None:
     assert "2 done" in done(cli("operations", "abort", "01OP"))
 
 
-# What there is, and how it is
+# The state of the scheduler and of the client
 
 
 @pytest.mark.usefixtures("signed_in")

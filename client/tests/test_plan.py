@@ -293,7 +293,7 @@ def test_prune_deletes_what_left_the_file_and_carries_its_label(api: FakeTasks, 
     assert plan(client, many(1)).to_do == ()
     todo = plan(client, many(1), prune=True)
     assert actions(todo) == ["unchanged k0", "delete k1", "delete k2"]
-    del api.tasks["id-1"]  # somebody else deletes it meanwhile
+    del api.tasks["id-1"]  # another client deletes it in that time
     assert apply(client, todo).count(Action.DELETE) == 2
     assert [each["key"] for each in api.tasks.values()] == ["k0", "free", "other"]
 

@@ -168,7 +168,7 @@ def test_waiting_goes_on_through_an_outage_but_not_without_a_first_answer(flavor
         flavor.run(Api(LOST), lambda c: c.jobs.wait("01A", timeout=300))
 
 
-# What is sent
+# Requests
 
 
 def body(flavor: Flavor, call: Any, reply: Any = JOB) -> tuple[str, dict[str, Any]]:
@@ -332,7 +332,7 @@ def test_a_changed_password_continues_the_session(flavor: Flavor) -> None:
     flavor.run(handle, lambda c: c.change_password("old", "new"), username="ann", password="old")
 
 
-# Where the settings come from
+# The sources of the settings
 
 
 def test_settings_come_from_the_environment_then_from_the_profile(flavor: Flavor, monkeypatch: pytest.MonkeyPatch) -> None:

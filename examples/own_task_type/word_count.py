@@ -22,7 +22,7 @@ class Payload:
     text: Annotated[str, Len(1, 100_000)]
     """The text."""
     most: Annotated[int, Ge(1), Le(100)] = 3
-    """How many words to return."""
+    """The number of words to return."""
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:

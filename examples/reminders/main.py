@@ -25,7 +25,7 @@ class Reminders:
         self._punctual, self._receiver, self._day = punctual, receiver, day
 
     def plan(self, appointment: str, at: datetime) -> list[str]:
-        """Create the reminders of an appointment, or move them. Return the ids of the jobs; those that are past are left out."""
+        """Create the reminders of an appointment, or move them. Return the ids of the jobs; reminders in the past are left out."""
         planned = []
         for name, ahead in AHEAD.items():
             due = at - ahead / timedelta(days=1) * self._day

@@ -47,7 +47,7 @@ def main() -> int:
         headers, body = genuine[0]
         signed = {name: value for name, value in headers.items() if name.startswith("webhook-")}
         old = signed | {"webhook-timestamp": str(int(time.time()) - 3600)}
-        with httpx.Client() as stranger:  # what an attacker might send
+        with httpx.Client() as stranger:  # the requests of an attacker
             for forged, content in ((signed, body), (signed, b'{"order": 18}'), (old, body), ({}, body)):
                 answers.append(stranger.post(receiver.url("/hook"), headers=forged, content=content).status_code)
     return 0 if answers == [200, 401, 401, 401] and len(seen) == 1 else 1

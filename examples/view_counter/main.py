@@ -65,7 +65,7 @@ def main() -> int:
             max_runs=given.runs,
             http=receiver.url("/roll-up"),
             overlap="queue_one",  # never two at once
-            misfire="run_latest",  # what was missed is in the buffer still
+            misfire="run_latest",  # the views of a missed run are still in the buffer
             retry={"base_seconds": 1, "cap_seconds": 1},
         ).task
         chances = random.Random(3)

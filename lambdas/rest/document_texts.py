@@ -109,7 +109,7 @@ FIELDS = {  # a name with a schema's precedes the name alone
     "quotas": "The quotas of the user. Absent: the deployment's quotas.",
     "rate": "The interval between runs.",
     "Redrive.rate": "Jobs per second.",
-    "reason": "Why it is skipped, cancelled or waiting. Null: there is nothing to explain.",
+    "reason": "The reason why it is skipped, cancelled or waiting. Null: there is nothing to explain.",
     "redriven": "The number of retried jobs.",
     "refresh_token": "The refresh token.",
     "refused": "The number of refused jobs.",

@@ -199,7 +199,7 @@ class JobShape(SpecShape):
     fingerprint: str | None
     """The fingerprint of the error of a failed or killed job. Errors that differ only in ids, numbers, times and addresses share one."""
     redrives: int
-    """How often it was retried after it had failed or was killed."""
+    """The number of retries after it had failed or was killed."""
     redriven_at: WrittenTime | None
     """The time of the last of these retries."""
     expires_at: WrittenTime | None

@@ -35,7 +35,7 @@ SeveralTags = Annotated[Tags, BeforeValidator(_several)]
 
 
 class ManyRequest(Request):
-    """Which jobs or tasks to change, and how fast. Without any filter, `all` must be true."""
+    """The jobs or tasks to change, and the speed. Without any filter, `all` must be true."""
 
     type: Type | None = None
     """Only of this task type."""
@@ -61,7 +61,7 @@ class ManyRequest(Request):
 
 
 class CancelRequest(ManyRequest):
-    """Which jobs to cancel, and how fast."""
+    """The jobs to cancel, and the speed."""
 
     task: TaskId | None = None
     """Runs of the task with this id."""
@@ -83,7 +83,7 @@ class CancelRequest(ManyRequest):
 
 
 class TasksRequest(ManyRequest):
-    """Which tasks to change, and how fast."""
+    """The tasks to change, and the speed."""
 
     name: Annotated[str, Field(min_length=1, max_length=120)] | None = None
     """Only with this text in the name, in upper or lower case."""
@@ -96,18 +96,18 @@ class TasksRequest(ManyRequest):
 
 
 class PauseTasksRequest(TasksRequest):
-    """Which tasks to pause, and how fast. Only active ones are paused."""
+    """The tasks to pause, and the speed. Only active ones are paused."""
 
     reason: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     """Shown with each task, and with runs that do not start for it."""
 
 
 class ResumeTasksRequest(TasksRequest):
-    """Which tasks to resume, and how fast. Only paused ones are resumed."""
+    """The tasks to resume, and the speed. Only paused ones are resumed."""
 
 
 class DeleteTasksRequest(TasksRequest):
-    """Which tasks to delete, and how fast."""
+    """The tasks to delete, and the speed."""
 
     status: Annotated[list[TaskStatus], Field(max_length=3), BeforeValidator(_several)] = Field(default_factory=list)
     """Only in one of these states: a list, or a single state as a text. Default: in any state."""

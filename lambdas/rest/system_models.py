@@ -53,7 +53,7 @@ class LaneShape(Shape):
     resumed_at: WrittenTime | None
     """When it was last resumed. Null while it is paused."""
     reason: str | None
-    """Why it was paused or resumed."""
+    """The reason of the last pause or resume."""
 
     @classmethod
     def of(cls, state: LaneState) -> Json:

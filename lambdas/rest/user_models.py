@@ -165,7 +165,7 @@ class MeShape(Shape):
 
 
 class ChangedShape(Shape):
-    """That it was done, and the session with which the caller goes on."""
+    """Confirmation, and a new session for the caller."""
 
     changed: bool
     token: str | None

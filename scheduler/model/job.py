@@ -258,7 +258,7 @@ class Failure:
 
 
 class Kept(StrEnum):
-    """Where the full output and log are, if the job's item has only previews of them."""
+    """The place of the full output and log, if the job's item has only previews of them."""
 
     STORED = "stored"  # the store of `Outputs` has both
     CUT = "cut"  # nowhere: they could not be stored, or were cut when another attempt began

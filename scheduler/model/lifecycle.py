@@ -82,7 +82,7 @@ HANDS_BACK = (*TRIES_AGAIN, Event.REQUEUE, Event.RESCHEDULE)  # these raise the 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long final jobs are stored."""
+    """The time for which final jobs are stored."""
 
     days: int = 30
     failure_days: int = 90

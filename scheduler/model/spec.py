@@ -31,7 +31,7 @@ class Jitter(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How a job is retried; the job's `max_attempts` specifies how often. `retry.decide` applies it."""
+    """The waits and limits of a job's retries; the job's `max_attempts` limits their number. `retry.decide` applies it."""
 
     base_ms: int = 1_000  # upper bound of the first wait; each later bound is twice the one before ...
     cap_ms: int = 900_000  # ... up to this

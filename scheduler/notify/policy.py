@@ -1,4 +1,4 @@
-"""Which notices the receivers of a task or a one-time job get, and when. Pure: `scheduler.notify.notify` carries it out.
+"""The notices to the receivers of a task or a one-time job, and their times. Pure: `scheduler.notify.notify` carries it out.
 
     run ends or starts late ─► News ─► decide ─┬─► Notice, sent at once     ─► one Sending for each receiver
                                                └─► held back in a window ─┐

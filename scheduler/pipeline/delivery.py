@@ -60,7 +60,7 @@ class Later:
 
 
 def hold_ms(delivery: Delivery, rules: Rules) -> int:
-    """How long before its due time (ms) an executor may claim this job."""
+    """Return the time before a job's due time (ms) from which an executor may claim it."""
     return rules.crowd_hold_ms if delivery.jobs > 1 else rules.hold_ms
 
 

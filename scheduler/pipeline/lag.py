@@ -1,4 +1,4 @@
-"""How far behind the scheduler is, and plan."""
+"""The lag of the scheduler, and of plan."""
 
 from dataclasses import dataclass
 

@@ -46,7 +46,7 @@ def send_times(wanted: Sequence[int], now: int) -> list[int]:
 def leave_times(due: Sequence[int], leads: Sequence[int], *, rate: float, hold_ms: int) -> list[int]:
     """The instants (ms) at which to publish jobs, given their due times in ascending order and their leads.
 
-    A job is published its lead before it is due. Where many jobs are due close together, the earlier ones are published earlier still,
+    A job is published its lead before it is due. If many jobs are due close together, the earlier ones are published earlier still,
     so that at `rate` jobs per millisecond the last one is in time: leave[i] = min(due[i] - lead[i], leave[i + 1] - 1 / rate). No job is
     published more than `longest(hold_ms)` ahead, since an executor may not claim it sooner than `hold_ms` ahead.
     """

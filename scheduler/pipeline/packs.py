@@ -33,7 +33,7 @@ def is_crowd(jobs: float, executors: float) -> bool:
 
 
 def lead(crowd: int, hold_ms: int) -> int:
-    """How long (ms) before its instant a crowd is published; executors may hold it for `hold_ms`."""
+    """Return the time (ms) before its instant at which a crowd is published; executors may hold it for `hold_ms`."""
     return max(min(COLD_MS + round(crowd * JOB_MS), hold_ms - MARGIN_MS), 0)
 
 

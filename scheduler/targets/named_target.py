@@ -67,7 +67,7 @@ def item_name(target: str, number: int) -> str:
 
 
 def share_of(target: NamedTarget, number: int) -> int | None:
-    """How many concurrency slots the item has; None: the target has no limit of these. All shares together are `concurrency`."""
+    """The number of the item's concurrency slots; None: the target has no limit of these. All shares together are `concurrency`."""
     if target.concurrency is None:
         return None
     if number == 0:

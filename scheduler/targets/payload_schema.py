@@ -114,7 +114,7 @@ _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d+)(?:,(?P<mos
 
 @lru_cache(256)
 def _steps(pattern: str) -> int:
-    """How many characters or classes a pattern has when each counted repetition is written out."""
+    """The number of characters and classes of a pattern when each counted repetition is written out."""
     groups, last = [0], 0
     for token in _TOKEN.finditer(pattern):
         if token["least"]:

@@ -132,14 +132,14 @@ class _View:
         self.text, self._parent, self._begins, self._sources = text, parent, begins, sources
 
     def start(self, place: int) -> int:
-        """Where the byte at `place` begins in the text; the end of the text for the end of the view."""
+        """The begin in the text of the byte at `place`; the end of the text for the end of the view."""
         if self._parent is None:
             return place
         part = bisect_right(self._begins, place) - 1
         return self._parent.start(self._sources[part] + (0 if part % 2 else place - self._begins[part]))
 
     def stop(self, place: int) -> int:
-        """Where the byte before `place` ends in the text."""
+        """The end in the text of the byte before `place`."""
         if self._parent is None:
             return place
         part = bisect_right(self._begins, place - 1) - 1
@@ -238,7 +238,7 @@ def _fragments(text: bytes, form: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _cut(text: bytes, forms: Forms, *, compact: bool) -> int:
-    """Where the text must end because it was cut within a secret, perhaps also within an escape; its length if it was not."""
+    """The end of the text before a secret that was cut, perhaps within an escape; its length if none was cut."""
     ends = [len(text), *(match.start() for match in _INCOMPLETE.finditer(text, max(len(text) - LONGEST_ESCAPE, 0)))]
     cut = len(text)
     for end in ends:

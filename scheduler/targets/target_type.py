@@ -120,7 +120,7 @@ class TargetType:
     """For payload fields whose strings are restricted: the encoding of a placeholder's value in them."""
 
     ahead_ms: int = 0
-    """How many ms before its instant a job is sent to the function that runs it, if the stage has such a function."""
+    """The time (ms) before its instant at which a job is sent to the function that runs it, if the stage has such a function."""
 
     secrets: tuple[str, ...] = ()
     """The payload fields that name secrets."""

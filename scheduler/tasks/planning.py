@@ -1,4 +1,4 @@
-"""Which runs of a task are stored next, as jobs, and when to plan again: pure decisions over its schedule.
+"""The next runs of a task to store as jobs, and the time to plan again: pure decisions over its schedule.
 
 All decisions follow from the task and the instant. A planner that continues the work of another one, or two planners at once, create
 the same runs with the same ids. So no run is stored twice, and none is omitted.

@@ -103,7 +103,7 @@ def _readable(physical: str, names: Mapping[str, str]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.infra.grants", description="The table of docs/internals/grants.md.")
-    parser.add_argument("used", nargs="*", type=Path, help="what GRANTS_LOG named in runs of the system tests")
+    parser.add_argument("used", nargs="*", type=Path, help="the GRANTS_LOG entries of runs of the system tests")
     logs: list[Path] = parser.parse_args().used
     stack = synthesized(STAGE)
     assert noticed(stack) == [], "the tests should pass with all grants"

@@ -1,4 +1,4 @@
-"""How a stage keeps within the concurrent executions of its account."""
+"""A stage keeps within the concurrent executions of its account."""
 
 from typing import Any
 

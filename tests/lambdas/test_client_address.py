@@ -1,4 +1,4 @@
-"""Whose address a request counts for: behind CloudFront, API Gateway sees an edge."""
+"""The address that a request counts for: behind CloudFront, API Gateway sees an edge."""
 
 from typing import Any
 

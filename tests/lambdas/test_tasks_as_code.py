@@ -142,7 +142,7 @@ def test_an_export_is_applied_elsewhere_as_the_same_tasks(client: Punctual, worl
         assert after == {name: task for name, task in before.items() if task["key"]}, text
 
 
-# What a file may say of a task; each field in the forms that mean the same and in others.
+# The fields of a task in a file, each in forms that mean the same and in others.
 FORMS = st.one_of(
     st.none(),
     st.fixed_dictionaries(

@@ -1,6 +1,6 @@
 """Worlds with up to a million jobs: the real tick and dispatch at their real costs, and executors that are only a rate.
 
-Whole executors take a quarter of a millisecond of Python a job. Where dispatch is the subject, `CrowdWorld` replaces them: a lane takes
+Whole executors take a quarter of a millisecond of Python a job. In worlds about dispatch, `CrowdWorld` replaces them: a lane takes
 `rates[lane]` jobs a second from its queue, a job takes `TAKES_MS`, and then leaves the table and with it its slot. As with executors,
 a message of an ended or running job is dropped, a message that comes too early is hidden until its job is due, and a paused lane drops
 its messages.

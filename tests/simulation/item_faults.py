@@ -101,7 +101,7 @@ class CodedWorld(SteppedWorld):
 
 
 class Bad(Enum):
-    """Which calls fail for a bad job; see the module."""
+    """The calls that fail for a bad job; see the module."""
 
     READ = auto()
     LISTED = auto()

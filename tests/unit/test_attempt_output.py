@@ -1,4 +1,4 @@
-"""How much of outputs and logs a job's item keeps."""
+"""The parts of outputs and logs that a job's item keeps."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How the drills count jobs that run at once."""
+"""The drills' count of jobs that run at once."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How many batches of a queue the local AWS runs at once."""
+"""The number of batches of a queue that the local AWS runs at once."""
 
 from local.emulator import EVERY_S, FIRST, Growth
 

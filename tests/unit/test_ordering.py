@@ -1,4 +1,4 @@
-"""Which job of an ordering queue may start: the decision alone."""
+"""The job of an ordering queue that may start: the decision alone."""
 
 from dataclasses import replace
 from typing import Any

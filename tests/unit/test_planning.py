@@ -1,4 +1,4 @@
-"""Which runs are stored next, and when to plan again."""
+"""The runs to store next, and the time to plan again."""
 
 from dataclasses import replace
 from typing import Any

@@ -18,7 +18,7 @@ SCHEDULE = ("cron", "rate", "at", "time_zone", "jitter_seconds", "start", "end",
 
 
 class JobOptions(TypedDict, total=False):
-    """What jobs and tasks have in common. The reference of jobs explains each field; what is absent has the API's default."""
+    """The options that jobs and tasks share. The reference of jobs explains each field; an absent field has the API's default."""
 
     max_attempts: int
     retry: Mapping[str, Any]  # base_seconds, cap_seconds, jitter, max_elapsed_seconds, on_timeout
@@ -32,14 +32,14 @@ class JobOptions(TypedDict, total=False):
 
 
 class OneTimeOptions(JobOptions, total=False):
-    """What one-time jobs have beside their content, time and key."""
+    """The options of a one-time job, beside its content, time and key."""
 
     expires_at: datetime | str
     on_started: str  # of a job with a key: refuse or follow
 
 
 class TaskOptions(JobOptions, total=False):
-    """What tasks have beside their name, content and schedule."""
+    """The options of a task, beside its name, content and schedule."""
 
     description: str | None
     overlap: str

@@ -1,4 +1,4 @@
-"""What the API answers, as frozen dataclasses.
+"""The objects that the API returns, as frozen dataclasses.
 
 Instants are aware `datetime`s, lists are tuples, durations have their unit in their name. A field that the API does not fill is None.
 Fields that a newer server adds are ignored, and values of enumerations that this version does not know are passed on as they come. `raw` is
@@ -139,7 +139,7 @@ class Progress(Record):
 
 @dataclass(frozen=True)
 class Retry(Record):
-    """How the API spaces the attempts of a job."""
+    """The waits between the attempts of a job."""
 
     base_seconds: float
     cap_seconds: float
@@ -150,7 +150,7 @@ class Retry(Record):
 
 @dataclass(frozen=True)
 class Callback(Record):
-    """How long the worker of a job may be silent, and how long it may take."""
+    """The heartbeat time-out of a job's worker, and the maximum duration of its work."""
 
     lease_seconds: int
     max_seconds: int
@@ -258,7 +258,7 @@ class Job(Record):
 
     @property
     def failure(self) -> Failure | None:
-        """Why the last attempt failed; None if there was none or it succeeded."""
+        """The failure of the last attempt; None if there was none or it succeeded."""
         return self.attempts[-1].failure if self.attempts else None
 
 
@@ -439,7 +439,7 @@ class RedriveFilter(Record):
 
 @dataclass(frozen=True)
 class Redrive(Record):
-    """How far a redrive is: of `matched` jobs, `redriven` run again, and `skipped` ones were no dead letters any more.
+    """The progress of a redrive: of `matched` jobs, `redriven` run again, and `skipped` were no longer dead letters.
 
     `state` and `found` are earlier names of `status` and `matched`.
     """
@@ -479,7 +479,7 @@ class OperationFilter(Record):
 
 @dataclass(frozen=True)
 class Operation(Record):
-    """How far an operation on many jobs or tasks is."""
+    """The progress of an operation on many jobs or tasks."""
 
     id: str
     action: Action
@@ -502,7 +502,7 @@ class Operation(Record):
 
 @dataclass(frozen=True)
 class Estimate(Record):
-    """How many jobs or tasks an operation would change. `complete` is false if there are more than one answer counts."""
+    """The number of jobs or tasks that an operation would change. `complete` is false if there are more than one answer counts."""
 
     action: Action
     filter: OperationFilter
@@ -653,7 +653,7 @@ class Forecast(Record):
 
 @dataclass(frozen=True)
 class TypeStatistics(Record):
-    """How the jobs of one type ended, and how long they took."""
+    """Results and durations of the jobs of one type."""
 
     type: str
     runs: int

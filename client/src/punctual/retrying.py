@@ -1,4 +1,4 @@
-"""Which failed requests are repeated, and when."""
+"""Retries of failed requests: which ones, and when."""
 
 from __future__ import annotations
 

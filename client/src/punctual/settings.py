@@ -1,4 +1,4 @@
-"""Where a client finds its address and credentials: its arguments, then the environment, then a profile of `punctual login`."""
+"""The sources of a client's address and credentials: its arguments, then the environment, then a profile of `punctual login`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Settings:
     token_url: str | None = None
     username: str | None = None
     password: str | None = field(default=None, repr=False)
-    profile: Profile | None = None  # whose tokens are used, and stored when they are refreshed
+    profile: Profile | None = None  # its tokens are used, and stored when they are refreshed
 
     @property
     def has_credentials(self) -> bool:

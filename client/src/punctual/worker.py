@@ -37,7 +37,7 @@ class Worker:
             work.complete({"pages": len(pages)})
 
     Without `complete` or `fail`, the end of the block reports success, and an exception reports a failure, which is then raised again.
-    A report is repeated for a quarter of an hour while the API does not answer. The heartbeats go on meanwhile.
+    A report is repeated for a quarter of an hour while the API does not answer. The heartbeats continue in that time.
     Heartbeats follow one another after a third of the lease. `cancel_requested` is set when the job is to stop, `ended` when the attempt
     is over; `check()` raises CallbackEnded then. `url` and `token` are the address and the token of the attempt.
     """

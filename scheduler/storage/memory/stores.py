@@ -672,7 +672,7 @@ class MemoryOutputs:
 
 
 class MemoryFunctions:
-    """How many pollers each lane keeps ready; none at first."""
+    """The pollers that each lane keeps ready; none at first."""
 
     def __init__(self) -> None:
         self.kept: dict[Lane, int] = {}

@@ -109,7 +109,7 @@ class Payload:
     body: Any = None
     """The request body: a string is sent as it is, anything else as JSON."""
     timeout_seconds: Annotated[float, Ge(0.1), Le(840)] = 30
-    """How long the whole call may take, in seconds, from 0.1 to 840."""
+    """The time limit of the whole call in seconds, from 0.1 to 840."""
     bearer_secret: SecretName | None = None
     """The secret that is sent as bearer token."""
     basic_user: Annotated[str, MaxLen(200), Predicate(credentials.is_user)] | None = None

@@ -26,7 +26,7 @@ class Payload:
     message: Annotated[str, MinLen(1)]
     """The text to write."""
     sleep_seconds: Annotated[float, Ge(0), Le(600)] = 0
-    """How long to wait after writing, in seconds."""
+    """The wait after writing, in seconds."""
 
 
 def is_work(payload: Mapping[str, Any]) -> bool:

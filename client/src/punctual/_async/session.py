@@ -44,7 +44,7 @@ class AsyncSession:
         if tokens is None and not self._can_renew(tokens):
             return None
         async with self._lock:
-            if self._tokens is tokens:  # nobody else has renewed it meanwhile
+            if self._tokens is tokens:  # no other task has renewed it in that time
                 self._tokens = await self._renewed(tokens)
             return self._tokens.access if self._tokens else None
 
@@ -137,7 +137,7 @@ class AsyncSession:
     def _store(self, tokens: Tokens) -> None:
         """Write renewed tokens into the profile that they come from."""
         profile = self._settings.profile
-        if profile is None or profile.name not in profiles.load().all:  # deleted meanwhile
+        if profile is None or profile.name not in profiles.load().all:  # deleted in that time
             return
         expires_at = None if tokens.renew_at is None else tokens.renew_at + SAFETY_SECONDS
         profiles.save(replace(profile, token=tokens.access or None, refresh_token=tokens.refresh, expires_at=expires_at), current=False)

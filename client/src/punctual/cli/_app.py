@@ -1,4 +1,4 @@
-"""What all commands have in common: the options `--json`, `--quiet` and `--profile`, examples in the help, and errors with a next step."""
+"""The parts that all commands share: the options `--json`, `--quiet` and `--profile`, examples in the help, and errors with a next step."""
 
 import functools
 import inspect
@@ -26,7 +26,7 @@ HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class Refused(Exception):
-    """What the user asked for cannot be done. `field` is the option or argument, `hint` what to do instead, `code` the exit code."""
+    """A command cannot do as requested. `field` is the option or argument, `hint` what to do instead, `code` the exit code."""
 
     def __init__(self, message: str, *, field: str = "", hint: str = "", code: int = USAGE) -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a command finds outside itself: tests bring their own server, clock and pauses."""
+    """The surroundings of a command: tests bring their own server, clock and pauses."""
 
     transport: httpx.BaseTransport | None = None
     now: Callable[[], datetime] = _now
@@ -100,7 +100,7 @@ Function = Callable[..., int | None]
 def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False) -> Callable[[Function], Function]:
     """Register a function as the command `name`.
 
-    Its first parameter is a `Cli`, the others are options and arguments of typer. What it returns is the exit code. Its docstring is the
+    Its first parameter is a `Cli`, the others are options and arguments of typer. It returns the exit code. Its docstring is the
     help, in which each line begins a paragraph; `examples` are command lines, shown below the options.
     """
 
@@ -144,7 +144,7 @@ def carry_out(cli: Cli, work: Callable[[], int | None]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has ended, as `head` does
-        sys.stdout = Path(os.devnull).open("w")  # Python flushes it once more at its end
+        sys.stdout = Path(os.devnull).open("w")  # Python flushes it again at its end
         return 0
     except Refused as refused:
         message = f"{refused.field}: {refused.message}" if refused.field else refused.message

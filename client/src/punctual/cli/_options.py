@@ -31,7 +31,7 @@ AtMost = Annotated[int | None, Option("--limit", metavar="N", help="Change at mo
 Limit = Annotated[int, Option("--limit", "-n", metavar="N", min=0, help="List at most N; 0 lists all.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Count them, and change nothing.")]
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
-Reason = Annotated[str | None, Option("--reason", help="Why, for others to read.")]
+Reason = Annotated[str | None, Option("--reason", help="The reason, shown to other users.")]
 Key = Annotated[str | None, Option("--key", metavar="KEY", help="The one with this key of yours, instead of an id.")]
 Detach = Annotated[bool, Option("--detach", help="Do not wait for the end.")]
 

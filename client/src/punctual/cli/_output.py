@@ -1,4 +1,4 @@
-"""What a command prints: tables for people, lines of tabs for pipes, JSON for programs."""
+"""The output of a command: tables for people, lines of tabs for pipes, JSON for programs."""
 
 import json
 import sys
@@ -64,7 +64,7 @@ class Output:
 
     @property
     def live(self) -> bool:
-        """Whether to show progress and pictures that change: for a person at a terminal, who wants neither JSON nor quiet."""
+        """Whether to show progress and pictures that change: at a terminal, without `--json` and `--quiet`."""
         return self.out.is_terminal and not self.as_json and not self.quiet
 
     def document(self, data: Any) -> None:

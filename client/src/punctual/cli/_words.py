@@ -1,4 +1,4 @@
-"""How the command line reads and writes instants, durations and values. Pure."""
+"""Instants, durations and values, as the command line reads and writes them. Pure."""
 
 import json
 import re

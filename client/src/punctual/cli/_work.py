@@ -1,4 +1,4 @@
-"""What a job or a task runs, from a command line: `http POST https://…`, `log MESSAGE`, `target NAME` or a type with a payload."""
+"""The work of a job or a task, from a command line: `http POST https://…`, `log MESSAGE`, `target NAME` or a type with a payload."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any

@@ -143,7 +143,7 @@ def list_jobs(
             limit=limit,
         )
     )
-    print_jobs(cli, found, "No job is ahead." if upcoming else "No job was due. What is ahead: punctual jobs list --upcoming", limit)
+    print_jobs(cli, found, "No job is ahead." if upcoming else "No job was due. Upcoming jobs: punctual jobs list --upcoming", limit)
 
 
 def print_jobs(cli: Cli, jobs: Iterable[Job], none: str, limit: int) -> None:

@@ -37,7 +37,7 @@ def login(
     username: Annotated[str | None, typer.Option("--username", "-u", help="Sign in as this user. Default: that of the profile.")] = None,
     client_id: Annotated[str | None, typer.Option("--client-id", help="Sign in as a machine client, by client credentials.")] = None,
     token_url: Annotated[
-        str | None, typer.Option("--token-url", help="Where a machine client gets its tokens: the stack's output TokenUrl.")
+        str | None, typer.Option("--token-url", help="The address for tokens of a machine client: the stack's output TokenUrl.")
     ] = None,
 ) -> None:
     """Sign in, and remember it in a profile.
@@ -124,11 +124,11 @@ def logout(
                 "POST", "/auth/logout", {"everywhere": everywhere, **({} if everywhere else {"refresh_token": found.refresh_token})}
             )
         except errors.NotAuthenticated:
-            ended = True  # by itself, or by somebody else
+            ended = True  # it expired, or another client ended it
         except errors.PunctualError:
             ended = False
     profiles.remove(found.name)
-    note = "" if ended else " The server could not be reached, so the session ends by itself."
+    note = "" if ended else " The server could not be reached, so the session ends when its tokens expire."
     cli.out.result(
         {"profile": found.name, "url": found.url, "ended": ended}, f"Signed out of {found.url}. Profile {found.name} is deleted.{note}"
     )

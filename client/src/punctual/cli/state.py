@@ -1,4 +1,4 @@
-"""`punctual forecast`, `stats`, `types`, `doctor` and `version`: what there is, and how it is."""
+"""`punctual forecast`, `stats`, `types`, `doctor` and `version`: the state of the scheduler and of this client."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -33,7 +33,7 @@ class Api(Protocol):
 
 
 class Action(str, Enum):
-    """What `apply` does with a task."""
+    """The kinds of change that `apply` makes to a task."""
 
     CREATE = "create"
     CHANGE = "change"
@@ -52,7 +52,7 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class Change:
-    """What is to be done with one task. `task` is the API's answer before; `item` is the task of the file."""
+    """The change of one task. `task` is the stored task, as the API returned it; `item` is the task of the file."""
 
     action: Action
     key: str | None
@@ -96,7 +96,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Result:
-    """What `apply` has done, what failed, and what it has not begun. `reason` says why it has not."""
+    """The outcome of `apply`: changes that are done, that failed, and that it has not begun. `reason` explains the last."""
 
     done: tuple[Change, ...]
     failed: tuple[Failed, ...]
@@ -182,7 +182,7 @@ def _carry_out(api: Api, changes: Sequence[Change], progress: Callable[[Change],
         except KeyboardInterrupt:
             stop.set()
             reason = "stopped by Ctrl-C"
-    for future, change in list(waiting.items()):  # those that ended after Ctrl-C
+    for future, change in list(waiting.items()):  # changes that ended after Ctrl-C
         if not future.cancelled() and future.exception() is None and future.result():
             done.append(change)
             del waiting[future]

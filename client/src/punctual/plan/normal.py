@@ -52,7 +52,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 def of_request(body: Mapping[str, Any], current: Mapping[str, Any] | None = None) -> Json:
     """The normal form of a task that is requested, in the place of `current` if that is given (a normal form).
 
-    What the server takes from the current task comes from there: the start of a rate, and fields of a payload that follow from others.
+    Some fields come from `current`, as on the server: the start of a rate, and payload fields that follow from others.
     """
     given = {name: value for name, value in body.items() if value is not None}
     if "message" in given:

@@ -337,7 +337,7 @@ class _Reader:
 
 
 def _hint(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
-    """What to do about the usual traps; else what the parser says."""
+    """Return the remedy for a common trap, else the parser's message."""
     said = " ".join(part for part in (error.context, error.problem) if part)
     lines = text.splitlines()
     at = lines[line - 1] if 0 < line <= len(lines) else ""
