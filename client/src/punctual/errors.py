@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import httpx
 
 
 class PunctualError(Exception):
@@ -117,6 +120,14 @@ BY_STATUS: Mapping[int, type[ApiError]] = {
     415: InvalidRequest,
     422: InvalidRequest,
 }
+
+
+def parsed(answer: httpx.Response) -> Any:
+    """Return the JSON of an answer, or its text if it has none."""
+    try:
+        return answer.json()
+    except ValueError:
+        return answer.text
 
 
 def from_answer(status: int, body: Any, retry_after: float | None = None) -> ApiError:

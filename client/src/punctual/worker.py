@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from punctual import instants, retrying
-from punctual.errors import CallbackEnded, NoAnswer, PunctualError, Unavailable, UnexpectedAnswer, from_answer
+from punctual.errors import CallbackEnded, NoAnswer, PunctualError, Unavailable, UnexpectedAnswer, from_answer, parsed
 from punctual.records import Heartbeat, Reported
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class Worker:
             pause = retrying.pause(attempt, random.random(), asked)
             if not retrying.is_repeated(answer, True) or time.monotonic() + pause > until or self._stop.wait(pause):
                 if isinstance(answer, httpx.Response):
-                    raise from_answer(answer.status_code, _parsed(answer))
+                    raise from_answer(answer.status_code, parsed(answer))
                 raise NoAnswer(f"POST {self.url}/{verb}: no answer after {attempt} tries: {answer}") from answer
 
     def _try(self, verb: str, body: Mapping[str, Any]) -> httpx.Response | httpx.TransportError:
@@ -181,10 +181,3 @@ class Worker:
             return self._http.post(f"{self.url}/{verb}", content=content, headers=headers)
         except httpx.TransportError as error:
             return error
-
-
-def _parsed(answer: httpx.Response) -> Any:
-    try:
-        return answer.json()
-    except ValueError:
-        return answer.text

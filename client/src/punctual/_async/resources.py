@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from punctual import bodies
 from punctual._async.transport import AsyncTransport
 from punctual.bodies import JobRequest, OneTimeOptions, TaskOptions, filters, given, new_key, segment
-from punctual.errors import WaitTimeout
 from punctual.records import (
     AttemptText,
     BatchResult,
@@ -201,10 +200,7 @@ class AsyncJobs(_AsyncResource):
 
         Only the first read raises NoAnswer or Unavailable: later outages of the API are waited through.
         """
-        job = await self._api.wait(f"/jobs/{segment(id)}", Job, timeout, poll)
-        if job is None:
-            raise WaitTimeout(f"the job {id} has not ended within {timeout} s")
-        return job
+        return await self._api.wait(f"/jobs/{segment(id)}", Job, f"the job {id}", timeout, poll)
 
     async def output(self, id: str, attempt: int, *, user: str | None = None) -> AttemptText:
         """Return all that an attempt put out. Raises NotFound, also if it has expired."""
@@ -413,7 +409,7 @@ class AsyncDeadLetters(_AsyncResource):
         return Redrive.from_json(await self._api.request("POST", "/dead-letters/redrive", body, {"user": user}))
 
     async def get(self, id: str, *, user: str | None = None) -> Redrive:
-        """Return how far a redrive is. Raises NotFound."""
+        """Return the progress of a redrive. Raises NotFound."""
         return Redrive.from_json(await self._api.request("GET", f"/dead-letters/redrives/{segment(id)}", query={"user": user}))
 
     async def abort(self, id: str, *, user: str | None = None) -> Redrive:
@@ -423,10 +419,7 @@ class AsyncDeadLetters(_AsyncResource):
 
     async def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0) -> Redrive:
         """Wait until a redrive has ended and return it. Raises WaitTimeout."""
-        redrive = await self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, timeout, poll)
-        if redrive is None:
-            raise WaitTimeout(f"the redrive {id} has not ended within {timeout} s")
-        return redrive
+        return await self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, f"the redrive {id}", timeout, poll)
 
 
 class AsyncOperations(_AsyncResource):
@@ -437,7 +430,7 @@ class AsyncOperations(_AsyncResource):
         return self._api.pages("/operations", {"user": user}, Operation, limit)
 
     async def get(self, id: str, *, user: str | None = None) -> Operation:
-        """Return how far an operation is. Raises NotFound."""
+        """Return the progress of an operation. Raises NotFound."""
         return Operation.from_json(await self._api.request("GET", f"/operations/{segment(id)}", query={"user": user}))
 
     async def abort(self, id: str, *, user: str | None = None) -> Operation:
@@ -447,10 +440,7 @@ class AsyncOperations(_AsyncResource):
 
     async def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0) -> Operation:
         """Wait until an operation has ended and return it. Raises WaitTimeout."""
-        operation = await self._api.wait(f"/operations/{segment(id)}", Operation, timeout, poll)
-        if operation is None:
-            raise WaitTimeout(f"the operation {id} has not ended within {timeout} s")
-        return operation
+        return await self._api.wait(f"/operations/{segment(id)}", Operation, f"the operation {id}", timeout, poll)
 
 
 class AsyncTargets(_AsyncResource):

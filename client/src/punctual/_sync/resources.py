@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from punctual import bodies
 from punctual._sync.transport import Transport
 from punctual.bodies import JobRequest, OneTimeOptions, TaskOptions, filters, given, new_key, segment
-from punctual.errors import WaitTimeout
 from punctual.records import (
     AttemptText,
     BatchResult,
@@ -202,10 +201,7 @@ class Jobs(_Resource):
 
         Only the first read raises NoAnswer or Unavailable: later outages of the API are waited through.
         """
-        job = self._api.wait(f"/jobs/{segment(id)}", Job, timeout, poll)
-        if job is None:
-            raise WaitTimeout(f"the job {id} has not ended within {timeout} s")
-        return job
+        return self._api.wait(f"/jobs/{segment(id)}", Job, f"the job {id}", timeout, poll)
 
     def output(self, id: str, attempt: int, *, user: str | None = None) -> AttemptText:
         """Return all that an attempt put out. Raises NotFound, also if it has expired."""
@@ -414,7 +410,7 @@ class DeadLetters(_Resource):
         return Redrive.from_json(self._api.request("POST", "/dead-letters/redrive", body, {"user": user}))
 
     def get(self, id: str, *, user: str | None = None) -> Redrive:
-        """Return how far a redrive is. Raises NotFound."""
+        """Return the progress of a redrive. Raises NotFound."""
         return Redrive.from_json(self._api.request("GET", f"/dead-letters/redrives/{segment(id)}", query={"user": user}))
 
     def abort(self, id: str, *, user: str | None = None) -> Redrive:
@@ -424,10 +420,7 @@ class DeadLetters(_Resource):
 
     def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0) -> Redrive:
         """Wait until a redrive has ended and return it. Raises WaitTimeout."""
-        redrive = self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, timeout, poll)
-        if redrive is None:
-            raise WaitTimeout(f"the redrive {id} has not ended within {timeout} s")
-        return redrive
+        return self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, f"the redrive {id}", timeout, poll)
 
 
 class Operations(_Resource):
@@ -438,7 +431,7 @@ class Operations(_Resource):
         return self._api.pages("/operations", {"user": user}, Operation, limit)
 
     def get(self, id: str, *, user: str | None = None) -> Operation:
-        """Return how far an operation is. Raises NotFound."""
+        """Return the progress of an operation. Raises NotFound."""
         return Operation.from_json(self._api.request("GET", f"/operations/{segment(id)}", query={"user": user}))
 
     def abort(self, id: str, *, user: str | None = None) -> Operation:
@@ -448,10 +441,7 @@ class Operations(_Resource):
 
     def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0) -> Operation:
         """Wait until an operation has ended and return it. Raises WaitTimeout."""
-        operation = self._api.wait(f"/operations/{segment(id)}", Operation, timeout, poll)
-        if operation is None:
-            raise WaitTimeout(f"the operation {id} has not ended within {timeout} s")
-        return operation
+        return self._api.wait(f"/operations/{segment(id)}", Operation, f"the operation {id}", timeout, poll)
 
 
 class Targets(_Resource):

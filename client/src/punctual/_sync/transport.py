@@ -14,7 +14,7 @@ import httpx
 
 from punctual import bodies, instants, retrying
 from punctual._sync.session import Session
-from punctual.errors import NoAnswer, Unavailable, UnexpectedAnswer, from_answer
+from punctual.errors import NoAnswer, Unavailable, UnexpectedAnswer, WaitTimeout, from_answer, parsed
 from punctual.records import Record
 from punctual.settings import Settings
 
@@ -134,8 +134,8 @@ class Transport:
             if cursor is None:
                 return
 
-    def wait(self, path: str, record: type[R], timeout: float | None, poll: float) -> R | None:
-        """Read a record until its `ended` is true, and return it; None if `timeout` seconds pass first.
+    def wait(self, path: str, record: type[R], name: str, timeout: float | None, poll: float) -> R:
+        """Read a record until its `ended` is true, and return it. Raises WaitTimeout with its `name` after `timeout` seconds.
 
         Raises what the first read raises. An outage after it is waited through.
         """
@@ -151,7 +151,7 @@ class Transport:
                 return found
             left = poll if deadline is None else min(poll, deadline - self._clock.monotonic())
             if left <= 0:
-                return None
+                raise WaitTimeout(f"{name} has not ended within {timeout} s")
             self._clock.sleep(left)
 
     def _exchange(self, method: str, url: str, deadline: float, idempotent: bool, **sent: Any) -> httpx.Response:
@@ -179,17 +179,17 @@ class Transport:
     def _sign_in(self, method: str, url: str, **sent: Any) -> Any:
         deadline = self._clock.monotonic() + self._timeout
         answer = self._exchange(method, url, deadline, True, **sent)
-        parsed = _parsed(answer)
-        if answer.is_error or not isinstance(parsed, dict):
-            raise from_answer(answer.status_code, parsed, retrying.retry_after(answer, self._clock.now()))
-        return parsed
+        body = parsed(answer)
+        if answer.is_error or not isinstance(body, dict):
+            raise from_answer(answer.status_code, body, retrying.retry_after(answer, self._clock.now()))
+        return body
 
     def _data(self, answer: httpx.Response) -> Any:
-        parsed = _parsed(answer)
-        if answer.is_success and isinstance(parsed, dict) and parsed.get("success") is True:
-            return parsed.get("data")
+        body = parsed(answer)
+        if answer.is_success and isinstance(body, dict) and body.get("success") is True:
+            return body.get("data")
         if answer.is_error:
-            raise from_answer(answer.status_code, parsed, retrying.retry_after(answer, self._clock.now()))
+            raise from_answer(answer.status_code, body, retrying.retry_after(answer, self._clock.now()))
         raise UnexpectedAnswer(f"{answer.request.url} answered {answer.status_code} without data of this API: is the address right?")
 
 
@@ -212,13 +212,6 @@ class Clock:
 def encode(body: Any) -> bytes:
     """Return the body as JSON. Instants become RFC 3339. Raises TypeError for what JSON lacks, ValueError for NaN and infinity."""
     return json.dumps(body, default=instants.jsonable, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _parsed(answer: httpx.Response) -> Any:
-    try:
-        return answer.json()
-    except ValueError:
-        return answer.text
 
 
 def _no_answer(method: str, url: str, error: httpx.TransportError, attempts: int) -> NoAnswer:

@@ -100,8 +100,8 @@ Function = Callable[..., int | None]
 def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False) -> Callable[[Function], Function]:
     """Register a function as the command `name`.
 
-    Its first parameter is a `Cli`, the others are options and arguments of typer. It returns the exit code. Its docstring is the
-    help, in which each line begins a paragraph; `examples` are command lines, shown below the options.
+    Its first parameter is a `Cli`, the others are options and arguments of typer. The function returns the exit code. Its
+    docstring is the help, in which each line begins a paragraph; `examples` are command lines, shown below the options.
     """
 
     def register(function: Function) -> Function:

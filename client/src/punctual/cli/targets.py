@@ -1,7 +1,7 @@
 """`punctual targets`."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -23,6 +23,42 @@ PerSecond = Annotated[float | None, Option("--rate", metavar="N", help="At most 
 AtOnce = Annotated[int | None, Option("--concurrency", metavar="N", help="At most N attempts at once.")]
 About = Annotated[str | None, Option("--description", help="Its purpose, for people.")]
 Disabled = Annotated[bool, Option("--disabled", help="Jobs of it do not start.")]
+
+
+def _writing(method: Callable[[Cli], Callable[..., Target]], done: str, help: str) -> Callable[..., None]:
+    """Return the command that writes a target by this method of the client."""
+
+    def write(
+        cli: Cli,
+        name: Name,
+        kind: Kind,
+        defaults: Defaults = None,
+        locked: Locked = None,
+        schema: Schema = None,
+        rate: PerSecond = None,
+        concurrency: AtOnce = None,
+        description: About = None,
+        disabled: Disabled = False,
+    ) -> None:
+        fields = options.given(
+            defaults=None if defaults is None else options.object_of("--defaults", defaults),
+            payload_schema=None if schema is None else options.object_of("--schema", schema),
+            locked=locked,
+            rate=rate,
+            concurrency=concurrency,
+            description=description,
+        ) | ({"enabled": False} if disabled else {})
+        made = method(cli)(name, kind, **fields)
+        cli.out.result(made.raw, f"Target {made.name} is {done}.", quiet=made.name)
+
+    write.__doc__ = help
+    return write
+
+
+create = _writing(lambda cli: cli.client.targets.create, "created", "Create a named target.")
+replace = _writing(
+    lambda cli: cli.client.targets.replace, "replaced", "Replace a named target. A field that you leave out gets its default."
+)
 
 
 def build() -> typer.Typer:
@@ -78,66 +114,6 @@ def show(cli: Cli, name: Name) -> None:
         ),
         quiet=found.name,
     )
-
-
-def create(
-    cli: Cli,
-    name: Name,
-    kind: Kind,
-    defaults: Defaults = None,
-    locked: Locked = None,
-    schema: Schema = None,
-    rate: PerSecond = None,
-    concurrency: AtOnce = None,
-    description: About = None,
-    disabled: Disabled = False,
-) -> None:
-    """Create a named target."""
-    _saved(
-        cli, cli.client.targets.create, "created", name, kind, _fields(defaults, locked, schema, rate, concurrency, description, disabled)
-    )
-
-
-def replace(
-    cli: Cli,
-    name: Name,
-    kind: Kind,
-    defaults: Defaults = None,
-    locked: Locked = None,
-    schema: Schema = None,
-    rate: PerSecond = None,
-    concurrency: AtOnce = None,
-    description: About = None,
-    disabled: Disabled = False,
-) -> None:
-    """Replace a named target. A field that you leave out gets its default."""
-    _saved(
-        cli, cli.client.targets.replace, "replaced", name, kind, _fields(defaults, locked, schema, rate, concurrency, description, disabled)
-    )
-
-
-def _fields(
-    defaults: str | None,
-    locked: list[str] | None,
-    schema: str | None,
-    rate: float | None,
-    concurrency: int | None,
-    description: str | None,
-    disabled: bool,
-) -> dict[str, Any]:
-    return options.given(
-        defaults=None if defaults is None else options.object_of("--defaults", defaults),
-        payload_schema=None if schema is None else options.object_of("--schema", schema),
-        locked=locked,
-        rate=rate,
-        concurrency=concurrency,
-        description=description,
-    ) | ({"enabled": False} if disabled else {})
-
-
-def _saved(cli: Cli, save: Callable[..., Target], done: str, name: str, kind: str, fields: dict[str, Any]) -> None:
-    made = save(name, kind, **fields)
-    cli.out.result(made.raw, f"Target {made.name} is {done}.", quiet=made.name)
 
 
 def delete(cli: Cli, name: Name, yes: options.Yes = False) -> None:
