@@ -21,7 +21,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
 Scope = Annotated[
     Literal["own", "all"] | None,
-    Query(description="whose jobs: `all` is the default of operators and administrators, `own` that of others"),
+    Query(description="the jobs to count: `all` is the default of operators and administrators, `own` that of others"),
 ]
 
 Days = Annotated[int | None, Query(ge=1, le=90, description="the number of days in UTC, including today")]

@@ -22,7 +22,7 @@ _Misfire = Annotated[Misfire, Field(strict=False)]
 
 
 class TaskRequest(WorkRequest):
-    """A task: what to run, as in a job, and when."""
+    """A task: the work, as in a job, and its schedule."""
 
     name: Annotated[str, Field(min_length=1, max_length=120)]
     """The name for people. It need not be unique."""

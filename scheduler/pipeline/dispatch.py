@@ -1,4 +1,4 @@
-"""Dispatch one unit: read its slots, publish every job before it is due, read the slots once more, and mark the unit done.
+"""Dispatch one unit: read its slots, publish every job before it is due, read the slots again, and mark the unit done.
 
 A few jobs are published at once, long ahead: their executors hide the messages until shortly before each instant, which costs less than
 a dispatcher for each of them. Many jobs are sent just before they are due. If more jobs are due than a lane can take, the dispatcher

@@ -72,7 +72,7 @@ log = logging.getLogger(__name__)
 @dataclass(slots=True, eq=False)
 class _Held:
     job: Job
-    read_at: int | None  # when to read the job once more; None: no need
+    read_at: int | None  # when to read the job again; None: no need
     waited: bool  # the job arrived well before its instant
     start_at: int  # the job's instant, or a later one set by a gate
     gated: bool  # a gate has to allow the start
@@ -379,7 +379,7 @@ class Execution:
     # wait and start
 
     def _read_again(self) -> None:
-        """Read waiting jobs once more just before their instant; drop the jobs that this executor must no longer start."""
+        """Read waiting jobs again just before their instant; drop the jobs that this executor must no longer start."""
         now = self.ports.clock.now()
         if not [held for held in self._held if held.read_at is not None and held.read_at <= now]:
             return

@@ -78,7 +78,7 @@ class Overflow:
         return True
 
     def _leave(self) -> bool:
-        """Release the lease and read once more: a process that put a job here in between found the lease taken. False: continue."""
+        """Release the lease and read again: a process that put a job here in between found the lease taken. False: continue."""
         clock = self.ports.clock
         if not self.lease.leave(clock.now() + IDLE_MS, progress=0):
             return True

@@ -28,7 +28,7 @@ LONGEST_TRY = 30.0
 
 
 class Worker:
-    """Sends heartbeats while the work goes on, and reports how it ended. A context manager:
+    """Sends heartbeats during the work, and reports the result. A context manager:
 
         with Worker.from_headers(request.headers) as work:
             for page in pages:

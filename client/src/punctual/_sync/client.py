@@ -131,7 +131,7 @@ class Punctual:
         return self._api.pages("/audit" if everyone else "/me/audit", query, AuditEntry, limit)
 
     def change_password(self, current: str, new: str) -> None:
-        """Change the password of the signed-in user. All other sessions end within 30 seconds; this client goes on."""
+        """Change the password of the signed-in user. All other sessions end within 30 seconds; this client continues."""
         data = self._api.request("POST", "/auth/password", {"current_password": current, "new_password": new})
         self._api.changed_password(data, new)
 

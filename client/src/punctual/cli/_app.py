@@ -240,7 +240,7 @@ profiles_variable = "PUNCTUAL_PROFILE"
 
 @contextmanager
 def stoppable(cli: Cli, note: str) -> Iterator[None]:
-    """Say on Ctrl-C that the work goes on without this command, and how to stop it."""
+    """Say on Ctrl-C that the work continues without this command, and how to stop it."""
     try:
         yield
     except KeyboardInterrupt:

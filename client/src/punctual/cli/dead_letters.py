@@ -109,7 +109,7 @@ def _count(cli: Cli, filter: Mapping[str, Any]) -> int:
 
 def wait(cli: Cli, made: Redrive, total: int | None = None) -> int | None:
     """Show the progress of a redrive until its end, and print the result. Returns the exit code."""
-    note = f"The redrive goes on. To stop it: punctual dead-letters abort {made.id}"
+    note = f"The redrive continues. To stop it: punctual dead-letters abort {made.id}"
     with stoppable(cli, note), many.progress(cli, "redrive", total) as show:
         while not made.ended:
             show(made.matched)

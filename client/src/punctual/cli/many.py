@@ -57,7 +57,7 @@ def carry_out(cli: Cli, wanted: Wanted, *, dry_run: bool, yes: bool, detach: boo
 def wait(cli: Cli, made: Operation, total: int | None) -> int | None:
     """Show the progress of an operation until its end, and print the result. Returns the exit code."""
     with (
-        stoppable(cli, f"The operation goes on. To stop it: punctual operations abort {made.id}"),
+        stoppable(cli, f"The operation continues. To stop it: punctual operations abort {made.id}"),
         progress(cli, made.action.replace("_", " "), total) as show,
     ):
         while not made.ended:
