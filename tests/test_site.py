@@ -62,7 +62,10 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @pytest.mark.long
 def test_axe_finds_nothing_serious_on_the_site() -> None:
-    """Nor is a page wider than its window, and the calculator of the page about cost adds. Diagrams are drawn by Mermaid, the only script from another host."""
+    """Nor is a page wider than its window, and the calculator of the page about cost adds.
+
+    Diagrams are drawn by Mermaid, the only script from another host.
+    """
     site.build()
     pages = [
         "",
