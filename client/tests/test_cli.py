@@ -368,6 +368,13 @@ def test_a_job_is_shown_with_its_attempts() -> None:
 
 
 @pytest.mark.usefixtures("signed_in")
+def test_the_output_of_a_worker_is_shown_beside_the_answer_of_the_target() -> None:
+    reported = {**JOB, "status": "succeeded", "response": {"status": 202, "headers": {}, "body": ""}, "output": '{"rows": 42}'}
+    shown = done(api({f"GET /jobs/{ID}": reported})("jobs", "show", ID))
+    assert "HTTP 202\n" in shown and '{"rows": 42}\n' in shown
+
+
+@pytest.mark.usefixtures("signed_in")
 def test_watch_ends_with_the_job_and_reports_how() -> None:
     running = {**JOB, "status": "running"}
     ended = {**JOB, "status": "succeeded", "ended_at": "2026-11-20T10:00:01.000Z", "start_delay_ms": 1}
@@ -484,6 +491,8 @@ def test_tasks_are_listed_shown_and_run() -> None:
     cli = api(routes)
     assert "30 2 * * * Europe/Berlin" in done(cli("tasks", "list", terminal=True))
     assert "Sat 2026-11-21 02:30:00 +0100" in done(cli("tasks", "show", "--key", "nightly"))
+    at_a_rate = api({f"GET /tasks/{id}": {**TASK, "schedule": {"rate": "rate(10 minutes)"}}})
+    assert "every 10 minutes\n" in done(at_a_rate("tasks", "show", id))
     assert ID in done(cli("tasks", "jobs", id, "--status", "failed"))
     assert done(cli("tasks", "run", "--key", "nightly", "-q")) == f"{ID}\n"
     assert "succeeded" in done(cli("tasks", "run", id, "--watch"))
@@ -498,7 +507,9 @@ def test_next_runs_are_previewed() -> None:
     assert shown == "Sat 2026-11-21 02:30:00 +0100\t2026-11-21 01:30:00\t\n"
     assert cli.api.last[3] == {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "count": 1}
     assert "02:30:00" in done(cli("tasks", "preview", "--key", "nightly", terminal=True))
-    assert cli("tasks", "preview").exit_code == 2
+    assert done(cli("tasks", "preview", "--cron", "30 2 * * *", "-n", "1")) == shown
+    assert cli.api.last[3] == {"cron": "30 2 * * *", "count": 1}
+    assert cli("tasks", "preview").exit_code == cli("tasks", "preview", "1 * * * *", "--cron", "2 * * * *").exit_code == 2
 
 
 @pytest.mark.parametrize(("verb", "past"), [("pause", "paused"), ("resume", "resumed")])
@@ -661,6 +672,9 @@ def test_targets_are_listed_created_replaced_and_deleted() -> None:
     cli = api(routes)
     assert "20/s" in done(cli("targets", "list", terminal=True))
     assert "20 a second" in done(cli("targets", "show", "billing"))
+    fields = {"type": "object", "properties": {"headers": {"type": "object"}, "body": {}}}
+    shown = done(api({"GET /targets/billing": {**TARGET, "given": fields}})("targets", "show", "billing"))
+    assert "headers, body\n" in shown and "properties" not in shown
     create = ("billing", "http", "--defaults", '{"url": "https://x"}', "--lock", "url", "--rate", "20", "--disabled")
     assert done(cli("targets", "create", *create)) == "Target billing is created.\n"
     assert cli.api.last[3] == {

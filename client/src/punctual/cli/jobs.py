@@ -212,7 +212,7 @@ def show(cli: Cli, id: Annotated[str | None, Argument(metavar="[ID]", help="The 
             ("task", job.task_id),
             ("attempts", "\n".join(_attempt(each, now) for each in job.attempts)),
             ("answer", f"HTTP {job.response.status}\n{job.response.body}".rstrip() if job.response else ""),
-            ("output", job.output if not job.response else ""),
+            ("output", job.output),
         ),
         quiet=job.id,
     )

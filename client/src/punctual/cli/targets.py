@@ -94,7 +94,10 @@ def list_targets(cli: Cli) -> None:
 
 
 def show(cli: Cli, name: Name) -> None:
-    """Show a target. Administrators see its defaults, too."""
+    """Show a target, and which fields of the payload its jobs may give. Administrators see its defaults, too.
+
+    The JSON Schema of these fields: --json
+    """
     found, now = cli.client.targets.get(name), cli.now()
     cli.out.details(
         found.raw,
@@ -108,7 +111,7 @@ def show(cli: Cli, name: Name) -> None:
             ("defaults", words.document(found.defaults)),
             ("locked", words.words(found.locked or ())),
             ("schema", words.document(found.payload_schema)),
-            ("jobs give", words.document(found.given)),
+            ("jobs give", words.words(found.given.get("properties", ()))),
             ("version", found.version),
             ("changed", words.clock(found.updated_at, now)),
         ),

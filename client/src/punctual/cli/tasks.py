@@ -140,7 +140,8 @@ def _next(task: Task) -> datetime | None:
 def _schedule(schedule: Schedule | None) -> str:
     if schedule is None:
         return "once, at once"
-    found = schedule.cron or (f"every {schedule.rate}" if schedule.rate else f"once, at {schedule.at}")
+    rate = schedule.rate.removeprefix("rate(").removesuffix(")") if schedule.rate else ""
+    found = schedule.cron or (f"every {rate}" if rate else f"once, at {schedule.at}")
     return f"{found} {schedule.time_zone}" if schedule.time_zone and schedule.time_zone != "UTC" else found
 
 
@@ -225,6 +226,7 @@ def run(
 def preview(
     cli: Cli,
     expression: Annotated[str | None, Argument(metavar="[EXPRESSION]", help="A cron expression, between quotes.")] = None,
+    cron: Annotated[str | None, Option("--cron", metavar="EXPRESSION", help="The same as EXPRESSION.")] = None,
     rate: Every = None,
     time_zone: Zone = None,
     id: Annotated[str | None, Option("--id", metavar="ID", help="The next runs of this task.")] = None,
@@ -232,12 +234,12 @@ def preview(
     count: Count = 10,
 ) -> None:
     """Show the next runs of a schedule or of a task. Nothing is saved."""
-    if sum(each is not None for each in (expression, rate, id, key)) != 1:
+    if sum(each is not None for each in (expression, cron, rate, id, key)) != 1:
         raise Refused("give a cron expression, --rate, --id or --key, one of them", field="EXPRESSION")
     if id is not None or key is not None:
         found = cli.client.tasks.next(_id(cli, id, key), count)
     else:
-        found = cli.client.schedules.preview(**options.given(cron=expression, rate=rate, time_zone=time_zone), count=count)
+        found = cli.client.schedules.preview(**options.given(cron=expression or cron, rate=rate, time_zone=time_zone), count=count)
     cli.out.entries(
         found,
         (
