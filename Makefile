@@ -36,7 +36,7 @@ console: setup ## Build the web console into console/dist (instant if nothing ch
 setup: ## Install all dependencies into .venv and node_modules (instant if nothing changed)
 	@./local/setup.sh
 
-stop: setup ## Stop all processes of this project on this machine, and clean up after killed runs
+stop: setup ## Stop the runs of this folder, also those of other terminals, and clean up after killed runs
 	@$(PY) -m local.stop
 
 clean: ## Stop everything, and delete the local stack, its jobs and all caches (.venv and node_modules stay)

@@ -51,7 +51,7 @@ def introduce(stack: Stack, seconds: float) -> None:
     console.print(f"  API        {stack.address}/api/v1", markup=False)
     console.print(f"  user       {stack.username}", markup=False)
     console.print(f"  password   {stack.password}", markup=False)
-    console.print(f"  logs       {stack.home.log}\n", markup=False)
+    console.print(f"  AWS log    {stack.home.log}\n", markup=False)
     console.print("Post a job that runs in 10 seconds, from another terminal in this folder:\n")
     console.print(example(stack.address, stack.username, stack.password), markup=False, style="dim")
     console.print("\nThen create a task with three runs (the sample tasks end in an hour):\n")

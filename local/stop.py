@@ -1,4 +1,4 @@
-"""`make stop`: stop all runs on this machine, also those of other terminals, and clean up after runs that were killed."""
+"""`make stop`: stop all runs of this folder, also those of other terminals, and clean up after runs that were killed."""
 
 from local import previous
 from local.failure import exit_code

@@ -33,7 +33,8 @@ def test_the_commands_of_a_page_succeed(page: Path, system: System, tmp_path: Pa
         failing = client.jobs.create("http", {"url": system.receiver.url("/status/404")}, max_attempts=1).raw
         until(60, lambda: client.jobs.get(failing["id"]).status == "failed")
         until(60, lambda: client.request("GET", "/dead-letters")["items"])
-    for placeholder, value in {"<address>": system.address, "<name>": username, "<password>": password}.items():
+    typed = {"<address of the API>": f"{system.address}/api/v1", "<address>": system.address, "<name>": username, "<password>": password}
+    for placeholder, value in typed.items():
         text = text.replace(placeholder, value)
     values = {
         "API": f"{system.address}/api/v1",
