@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console docs prose run demo burst drill load prove compare stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
+.PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
 	unit contract rest client long simulated faults killed apart system ratios need-stage
 
 help: ## List the targets
@@ -139,6 +139,9 @@ prose: setup ## Check the language of all Markdown: sentences, lines, phrases (F
 
 docs: setup ## Build the documentation site into site/; a broken link or anchor fails
 	@$(PY) -m local.site
+
+screenshots: setup console ## Take pictures of the console on a fresh stack, for docs/images (needs Chromium)
+	@$(PY) -m tests.system.screenshots
 
 reference: setup ## Write the OpenAPI document into docs/reference/openapi.json, after a change of the API
 	@$(PY) -m local.openapi

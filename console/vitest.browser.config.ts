@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 // End to end: a real Chromium against a stack that is up. `tests/system/test_console.py` brings both together.
 export default defineConfig({
   test: {
-    include: ['browser/**/*.test.ts'],
+    include: [process.env['CONSOLE_STORIES'] ?? 'browser/**/*.test.ts'],
     environment: 'node',
     testTimeout: 120_000,
     hookTimeout: 60_000,

@@ -32,11 +32,13 @@ CSP = "; ".join(
     )
 )
 
-# Every page has its own address, but all pages are one file. A custom error response would also replace the API's 404.
+# Every page has its own address, but all pages of the console are one file; each page of the documentation is a file in a folder.
+# A custom error response would also replace the API's 404.
 TO_INDEX = """\
 function handler(event) {
     var request = event.request;
-    if (request.uri.split('/').pop().indexOf('.') < 0) request.uri = '/index.html';
+    if (request.uri.split('/').pop().indexOf('.') >= 0) return request;
+    request.uri = request.uri.indexOf('/docs/') === 0 ? request.uri.replace(/\\/?$/, '/index.html') : '/index.html';
     return request;
 }
 """
@@ -80,6 +82,7 @@ class Console(Construct):
         files = origins.S3BucketOrigin.with_origin_access_control(self.bucket, origin_access_control=access)
         protocol = cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS if settings.tls_only else cloudfront.ViewerProtocolPolicy.ALLOW_ALL
         headers = self._headers()
+        to_index = self._on_request("ToIndex", TO_INDEX, "every page is a file")
         self.distribution = cloudfront.Distribution(
             self,
             "Distribution",
@@ -92,10 +95,16 @@ class Console(Construct):
                 origin=files,
                 viewer_protocol_policy=protocol,
                 response_headers_policy=headers,
-                function_associations=self._on_request("ToIndex", TO_INDEX, "every page is index.html"),
+                function_associations=to_index,
             ),
             additional_behaviors={
                 "/assets/*": cloudfront.BehaviorOptions(origin=files, viewer_protocol_policy=protocol, response_headers_policy=headers),
+                "/docs/*": cloudfront.BehaviorOptions(
+                    origin=files,
+                    viewer_protocol_policy=protocol,
+                    response_headers_policy=cloudfront.ResponseHeadersPolicy.SECURITY_HEADERS,  # the site's theme has scripts in its pages
+                    function_associations=to_index,
+                ),
                 "/api/*": cloudfront.BehaviorOptions(
                     origin=self._api(settings, api_id),
                     function_associations=self._on_request("TellViewer", TELL_VIEWER, "the viewer's address, for the API"),

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Build the web console into console/dist: install its packages, generate the types of the API, check types, build.
+# Build the web console into console/dist, and the documentation into console/dist/docs: install packages, generate the types of the API,
+# check types, build.
 # Does nothing if the checksum of its sources is unchanged.
 set -eu
 cd "$(dirname "$0")/.."
@@ -19,10 +20,12 @@ if cmp -s "$document.new" "$document"; then rm "$document.new"; else mv "$docume
 
 built=console/node_modules/built.cksum
 sum() { # write to a file: a reader that stops at the first difference would break the pipe
-    find console -name node_modules -prune -o -name artefacts -prune -o -name dist -prune -o -name schema.ts -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cksum >"$1"
+    find console docs mkdocs.yml -name node_modules -prune -o -name artefacts -prune -o -name dist -prune -o -name schema.ts -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cksum >"$1"
 }
 sum "$built.new"
 if [ -e console/dist/index.html ] && cmp -s "$built.new" "$built"; then exit 0; fi
 echo "Building the web console ..."
 (cd console && npm run --silent build) || fail "The web console could not be built; the reason is above."
+.venv/bin/python -m local.site >console/node_modules/site.log 2>&1 || fail "$(cat console/node_modules/site.log)"
+cp -R site console/dist/docs
 mv "$built.new" "$built"

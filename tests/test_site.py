@@ -41,6 +41,15 @@ def test_every_link_in_the_repository_leads_somewhere(document: Path) -> None:
         assert not anchor or anchor in anchors(file), link
 
 
+def test_the_links_of_the_console_lead_somewhere() -> None:
+    lists = dict(re.findall(r"const (\w+) = \[(.+?)\]", (ROOT / "console/src/docs.ts").read_text(), re.DOTALL))
+    pages, codes = (re.findall(r"'(.+?)'", lists[name]) for name in ("PAGES", "CODES"))
+    assert [page for page in pages if not (site.DOCS / f"{page}.md").exists()] == []
+    errors = site.DOCS / "reference/errors.md"
+    assert codes == re.findall(r"^### (\w+)$", errors.read_text(), re.MULTILINE)
+    assert "failures-of-attempts" in anchors(errors)
+
+
 def test_the_list_for_language_models_has_each_page_and_its_first_sentence() -> None:
     lines = site.llms().splitlines()
     assert lines[:3] == ["# Punctual", "", "> Punctual is a precise, self-hosted job scheduler for AWS."]

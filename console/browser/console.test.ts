@@ -1,17 +1,18 @@
 /** What people do, in a real browser, on a stack that is up. Each story keeps pictures of its pages. */
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
-import { call, CONSOLE, launch, MANY_PASSWORD, MANY_USER, open, pick, picture, RECEIVER, send, signIn, until, USER } from './driver';
+import { call, CONSOLE, grant, launch, MANY_PASSWORD, MANY_USER, open, pick, picture, RECEIVER, send, signIn, until, USER } from './driver';
+import { burst, dayOfWork, ended, remove, type Job, type Named } from './scenes';
 import { taken } from './worker';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const NASTY = '<img src=x onerror=alert(1)>';
 const SECRET = 'Of-the-tests-1234';
-const SAMPLE_TOPIC = 'arn:aws:sns:us-east-1:000000000000:punctual-sample';
 const FIRST_LOAD_MS = 2_000;
 const SCRIPT_KB = 600;
 const FIRST_PAGE_MS = 300; // a page of a list: the API pages, so that ten thousand tasks are no more work than these
@@ -32,23 +33,9 @@ afterEach(async () => {
   expect(complaints, 'what the browser complained of: errors, or what the content security policy refused').toEqual([]);
 });
 
-interface Named {
-  id: string;
-}
-interface Job extends Named {
-  status: string;
-}
-
 const status = (word: string) => page.getByText(word, { exact: true }).first();
 const field = (label: string | RegExp) => page.getByLabel(label).first();
 const button = (name: string | RegExp) => page.getByRole('button', { name }).first();
-
-async function ended(id: string): Promise<Job> {
-  return until(`${id} has ended`, 60, async () => {
-    const job = await call<Job>('GET', `/me/jobs/${id}`);
-    return ['succeeded', 'failed', 'killed', 'cancelled', 'skipped'].includes(job.status) && job;
-  });
-}
 
 const dying = (port: number) => ({ type: 'http', payload: { url: `http://127.0.0.1:${port}/nobody` }, max_attempts: 1 });
 
@@ -105,22 +92,9 @@ async function signInHere(): Promise<void> {
 }
 
 describe('a day of work', () => {
-  const http = (name: string) => ({ type: 'http', payload: { url: RECEIVER.replace('/ok/console', `/ok/${name}`), method: 'POST', body: { report: name } } });
-  const DAYS_WORK = [
-    { name: 'Nightly report', ...http('nightly'), schedule: { cron: '30 2 * * *', time_zone: 'Europe/Berlin' }, tags: ['reports'] },
-    { name: 'Invoices of the day', ...http('invoices'), schedule: { cron: '0 9 * * 1-5', time_zone: 'Europe/Berlin' }, tags: ['billing'] },
-    { name: 'Month-end closing', ...http('closing'), schedule: { cron: '0 0 1 * *', time_zone: 'America/New_York' }, tags: ['billing'] },
-    { name: 'Exchange rates', ...http('rates'), schedule: { cron: '*/5 * * * *' }, tags: ['finance'] },
-    { name: 'Clean up uploads', ...http('uploads'), schedule: { cron: '0 4 * * 0', time_zone: 'Asia/Tokyo' } },
-    { name: 'Read the meters', ...http('meters'), schedule: { rate: '20 seconds' }, tags: ['plant'] },
-  ];
-
   test('is told at a glance: when each task runs next, how it went last, how often it was on time', { timeout: 240_000 }, async () => {
-    const tasks: Named[] = [];
-    for (const each of DAYS_WORK) tasks.push(await call<Named>('POST', '/tasks', each));
-    await call('PUT', `/tasks/${tasks[4]?.id ?? ''}/inactive`, { reason: 'until the move' });
-    const runs = await Promise.all(tasks.slice(0, 4).map(({ id }) => call<Job>('POST', `/tasks/${id}/run`, {})));
-    for (const { id } of runs) expect((await ended(id)).status).toBe('succeeded');
+    const { tasks, runs } = await dayOfWork();
+    expect(runs.map(({ status: end }) => end)).toEqual(Array(4).fill('succeeded'));
     await signIn(page, '/tasks');
     const row = (name: string) => page.getByRole('table', { name: 'Tasks' }).getByRole('row').filter({ hasText: name });
     await row('Nightly report').getByText('At 02:30, every day').waitFor();
@@ -129,12 +103,12 @@ describe('a day of work', () => {
     await row('Invoices of the day').getByText('At 09:00, Monday through Friday').waitFor();
     await row('Clean up uploads').getByText('Paused').waitFor();
     await until('the meters were read on the second', 60, async () => (await row('Read the meters').getByText('Succeeded').count()) > 0);
-    await picture(page, 'readme-tasks');
+    await picture(page, 'tasks-of-a-day');
     const { jobs } = await call<{ jobs: Job[] }>('GET', `/tasks/${tasks[5]?.id ?? ''}/jobs?status=succeeded`);
     await page.goto(`${CONSOLE}/jobs/${jobs[0]?.id ?? ''}`);
     await page.getByRole('heading', { name: 'Response: 200' }).waitFor();
-    await picture(page, 'readme-job');
-    for (const { id } of tasks) await call('DELETE', `/tasks/${id}`);
+    await picture(page, 'job-of-a-day');
+    await remove(tasks);
   });
 });
 
@@ -202,7 +176,7 @@ describe('tasks', () => {
     await box('E-mail address').fill('ann at example');
     await button('Add webhook').click();
     await box('Webhook').fill(RECEIVER);
-    await box('Signed with the secret').fill('hook');
+    await box('Signing secret').fill('hook');
     await page.locator('form button[type=submit]').click();
     await page.getByText(/^must be one bare e-mail address/).waitFor(); // at the field; the list at the top has the label before it
     expect(await box('E-mail address').getAttribute('aria-invalid')).toBe('true');
@@ -215,7 +189,7 @@ describe('tasks', () => {
     await field('Failures in a row').fill('2');
     await page.locator('form button[type=submit]').click();
     await page.getByText('ann@example.com', { exact: true }).first().waitFor();
-    await page.getByText('from 2 failures in a row on').waitFor();
+    await page.getByText('after 2 failures in a row').waitFor();
     await page.getByRole('heading', { name: 'Notifications' }).scrollIntoViewIfNeeded();
     await picture(page, 'task-notifications');
     const told = { emails: ['ann@example.com'], webhooks: [{ url: RECEIVER, signing_secret: 'hook', format: 'standard' }], on: ['failure', 'recovery', 'late'], after_failures: 2, digest_seconds: 900 };
@@ -313,7 +287,7 @@ describe('jobs', () => {
     await page.getByText('Why it failed').waitFor();
     await picture(page, 'job-failed');
     await button(/^Retry$/).click();
-    await page.getByText('It runs again.').first().waitFor();
+    await page.getByText('The job runs again.').first().waitFor();
     await until('it failed again, on the page', 60, async () => (await page.getByText('Redriven', { exact: true }).count()) > 0 && (await button(/^Retry$/).count()) > 0);
 
     await page.getByRole('link', { name: 'Dead letters' }).click();
@@ -355,28 +329,18 @@ describe('call-backs', () => {
 
 describe('capacity and metrics', () => {
   test('a planned burst shows while one looks, and where it needs more than there is', { timeout: 240_000 }, async () => {
-    const MINUTE = 60_000;
     await signIn(page, '/capacity');
     await page.getByRole('heading', { name: 'Next three hours' }).waitFor();
     await page.getByRole('application', { name: 'Executors required against available' }).or(page.getByLabel('Executors required against available')).first().waitFor();
     expect(await page.getByText('Scaling is needed').count()).toBe(0);
-    const first = Math.ceil(Date.now() / MINUTE) * MINUTE;
-    const made: Named[] = [];
-    // A type of which nothing has run counts a second each: 60 in a minute of each of these tasks. 14 of them require 94 executors, six require 40.
-    const plan = async (tasks: number, from: number, minutes: number): Promise<void> => {
-      const schedule = { rate: '1 second', start: new Date(first + from * MINUTE).toISOString(), end: new Date(first + (from + minutes) * MINUTE).toISOString() };
-      const payload = { topic: SAMPLE_TOPIC, message: 'burst' };
-      for (let n = 0; n < tasks; n += 1) made.push(await call<Named>('POST', '/tasks', { name: `burst ${n}`, type: 'sns', payload, schedule }));
-    };
-    await plan(6, 30, 90);
-    await plan(8, 60, 5);
+    const made = await burst();
     await page.getByText('Scaling is needed').waitFor({ timeout: 60_000 });
     await until('all of it is counted', 60, async () => (await page.getByText(/9\d executors required, 60 available/).count()) > 0);
     await picture(page, 'capacity-burst');
     const minutes = page.getByRole('table', { name: 'Minutes' });
     await page.getByTestId('short').click();
     await until('five minutes are marked', 30, async () => (await minutes.getByText('Scaling needed').count()) === 5);
-    for (const { id } of made) await call('DELETE', `/tasks/${id}`);
+    await remove(made);
     await until('it is gone again, on the page', 60, async () => (await page.getByText('Scaling is needed').count()) === 0);
   });
 
@@ -420,7 +384,7 @@ describe('administration', () => {
     await dialog.getByRole('button', { name: 'Save' }).click();
     await dialog.getByText(/must be at least 0\.01/).waitFor();
     await dialog.getByLabel('Weight').fill('2.5');
-    await dialog.getByLabel(/^Waiting jobs at most/).fill('1234');
+    await dialog.getByLabel(/^Max waiting jobs/).fill('1234');
     await dialog.getByRole('button', { name: 'Save' }).click();
     await row.getByText('2.5').waitFor();
     await row.getByText('1,234').waitFor();
@@ -463,10 +427,10 @@ describe('administration', () => {
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Current password').fill('not-my-password-1A');
     await dialog.getByLabel('New password', { exact: true }).fill(`${SECRET}3`);
-    await dialog.getByLabel('New password, again').fill('other');
+    await dialog.getByLabel('Confirm new password').fill('other');
     await dialog.getByRole('button', { name: 'Change' }).click();
-    await dialog.getByText('is not the same').waitFor();
-    await dialog.getByLabel('New password, again').fill(`${SECRET}3`);
+    await dialog.getByText('does not match').waitFor();
+    await dialog.getByLabel('Confirm new password').fill(`${SECRET}3`);
     await dialog.getByRole('button', { name: 'Change' }).click();
     await dialog.getByText(/wrong/i).first().waitFor();
     await picture(page, 'password');
@@ -489,7 +453,7 @@ describe('administration', () => {
     await field(/^URL/).scrollIntoViewIfNeeded();
     await picture(page, 'target-errors');
     await field(/^URL/).fill(RECEIVER);
-    await field(/^Max at once/).fill('3');
+    await field(/^Max concurrent jobs/).fill('3');
     await page.locator('form button[type=submit]').click();
     await page.getByRole('table', { name: 'Named targets' }).getByRole('row').filter({ hasText: name }).getByText('3', { exact: true }).waitFor();
     await picture(page, 'targets');
@@ -571,10 +535,10 @@ describe('for operators and administrators', () => {
       await signIn(page, '/tasks');
       await until('the list is there', 15, async () => (await page.getByText('Loading tasks').count()) === 0);
       expect(await page.getByText(name).count()).toBe(0);
-      await pick(page, 'Whose', ann.username);
+      await pick(page, 'Owner', ann.username);
       await page.getByRole('link', { name }).click();
       await page.getByRole('heading', { name, level: 1 }).waitFor();
-      await page.getByText(`Of the user ${ann.username}`).waitFor();
+      await page.getByText(`Owner: ${ann.username}`).waitFor();
       await button('Edit').waitFor();
       expect(new URL(page.url()).searchParams.get('user')).toBe(ann.id);
 
@@ -798,9 +762,52 @@ describe('posting jobs', () => {
       const why = page.locator('[class*=alert]').filter({ hasText: 'Why it failed' }).first();
       await why.getByText('HTTP 404').first().waitFor();
       await picture(page, `job-why-${width}`);
-      await page.getByRole('link', { name: 'Others like it' }).click();
+      await page.getByRole('link', { name: 'Similar failures' }).click();
       await page.getByRole('heading', { name: /HTTP 404/, level: 1 }).waitFor();
     });
+  });
+});
+
+describe('copying requests', () => {
+  /** What the button of the page copies. */
+  async function copied(form: 'curl' | 'Python'): Promise<string> {
+    await button('Copy as').click();
+    await page.getByRole('menuitem', { name: `Copy as ${form}` }).click();
+    await page.getByText(`Copied as ${form}.`, { exact: false }).first().waitFor();
+    return page.evaluate(() => navigator.clipboard.readText());
+  }
+
+  /** What the API answers to a copied command. */
+  async function answerOf(command: string): Promise<{ id: string; outcome: string }> {
+    const told = execFileSync('sh', ['-c', command], { encoding: 'utf8', env: { PATH: process.env['PATH'], PUNCTUAL_TOKEN: await grant() } });
+    return (JSON.parse(told) as { data: { id: string; outcome: string } }).data;
+  }
+
+  test('the curl command of a form, a job and a task sends its request', { timeout: 240_000 }, async () => {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    const key = `it's ${Date.now()}`;
+    await signIn(page, '/jobs/new');
+    await field(/^URL/).fill(RECEIVER);
+    await field(/^Key/).fill(key);
+    const command = await copied('curl');
+    expect(command, 'the token is not copied').not.toContain(await page.evaluate(() => (JSON.parse(localStorage.getItem('punctual.session') ?? '{}') as { token: string }).token));
+    const posted = await answerOf(command);
+    expect(posted.outcome).toBe('created');
+    expect((await ended(posted.id)).status).toBe('succeeded');
+    expect(await copied('Python')).toContain(`key="${key}"`);
+
+    await page.goto(`${CONSOLE}/jobs/${posted.id}`);
+    const again = await answerOf(await copied('curl'));
+    expect(again.id, 'the first one has ended and freed its key').not.toBe(posted.id);
+    expect((await ended(again.id)).status).toBe('succeeded');
+
+    const task = await call<Named>('POST', '/tasks', { name: 'copied', key, message: 'x', schedule: { cron: '0 0 1 1 *', time_zone: 'Europe/Berlin' } });
+    await page.goto(`${CONSOLE}/tasks/${task.id}`);
+    expect(await answerOf(await copied('curl'))).toMatchObject({ id: task.id, outcome: 'unchanged' });
+    await page.goto(`${CONSOLE}/tasks/${task.id}/edit`);
+    await field('Name').fill('copied and changed');
+    expect(await answerOf(await copied('curl'))).toMatchObject({ id: task.id, outcome: 'updated' });
+    await call('DELETE', `/tasks/${task.id}`);
   });
 });
 
@@ -904,11 +911,11 @@ describe('forms', () => {
   test('the two time-outs explain each other', async () => {
     await atBoth(async () => {
       await signIn(page, '/jobs/new');
-      await page.getByText('The call is given up after 30 s (see the payload); the whole attempt is killed after 300 s.').waitFor();
+      await page.getByText('The call times out after 30 s (see the payload). The attempt is killed after 300 s.').waitFor();
       await field(/^Call time-out/).fill('400');
-      await page.getByText('The attempt is killed after 300 s, before the time-out of the call (400 s) applies.').waitFor();
+      await page.getByText('The attempt is killed after 300 s, before the call time-out (400 s) applies.').waitFor();
       await field(/^Attempt time-out/).fill('500');
-      await page.getByText('The call is given up after 400 s', { exact: false }).waitFor();
+      await page.getByText('The call times out after 400 s', { exact: false }).waitFor();
     });
   });
 
@@ -997,6 +1004,26 @@ describe('what goes wrong looks as it should', () => {
     await picture(page, 'api-error');
   });
 
+  test('an error leads to its documentation, and an empty list to the first step', async () => {
+    const dora = await person('dora');
+    await atBoth(async (width) => {
+      await signIn(page, '/tasks', dora.username, SECRET);
+      await page.getByText('No tasks yet').waitFor();
+      await page.getByRole('link', { name: 'Your first task' }).waitFor();
+      await picture(page, `empty-tasks-${width}`);
+      for (const [address, title] of [['/jobs', 'No jobs yet'], ['/dead-letters', 'No dead letters'], ['/operations', 'No operations yet'], ['/jobs?view=ahead', 'No upcoming jobs']] as const) {
+        await page.goto(`${CONSOLE}${address}`);
+        await page.getByText(title, { exact: true }).waitFor();
+      }
+      await page.goto(`${CONSOLE}/jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV`);
+      const address = await page.getByRole('link', { name: 'About this error' }).getAttribute('href');
+      expect(address).toBe('/docs/reference/errors/#not_found');
+      await page.goto(`${CONSOLE}${address ?? ''}`);
+      await page.getByRole('heading', { name: 'not_found' }).waitFor();
+      await page.getByRole('heading', { name: 'Errors', level: 1 }).waitFor();
+    });
+  });
+
   test('a body of 100 KB scrolls in its box', async () => {
     const job = await call<Job>('POST', '/me/jobs', { type: 'log', payload: { message: 'x'.repeat(100_000) } });
     await signIn(page, `/jobs/${job.id}`);
@@ -1026,8 +1053,8 @@ describe('every page', () => {
 
   test.each([
     ['light', false],
-    ['dark, 1024 pixels wide, and on a phone', true],
-  ])('has nothing serious for axe and is not too wide: %s', async (_, dark) => {
+    ['dark', true],
+  ])('has nothing serious for axe and is not too wide, on a desk and on a phone: %s', async (_, dark) => {
     const found: string[] = [];
     const all = await pages();
     await page.context().close();
@@ -1037,26 +1064,21 @@ describe('every page', () => {
     found.push(...(await serious('sign-in', dark)));
     await signInHere();
     await button('Account').waitFor();
-    for (const [name, path] of Object.entries(all)) {
-      await page.goto(`${CONSOLE}${path}`);
-      await page.locator('h1').first().waitFor();
-      await until('it has loaded', 20, async () => (await page.getByText(/^Loading /).count()) === 0);
-      await picture(page, `${name}${dark ? '-dark-1024' : ''}`);
-      found.push(...(await serious(name, dark)));
-      if ((await page.locator('img[src=x]').count()) > 0) found.push(`${name}: what a task is called became an element`);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-      if (wide > 0) found.push(`${name}: ${wide} pixels too wide`);
-    }
-    await page.setViewportSize({ width: 390, height: 844 });
-    for (const name of ['tasks', 'job', 'jobs', 'job-new', 'dead-letters', 'operations', 'system'] as const) {
-      await page.goto(`${CONSOLE}${all[name]}`);
-      await page.locator('h1').first().waitFor();
-      await until('it has loaded', 20, async () => (await page.getByText(/^Loading /).count()) === 0);
-      await picture(page, `${name}-phone`);
-      if ((await tooWide()) > 0) found.push(`${name}: too wide on a phone`);
+    for (const phone of [false, true]) {
+      if (phone) await page.setViewportSize({ width: 400, height: 844 });
+      for (const [title, path] of Object.entries(all)) {
+        const name = `${title}${phone ? '-phone' : ''}`;
+        await page.goto(`${CONSOLE}${path}`);
+        await page.locator('h1').first().waitFor();
+        await until('it has loaded', 20, async () => (await page.getByText(/^Loading /).count()) === 0);
+        await picture(page, `${name}${dark ? '-dark' : ''}`);
+        found.push(...(await serious(name, dark)));
+        if ((await page.locator('img[src=x]').count()) > 0) found.push(`${name}: what a task is called became an element`);
+        if ((await tooWide()) > 0) found.push(`${name}: too wide`);
+      }
     }
     expect(found, found.join('; ')).toEqual([]);
-  }, 400_000);
+  }, 800_000);
 });
 
 test('a page of ten thousand tasks is there as quickly as a page of ten', async () => {

@@ -18,7 +18,7 @@ export const RECEIVER = given('CONSOLE_RECEIVER');
 export const MANY_USER = given('CONSOLE_MANY_USER');
 export const MANY_PASSWORD = given('CONSOLE_MANY_PASSWORD');
 const API = given('CONSOLE_API');
-const ARTEFACTS = given('CONSOLE_ARTEFACTS');
+export const ARTEFACTS = given('CONSOLE_ARTEFACTS');
 mkdirSync(ARTEFACTS, { recursive: true });
 
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'];
@@ -77,8 +77,13 @@ let token: string | null = null;
 
 /** The API itself, for what a test needs to be there. */
 export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  return (await send(method, path, body, await grant())) as T;
+}
+
+/** A token of the first user. */
+export async function grant(): Promise<string> {
   token ??= ((await send('POST', '/auth/login', { username: USER, password: PASSWORD })) as { token: string }).token;
-  return (await send(method, path, body, token)) as T;
+  return token;
 }
 
 /** The same with another token, or none. */

@@ -7,7 +7,7 @@ test('an action is told in words, and one that is not known by its name', () => 
   expect(words('task.pause')).toBe('Paused a task');
   expect(words('moon.land')).toBe('moon.land');
   expect(words('operation.pause_tasks', { all: true })).toBe('Paused many tasks');
-  expect(words('operation.pause_tasks', { all: true, dry_run: true })).toBe('Counted for an operation');
+  expect(words('operation.pause_tasks', { all: true, dry_run: true })).toBe('Previewed an operation');
 });
 
 test('what was changed is linked to, unless it is gone or has no page', () => {
@@ -31,7 +31,7 @@ test('what is somebody else’s is linked to with its owner', () => {
 });
 
 test('a change whose answer was never written down is not told as done', () => {
-  expect(outcomeOf(null)).toEqual({ look: 'pending', word: 'Not known' });
+  expect(outcomeOf(null)).toEqual({ look: 'pending', word: 'Unknown' });
   expect(outcomeOf(201).word).toBe('Done');
   expect(outcomeOf(409)).toEqual({ look: 'error', word: 'Refused (409)' });
 });

@@ -40,7 +40,7 @@ export const ACTIONS = ['task', 'job', 'redrive', 'operation', 'ordering-key', '
 
 /** What was asked for; an action that is new to this console as it is named. */
 export function actionInWords({ action, changes }: Pick<Entry, 'action' | 'changes'>): string {
-  if (action.startsWith('operation.') && changes['dry_run'] === true) return 'Counted for an operation';
+  if (action.startsWith('operation.') && changes['dry_run'] === true) return 'Previewed an operation';
   return DONE[action] ?? action;
 }
 
@@ -64,7 +64,7 @@ function pageOfOperation(list: string, id: string, user: string | undefined): st
 
 /** How it ended. */
 export function outcomeOf(status: number | null): { look: 'success' | 'error' | 'pending'; word: string } {
-  if (status === null) return { look: 'pending', word: 'Not known' };
+  if (status === null) return { look: 'pending', word: 'Unknown' };
   return status < 300 ? { look: 'success', word: 'Done' } : { look: 'error', word: `Refused (${status})` };
 }
 

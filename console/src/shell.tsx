@@ -8,6 +8,7 @@ import { Suspense, useState, type ReactNode } from 'react';
 import { Outlet, useLocation, useNavigate } from 'react-router';
 
 import { end, mayOversee, useRole, useSession, type Role } from './api/session';
+import { pageOfDocs } from './docs';
 import { ofUser } from './parts/links';
 import { Flashes } from './parts/notices';
 import { PasswordDialog } from './parts/password';
@@ -36,8 +37,9 @@ const TRAIL: SideNavigationProps.Item = { type: 'link', text: 'Audit trail', hre
 const ROLES: Record<Role, string | undefined> = { user: undefined, operator: 'Operator', administrator: 'Administrator' };
 const ELSEWHERE: SideNavigationProps.Item[] = [
   { type: 'divider' },
+  { type: 'link', text: 'Documentation', href: pageOfDocs('index'), external: true, externalIconAriaLabel: 'opens in a new tab' },
   { type: 'link', text: 'API reference', href: '/reference.html', external: true, externalIconAriaLabel: 'opens in a new tab' },
-  { type: 'link', text: 'API', href: '/api/v1/docs', external: true, externalIconAriaLabel: 'opens in a new tab' },
+  { type: 'link', text: 'API (Swagger)', href: '/api/v1/docs', external: true, externalIconAriaLabel: 'opens in a new tab' },
 ];
 
 export function Shell(): ReactNode {
@@ -98,7 +100,7 @@ export function Shell(): ReactNode {
             activeHref={OF_A_USER.some(({ href }) => href === active) ? `${active}${whose}` : active}
             items={[...OF_A_USER.map((item) => ({ ...item, href: `${item.href}${whose}` })), ...PAGES, ...(mayOversee(role) ? OF_OPERATORS : []), TRAIL, ...ELSEWHERE]}
             onFollow={go}
-            itemsControl={<Box color="text-body-secondary" fontSize="body-s">Times are in {VIEWERS_ZONE}; UTC is on hover.</Box>}
+            itemsControl={<Box color="text-body-secondary" fontSize="body-s">Times are in {VIEWERS_ZONE}. Point at a time to see it in UTC.</Box>}
           />
         }
         notifications={<Flashes />}

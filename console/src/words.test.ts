@@ -49,8 +49,8 @@ test.each([
   [{ rate: 'rate(5 minutes)' }, 'Every 5 minutes'],
   [{ rate: '1 hour' }, 'Every hour'],
   [{ rate: { every: 1, unit: 'days' } }, 'Every day'],
-  [{ at: '2026-11-20T10:00:00Z' }, 'Once, at a time'],
-  [null, 'Once, at once'],
+  [{ at: '2026-11-20T10:00:00Z' }, 'Once, at a set time'],
+  [null, 'Once, now'],
 ])('the schedule %j in words', (schedule, words) => expect(scheduleInWords(schedule)).toBe(words));
 
 test.each([

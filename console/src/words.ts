@@ -25,8 +25,8 @@ export function cronInWords(cron: string): string | null {
 export function scheduleInWords(schedule: Pick<ScheduleRequest, 'cron' | 'rate' | 'at'> | null | undefined): string {
   if (schedule?.cron) return cronInWords(schedule.cron) ?? schedule.cron;
   if (schedule?.rate) return rateInWords(schedule.rate);
-  if (schedule?.at) return 'Once, at a time';
-  return 'Once, at once';
+  if (schedule?.at) return 'Once, at a set time';
+  return 'Once, now';
 }
 
 function rateInWords(rate: string | Record<string, unknown>): string {

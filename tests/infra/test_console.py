@@ -1,11 +1,12 @@
 import json
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from aws_cdk import App, Environment, Stack
 
-from infra.console import CSP
+from infra.console import CSP, TO_INDEX
 from infra.waf import MANAGED, REGION, Waf
 from lambdas._settings import ORIGIN_HEADER, VIEWER_HEADER
 from tests.infra import conftest
@@ -101,6 +102,30 @@ def test_every_page_is_index_html_and_files_keep_their_paths(any_stage: Synthesi
     assert associated["EventType"] == "viewer-request"
     assert "CustomErrorResponses" not in distribution(any_stage), "error responses would also replace the API's errors by pages"
     assert "FunctionAssociations" not in behaviour(any_stage, "/assets/*")
+
+
+def test_the_documentation_has_its_own_pages_and_scripts(any_stage: Synthesized) -> None:
+    docs = behaviour(any_stage, "/docs/*")
+    assert docs["FunctionAssociations"] == distribution(any_stage)["DefaultCacheBehavior"]["FunctionAssociations"]
+    assert docs["ResponseHeadersPolicyId"] == "67f7725c-6f97-4210-82d7-5512b31e9d03", "SecurityHeadersPolicy, by its id on AWS"
+
+
+@pytest.mark.parametrize(
+    ("path", "file"),
+    [
+        ("/", "/index.html"),
+        ("/tasks/01ARZ3NDEKTSV4RRFFQ69G5FAV", "/index.html"),
+        ("/docsomething", "/index.html"),
+        ("/docs/", "/docs/index.html"),
+        ("/docs/reference/errors/", "/docs/reference/errors/index.html"),
+        ("/docs/reference/errors", "/docs/reference/errors/index.html"),
+        ("/docs/assets/site.css", "/docs/assets/site.css"),
+        ("/clock.svg", "/clock.svg"),
+    ],
+)
+def test_a_path_leads_to_its_file(path: str, file: str) -> None:
+    program = f"{TO_INDEX}\nconsole.log(handler({{request: {{uri: {json.dumps(path)}}}}}).uri)"
+    assert subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True).stdout.strip() == file
 
 
 def test_there_is_no_web_acl_by_default(any_stage: Synthesized) -> None:

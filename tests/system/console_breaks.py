@@ -189,7 +189,7 @@ BREAKS = (
     Break(
         "a password is changed by whose it is, who sees nothing of the administrators",
         "the two passwords are not compared",
-        "is not the same",
+        "does not match",
         "parts/password.tsx",
         "if (wanted !== again) throw",
         "if (false) throw",
@@ -259,6 +259,14 @@ BREAKS = (
         "return { error: job.reason ?? '', reason: null };",
     ),
     Break(
+        "the curl command of a form, a job and a task sends its request",
+        "the command has no body",
+        "Command failed",
+        "code.ts",
+        "    `-d ${shell(JSON.stringify(body, null, 2))}`,\n",
+        "",
+    ),
+    Break(
         "jobs are filtered by type, task, tag, status and time; the filter outlives a reload and the way back",
         "the task is not filtered by",
         "2 jobs are listed",
@@ -285,7 +293,7 @@ BREAKS = (
     Break(
         "the two time-outs explain each other",
         "a time-out that never applies is not told",
-        "before the time-out of the call (400 s) applies",
+        "before the call time-out (400 s) applies",
         "form/timeouts.ts",
         "if (call >= whole)",
         "if (call >= whole * 1_000)",
@@ -324,6 +332,14 @@ BREAKS = (
         "'Error'",
     ),
     Break(
+        "an error leads to its documentation, and an empty list to the first step",
+        "the link of an error is left out",
+        "About this error",
+        "parts/parts.tsx",
+        "{page !== null && <div><DocsLink href={page}>About this error</DocsLink></div>}",
+        "",
+    ),
+    Break(
         "a body of 100 KB scrolls in its box",
         "the box is as high as its text",
         "to be less than 500",
@@ -332,7 +348,7 @@ BREAKS = (
         "",
     ),
     Break(
-        "has nothing serious for axe and is not too wide: light",
+        "has nothing serious for axe and is not too wide, on a desk and on a phone: light",
         "a button without a name",
         "tasks: button-name",
         "pages/tasks.tsx",
@@ -340,7 +356,7 @@ BREAKS = (
         "",
     ),
     Break(
-        "has nothing serious for axe and is not too wide: dark, 1024 pixels wide, and on a phone",
+        "has nothing serious for axe and is not too wide, on a desk and on a phone: dark",
         "times are dark in the dark, too",
         "(dark): color-contrast",
         "styles.css",

@@ -43,8 +43,11 @@ def owner_of_many_tasks(deployed: System) -> str:
     return password
 
 
-def stories(system: System, artefacts: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run the stories against the console that the stack serves; `options` are Vitest's."""
+STORIES = "browser/**/*.test.ts"
+
+
+def stories(system: System, artefacts: Path, *options: str, files: str = STORIES) -> subprocess.CompletedProcess[str]:
+    """Run the stories against the console that the stack serves; `options` are Vitest's. Other files than the stories have no user MANY."""
     variables = {
         "CONSOLE_URL": system.stack.console_address,
         "CONSOLE_API": system.address,
@@ -53,7 +56,8 @@ def stories(system: System, artefacts: Path, *options: str) -> subprocess.Comple
         "CONSOLE_RECEIVER": system.receiver.url("/ok/console"),
         "CONSOLE_ARTEFACTS": str(artefacts),
         "CONSOLE_MANY_USER": MANY,
-        "CONSOLE_MANY_PASSWORD": owner_of_many_tasks(system),
+        "CONSOLE_MANY_PASSWORD": owner_of_many_tasks(system) if files == STORIES else "none",
+        "CONSOLE_STORIES": files,
     }
     runner = [str(CONSOLE / "node_modules/.bin/vitest"), "run", "--config", "vitest.browser.config.ts", *options]
     return subprocess.run(runner, cwd=CONSOLE, env={**os.environ, **variables}, capture_output=True, text=True)

@@ -98,7 +98,7 @@ export async function take<T>(call: Promise<Answered<T>>): Promise<T> {
     answered = await call;
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new ApiError(0, 'no_answer', 'The server does not answer. Is the network there?');
+    throw new ApiError(0, 'no_answer', 'The server does not answer. Check your network connection.');
   }
   if (answered.data !== undefined) return answered.data.data;
   throw refusal(answered.response.status, answered.error);

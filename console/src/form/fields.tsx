@@ -17,14 +17,14 @@ import type { Target } from './target';
 import { timeOuts } from './timeouts';
 
 const JITTERS = [
-  { value: 'full', label: 'Full', description: 'Any part of the wait' },
-  { value: 'equal', label: 'Equal', description: 'Up to half of it' },
+  { value: 'full', label: 'Full', description: 'A random part of the wait' },
+  { value: 'equal', label: 'Equal', description: 'Half of the wait, and a random part of the other half' },
   { value: 'none', label: 'None' },
 ];
 const FAILURES = [
   { value: '', label: 'Default', description: 'Continue' },
-  { value: 'block', label: 'Continue', description: 'Those behind it go on once it is tried no more' },
-  { value: 'park', label: 'Pause', description: 'They wait until a person resumes the key' },
+  { value: 'block', label: 'Continue', description: 'The next jobs start after its last attempt' },
+  { value: 'park', label: 'Pause', description: 'The next jobs wait until you resume the key' },
 ];
 
 export interface Part {
@@ -73,7 +73,7 @@ export function TimeOut({ draft, errors, set, schema }: Part & { schema: Schema 
   return (
     <FormField
       label="Attempt time-out (s)"
-      constraintText={both?.useless === true ? undefined : (both?.text ?? 'The attempt is killed then.')}
+      constraintText={both?.useless === true ? undefined : (both?.text ?? 'The attempt is killed after this time.')}
       warningText={both?.useless === true ? both.text : undefined}
       errorText={errors['timeout_seconds']}
     >
@@ -103,14 +103,14 @@ export function Retries({ draft, errors, set }: Part): ReactNode {
         <ColumnLayout columns={4}>
           <Number label="First wait (s)" value={draft.retryBase} error={errors['retry.base_seconds']} onChange={(retryBase) => set({ retryBase })} />
           <Number label="Longest wait (s)" value={draft.retryCap} error={errors['retry.cap_seconds']} onChange={(retryCap) => set({ retryCap })} />
-          <FormField label="Random part of the wait" errorText={errors['retry.jitter']}>
+          <FormField label="Jitter" errorText={errors['retry.jitter']}>
             <Choice value={draft.retryJitter} options={JITTERS} onChange={(retryJitter) => set({ retryJitter })} />
           </FormField>
           <Number label={optional('Stop retrying after (s)')} value={draft.retryElapsed} error={errors['retry.max_elapsed_seconds']} onChange={(retryElapsed) => set({ retryElapsed })} />
         </ColumnLayout>
         <FormField errorText={errors['retry.on_timeout']}>
           <Checkbox checked={draft.retryOnTimeout} onChange={({ detail }) => set({ retryOnTimeout: detail.checked })}>
-            Try again after a time-out
+            Retry after a time-out
           </Checkbox>
         </FormField>
       </SpaceBetween>
@@ -122,11 +122,11 @@ export function Order({ draft, errors, set }: Part): ReactNode {
   return (
     <Section header="Order" wrong={anyOf(errors, 'ordering_key', 'on_failure')}>
       <ColumnLayout columns={2}>
-        <FormField label={optional('Ordering key')} description="Your jobs of one key start one after the other" errorText={errors['ordering_key']}>
+        <FormField label={optional('Ordering key')} description="Your jobs with the same key start one after the other" errorText={errors['ordering_key']}>
           <Input value={draft.orderingKey} onChange={({ detail }) => set({ orderingKey: detail.value })} />
         </FormField>
         {draft.orderingKey.trim() !== '' && (
-          <FormField label="If it fails" errorText={errors['on_failure']}>
+          <FormField label="If a job fails" errorText={errors['on_failure']}>
             <Choice value={draft.onFailure} options={FAILURES} onChange={(onFailure) => set({ onFailure })} />
           </FormField>
         )}
@@ -146,7 +146,7 @@ export function CallBacks({ draft, errors, set }: Part): ReactNode {
         </FormField>
         {draft.callback && (
           <ColumnLayout columns={2}>
-            <Number label="Heartbeat timeout (s)" value={draft.leaseSeconds} error={errors['callback.lease_seconds']} onChange={(leaseSeconds) => set({ leaseSeconds })} />
+            <Number label="Heartbeat time-out (s)" value={draft.leaseSeconds} error={errors['callback.lease_seconds']} onChange={(leaseSeconds) => set({ leaseSeconds })} />
             <Number label="Maximum duration (s)" value={draft.maxSeconds} error={errors['callback.max_seconds']} onChange={(maxSeconds) => set({ maxSeconds })} />
           </ColumnLayout>
         )}
@@ -158,7 +158,7 @@ export function CallBacks({ draft, errors, set }: Part): ReactNode {
 /** The name that its owner chose; that of a task never changes. */
 export function KeyField({ value, error, fixed = false, onChange }: { value: string; error: string | undefined; fixed?: boolean; onChange: (key: string) => void }): ReactNode {
   return (
-    <FormField label={optional('Key')} description="A name of yours, by which the API finds it" constraintText={fixed ? 'A key never changes' : undefined} errorText={error}>
+    <FormField label={optional('Key')} description="A name of your choice, to find and change it by" constraintText={fixed ? 'The key cannot be changed' : undefined} errorText={error}>
       <Input value={value} disabled={fixed} spellcheck={false} onChange={({ detail }) => onChange(detail.value)} />
     </FormField>
   );
@@ -167,8 +167,8 @@ export function KeyField({ value, error, fixed = false, onChange }: { value: str
 export function Events({ draft, errors, set }: Part): ReactNode {
   return (
     <FormField errorText={errors['events']}>
-      <Checkbox checked={draft.events} description="Other systems react to it there" onChange={({ detail }) => set({ events: detail.checked })}>
-        Put each end on the event bus of the stage
+      <Checkbox checked={draft.events} description="On the EventBridge bus of this stage" onChange={({ detail }) => set({ events: detail.checked })}>
+        Publish an event when it ends
       </Checkbox>
     </FormField>
   );
@@ -244,7 +244,7 @@ function Tags({ tags, onChange }: { tags: string[]; onChange: (tags: string[]) =
     <SpaceBetween size="xs">
       <Input
         value={text}
-        placeholder="Type one and press Enter"
+        placeholder="Type a tag and press Enter"
         onChange={({ detail }) => setText(detail.value)}
         onBlur={add}
         onKeyDown={(event) => {

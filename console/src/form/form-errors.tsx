@@ -1,21 +1,23 @@
 /** What is wrong with a form that was sent: all of it at the top, and the first wrong field in view. */
 import Alert from '@cloudscape-design/components/alert';
-import Box from '@cloudscape-design/components/box';
 import { useEffect, type ReactNode, type RefObject } from 'react';
 
 import type { ApiError } from '../api/client';
+import { pageOfError } from '../docs';
+import { DocsLink } from '../parts/docs-link';
+import { ErrorText } from '../parts/parts';
 import type { FieldErrors } from './draft';
 import { labelOf } from './labels';
 
 export function FormErrors({ error, errors }: { error: ApiError | null; errors: FieldErrors }): ReactNode {
   if (error === null) return null;
   const wrong = Object.entries(errors);
+  const page = pageOfError(error.code);
   if (wrong.length === 0) {
     return (
       <div role="alert">
         <Alert type="error" header="Not saved">
-          {error.message}
-          {error.requestId !== null && <Box color="text-body-secondary">Request {error.requestId}</Box>}
+          <ErrorText error={error} />
         </Alert>
       </div>
     );
@@ -30,6 +32,7 @@ export function FormErrors({ error, errors }: { error: ApiError | null; errors: 
             </li>
           ))}
         </ul>
+        {page !== null && <DocsLink href={page}>About this error</DocsLink>}
       </Alert>
     </div>
   );

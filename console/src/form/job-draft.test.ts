@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { Job } from '../api/client';
-import { fromJob, NEW_JOB, toJob } from './job-draft';
+import { asPosted, fromJob, NEW_JOB, toJob } from './job-draft';
 
 describe('a job that is posted', () => {
   test('at once has no time', () => expect(toJob(NEW_JOB)).not.toHaveProperty('execute_at'));
@@ -24,4 +24,15 @@ test('a duplicate has the content of the job, and neither its time nor its key',
   });
   expect(asked).not.toHaveProperty('execute_at');
   expect(asked).not.toHaveProperty('key'); // the first one may have it still
+});
+
+describe('the request that posts a stored job', () => {
+  const job = { type: 'log', target: null, payload: { message: 'x' }, retry: {}, callback: null, tags: [], notifications: null, key: 'order-17', scheduled_at: '2026-01-01T00:00:10Z', expires_at: '2026-01-01T00:00:20Z' } as unknown as Job;
+  test('has its key, and its time while that is ahead', () =>
+    expect(asPosted(job, Date.parse('2026-01-01T00:00:00Z'))).toMatchObject({ key: 'order-17', execute_at: '2026-01-01T00:00:10Z', expires_at: '2026-01-01T00:00:20Z' }));
+  test('starts at once when its time has passed', () => {
+    const asked = asPosted(job, Date.parse('2026-01-01T00:00:30Z'));
+    expect(asked).not.toHaveProperty('execute_at');
+    expect(asked).not.toHaveProperty('expires_at');
+  });
 });

@@ -25,6 +25,13 @@ export function fromJob(job: Job): JobDraft {
   return { ...NEW_JOB, ...fromWork(job), notifications: fromNotifications(job.notifications) };
 }
 
+/** The request that posts this job: with its key, and with its time and expiry unless they have passed at `now`. */
+export function asPosted(job: Job, now: number): Schemas['JobRequest'] {
+  const ahead = (instant: string | null): string => (instant !== null && Date.parse(instant) > now ? instant : '');
+  const at = ahead(job.scheduled_at);
+  return toJob({ ...fromJob(job), key: job.key ?? '', start: at === '' ? 'now' : 'at', at, expiresAt: ahead(job.expires_at) });
+}
+
 /** The request. A time that is missing is sent empty, so that the API says so at its field. */
 export function toJob(draft: JobDraft): Schemas['JobRequest'] {
   const request = { ...toWork(draft), key: given(draft.key), ...startOf(draft), expires_at: given(draft.expiresAt), notifications: toNotifications(draft.notifications) };

@@ -10,6 +10,6 @@ test.each([
   ['defaults.url', 'URL'],
   ['notifications.emails.1', 'E-mail address 2'],
   ['notifications.webhooks.0.url', 'Webhook 1'],
-  ['notifications.webhooks.0.signing_secret', 'Secret of webhook 1'],
+  ['notifications.webhooks.0.signing_secret', 'Signing secret of webhook 1'],
   ['moon.phase', 'moon.phase'],
 ])('the field %s is named %s', (field, label) => expect(labelOf(field)).toBe(label));

@@ -10,34 +10,34 @@ const LABELS: Record<string, string> = {
   execute_at: 'When',
   delay_seconds: 'When',
   delay: 'When',
-  expires_at: 'Not at or after',
+  expires_at: 'Expires at',
   key: 'Key',
   schedule: 'When',
   'schedule.at': 'Time',
   'schedule.cron': 'Cron',
   'schedule.rate': 'Every',
   'schedule.time_zone': 'Time zone',
-  'schedule.start': 'Not before',
-  'schedule.end': 'Not at or after',
+  'schedule.start': 'No run before',
+  'schedule.end': 'No run at or after',
   'schedule.max_runs': 'Max runs',
   'schedule.jitter_seconds': 'Jitter (s)',
-  'schedule.dst_gap': 'Time skipped by the clock',
-  'schedule.dst_overlap': 'Time that occurs twice',
+  'schedule.dst_gap': 'Local time skipped by the clock',
+  'schedule.dst_overlap': 'Local time that occurs twice',
   max_attempts: 'Max attempts',
   timeout_seconds: 'Attempt time-out (s)',
-  overlap: 'Overlap: the previous run has not ended',
+  overlap: 'If the previous run has not ended',
   misfire: 'Missed runs',
   misfire_threshold_seconds: 'Missed after (s)',
   max_catch_up: 'Max catch-up runs',
   'retry.base_seconds': 'First wait (s)',
   'retry.cap_seconds': 'Longest wait (s)',
-  'retry.jitter': 'Random part of the wait',
+  'retry.jitter': 'Jitter',
   'retry.max_elapsed_seconds': 'Stop retrying after (s)',
-  'retry.on_timeout': 'Try again after a time-out',
+  'retry.on_timeout': 'Retry after a time-out',
   ordering_key: 'Ordering key',
-  on_failure: 'If it fails',
+  on_failure: 'If a job fails',
   callback: 'Call-back',
-  'callback.lease_seconds': 'Heartbeat timeout (s)',
+  'callback.lease_seconds': 'Heartbeat time-out (s)',
   'callback.max_seconds': 'Maximum duration (s)',
   events: 'Events',
   notifications: 'Notifications',
@@ -50,7 +50,7 @@ const LABELS: Record<string, string> = {
   locked: 'Locked defaults',
   payload_schema: 'JSON Schema of the payload',
   rate: 'Max starts per second',
-  concurrency: 'Max at once',
+  concurrency: 'Max concurrent jobs',
 };
 
 /** Names of payload fields that do not read well by themselves. */
@@ -76,7 +76,7 @@ export function labelOf(field: string): string {
   if (first === 'notifications' && /^\d+$/.test(rest[0] ?? '')) {
     const number = Number(rest[0]) + 1;
     if (second === 'emails') return `E-mail address ${number}`;
-    if (second === 'webhooks') return rest[1] === 'signing_secret' ? `Secret of webhook ${number}` : rest[1] === 'format' ? `Format of webhook ${number}` : `Webhook ${number}`;
+    if (second === 'webhooks') return rest[1] === 'signing_secret' ? `Signing secret of webhook ${number}` : rest[1] === 'format' ? `Format of webhook ${number}` : `Webhook ${number}`;
   }
   return field;
 }

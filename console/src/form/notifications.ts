@@ -19,11 +19,11 @@ export interface NotificationsDraft {
 
 /** In the order of the form; `short` stands after "of". */
 export const OCCASIONS: Record<Occasion, { label: string; short: string; description: string }> = {
-  failure: { label: 'A run fails', short: 'failure', description: 'For good, or is killed, unless that is asked for by itself' },
-  recovery: { label: 'It has recovered', short: 'recovery', description: 'The first success after failures' },
-  success: { label: 'A run succeeds', short: 'success', description: 'Every one' },
-  late: { label: 'A run starts late', short: 'late start', description: 'Ten seconds or more after its time' },
-  killed: { label: 'A run is killed', short: 'kill', description: 'Its time-out passed; does not wait for failures in a row' },
+  failure: { label: 'A run fails', short: 'failure', description: 'After its last attempt, or by a kill that is not selected itself' },
+  recovery: { label: 'Runs succeed again', short: 'recovery', description: 'The first success after failures' },
+  success: { label: 'A run succeeds', short: 'success', description: 'Every success' },
+  late: { label: 'A run starts late', short: 'late start', description: 'Ten seconds or more after its scheduled time' },
+  killed: { label: 'A run is killed', short: 'kill', description: 'After its time-out, without waiting for failures in a row' },
 };
 
 /** Nobody; and the API's own defaults for when somebody is named. */

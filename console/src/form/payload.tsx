@@ -118,7 +118,7 @@ function widget(field: Field, value: unknown, set: (value: unknown) => void): Re
       return (
         <Textarea
           rows={3}
-          placeholder="One a line"
+          placeholder="One per line"
           value={Array.isArray(value) ? value.join('\n') : ''}
           onChange={({ detail }) => set(detail.value === '' ? undefined : detail.value.split('\n'))}
         />

@@ -15,14 +15,14 @@ export function Runs({ runs, loading = false, empty }: { runs: readonly Run[]; l
       contentDensity="compact"
       items={runs}
       loading={loading}
-      loadingText="Asking for the next runs"
+      loadingText="Loading the next runs"
       ariaLabels={{ tableLabel: 'Next runs', selectionGroupLabel: '' }}
       empty={<Box textAlign="center" color="inherit">{empty}</Box>}
       columnDefinitions={[
-        { id: 'local', header: 'In its time zone', cell: (run) => <span className="when">{run.local.replace('T', ' ')}</span>, isRowHeader: true },
-        { id: 'here', header: 'In yours', cell: (run) => (run.at === null ? '–' : <When at={run.at} />) },
+        { id: 'local', header: 'In the task’s time zone', cell: (run) => <span className="when">{run.local.replace('T', ' ')}</span>, isRowHeader: true },
+        { id: 'here', header: 'In your time zone', cell: (run) => (run.at === null ? '–' : <When at={run.at} />) },
         { id: 'away', header: 'From now', cell: (run) => (run.at === null ? <Badge color="grey">skipped</Badge> : <Ago at={run.at} />) },
-        { id: 'odd', header: 'Change of the clock', cell: (run) => (run.odd === null ? '' : <Badge color="severity-medium">{run.odd}</Badge>) },
+        { id: 'odd', header: 'Clock change', cell: (run) => (run.odd === null ? '' : <Badge color="severity-medium">{run.odd}</Badge>) },
       ]}
     />
   );

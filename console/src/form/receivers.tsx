@@ -12,12 +12,12 @@ import type { FieldErrors } from './draft';
 import { OCCASIONS, tellsAnyone, withOccasion, type NotificationsDraft, type Occasion, type Webhook } from './notifications';
 
 const FORMATS = [
-  { value: 'standard', label: 'Standard', description: 'Every fact as JSON, signed' },
-  { value: 'slack', label: 'Slack', description: 'One text; a secret is optional' },
+  { value: 'standard', label: 'Standard', description: 'All fields as JSON, signed' },
+  { value: 'slack', label: 'Slack', description: 'A text message; the secret is optional' },
 ];
 
 interface Props {
-  /** What is said while there is no receiver. */
+  /** The text while there is no receiver. */
   nobody?: string;
   draft: NotificationsDraft;
   errors: FieldErrors;
@@ -84,9 +84,9 @@ export function Receivers({ nobody = 'No notifications.', draft, errors, onChang
             ),
           },
           {
-            label: 'Signed with the secret',
+            label: 'Signing secret',
             errorText: (_, at) => error(`webhooks.${at}.signing_secret`),
-            constraintText: 'The name of a secret of yours, not the secret',
+            constraintText: 'The name of a stored secret, not its value',
             control: (hook, at) => <Input value={hook.signing_secret} spellcheck={false} onChange={({ detail }) => change(at, { signing_secret: detail.value })} />,
           },
         ]}
@@ -106,7 +106,7 @@ export function Receivers({ nobody = 'No notifications.', draft, errors, onChang
             <FormField label="Notify after this many failures in a row" errorText={error('after_failures')}>
               <Input type="number" value={draft.afterFailures} onChange={({ detail }) => set({ afterFailures: detail.value })} />
             </FormField>
-            <FormField label="Notify at most every (s)" constraintText="What comes meanwhile is counted, and told together" errorText={error('digest_seconds')}>
+            <FormField label="Notify at most every (s)" constraintText="Notifications of the same kind in this time are combined into one" errorText={error('digest_seconds')}>
               <Input type="number" value={draft.digest} onChange={({ detail }) => set({ digest: detail.value })} />
             </FormField>
           </ColumnLayout>

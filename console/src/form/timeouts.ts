@@ -14,7 +14,7 @@ export function timeOuts(schema: Schema, payload: Record<string, unknown>, attem
   if (field === undefined) return null;
   const call = Number(payload['timeout_seconds'] ?? field.default ?? NaN);
   const whole = Number(attempt);
-  if (!(call > 0) || !(whole > 0)) return { text: 'The whole attempt; then it is killed.', useless: false };
-  if (call >= whole) return { text: `The attempt is killed after ${whole} s, before the time-out of the call (${call} s) applies.`, useless: true };
-  return { text: `The call is given up after ${call} s (see the payload); the whole attempt is killed after ${whole} s.`, useless: false };
+  if (!(call > 0) || !(whole > 0)) return { text: 'The attempt is killed after this time.', useless: false };
+  if (call >= whole) return { text: `The attempt is killed after ${whole} s, before the call time-out (${call} s) applies.`, useless: true };
+  return { text: `The call times out after ${call} s (see the payload). The attempt is killed after ${whole} s.`, useless: false };
 }

@@ -16,7 +16,7 @@ import { Refresh, TrailTable } from '../parts/trail';
 const DAY = 86_400_000;
 const LIMIT = 25;
 const SPANS = [
-  { value: '1', label: 'The last day' },
+  { value: '1', label: '1 day' },
   { value: '7', label: '7 days' },
   { value: '30', label: '30 days' },
   { value: '400', label: 'All' },
@@ -69,7 +69,7 @@ export default function Audit(): ReactNode {
         <SpaceBetween size="xs">
           <Header
             variant="awsui-h1-sticky"
-            description="Who asked for which change and when, and how it ended. Kept for 400 days."
+            description="Every requested change with its author and result, stored for 400 days."
             actions={
               <SpaceBetween direction="horizontal" size="xs">
                 <Refresh live={live} />
@@ -89,8 +89,8 @@ export default function Audit(): ReactNode {
           <Input
             type="search"
             value={typed}
-            placeholder="Id of what was changed"
-            ariaLabel="Id of what was changed"
+            placeholder="Object id"
+            ariaLabel="Object id"
             onChange={({ detail }) => {
               setTyped(detail.value);
               set('object', detail.value.trim());

@@ -31,7 +31,7 @@ export default function Capacity(): ReactNode {
     <SpaceBetween size="l">
       <Header
         variant="h1"
-        description="The next three hours, minute by minute. What is posted shows within seconds."
+        description="The next three hours, minute by minute. New jobs appear within seconds."
         actions={<ScopeChoice scope={scope} onChange={setScope} />}
       >
         Capacity
@@ -56,12 +56,12 @@ function Shown({ summary }: { summary: Summary }): ReactNode {
           items={[
             { label: 'Jobs to start', value: jobs.toLocaleString() },
             { label: 'Busiest minute', value: busiest === null ? '–' : <><When at={busiest.scheduled_at} />: {busiest.jobs.toLocaleString()} jobs</> },
-            { label: 'Executors required at most', value: required.toLocaleString() },
+            { label: 'Peak of executors required', value: required.toLocaleString() },
             { label: 'Executors available', value: available.toLocaleString() },
           ]}
         />
       </Container>
-      <Container header={<Header variant="h2" description="Jobs and executors, by the minute in which the jobs are to start">Next three hours</Header>}>
+      <Container header={<Header variant="h2" description="Jobs and executors, by the minute in which the jobs start">Next three hours</Header>}>
         <SpaceBetween size="l">
           <Graph
             label="Executors required against available"
@@ -103,7 +103,7 @@ function Needed({ short, available }: { short: Shortage[]; available: number }):
           <When at={each.from} /> to <When at={each.to} />: {each.required.toLocaleString()} executors required, {available.toLocaleString()} available
         </div>
       ))}
-      {short.length > LISTED && <div>… and {short.length - LISTED} more times; see the table.</div>}
+      {short.length > LISTED && <div>… and {short.length - LISTED} more periods; see the table.</div>}
     </Alert>
   );
 }
@@ -130,8 +130,8 @@ function Graph({ label, title, minutes, most, series }: GraphProps): ReactNode {
       ariaLabel={label}
       series={series}
       i18nStrings={{ xTickFormatter: clock, yTickFormatter: (y) => (Number.isInteger(y) ? y.toLocaleString() : '') }}
-      empty={<Empty title="Nothing is to start" />}
-      noMatch={<Empty title="Nothing is to start" />}
+      empty={<Empty title="No jobs to start" />}
+      noMatch={<Empty title="No jobs to start" />}
     />
   );
 }
@@ -177,7 +177,7 @@ function Minutes({ minutes, available }: { minutes: readonly Minute[]; available
           ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }}
         />
       }
-      empty={<Empty title={which === 'short' ? 'There is enough for every minute' : 'Nothing is to start'} />}
+      empty={<Empty title={which === 'short' ? 'Every minute has enough executors' : 'No jobs to start'} />}
       columnDefinitions={[
         { id: 'minute', header: 'Minute', cell: (minute) => <When at={minute.scheduled_at} />, isRowHeader: true },
         { id: 'away', header: 'In', cell: (minute) => <Ago at={minute.scheduled_at} /> },

@@ -58,7 +58,7 @@ export default function DeadLetterGroup(): ReactNode {
           <SpaceBetween size="xs">
             <Header
               variant="awsui-h1-sticky"
-              description={<><OfWhom />Dead letters of one error, with the fingerprint {fingerprint}. Ids, numbers and times in it may differ.</>}
+              description={<><OfWhom />Dead letters of one error, with the fingerprint {fingerprint}. Their ids, numbers and times may differ.</>}
               actions={
                 mayChange && <SpaceBetween direction="horizontal" size="xs">
                   <Button disabled={selected.length === 0} onClick={() => void retry()}>
@@ -76,7 +76,7 @@ export default function DeadLetterGroup(): ReactNode {
           </SpaceBetween>
         }
         pagination={<Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
-        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="dead letters" retry={live.reload} /> : <Empty title="None left" />}
+        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="dead letters" retry={live.reload} /> : <Empty title="No dead letters left" />}
       />
     </SpaceBetween>
   );

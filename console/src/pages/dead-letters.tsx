@@ -1,4 +1,5 @@
 import Alert from '@cloudscape-design/components/alert';
+import Box from '@cloudscape-design/components/box';
 import Button from '@cloudscape-design/components/button';
 import Header from '@cloudscape-design/components/header';
 import SpaceBetween from '@cloudscape-design/components/space-between';
@@ -7,6 +8,8 @@ import { useState, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '../api/client';
 import { useLive } from '../live';
+import { pageOfDocs } from '../docs';
+import { DocsLink } from '../parts/docs-link';
 import { ofUser, pageOfJob } from '../parts/links';
 import { Empty, Failed, NotForRole, Stale, To, useTitle, Words } from '../parts/parts';
 import { Progress } from '../parts/progress';
@@ -52,7 +55,7 @@ export default function DeadLetters(): ReactNode {
     <SpaceBetween size="m">
       <Progress onEnd={live.reload} />
       <RedriveDialog filter={chosen === null ? null : { fingerprint: chosen.fingerprint }} expected={chosen?.count ?? 0} user={chosen?.user} onClose={() => setChosen(null)} />
-      {live.data?.complete === false && <Alert type="info">There are more than one look counts: these are of the latest {live.data.read}.</Alert>}
+      {live.data?.complete === false && <Alert type="info">There are more dead letters. This page counts the latest {live.data.read}.</Alert>}
       <Table<Group>
         variant="full-page"
         stickyHeader
@@ -67,7 +70,7 @@ export default function DeadLetters(): ReactNode {
             <Header
               variant="awsui-h1-sticky"
               counter={live.data === null ? undefined : `(${count})`}
-              description="Jobs that failed or were killed, by error. Errors that differ in ids, numbers and times only are one."
+              description="Jobs that failed or were killed, by error. Errors that differ only in ids, numbers or times are grouped."
               actions={
                 <SpaceBetween direction="horizontal" size="xs">
                   <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
@@ -85,9 +88,14 @@ export default function DeadLetters(): ReactNode {
           </SpaceBetween>
         }
         filter={<WhoseChoice />}
-        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="dead letters" retry={live.reload} /> : <Empty title="No dead letters">Everything that ran has ended well.</Empty>}
+        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="dead letters" retry={live.reload} /> : (
+          <Empty title="No dead letters">
+            <Box variant="p" color="inherit">A job is listed here when its last attempt has failed or was killed. You correct the cause, and redrive the job.</Box>
+            <DocsLink href={pageOfDocs('guides/redrive')}>Redrive dead letters</DocsLink>
+          </Empty>
+        )}
         columnDefinitions={[
-          ...(everybody ? [{ id: 'owner', header: 'Whose', cell: (group: Group) => group.owner?.username ?? '–' }] : []),
+          ...(everybody ? [{ id: 'owner', header: 'Owner', cell: (group: Group) => group.owner?.username ?? '–' }] : []),
           {
             id: 'error',
             header: 'Error',

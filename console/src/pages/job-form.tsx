@@ -12,6 +12,7 @@ import { useRef, useState, type ReactNode } from 'react';
 import { useNavigate, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type ApiError, type Job, type TaskType } from '../api/client';
+import { jobCall } from '../code';
 import { fieldErrors } from '../form/draft';
 import { CallBacks, Choice, Events, KeyField, Number, optional, Order, Retries, schemaOf, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
@@ -20,6 +21,7 @@ import { fromJob, NEW_JOB, toJob, UNITS, type JobDraft, type Start } from '../fo
 import { Receivers } from '../form/receivers';
 import type { Target } from '../form/target';
 import { useLive } from '../live';
+import { CopyAs } from '../parts/copy-as';
 import { ofUser, pageOfJob } from '../parts/links';
 import { useNotices } from '../parts/notices';
 import { Loaded, useTitle } from '../parts/parts';
@@ -104,6 +106,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
             <Button variant="link" formAction="none" onClick={() => void navigate(job === null ? `/jobs${ofUser(user)}` : pageOfJob(job.id, user))}>
               Cancel
             </Button>
+            <CopyAs call={() => jobCall(toJob(draft))} />
             <Button variant="primary" formAction="submit" loading={busy} disabled={broken}>
               Post job
             </Button>
@@ -112,14 +115,14 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
       >
         <SpaceBetween size="l">
           <FormErrors error={error} errors={errors} />
-          <Container header={<Header variant="h2">What</Header>}>
+          <Container header={<Header variant="h2">What to run</Header>}>
             <SpaceBetween size="m">
               <KeyField value={draft.key} error={errors['key']} onChange={(key) => set({ key })} />
               <What draft={draft} errors={errors} set={set} types={types} targets={targets} first={first} onBroken={setBroken} />
             </SpaceBetween>
           </Container>
 
-          <Container header={<Header variant="h2">When</Header>}>
+          <Container header={<Header variant="h2">When to run</Header>}>
             <SpaceBetween size="m">
               <Tiles
                 ariaLabel="When"
@@ -127,13 +130,13 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
                 columns={3}
                 onChange={({ detail }) => set({ start: detail.value as Start })}
                 items={[
-                  { value: 'now', label: 'At once' },
+                  { value: 'now', label: 'Now' },
                   { value: 'after', label: 'After a delay' },
                   { value: 'at', label: 'At a time' },
                 ]}
               />
               {draft.start === 'after' && (
-                <FormField label="After" constraintText="From the moment the job is posted" errorText={errors['delay_seconds']}>
+                <FormField label="Delay" constraintText="Counted from the moment you post the job" errorText={errors['delay_seconds']}>
                   <SpaceBetween direction="horizontal" size="xs">
                     <Input type="number" value={draft.after} ariaLabel="How many" invalid={errors['delay_seconds'] !== undefined} onChange={({ detail }) => set({ after: detail.value })} />
                     <Choice value={draft.unit} options={UNIT_CHOICES} label="Unit" onChange={(unit) => set({ unit })} />
@@ -142,8 +145,8 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
               )}
               {draft.start === 'at' && <InstantField label="Time" value={draft.at} error={errors['execute_at']} onChange={(at) => set({ at })} />}
               <InstantField
-                label={optional('Not at or after')}
-                description="The job does not start, and is not tried again, from this instant on"
+                label={optional('Expires at')}
+                description="From this time on, the job neither starts nor is retried"
                 value={draft.expiresAt}
                 error={errors['expires_at']}
                 onChange={(expiresAt) => set({ expiresAt })}
@@ -151,7 +154,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
             </SpaceBetween>
           </Container>
 
-          <Container header={<Header variant="h2">How</Header>}>
+          <Container header={<Header variant="h2">How to run</Header>}>
             <SpaceBetween size="m">
               <ColumnLayout columns={2}>
                 <Number label="Max attempts" value={draft.maxAttempts} error={errors['max_attempts']} onChange={(maxAttempts) => set({ maxAttempts })} />
@@ -163,9 +166,9 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
             </SpaceBetween>
           </Container>
 
-          <Container header={<Header variant="h2" description="The receivers that are notified of its end">Notifications</Header>}>
+          <Container header={<Header variant="h2" description="A message when the job ends, by e-mail or webhook">Notifications</Header>}>
             <SpaceBetween size="m">
-              <Receivers nobody="No notifications." draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
+              <Receivers draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
               <Events draft={draft} errors={errors} set={set} />
             </SpaceBetween>
           </Container>
@@ -179,6 +182,6 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
 /** What becomes of the job that the form was filled from. */
 function description(job: Job | null, user: string | undefined): string | undefined {
   if (job === null) return undefined;
-  const whose = user === undefined ? '' : ' The new job is your own.';
-  return `A new job with the content of ${job.id}, which stays as it is.${whose}`;
+  const whose = user === undefined ? '' : ' The new job belongs to you.';
+  return `A new job with the content of ${job.id}, which does not change.${whose}`;
 }

@@ -15,9 +15,14 @@ import { useState, type ReactNode } from 'react';
 import { useNavigate, useParams } from 'react-router';
 
 import { api, apiError, take, type Job } from '../api/client';
+import { jobCall } from '../code';
+import { asPosted } from '../form/job-draft';
+import { pageOfFailures } from '../docs';
 import { pageOfTarget } from '../form/target';
 import { useLive } from '../live';
+import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
+import { DocsLink } from '../parts/docs-link';
 import { ofUser, pageOfTask } from '../parts/links';
 import { Code, Loaded, pretty, Reason, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { isFinal, JobStatus } from '../parts/status';
@@ -70,7 +75,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
       const params = { path: { job_id: job.id }, query: { user } };
       if (what === 'cancel') await take(api.POST('/api/v1/me/jobs/{job_id}/cancel', { params }));
       else await take(api.POST('/api/v1/me/jobs/{job_id}/retry', { params }));
-      done(what === 'retry' ? 'It runs again.' : job.status === 'running' ? 'It was asked to stop.' : 'Cancelled.');
+      done(what === 'retry' ? 'The job runs again.' : job.status === 'running' ? 'The job was asked to stop.' : 'Cancelled the job.');
       reload();
     } catch (error) {
       failed(what === 'retry' ? 'Not retried' : 'Not cancelled', error);
@@ -95,6 +100,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
         description={<OfWhom />}
         actions={
           <SpaceBetween direction="horizontal" size="xs">
+            <CopyAs call={() => jobCall(asPosted(job, Date.now()))} />
             <Button onClick={() => void navigate(another('from'))}>Duplicate</Button>
             {mayChange && !isFinal(job) && (
               <Button
@@ -103,7 +109,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
                 onClick={() =>
                   confirm({
                     title: 'Cancel this job?',
-                    text: job.status === 'running' ? 'It runs: it is asked to stop.' : 'It does not start.',
+                    text: job.status === 'running' ? 'The job is running. It is asked to stop.' : 'The job does not start.',
                     yes: 'Cancel the job',
                     act: () => act('cancel'),
                   })
@@ -166,12 +172,12 @@ function Why({ job }: { job: Job }): ReactNode {
   const why = whyOf(job);
   if (why === null) return null;
   const type = job.status === 'failed' || job.status === 'killed' ? 'error' : 'info';
-  const header = { skipped: 'Why it did not run', cancelled: 'Why it was cancelled', failed: 'Why it failed', killed: 'Why it was killed' }[job.status as string] ?? 'What has happened';
+  const header = { skipped: 'Why it did not run', cancelled: 'Why it was cancelled', failed: 'Why it failed', killed: 'Why it was killed' }[job.status as string] ?? 'Note';
   return (
     <Alert
       type={type}
       header={header}
-      action={job.fingerprint === null ? undefined : <To href={`/dead-letters/${job.fingerprint}${ofUser(user)}`}>Others like it</To>}
+      action={job.fingerprint === null ? undefined : <To href={`/dead-letters/${job.fingerprint}${ofUser(user)}`}>Similar failures</To>}
     >
       <Reason text={why.error} />
       {why.reason !== null && <Box color="text-body-secondary" fontSize="body-s"><Reason text={why.reason} /></Box>}
@@ -202,7 +208,7 @@ function Overview({ job }: { job: Job }): ReactNode {
             { label: 'Attempt time-out', value: span(job.timeout_seconds * 1_000) },
             { label: 'Key', value: <Words>{job.key ?? '–'}</Words> },
             { label: 'Ordering key', value: <Words>{job.ordering_key ?? '–'}</Words> },
-            { label: 'Events', value: job.events ? 'Each end is put on the bus' : '–' },
+            { label: 'Events', value: job.events ? 'Published when it ends' : '–' },
             { label: 'Tags', value: <Words>{job.tags.join(', ') || '–'}</Words> },
             ...(job.expires_at === null ? [] : [{ label: 'Expires', value: <When at={job.expires_at} /> }]),
             ...(job.lease_until === null ? [] : [{ label: 'Lease expires', value: <Ago at={job.lease_until} /> }]),
@@ -212,7 +218,7 @@ function Overview({ job }: { job: Job }): ReactNode {
         />
         {progress !== null && (
           <ProgressBar
-            label="Progress, as its worker told"
+            label="Progress reported by the worker"
             value={(progress.fraction ?? 0) * 100}
             additionalInfo={progress.message ?? undefined}
             resultText={`${Math.round((progress.fraction ?? 0) * 100)} %`}
@@ -239,7 +245,7 @@ function Answer({ job }: { job: Job }): ReactNode {
         {body === null || body === undefined || body === '' ? <Box color="text-body-secondary">None{isFinal(job) ? '.' : ' yet.'}</Box> : <Code label={reported ? 'Answer' : 'Output'} text={pretty(body)} />}
         {reported && job.output !== null && (
           <>
-            <Box variant="h3">Output, as its worker told</Box>
+            <Box variant="h3">Output reported by the worker</Box>
             <Code label="Output" text={pretty(job.output)} />
           </>
         )}
@@ -252,7 +258,7 @@ function Answer({ job }: { job: Job }): ReactNode {
 function Attempts({ job }: { job: Job }): ReactNode {
   if (job.attempts.length === 0) return null;
   return (
-    <Container header={<Header variant="h2" description="The last five, the latest first.">Attempts and logs</Header>}>
+    <Container header={<Header variant="h2" description="The last five attempts, latest first.">Attempts and logs</Header>}>
       <SpaceBetween size="s">
         {[...job.attempts].reverse().map((attempt, index) => (
           <ExpandableSection
@@ -270,9 +276,9 @@ function Attempts({ job }: { job: Job }): ReactNode {
                   { label: 'Duration', value: between(attempt.started_at, attempt.ended_at) },
                 ]}
               />
-              {attempt.failure !== null && <Alert type="error" header={attempt.failure.kind}><Words>{attempt.failure.message}</Words></Alert>}
+              {attempt.failure !== null && <Alert type="error" header={attempt.failure.kind}><Words>{attempt.failure.message}</Words><div><DocsLink href={pageOfFailures()}>About failures of attempts</DocsLink></div></Alert>}
               <Box variant="h4">Log</Box>
-              {attempt.log ? <Code label={`Log of attempt ${attempt.number}`} text={attempt.log} /> : <Box color="text-body-secondary">Nothing was logged.</Box>}
+              {attempt.log ? <Code label={`Log of attempt ${attempt.number}`} text={attempt.log} /> : <Box color="text-body-secondary">The attempt logged nothing.</Box>}
               {attempt.log && attempt.output_kept === 'whole' && <Whole job={job} number={attempt.number} what="log" />}
               {index > 0 && attempt.output !== null && <><Box variant="h4">Output</Box><Code label={`Output of attempt ${attempt.number}`} text={pretty(attempt.output)} /></>}
             </SpaceBetween>
@@ -298,13 +304,13 @@ function Whole({ job, number, what }: { job: Job; number: number; what: 'output'
           ? api.GET('/api/v1/me/jobs/{job_id}/attempts/{number}/output', { params })
           : api.GET('/api/v1/me/jobs/{job_id}/attempts/{number}/log', { params }),
       );
-      setText(found.complete ? found.text : `${found.text}\n… (the rest was not kept)`);
+      setText(found.complete ? found.text : `${found.text}\n… (the rest was not stored)`);
     } catch (error) {
       failed(`The full ${what} is not available`, apiError(error));
     } finally {
       setBusy(false);
     }
   };
-  if (text !== null) return <Code label={`Whole ${what}`} text={text} />;
-  return <Button variant="inline-link" loading={busy} onClick={() => void load()}>Show the whole {what}</Button>;
+  if (text !== null) return <Code label={`Full ${what}`} text={text} />;
+  return <Button variant="inline-link" loading={busy} onClick={() => void load()}>Show the full {what}</Button>;
 }

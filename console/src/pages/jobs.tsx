@@ -1,3 +1,4 @@
+import Box from '@cloudscape-design/components/box';
 import Button from '@cloudscape-design/components/button';
 import Header from '@cloudscape-design/components/header';
 import Input from '@cloudscape-design/components/input';
@@ -12,7 +13,9 @@ import { useNavigate } from 'react-router';
 import { api, take, type Job } from '../api/client';
 import { InstantField } from '../form/instant';
 import { useLive, useSettled } from '../live';
+import { pageOfDocs } from '../docs';
 import { toCancel, type CancelFilter } from '../operations';
+import { DocsLink } from '../parts/docs-link';
 import { JobTable } from '../parts/job-table';
 import { ManyDialog } from '../parts/many-dialog';
 import { usePages } from '../parts/pages';
@@ -73,7 +76,7 @@ export default function Jobs(): ReactNode {
   const narrowed = [status, type, task, settled, time].some((each) => each !== '');
   const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.task_types ?? []).map((each) => ({ value: each.type, label: each.type }))];
   const spans = spanOptions(upcoming);
-  const order = upcoming ? 'What is ahead, soonest first.' : 'What was due, latest first.';
+  const order = upcoming ? 'Upcoming jobs, soonest first.' : 'Past jobs, latest first.';
   const cancellable = (): CancelFilter | null => toCancel({ status: statuses, type, task, tag: settled, ...bounds(query, upcoming, Date.now()) }, upcoming, Date.now());
   if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   return (
@@ -121,7 +124,7 @@ export default function Jobs(): ReactNode {
               <SegmentedControl
                 label="Which jobs"
                 selectedId={upcoming ? 'ahead' : 'past'}
-                options={[{ id: 'past', text: 'History' }, { id: 'ahead', text: 'Ahead' }]}
+                options={[{ id: 'past', text: 'History' }, { id: 'ahead', text: 'Upcoming' }]}
                 onChange={({ detail }) => set({ view: detail.selectedId === 'ahead' ? 'ahead' : '' })}
               />
               <WhoseChoice />
@@ -160,8 +163,12 @@ export default function Jobs(): ReactNode {
               <Button onClick={() => set(FILTERS)}>Clear filters</Button>
             </Empty>
           ) : (
-            <Empty title={upcoming ? 'Nothing is ahead' : 'Nothing was due yet'}>
-              <Button onClick={() => void navigate('/jobs/new')}>Post job</Button>
+            <Empty title={upcoming ? 'No upcoming jobs' : 'No jobs yet'}>
+              <Box variant="p" color="inherit">
+                A job calls a target once: now, after a delay, or at a time. The form copies its request as curl or Python, too.
+              </Box>
+              <Button onClick={() => void navigate('/jobs/new')}>Post {upcoming ? 'a job' : 'your first job'}</Button>
+              <DocsLink href={pageOfDocs('get-started/first-job')}>Your first job</DocsLink>
             </Empty>
           )
         }

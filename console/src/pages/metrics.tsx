@@ -51,7 +51,7 @@ export default function Metrics(): ReactNode {
     <SpaceBetween size="l">
       <Header
         variant="h1"
-        description="How jobs ended, and how long they took. Days are those of UTC."
+        description="Results and durations of jobs. Days are in UTC."
         actions={
           <SpaceBetween direction="horizontal" size="xs">
             <ScopeChoice scope={scope} onChange={setScope} />
@@ -81,9 +81,9 @@ function Shown({ summary }: { summary: Summary }): ReactNode {
           columns={4}
           items={[
             { label: 'Jobs ended', value: endedOf(total).toLocaleString() },
-            { label: 'A day, on average', value: Number((endedOf(total) / days.length).toFixed(1)).toLocaleString() },
+            { label: 'Average per day', value: Number((endedOf(total) / days.length).toFixed(1)).toLocaleString() },
             { label: 'On time', value: share === null ? '–' : percent(share) },
-            { label: 'Succeeded, of those tried', value: success === null ? '–' : percent(success) },
+            { label: 'Success rate', value: success === null ? '–' : percent(success) },
           ]}
         />
       </Container>
@@ -118,7 +118,7 @@ function Daily({ days: all, daily, types }: { days: string[]; daily: NonNullable
               />
             }
           >
-            How long jobs took
+            Duration
           </Header>
         }
       >
@@ -133,7 +133,7 @@ function Daily({ days: all, daily, types }: { days: string[]; daily: NonNullable
           ]}
         />
       </Container>
-      <Container fitHeight header={<Header variant="h2" description="Jobs that ended, by how">Throughput</Header>}>
+      <Container fitHeight header={<Header variant="h2" description="Ended jobs by result">Throughput</Header>}>
         <Chart
           label="Jobs ended per day"
           title="Jobs"
@@ -174,8 +174,8 @@ function Chart({ label, title, days, format, stacked = false, series }: ChartPro
       ariaLabel={label}
       series={series}
       i18nStrings={{ yTickFormatter: format, xTickFormatter: (day) => day.slice(5) }}
-      empty={<Empty title="Nothing has ended yet" />}
-      noMatch={<Empty title="Nothing has ended yet" />}
+      empty={<Empty title="No job has ended yet" />}
+      noMatch={<Empty title="No job has ended yet" />}
     />
   );
 }
@@ -190,8 +190,8 @@ function Types({ types }: { types: Type[] }): ReactNode {
       trackBy="type"
       items={rows}
       ariaLabels={{ tableLabel: 'Types', selectionGroupLabel: '' }}
-      header={<Header variant="h2" description="The slowest first">By type</Header>}
-      empty={<Empty title="Nothing has ended yet" />}
+      header={<Header variant="h2" description="Slowest first">By type</Header>}
+      empty={<Empty title="No job has ended yet" />}
       columnDefinitions={[
         { id: 'type', header: 'Type', cell: (each) => each.type, isRowHeader: true },
         { id: 'runs', header: 'Jobs ended', cell: (each) => endedOf(each).toLocaleString() },
@@ -228,8 +228,8 @@ function SlowTasks(): ReactNode {
       loading={live.loading}
       loadingText="Loading tasks"
       ariaLabels={{ tableLabel: 'Slowest tasks', selectionGroupLabel: '' }}
-      header={<Header variant="h2" description={`Of your tasks, by the latest ${LATEST} jobs that succeeded`}>Slowest tasks</Header>}
-      empty={live.error !== null && live.data === null ? <Failed error={live.error} what="tasks" retry={live.reload} /> : <Empty title="None has run lately"><Box variant="p" color="inherit">Jobs posted alone are not told here.</Box></Empty>}
+      header={<Header variant="h2" description={`Your tasks, by your latest ${LATEST} successful jobs`}>Slowest tasks</Header>}
+      empty={live.error !== null && live.data === null ? <Failed error={live.error} what="tasks" retry={live.reload} /> : <Empty title="No recent runs of tasks"><Box variant="p" color="inherit">One-time jobs are not listed here.</Box></Empty>}
       columnDefinitions={[
         { id: 'task', header: 'Task', cell: (each) => <To href={`/tasks/${each.id}`}>{names?.get(each.id) ?? each.id}</To>, isRowHeader: true },
         { id: 'type', header: 'Type', cell: (each) => each.type },

@@ -1,3 +1,4 @@
+import Box from '@cloudscape-design/components/box';
 import Button from '@cloudscape-design/components/button';
 import Header from '@cloudscape-design/components/header';
 import Pagination from '@cloudscape-design/components/pagination';
@@ -9,8 +10,10 @@ import type { ReactNode } from 'react';
 import { api, take } from '../api/client';
 import { useLive } from '../live';
 import { chosenInWords, WORDS, type Operation } from '../operations';
+import { pageOfDocs } from '../docs';
+import { DocsLink } from '../parts/docs-link';
 import { usePages } from '../parts/pages';
-import { Empty, Failed, NotForRole, Reason, Stale, useTitle } from '../parts/parts';
+import { Empty, Failed, NotForRole, Reason, Stale, To, useTitle } from '../parts/parts';
 import { Progress, useAbort } from '../parts/progress';
 import { Ago } from '../parts/time';
 import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
@@ -66,7 +69,7 @@ export default function Operations(): ReactNode {
           <SpaceBetween size="xs">
             <Header
               variant="awsui-h1-sticky"
-              description="One action on many jobs or tasks. The running ones, then the ended ones of the last 90 days."
+              description="One action on many jobs or tasks. Running operations first, then those that ended in the last 90 days."
               actions={<Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />}
             >
               Operations
@@ -80,12 +83,17 @@ export default function Operations(): ReactNode {
           live.error !== null && live.data === null ? (
             <Failed error={live.error} what="operations" retry={live.reload} />
           ) : (
-            <Empty title="No operations">The lists of jobs, of tasks and of dead letters start them.</Empty>
+            <Empty title="No operations yet">
+              <Box variant="p" color="inherit">
+                An operation changes many jobs or tasks. Start one with <i>Cancel all that match</i> on <To href="/jobs">Jobs</To>, <i>All that match</i> on <To href="/tasks">Tasks</To>, or <i>Redrive</i> on <To href="/dead-letters">Dead letters</To>.
+              </Box>
+              <DocsLink href={pageOfDocs('guides/many-at-once')}>Many at once</DocsLink>
+            </Empty>
           )
         }
         columnDefinitions={[
-          { id: 'what', header: 'What', isRowHeader: true, cell: ({ action }) => WORDS[action].name, minWidth: 150 },
-          ...(everybody ? [{ id: 'owner', header: 'Whose', cell: (each: Row) => each.owner?.username ?? '–' }] : []),
+          { id: 'what', header: 'Operation', isRowHeader: true, cell: ({ action }) => WORDS[action].name, minWidth: 150 },
+          ...(everybody ? [{ id: 'owner', header: 'Owner', cell: (each: Row) => each.owner?.username ?? '–' }] : []),
           { id: 'status', header: 'Status', cell: ({ status }) => <StatusIndicator type={LOOKS[status]}>{NAMES[status]}</StatusIndicator>, minWidth: 115 },
           {
             id: 'action',

@@ -14,7 +14,7 @@ import { useProgress } from '../parts/progress';
 
 type Filter = Pick<Schemas['RedriveRequest'], 'fingerprint' | 'task' | 'type'>;
 
-/** The dialog that starts one. Its id goes into the address: whoever reloads or shares that sees how far it is. */
+/** The dialog that starts one. Its id goes into the address: a reload or a shared address shows its progress. */
 export function RedriveDialog({ filter, expected, user, onClose }: { filter: Filter | null; expected: number; user: string | undefined; onClose: () => void }): ReactNode {
   const [rate, setRate] = useState('10');
   const [limit, setLimit] = useState('');
@@ -43,7 +43,7 @@ export function RedriveDialog({ filter, expected, user, onClose }: { filter: Fil
     <Modal
       visible={filter !== null}
       onDismiss={onClose}
-      header="Run them again"
+      header="Redrive dead letters"
       closeAriaLabel="Close"
       footer={
         <Box float="right">
@@ -60,12 +60,12 @@ export function RedriveDialog({ filter, expected, user, onClose }: { filter: Fil
     >
       <SpaceBetween size="m">
         <Box>
-          {expected} {expected === 1 ? 'job' : 'jobs'} at present, each from the start with all its attempts. What fails from now on is left alone.
+          {expected} {expected === 1 ? 'job' : 'jobs'} at present. Each starts again with all its attempts. Jobs that fail from now on are not included.
         </Box>
         <FormField label="Jobs per second" errorText={errors['rate']}>
           <Input type="number" value={rate} onChange={({ detail }) => setRate(detail.value)} />
         </FormField>
-        <FormField label={<>Limit <i>– optional</i></>} description="The latest first" errorText={errors['limit']}>
+        <FormField label={<>Limit <i>– optional</i></>} description="The latest jobs first" errorText={errors['limit']}>
           <Input type="number" value={limit} onChange={({ detail }) => setLimit(detail.value)} />
         </FormField>
       </SpaceBetween>

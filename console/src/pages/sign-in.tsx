@@ -38,7 +38,7 @@ export function SignIn(): ReactNode {
         <Container header={<Header variant="h1" description="Jobs that start on time.">Sign in to Punctual</Header>}>
           <Form actions={<Button variant="primary" loading={busy} formAction="submit">Sign in</Button>} errorText={error ?? undefined}>
             <SpaceBetween size="m">
-              {hasExpired() && error === null && <Alert type="info">Your session has expired. After signing in you are back where you were.</Alert>}
+              {hasExpired() && error === null && <Alert type="info">Your session has expired. Sign in to return to the page.</Alert>}
               <FormField label="User name">
                 <Input value={username} onChange={({ detail }) => setUsername(detail.value)} autoComplete="username" name="username" autoFocus />
               </FormField>

@@ -53,7 +53,7 @@ export default function System(): ReactNode {
       act: () => set('pause', lane),
     });
   return (
-    <Loaded live={live} what="state of the system">
+    <Loaded live={live} what="system state">
       {({ health, lanes, breakers }) => {
         const behind = health.lag_seconds ?? 0;
         return (
@@ -67,7 +67,7 @@ export default function System(): ReactNode {
                 items={[
                   { label: 'Scheduler', value: <StatusIndicator type={behind > BEHIND ? 'warning' : 'success'}>{behind > BEHIND ? 'Behind' : 'On time'}</StatusIndicator> },
                   { label: 'Behind by', value: span(behind * 1_000) },
-                  { label: 'Oldest minute that is not closed', value: health.oldest_open_minute ?? '–' },
+                  { label: 'Oldest open minute', value: health.oldest_open_minute ?? '–' },
                 ]}
               />
             </Container>
@@ -115,17 +115,17 @@ export default function System(): ReactNode {
               wrapLines
               ariaLabels={{ tableLabel: 'Breakers', selectionGroupLabel: '' }}
               header={
-                <Header variant="h2" counter={`(${breakers.length})`} description="A target that fails again and again gets no more calls for a while; its jobs wait.">
-                  Breakers that are not closed
+                <Header variant="h2" counter={`(${breakers.length})`} description="A target that keeps failing is not called for a while; its jobs wait.">
+                  Open breakers
                 </Header>
               }
-              empty={<Empty title="All are closed">No target is kept waiting.</Empty>}
+              empty={<Empty title="No open breakers">All targets receive their jobs.</Empty>}
               columnDefinitions={[
                 { id: 'circuit', header: 'Target', cell: (breaker) => <Words>{breaker.circuit}</Words>, isRowHeader: true },
-                { id: 'owner', header: 'Whose jobs wait', cell: (breaker) => (breaker.owner === null ? 'Everybody’s' : <To href={`/jobs?user=${breaker.owner}&view=ahead`}>{nameOf(breaker.owner, users.data?.users ?? [])}</To>) },
-                { id: 'state', header: 'State', cell: (breaker) => <StatusIndicator type={breaker.state === 'open' ? 'error' : 'in-progress'}>{breaker.state === 'open' ? 'Open' : 'A job tries it'}</StatusIndicator> },
+                { id: 'owner', header: 'Jobs of', cell: (breaker) => (breaker.owner === null ? 'Everyone' : <To href={`/jobs?user=${breaker.owner}&view=ahead`}>{nameOf(breaker.owner, users.data?.users ?? [])}</To>) },
+                { id: 'state', header: 'State', cell: (breaker) => <StatusIndicator type={breaker.state === 'open' ? 'error' : 'in-progress'}>{breaker.state === 'open' ? 'Open' : 'Testing'}</StatusIndicator> },
                 { id: 'opened', header: 'Opened', cell: (breaker) => <Ago at={breaker.opened_at} /> },
-                { id: 'until', header: 'Next try', cell: (breaker) => (breaker.state === 'open' ? <Ago at={breaker.until} /> : <>until <When at={breaker.probe_until} /></>) },
+                { id: 'until', header: 'Next test', cell: (breaker) => (breaker.state === 'open' ? <Ago at={breaker.until} /> : <>until <When at={breaker.probe_until} /></>) },
                 ...(administers
                   ? [{ id: 'action', header: 'Action', cell: (breaker: Breaker) => <Button variant="inline-link" ariaLabel={`Close the breaker of ${breaker.circuit}`} onClick={() => setClosing(breaker)}>Close</Button> }]
                   : []),
@@ -156,8 +156,8 @@ function CloseDialog({ breaker, onClose, onDone }: { breaker: Breaker; onClose: 
     <FormDialog title={`Close the breaker of ${breaker.circuit}?`} yes="Close the breaker" fields={['reason']} act={act} onClose={onClose}>
       {(errors) => (
         <SpaceBetween size="m">
-          <div>The jobs that wait start within a second. If the target still fails, five more failures open the breaker again.</div>
-          <FormField label={<>Reason <i>– optional</i></>} constraintText="The audit trail keeps it" errorText={errors['reason']}>
+          <div>Its waiting jobs start within a second. If the target still fails, five more failures open the breaker again.</div>
+          <FormField label={<>Reason <i>– optional</i></>} constraintText="Stored in the audit trail" errorText={errors['reason']}>
             <Input value={reason} onChange={({ detail }) => setReason(detail.value)} autoFocus />
           </FormField>
         </SpaceBetween>

@@ -83,8 +83,8 @@ function Seen({ target }: { target: Target }): ReactNode {
           items={[
             { label: 'Type', value: target.kind },
             { label: 'State', value: <StatusIndicator type={target.enabled ? 'success' : 'stopped'}>{target.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
-            { label: 'Starts per second', value: target.rate ?? 'any number' },
-            { label: 'At once', value: target.concurrency ?? 'any number' },
+            { label: 'Starts per second', value: target.rate ?? 'unlimited' },
+            { label: 'Concurrent jobs', value: target.concurrency ?? 'unlimited' },
           ]}
         />
       </Container>
@@ -155,12 +155,12 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
           header={
             <Header
               variant="h1"
-              description={target === null ? undefined : <>Version {target.version}, changed <Ago at={target.updated_at} />. What starts a second after a change goes where it says then.</>}
+              description={target === null ? undefined : <>Version {target.version}, changed <Ago at={target.updated_at} />. A change applies to jobs that start more than a second later.</>}
               actions={
                 target !== null && (
                   <Button
                     formAction="none"
-                    onClick={() => confirm({ title: `Delete ${target.name}?`, text: 'Jobs and runs of tasks that name it fail when they start.', yes: 'Delete', act: remove })}
+                    onClick={() => confirm({ title: `Delete ${target.name}?`, text: 'Jobs and runs that refer to it fail when they start.', yes: 'Delete', act: remove })}
                   >
                     Delete
                   </Button>
@@ -183,10 +183,10 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
         >
           <SpaceBetween size="l">
             <FormErrors error={error} errors={errors} />
-            <Container header={<Header variant="h2">What it is</Header>}>
+            <Container header={<Header variant="h2">General</Header>}>
               <SpaceBetween size="m">
                 {target === null && (
-                  <FormField label="Name" description="What tasks and jobs call it" errorText={errors['name']}>
+                  <FormField label="Name" description="Tasks and jobs refer to the target by it" errorText={errors['name']}>
                     <Input value={draft.name} onChange={({ detail }) => set({ name: detail.value })} autoFocus />
                   </FormField>
                 )}
@@ -202,26 +202,26 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
                 <FormField label={<>Description <i>– optional</i></>} errorText={errors['description']}>
                   <Textarea rows={2} value={draft.description} onChange={({ detail }) => set({ description: detail.value })} />
                 </FormField>
-                <Toggle checked={draft.enabled} description="If not, its jobs are refused, and those that are there fail when they start." onChange={({ detail }) => set({ enabled: detail.checked })}>
+                <Toggle checked={draft.enabled} description="If disabled, new jobs are refused and existing jobs fail when they start." onChange={({ detail }) => set({ enabled: detail.checked })}>
                   Enabled
                 </Toggle>
                 <ColumnLayout columns={2}>
                   <FormField label={<>Max starts per second <i>– optional</i></>} description="Of all users’ jobs together" errorText={errors['rate']}>
-                    <Input type="number" value={draft.rate} placeholder="any number" onChange={({ detail }) => set({ rate: detail.value })} />
+                    <Input type="number" value={draft.rate} placeholder="unlimited" onChange={({ detail }) => set({ rate: detail.value })} />
                   </FormField>
-                  <FormField label={<>Max at once <i>– optional</i></>} description="Of all users’ jobs together" errorText={errors['concurrency']}>
-                    <Input type="number" value={draft.concurrency} placeholder="any number" onChange={({ detail }) => set({ concurrency: detail.value })} />
+                  <FormField label={<>Max concurrent jobs <i>– optional</i></>} description="Of all users’ jobs together" errorText={errors['concurrency']}>
+                    <Input type="number" value={draft.concurrency} placeholder="unlimited" onChange={({ detail }) => set({ concurrency: detail.value })} />
                   </FormField>
                 </ColumnLayout>
               </SpaceBetween>
             </Container>
-            <Container header={<Header variant="h2" description="They complete what a job gives">Defaults</Header>}>
+            <Container header={<Header variant="h2" description="Used for fields that a job leaves out">Defaults</Header>}>
               <PayloadForm key={draft.kind} schema={schema} payload={draft.defaults} errors={errors} onChange={(defaults) => set({ defaults })} onBroken={setBroken} />
             </Container>
             <Container header={<Header variant="h2">Allowed overrides</Header>}>
               <SpaceBetween size="m">
-                <Toggle checked={draft.locked === null} description="All defaults are locked but what is said to the target, such as the body." onChange={({ detail }) => set({ locked: detail.checked ? null : Object.keys(draft.defaults) })}>
-                  Lock the usual
+                <Toggle checked={draft.locked === null} description="Jobs can override only the content, such as the body." onChange={({ detail }) => set({ locked: detail.checked ? null : Object.keys(draft.defaults) })}>
+                  Lock all but the content
                 </Toggle>
                 {draft.locked !== null && (
                   <FormField label="Locked defaults" errorText={errors['locked']}>
@@ -236,7 +236,7 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
                 )}
                 <Json
                   label={<>JSON Schema of the payload <i>– optional</i></>}
-                  description="Checked when they are created. Without one: whatever completes the defaults."
+                  description="Checked when a job is created. Without a schema, jobs may give every field that is not locked."
                   value={draft.payloadSchema}
                   error={errors['payload_schema']}
                   rows={8}

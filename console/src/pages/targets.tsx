@@ -10,7 +10,9 @@ import { useNavigate } from 'react-router';
 import { api, take } from '../api/client';
 import { useRole } from '../api/session';
 import { pageOfTarget, type Target } from '../form/target';
+import { pageOfDocs } from '../docs';
 import { useLive } from '../live';
+import { DocsLink } from '../parts/docs-link';
 import { Empty, Failed, Stale, To, useTitle } from '../parts/parts';
 import { Ago } from '../parts/time';
 import { Refresh } from '../parts/trail';
@@ -60,7 +62,11 @@ export default function Targets(): ReactNode {
           <Failed error={live.error} what="targets" retry={live.reload} />
         ) : (
           <Empty title="No named targets yet">
-            <Box variant="p" color="inherit">Administrators register them.</Box>
+            <Box variant="p" color="inherit">
+              A named target stores a destination with its defaults and limits once. Tasks and jobs then refer to it by name.{administers ? '' : ' Ask an administrator to register one.'}
+            </Box>
+            {administers && <Button onClick={() => void navigate('/targets/new')}>Register your first target</Button>}
+            <DocsLink href={pageOfDocs('reference/targets')}>Targets</DocsLink>
           </Empty>
         )
       }
@@ -68,8 +74,8 @@ export default function Targets(): ReactNode {
         { id: 'name', header: 'Name', cell: (target) => <To href={pageOfTarget(target.name)}>{target.name}</To>, isRowHeader: true },
         { id: 'kind', header: 'Type', cell: (target) => target.kind },
         { id: 'state', header: 'State', cell: (target) => <StatusIndicator type={target.enabled ? 'success' : 'stopped'}>{target.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
-        { id: 'rate', header: 'Starts per second', cell: (target) => target.rate?.toLocaleString() ?? 'any number' },
-        { id: 'concurrency', header: 'At once', cell: (target) => target.concurrency?.toLocaleString() ?? 'any number' },
+        { id: 'rate', header: 'Starts per second', cell: (target) => target.rate?.toLocaleString() ?? 'unlimited' },
+        { id: 'concurrency', header: 'Concurrent jobs', cell: (target) => target.concurrency?.toLocaleString() ?? 'unlimited' },
         { id: 'given', header: 'Fields', cell: (target) => Object.keys((target.given['properties'] as object | undefined) ?? {}).join(', ') || '–' },
         { id: 'description', header: 'Description', cell: (target) => target.description ?? '–' },
         { id: 'changed', header: 'Changed', cell: (target) => <Ago at={target.updated_at} /> },

@@ -14,6 +14,7 @@ import { useMemo, useRef, useState, type ReactNode } from 'react';
 import { useNavigate, useParams, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type ApiError, type Task, type TaskType } from '../api/client';
+import { taskCall } from '../code';
 import { empty, fieldErrors, fromTask, scheduleOf, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
 import { anyOf, CallBacks, Choice, Events, KeyField, Number, optional, Order, Retries, schemaOf, Section, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
@@ -22,6 +23,7 @@ import { PreviewFailed, Runs } from '../form/preview';
 import { Receivers } from '../form/receivers';
 import type { Target } from '../form/target';
 import { useLive, useSettled } from '../live';
+import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
 import { Loaded, useTitle } from '../parts/parts';
 import { ofUser, pageOfTask } from '../parts/links';
@@ -42,22 +44,22 @@ const EXAMPLES = [
 const UNITS = ['seconds', 'minutes', 'hours', 'days'].map((value) => ({ value, label: value }));
 const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')].map((value) => ({ value, label: value.replaceAll('_', ' ') }));
 const OVERLAPS = [
-  { value: '', label: 'Default', description: 'Skip if it recurs, else allow' },
+  { value: '', label: 'Default', description: 'Skip for recurring tasks, allow for others' },
   { value: 'skip', label: 'Skip', description: 'The new run does not start' },
-  { value: 'queue_one', label: 'Queue one', description: 'It waits for the other to end; a third one is skipped' },
-  { value: 'allow', label: 'Allow', description: 'Both run' },
-  { value: 'cancel_running', label: 'Cancel the running one', description: 'It starts when that has ended' },
+  { value: 'queue_one', label: 'Queue one', description: 'The new run waits for the previous one; further runs are skipped' },
+  { value: 'allow', label: 'Allow', description: 'Both runs continue' },
+  { value: 'cancel_running', label: 'Cancel the running one', description: 'The new run starts when it has ended' },
 ];
 const MISFIRES = [
   { value: '', label: 'Default', description: 'Run the latest' },
-  { value: 'run_latest', label: 'Run the latest', description: 'Of those missed, only the last one runs' },
-  { value: 'run_all', label: 'Run all', description: 'In their order; of a long row only the last ones' },
-  { value: 'skip', label: 'Skip', description: 'What was missed does not run' },
+  { value: 'run_latest', label: 'Run the latest', description: 'Only the last missed run starts' },
+  { value: 'run_all', label: 'Run all', description: 'In order, up to the maximum of catch-up runs' },
+  { value: 'skip', label: 'Skip', description: 'Missed runs do not start' },
 ];
 const GAPS = [
   { value: '', label: 'Default', description: 'Shift' },
-  { value: 'shift', label: 'Shift', description: 'To the first instant after the gap' },
-  { value: 'skip', label: 'Skip', description: 'Not on that day' },
+  { value: 'shift', label: 'Shift', description: 'Run at the first instant after the gap' },
+  { value: 'skip', label: 'Skip', description: 'No run on that day' },
 ];
 const TWICE = [
   { value: '', label: 'Default', description: 'The first time' },
@@ -153,12 +155,13 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
       }}
     >
       <Form
-        header={<Header variant="h1" description={editing ? <OfWhom /> : user === undefined ? undefined : 'The copy is a task of your own.'}>{editing ? `Edit ${task?.name ?? ''}` : task === null ? 'Create task' : `Clone ${task.name}`}</Header>}
+        header={<Header variant="h1" description={editing ? <OfWhom /> : user === undefined ? undefined : 'The copy belongs to you.'}>{editing ? `Edit ${task?.name ?? ''}` : task === null ? 'Create task' : `Clone ${task.name}`}</Header>}
         actions={
           <SpaceBetween direction="horizontal" size="xs">
             <Button variant="link" formAction="none" onClick={() => void navigate(editing && task !== null ? pageOfTask(task.id, owner) : `/tasks${ofUser(user)}`)}>
               Cancel
             </Button>
+            <CopyAs call={() => taskCall(toRequest(draft), editing && task !== null ? { id: task.id, user } : undefined)} />
             <Button variant="primary" formAction="submit" loading={busy} disabled={broken}>
               {editing ? 'Save' : 'Create task'}
             </Button>
@@ -167,7 +170,7 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
       >
         <SpaceBetween size="l">
           <FormErrors error={error} errors={error === null || error.details.length === 0 ? {} : shown} />
-          <Container header={<Header variant="h2">What</Header>}>
+          <Container header={<Header variant="h2">What to run</Header>}>
             <SpaceBetween size="m">
               <FormField label="Name" errorText={shown['name']}>
                 <Input value={draft.name} onChange={({ detail }) => set({ name: detail.value })} autoFocus={!editing} />
@@ -180,7 +183,7 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
             </SpaceBetween>
           </Container>
 
-          <Container header={<Header variant="h2">When</Header>}>
+          <Container header={<Header variant="h2">When to run</Header>}>
             <SpaceBetween size="m">
               <Tiles
                 ariaLabel="When"
@@ -188,10 +191,10 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
                 columns={4}
                 onChange={({ detail }) => set({ kind: detail.value as Kind })}
                 items={[
-                  { value: 'now', label: 'At once', description: 'One run, now' },
+                  { value: 'now', label: 'Now', description: 'One run' },
                   { value: 'at', label: 'At a time', description: 'One run' },
-                  { value: 'cron', label: 'By the calendar', description: 'Cron, in a time zone' },
-                  { value: 'rate', label: 'At a rate', description: 'Every so often' },
+                  { value: 'cron', label: 'On a calendar', description: 'Cron, in a time zone' },
+                  { value: 'rate', label: 'At an interval', description: 'Every few minutes, hours or days' },
                 ]}
               />
               {draft.kind === 'at' && (
@@ -202,12 +205,12 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
                   <FormField
                     label="Cron"
                     description="Minute, hour, day of month, month, day of week"
-                    constraintText={cronInWords(draft.cron) ?? 'The next runs tell what it means'}
+                    constraintText={cronInWords(draft.cron) ?? 'See the next runs below'}
                     errorText={shown['schedule.cron'] ?? shown['schedule']}
                   >
                     <Input value={draft.cron} spellcheck={false} onChange={({ detail }) => set({ cron: detail.value })} />
                   </FormField>
-                  <FormField label="Or pick one" description="Then change it">
+                  <FormField label="Or start from an example" description="You can change it afterwards">
                     <Choice value={EXAMPLES.some((each) => each.value === draft.cron) ? draft.cron : ''} options={EXAMPLES} onChange={(cron) => set({ cron })} />
                   </FormField>
                 </ColumnLayout>
@@ -239,12 +242,12 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
             </SpaceBetween>
           </Container>
 
-          <Container header={<Header variant="h2">How</Header>}>
+          <Container header={<Header variant="h2">How to run</Header>}>
             <SpaceBetween size="m">
               <ColumnLayout columns={3}>
                 <Number label="Max attempts" value={draft.maxAttempts} error={shown['max_attempts']} onChange={(maxAttempts) => set({ maxAttempts })} />
                 <TimeOut draft={draft} errors={shown} set={set} schema={schema} />
-                <FormField label="Overlap: the previous run has not ended" errorText={shown['overlap']}>
+                <FormField label="If the previous run has not ended" errorText={shown['overlap']}>
                   <Choice value={draft.overlap} options={OVERLAPS} onChange={(overlap) => set({ overlap })} />
                 </FormField>
               </ColumnLayout>
@@ -255,7 +258,7 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
             </SpaceBetween>
           </Container>
 
-          <Container header={<Header variant="h2" description="Notifications">Notifications</Header>}>
+          <Container header={<Header variant="h2" description="Messages about the runs of this task, by e-mail or webhook">Notifications</Header>}>
             <SpaceBetween size="m">
               <Receivers draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
               <Events draft={draft} errors={errors} set={set} />
@@ -263,7 +266,7 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
           </Container>
           {error?.status === 409 && (
             <Alert type="warning" header="This task was changed by someone else">
-              Reload the page to see what the task is now; your changes would be lost.
+              Reload the page to see the current task. Your changes are then lost.
             </Alert>
           )}
         </SpaceBetween>
@@ -284,23 +287,23 @@ function initial(task: Task | null, editing: boolean): Draft {
 function Window({ draft, errors, set }: Part): ReactNode {
   return (
     <Section
-      header="First and last run, jitter, changes of the clock"
+      header="Start, end, jitter, clock changes"
       open={draft.start + draft.end + draft.maxRuns + draft.jitter + draft.dstGap + draft.dstOverlap !== ''}
       wrong={anyOf(errors, 'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.jitter_seconds', 'schedule.dst_')}
     >
       <SpaceBetween size="m">
         <ColumnLayout columns={2}>
-          <InstantField label={optional('Not before')} value={draft.start} error={errors['schedule.start']} onChange={(start) => set({ start })} />
-          <InstantField label={optional('Not at or after')} value={draft.end} error={errors['schedule.end']} onChange={(end) => set({ end })} />
+          <InstantField label={optional('No run before')} value={draft.start} error={errors['schedule.start']} onChange={(start) => set({ start })} />
+          <InstantField label={optional('No run at or after')} value={draft.end} error={errors['schedule.end']} onChange={(end) => set({ end })} />
           <Number label={optional('Max runs')} value={draft.maxRuns} error={errors['schedule.max_runs']} onChange={(maxRuns) => set({ maxRuns })} />
           <Number label={optional('Jitter (s)')} value={draft.jitter} error={errors['schedule.jitter_seconds']} onChange={(jitter) => set({ jitter })} />
         </ColumnLayout>
         {draft.kind === 'cron' && (
           <ColumnLayout columns={2}>
-            <FormField label="Time skipped by the clock" errorText={errors['schedule.dst_gap']}>
+            <FormField label="Local time skipped by the clock" errorText={errors['schedule.dst_gap']}>
               <Choice value={draft.dstGap} options={GAPS} onChange={(dstGap) => set({ dstGap })} />
             </FormField>
-            <FormField label="Time that occurs twice" errorText={errors['schedule.dst_overlap']}>
+            <FormField label="Local time that occurs twice" errorText={errors['schedule.dst_overlap']}>
               <Choice value={draft.dstOverlap} options={TWICE} onChange={(dstOverlap) => set({ dstOverlap })} />
             </FormField>
           </ColumnLayout>
@@ -356,7 +359,7 @@ function usePreview(draft: Draft): Preview {
   return {
     runs: live.data?.runs ?? [],
     errors: wrong,
-    failed: live.error === null ? null : live.error.details.length > 0 ? 'The schedule is not as it must be; see above.' : live.error.message,
+    failed: live.error === null ? null : live.error.details.length > 0 ? 'The schedule is not valid; see above.' : live.error.message,
     loading: live.loading || typed !== settled,
   };
 }

@@ -14,10 +14,13 @@ import { useState, type ReactNode } from 'react';
 import { useNavigate, useParams } from 'react-router';
 
 import { api, take, type Job, type Task } from '../api/client';
+import { taskCall } from '../code';
+import { empty, fromTask, toRequest } from '../form/draft';
 import { Runs } from '../form/preview';
 import { pageOfTarget } from '../form/target';
 import { useLive } from '../live';
 import { endedAt, JobTable } from '../parts/job-table';
+import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
 import { ofUser, pageOfJob } from '../parts/links';
@@ -67,7 +70,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
     else
       confirm({
         title: `Delete “${task.name}”?`,
-        text: 'Its future runs go with it; what has run stays in the history.',
+        text: 'Its future runs are deleted too. Past runs stay in the history.',
         yes: 'Delete',
         act: () => act('delete', `Deleted “${task.name}”.`),
       });
@@ -96,6 +99,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
               ) : (
                 <Button onClick={() => void act('pause', `Paused “${task.name}”.`)}>Pause</Button>
               ))}
+            <CopyAs call={() => taskCall(toRequest(fromTask(task, empty('UTC'))))} />
             <ButtonDropdown items={[{ id: 'clone', text: 'Clone' }, ...(mayChange ? [{ id: 'delete', text: 'Delete' }] : [])]} onItemClick={({ detail }) => more(detail.id)}>
               More
             </ButtonDropdown>
@@ -111,7 +115,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
       </Header>
       <Overview task={task} />
       <Container header={<Header variant="h2">Next runs</Header>}>
-        <Runs runs={task.next_runs} empty={paused ? 'None: it is paused.' : 'None.'} />
+        <Runs runs={task.next_runs} empty={paused ? 'None: the task is paused.' : 'None.'} />
       </Container>
       <History task={task} />
       <Container header={<Header variant="h2">Payload</Header>}>
@@ -253,8 +257,8 @@ function Charts({ task }: { task: Task }): ReactNode {
         statusType={live.loading ? 'loading' : live.error !== null && live.data === null ? 'error' : 'finished'}
         loadingText="Loading"
         errorText={live.error?.message}
-        empty={<Empty title="Nothing has run yet" />}
-        noMatch={<Empty title="Nothing has run yet" />}
+        empty={<Empty title="No runs yet" />}
+        noMatch={<Empty title="No runs yet" />}
       />
     </Container>
   );

@@ -12,7 +12,9 @@ import { useNavigate } from 'react-router';
 
 import { api, apiError, take, type Job, type ListedTask, type Schemas } from '../api/client';
 import { useLive, useSettled } from '../live';
+import { pageOfDocs } from '../docs';
 import { toChange, type Many } from '../operations';
+import { DocsLink } from '../parts/docs-link';
 import { ManyDialog } from '../parts/many-dialog';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
@@ -107,7 +109,7 @@ export default function Tasks(): ReactNode {
     if (id !== 'delete') return void act(id, selected);
     confirm({
       title: `Delete ${count}?`,
-      text: 'Their future runs go with them; what has run stays in the history.',
+      text: 'Their future runs are deleted too. Past runs stay in the history.',
       yes: 'Delete',
       act: () => act(id, selected),
     });
@@ -115,7 +117,7 @@ export default function Tasks(): ReactNode {
 
   const manyItems = MANY.map(({ action, text }) => {
     const body = toChange(action, { status, type, name, tag });
-    return { id: action, text, disabled: body === null, disabledReason: 'None has the status that is chosen', many: body === null ? null : { action, body } };
+    return { id: action, text, disabled: body === null, disabledReason: 'No task with the chosen status can be changed this way', many: body === null ? null : { action, body } };
   });
   const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.task_types ?? []).map((each) => ({ value: each.type, label: each.type }))];
   if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
@@ -151,7 +153,7 @@ export default function Tasks(): ReactNode {
           <SpaceBetween size="xs">
             <Header
               variant="awsui-h1-sticky"
-              description={`${orderInWords(order, whole, live.data)} On time: of the last ${RECENT} runs.`}
+              description={`${orderInWords(order, whole, live.data)} On time: share of the last ${RECENT} runs.`}
               actions={
                 <SpaceBetween direction="horizontal" size="xs">
                   <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
@@ -222,9 +224,10 @@ export default function Tasks(): ReactNode {
           ) : (
             <Empty title="No tasks yet">
               <Box variant="p" color="inherit">
-                A task says what to run and when: once, at a time, or again and again.
+                A task runs jobs on a schedule: by cron, at an interval, or once. The form shows the next ten runs before you save it.
               </Box>
-              <Button onClick={() => void navigate('/tasks/new')}>Create task</Button>
+              <Button onClick={() => void navigate('/tasks/new')}>Create your first task</Button>
+              <DocsLink href={pageOfDocs('get-started/first-task')}>Your first task</DocsLink>
             </Empty>
           )
         }
@@ -264,15 +267,15 @@ async function ofAll(ask: (user: string, limit: number, cursor: undefined) => Pr
 }
 
 function orderInWords(order: string, whole: boolean, found: Found | null): string {
-  const words = order === '' ? 'The newest first.' : 'Sorted.';
-  return whole && found !== null && found.cursor !== null ? `${words} These are the newest ${found.tasks.length}: narrow the list to see others.` : words;
+  const words = order === '' ? 'Newest first.' : 'Sorted.';
+  return whole && found !== null && found.cursor !== null ? `${words} Only the newest ${found.tasks.length} are listed: filter to see others.` : words;
 }
 
 function columns(recent: ReadonlyMap<string, Job[]>, user: string | undefined, everybody: boolean): TableProps.ColumnDefinition<Row>[] {
   const ownerOf = (task: Row): string | undefined => task.owner?.id ?? user;
   const definitions: TableProps.ColumnDefinition<Row>[] = [
     { id: 'name', header: 'Name', cell: (task) => <To href={pageOfTask(task.id, ownerOf(task))}><Words>{task.name}</Words></To>, isRowHeader: true, width: 172, minWidth: 150 },
-    ...(everybody ? [{ id: 'owner', header: 'Whose', cell: (task: Row) => task.owner?.username ?? '–', width: 110, minWidth: 90 }] : []),
+    ...(everybody ? [{ id: 'owner', header: 'Owner', cell: (task: Row) => task.owner?.username ?? '–', width: 110, minWidth: 90 }] : []),
     { id: 'status', header: 'Status', cell: (task) => <TaskStatus status={task.status} />, width: 102, minWidth: 102 },
     { id: 'type', header: 'Type', cell: (task) => task.target ?? task.type, width: 66, minWidth: 66 },
     { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), width: 165, minWidth: 160 },

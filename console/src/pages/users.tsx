@@ -14,7 +14,9 @@ import { useState, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '../api/client';
 import { useRole } from '../api/session';
+import { pageOfDocs } from '../docs';
 import { useLive } from '../live';
+import { DocsLink } from '../parts/docs-link';
 import { FormDialog } from '../parts/form-dialog';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
@@ -28,9 +30,9 @@ type Role = Schemas['Role'];
 type Asked = { what: 'create' } | { what: 'change' | 'password'; user: User };
 
 const ROLES: { value: Role; label: string; description: string }[] = [
-  { value: 'user', label: 'User', description: 'Has tasks and jobs of their own' },
-  { value: 'operator', label: 'Operator', description: 'Sees everybody’s' },
-  { value: 'administrator', label: 'Administrator', description: 'Changes everybody’s, users and the lanes' },
+  { value: 'user', label: 'User', description: 'Owns tasks and jobs' },
+  { value: 'operator', label: 'Operator', description: 'Also sees the tasks and jobs of all users' },
+  { value: 'administrator', label: 'Administrator', description: 'Also changes them, users, targets and lanes' },
 ];
 const LIMIT = 60;
 const EVERY = 15_000;
@@ -57,7 +59,7 @@ export default function Users(): ReactNode {
   const act = (user: User, what: string): void => {
     if (what === 'change' || what === 'password') ask({ what, user });
     else if (what === 'enable') void allow(user, true);
-    else confirm({ title: `Disable ${user.username}?`, text: 'Within half a minute they may do nothing more. Their tasks and jobs go on.', yes: 'Disable', act: () => allow(user, false) });
+    else confirm({ title: `Disable ${user.username}?`, text: 'Their access ends within 30 seconds. Their tasks and jobs continue.', yes: 'Disable', act: () => allow(user, false) });
   };
   const close = (): void => ask(null);
   const clients = live.data?.clients ?? [];
@@ -80,7 +82,7 @@ export default function Users(): ReactNode {
           <SpaceBetween size="xs">
             <Header
               variant="awsui-h1-sticky"
-              description="Who may sign in. A weight of 2 gets twice the share of one of 1 when more is due than can run."
+              description="The people who can sign in. When more jobs are due than can run, weight 2 gets twice the share of weight 1."
               actions={
                 <SpaceBetween direction="horizontal" size="xs">
                   <Refresh live={live} />
@@ -98,14 +100,20 @@ export default function Users(): ReactNode {
           </SpaceBetween>
         }
         pagination={<Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
-        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="users" retry={live.reload} /> : <Empty title="No users" />}
+        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="users" retry={live.reload} /> : (
+          <Empty title="No users">
+            <Box variant="p" color="inherit">Each person who uses the console or the API needs a user with a role.</Box>
+            {administers && <Button onClick={() => ask({ what: 'create' })}>Create a user</Button>}
+            <DocsLink href={pageOfDocs('reference/roles')}>Roles</DocsLink>
+          </Empty>
+        )}
         columnDefinitions={[
           { id: 'name', header: 'Name', cell: (user) => <span title={user.id}>{user.username}</span>, isRowHeader: true },
           { id: 'role', header: 'Role', cell: (user) => ROLES.find(({ value }) => value === user.role)?.label ?? '–' },
           { id: 'state', header: 'State', cell: (user) => <StatusIndicator type={user.enabled ? 'success' : 'stopped'}>{user.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
           { id: 'weight', header: 'Weight', cell: (user) => user.job_weight },
-          { id: 'jobs', header: 'Waiting jobs at most', cell: (user) => <Quota own={user.quotas.max_jobs} allowed={user.allowed.max_jobs} /> },
-          { id: 'creates', header: 'Creates a second', cell: (user) => <Quota own={user.quotas.creates_per_second} allowed={user.allowed.creates_per_second} /> },
+          { id: 'jobs', header: 'Max waiting jobs', cell: (user) => <Quota own={user.quotas.max_jobs} allowed={user.allowed.max_jobs} /> },
+          { id: 'creates', header: 'Max creates per second', cell: (user) => <Quota own={user.quotas.creates_per_second} allowed={user.allowed.creates_per_second} /> },
           { id: 'created', header: 'Created', cell: (user) => <When at={user.created_at} /> },
           ...(administers
             ? [
@@ -136,7 +144,7 @@ export default function Users(): ReactNode {
           trackBy="id"
           items={clients}
           ariaLabels={{ tableLabel: 'Machine clients', selectionGroupLabel: '' }}
-          header={<Header variant="h2" description="They come with the deployment, as do their scopes.">Machine clients</Header>}
+          header={<Header variant="h2" description="The options of the stage define them and their scopes.">Machine clients</Header>}
           columnDefinitions={[
             { id: 'name', header: 'Name', cell: (user) => user.username, isRowHeader: true },
             { id: 'id', header: 'Id', cell: (user) => user.id },
@@ -187,7 +195,7 @@ function UserDialog({ user, onClose, onDone }: { user: User | null; onClose: () 
               </FormField>
             </SpaceBetween>
           )}
-          <FormField label="Role" errorText={errors['role']} description={user === null ? undefined : 'Counts from their next token on, within the hour.'}>
+          <FormField label="Role" errorText={errors['role']} description={user === null ? undefined : 'Takes effect with their next token, within an hour.'}>
             <Select
               options={ROLES}
               selectedOption={ROLES.find(({ value }) => value === role) ?? null}
@@ -199,11 +207,11 @@ function UserDialog({ user, onClose, onDone }: { user: User | null; onClose: () 
             <Input type="number" value={weight} onChange={({ detail }) => setWeight(detail.value)} />
           </FormField>
           <ColumnLayout columns={2}>
-            <FormField label={<>Waiting jobs at most <i>– optional</i></>} errorText={errors['quotas.max_jobs']}>
-              <Input type="number" value={jobs} placeholder={text(user?.allowed.max_jobs) || 'as everyone'} onChange={({ detail }) => setJobs(detail.value)} />
+            <FormField label={<>Max waiting jobs <i>– optional</i></>} errorText={errors['quotas.max_jobs']}>
+              <Input type="number" value={jobs} placeholder={text(user?.allowed.max_jobs) || 'default'} onChange={({ detail }) => setJobs(detail.value)} />
             </FormField>
-            <FormField label={<>Creates a second <i>– optional</i></>} errorText={errors['quotas.creates_per_second']}>
-              <Input type="number" value={creates} placeholder={text(user?.allowed.creates_per_second) || 'as everyone'} onChange={({ detail }) => setCreates(detail.value)} />
+            <FormField label={<>Max creates per second <i>– optional</i></>} errorText={errors['quotas.creates_per_second']}>
+              <Input type="number" value={creates} placeholder={text(user?.allowed.creates_per_second) || 'default'} onChange={({ detail }) => setCreates(detail.value)} />
             </FormField>
           </ColumnLayout>
         </SpaceBetween>
@@ -222,10 +230,10 @@ function NewPassword({ user, onClose }: { user: User; onClose: () => void }): Re
   const { done } = useNotices();
   const act = async (): Promise<void> => {
     await take(api.PUT('/api/v1/users/{user_id}/password', { params: { path: { user_id: user.id } }, body: { password } }));
-    done(`${user.username} has a new password, and is signed out everywhere.`);
+    done(`${user.username} has a new password. All sessions have ended.`);
   };
   return (
-    <FormDialog title={`A new password for ${user.username}`} yes="Set" fields={['password']} act={act} onClose={onClose}>
+    <FormDialog title={`Set a password for ${user.username}`} yes="Set" fields={['password']} act={act} onClose={onClose}>
       {(errors) => (
         <FormField label="New password" description={POLICY} errorText={errors['password']}>
           <Input type="password" value={password} onChange={({ detail }) => setPassword(detail.value)} autoComplete="new-password" autoFocus />

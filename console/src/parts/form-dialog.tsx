@@ -8,6 +8,7 @@ import { useId, useState, type ReactNode } from 'react';
 
 import { apiError } from '../api/client';
 import { fieldErrors, leftOver, type FieldErrors } from '../form/draft';
+import { ErrorText } from './parts';
 
 interface Props {
   title: string;
@@ -26,7 +27,7 @@ interface Props {
 export function FormDialog({ title, yes, fields, disabled = false, act, onClose, children }: Props): ReactNode {
   const id = useId();
   const [errors, setErrors] = useState<FieldErrors>({});
-  const [said, setSaid] = useState<string | null>(null);
+  const [said, setSaid] = useState<ReactNode>(null);
   const [busy, setBusy] = useState(false);
   const submit = async (): Promise<void> => {
     setBusy(true);
@@ -40,7 +41,7 @@ export function FormDialog({ title, yes, fields, disabled = false, act, onClose,
       const found = fieldErrors(told);
       const elsewhere = leftOver(found, fields);
       setErrors(found);
-      setSaid(told.details.length === 0 ? told.message : elsewhere.length > 0 ? elsewhere.join('; ') : null);
+      setSaid(told.details.length === 0 ? <ErrorText error={told} /> : elsewhere.length > 0 ? elsewhere.join('; ') : null);
       setBusy(false);
     }
   };

@@ -26,7 +26,7 @@ function definitions(user: string | undefined, nameOf: NameOf): Record<Column, T
   const ownerOf = (job: Row): string | undefined => job.owner?.id ?? user;
   return {
     scheduled: { id: 'scheduled', header: 'Scheduled', cell: (job) => <When at={job.scheduled_at} exact /> },
-    owner: { id: 'owner', header: 'Whose', cell: (job) => job.owner?.username ?? '–' },
+    owner: { id: 'owner', header: 'Owner', cell: (job) => job.owner?.username ?? '–' },
     job: { id: 'job', header: 'Job', cell: (job) => <To href={pageOfJob(job.id, ownerOf(job))}>{job.id}</To>, isRowHeader: true },
     status: { id: 'status', header: 'Status', cell: (job) => <JobStatus job={job} /> },
     type: { id: 'type', header: 'Type', cell: (job) => job.target ?? job.type },

@@ -24,10 +24,10 @@ interface Asks {
 }
 
 const ASKS: Record<Many['action'], Asks> = {
-  cancel_jobs: { verb: 'Cancel', text: 'Jobs that start before their turn comes are skipped. A job that runs is asked to stop only if you filter by the status running.', rate: '50' },
-  pause_tasks: { verb: 'Pause', text: 'Active tasks are paused: nothing of them is planned or started any more.', rate: '10' },
-  resume_tasks: { verb: 'Resume', text: 'Paused tasks are resumed, each from then on: what would have run meanwhile does not run.', rate: '10' },
-  delete_tasks: { verb: 'Delete', text: 'Their future runs go with them; what has run stays in the history.', rate: '10' },
+  cancel_jobs: { verb: 'Cancel', text: 'Jobs that start in the meantime are skipped. Running jobs are asked to stop only if you filter by the status running.', rate: '50' },
+  pause_tasks: { verb: 'Pause', text: 'Active tasks are paused: none of their runs starts.', rate: '10' },
+  resume_tasks: { verb: 'Resume', text: 'Paused tasks are resumed. Runs that were due during the pause do not start.', rate: '10' },
+  delete_tasks: { verb: 'Delete', text: 'Their future runs are deleted too. Past runs stay in the history.', rate: '10' },
 };
 
 /** Mounted while it is open. */
@@ -69,7 +69,7 @@ export function ManyDialog({ many, user, onClose }: { many: Many; user: string |
           <FormField label={of === 'job' ? 'Jobs per second' : 'Tasks per second'} errorText={errors['rate']}>
             <Input type="number" value={rate} onChange={({ detail }) => setRate(detail.value)} />
           </FormField>
-          <FormField label={<>{of === 'job' ? 'Jobs' : 'Tasks'} at most <i>– optional</i></>} errorText={errors['limit']}>
+          <FormField label={<>Limit <i>– optional</i></>} errorText={errors['limit']}>
             <Input type="number" value={limit} onChange={({ detail }) => setLimit(detail.value)} />
           </FormField>
         </SpaceBetween>

@@ -10,7 +10,9 @@ import { useEffect, useState, type ReactNode } from 'react';
 import { useNavigate } from 'react-router';
 
 import type { ApiError } from '../api/client';
+import { pageOfError } from '../docs';
 import type { Live } from '../live';
+import { DocsLink } from './docs-link';
 import { When } from './time';
 
 /** A link within the console: no reload, but its address can be copied and opened in another tab. */
@@ -60,7 +62,7 @@ export function Stale({ live }: { live: Pick<Live<unknown>, 'error' | 'reload' |
   if (live.error === null || live.data === null) return null;
   return (
     <Alert type="warning" header="Not up to date" action={<Button onClick={live.reload}>Try again</Button>}>
-      {live.error.message} What you see is what was there before.
+      {live.error.message} The page shows what it loaded before.
     </Alert>
   );
 }
@@ -70,9 +72,20 @@ export function Failed({ error, what, retry }: { error: ApiError; what: string; 
   const header = error.status === 404 ? `There is no such ${what}` : `Could not load ${what}`;
   return (
     <Alert type="error" header={header} action={retry && error.status !== 404 ? <Button onClick={retry}>Try again</Button> : undefined}>
-      {error.message}
-      {error.requestId !== null && <Box color="text-body-secondary">Request {error.requestId}</Box>}
+      <ErrorText error={error} />
     </Alert>
+  );
+}
+
+/** The message of an error, the id of its request, and a link to its documentation. */
+export function ErrorText({ error: { message, requestId, code } }: { error: ApiError }): ReactNode {
+  const page = pageOfError(code);
+  return (
+    <>
+      {message}
+      {requestId !== null && <Box color="text-body-secondary">Request {requestId}</Box>}
+      {page !== null && <div><DocsLink href={page}>About this error</DocsLink></div>}
+    </>
   );
 }
 

@@ -8,7 +8,7 @@ import { api, ApiError, take } from '../api/client';
 import { FormDialog } from './form-dialog';
 import { useNotices } from './notices';
 
-export const POLICY = 'At least 12 letters, of both cases, with a digit and a symbol.';
+export const POLICY = 'At least 12 characters, with upper and lower case, a digit and a symbol.';
 const FIELDS = ['current_password', 'new_password', 'again'];
 
 export function PasswordDialog({ onClose }: { onClose: () => void }): ReactNode {
@@ -17,7 +17,7 @@ export function PasswordDialog({ onClose }: { onClose: () => void }): ReactNode 
   const [again, setAgain] = useState('');
   const { done } = useNotices();
   const act = async (): Promise<void> => {
-    if (wanted !== again) throw new ApiError(400, 'validation_failed', '', [{ field: 'again', rule: 'is not the same' }]);
+    if (wanted !== again) throw new ApiError(400, 'validation_failed', '', [{ field: 'again', rule: 'does not match' }]);
     await take(api.POST('/api/v1/auth/password', { body: { current_password: current, new_password: wanted } }));
     done('Your password was changed.');
   };
@@ -31,7 +31,7 @@ export function PasswordDialog({ onClose }: { onClose: () => void }): ReactNode 
           <FormField label="New password" description={POLICY} errorText={errors['new_password']}>
             <Input type="password" value={wanted} onChange={({ detail }) => setWanted(detail.value)} autoComplete="new-password" />
           </FormField>
-          <FormField label="New password, again" errorText={errors['again']}>
+          <FormField label="Confirm new password" errorText={errors['again']}>
             <Input type="password" value={again} onChange={({ detail }) => setAgain(detail.value)} autoComplete="new-password" />
           </FormField>
         </SpaceBetween>

@@ -84,7 +84,7 @@ export function Progress({ onEnd }: { onEnd: () => void }): ReactNode {
           value={running ? (100 * found.matched) / total : 100}
           description={countsInWords(found)}
           status={running ? 'in-progress' : found.status === 'aborted' ? 'error' : 'success'}
-          resultText={found.status === 'aborted' ? 'Stopped before the end' : 'All of them'}
+          resultText={found.status === 'aborted' ? 'Aborted' : 'Complete'}
           ariaLabel={name}
         />
       </Alert>

@@ -28,9 +28,9 @@ export function ScopeChoice({ scope, onChange }: { scope: Scope; onChange: (scop
   if (!mayOversee(useRole())) return null;
   return (
     <SegmentedControl
-      label="Whose"
+      label="Owner"
       selectedId={scope}
-      options={[{ id: 'all', text: 'Everybody’s' }, { id: 'own', text: 'Mine' }]}
+      options={[{ id: 'all', text: 'Everyone' }, { id: 'own', text: 'Me' }]}
       onChange={({ detail }) => onChange(detail.selectedId as Scope)}
     />
   );

@@ -11,9 +11,9 @@ export function Told({ notifications: { emails, webhooks, on, after_failures, di
     <KeyValuePairs
       columns={4}
       items={[
-        { label: 'E-mail to', value: emails.length === 0 ? '–' : emails.map((address) => <div key={address} className="words">{address}</div>) },
-        { label: 'Webhooks', value: webhooks.length === 0 ? '–' : webhooks.map(({ url, signing_secret, format }) => <div key={`${url} ${signing_secret}`} className="words">{url}<Box color="text-body-secondary" fontSize="body-s">{format === 'slack' ? 'as Slack takes it, ' : ''}{signing_secret === null ? 'not signed' : `signed with ${signing_secret}`}</Box></div>) },
-        { label: 'Of', value: <>{on.map((occasion) => OCCASIONS[occasion]?.short ?? occasion).join(', ')}{after_failures > 1 && <Box color="text-body-secondary" fontSize="body-s">from {after_failures} failures in a row on</Box>}</> },
+        { label: 'E-mail addresses', value: emails.length === 0 ? '–' : emails.map((address) => <div key={address} className="words">{address}</div>) },
+        { label: 'Webhooks', value: webhooks.length === 0 ? '–' : webhooks.map(({ url, signing_secret, format }) => <div key={`${url} ${signing_secret}`} className="words">{url}<Box color="text-body-secondary" fontSize="body-s">{format === 'slack' ? 'Slack format, ' : ''}{signing_secret === null ? 'not signed' : `signed with ${signing_secret}`}</Box></div>) },
+        { label: 'Notify on', value: <>{on.map((occasion) => OCCASIONS[occasion]?.short ?? occasion).join(', ')}{after_failures > 1 && <Box color="text-body-secondary" fontSize="body-s">after {after_failures} failures in a row</Box>}</> },
         { label: 'Notify at most every', value: span(digest_seconds * 1_000) },
       ]}
     />

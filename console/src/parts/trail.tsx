@@ -25,8 +25,8 @@ type Column = 'at' | 'who' | 'action' | 'object' | 'changes' | 'outcome' | 'addr
 
 const COLUMNS: Record<Column, TableProps.ColumnDefinition<Entry>> = {
   at: { id: 'at', header: 'When', cell: (entry) => <When at={entry.at} /> },
-  who: { id: 'who', header: 'Who', cell: (entry) => <span title={entry.actor}>{entry.actor_name}</span> },
-  action: { id: 'action', header: 'What', cell: (entry) => actionInWords(entry), isRowHeader: true },
+  who: { id: 'who', header: 'Author', cell: (entry) => <span title={entry.actor}>{entry.actor_name}</span> },
+  action: { id: 'action', header: 'Change', cell: (entry) => actionInWords(entry), isRowHeader: true },
   object: {
     id: 'object',
     header: 'Object',
@@ -34,12 +34,12 @@ const COLUMNS: Record<Column, TableProps.ColumnDefinition<Entry>> = {
   },
   changes: {
     id: 'changes',
-    header: 'Asked for',
+    header: 'Values',
     cell: (entry) =>
       Object.keys(entry.changes).length === 0 ? (
         '–'
       ) : (
-        <Popover wrapTriggerText={false} size="large" header="Asked for" dismissAriaLabel="Close" content={<Code label="Asked for" text={JSON.stringify(entry.changes, null, 2)} />}>
+        <Popover wrapTriggerText={false} size="large" header="Requested values" dismissAriaLabel="Close" content={<Code label="Requested values" text={JSON.stringify(entry.changes, null, 2)} />}>
           {fieldsAsked(entry.changes)}
         </Popover>
       ),
@@ -47,13 +47,13 @@ const COLUMNS: Record<Column, TableProps.ColumnDefinition<Entry>> = {
   },
   outcome: {
     id: 'outcome',
-    header: 'Outcome',
+    header: 'Result',
     cell: (entry) => {
       const { look, word } = outcomeOf(entry.status);
       return <StatusIndicator type={look}>{word}</StatusIndicator>;
     },
   },
-  address: { id: 'address', header: 'From', cell: (entry) => entry.address || '–' },
+  address: { id: 'address', header: 'IP address', cell: (entry) => entry.address || '–' },
 };
 
 interface Props extends Pick<TableProps<Entry>, 'variant' | 'header' | 'filter' | 'stickyHeader'> {
@@ -74,7 +74,7 @@ export function TrailTable({ live, pages, columns, ...rest }: Props): ReactNode 
       ariaLabels={{ tableLabel: 'Audit trail', selectionGroupLabel: '' }}
       columnDefinitions={columns.map((name) => COLUMNS[name])}
       pagination={<Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
-      empty={live.error !== null && live.data === null ? <Failed error={live.error} what="the audit trail" retry={live.reload} /> : <Empty title="No changes"><Box variant="p" color="inherit">Nobody has asked for any in this time.</Box></Empty>}
+      empty={live.error !== null && live.data === null ? <Failed error={live.error} what="the audit trail" retry={live.reload} /> : <Empty title="No changes"><Box variant="p" color="inherit">Every change that a user requests is listed here. Choose a longer time or another filter to see older ones.</Box></Empty>}
     />
   );
 }

@@ -17,7 +17,7 @@ const EVERYBODY = 'all';
 const PAGE = 60;
 export const MOST_USERS = 300;
 const AT_ONCE = 4;
-const MINE = { value: '', label: 'Mine' };
+const MINE = { value: '', label: 'Me' };
 
 export interface Whose {
   /** The user whose objects the API is asked for. Undefined: one's own, or everybody's. */
@@ -51,13 +51,13 @@ function Choice(): ReactNode {
   const others = (users.data?.users ?? []).filter(({ username }) => username !== session?.username);
   const options: SelectProps.Options = [
     MINE,
-    { value: EVERYBODY, label: 'Everybody’s' },
+    { value: EVERYBODY, label: 'Everyone' },
     { label: 'Users and machine clients', options: others.map(({ id, username }) => ({ value: id, label: username })) },
   ];
-  const flat = [MINE, { value: EVERYBODY, label: 'Everybody’s' }, ...others.map(({ id, username }) => ({ value: id, label: username }))];
+  const flat = [MINE, { value: EVERYBODY, label: 'Everyone' }, ...others.map(({ id, username }) => ({ value: id, label: username }))];
   return (
     <Select
-      ariaLabel="Whose"
+      ariaLabel="Owner"
       options={options}
       filteringType="auto"
       filteringAriaLabel="Find a user"
@@ -90,7 +90,7 @@ export function OfWhom(): ReactNode {
 
 function Name({ id }: { id: string }): ReactNode {
   const found = useLive(`user ${id}`, () => take(api.GET('/api/v1/users/{user_id}', { params: { path: { user_id: id } } })), 0);
-  return <Box color="text-body-secondary">Of the user <b>{found.data?.username ?? id}</b></Box>;
+  return <Box color="text-body-secondary">Owner: <b>{found.data?.username ?? id}</b></Box>;
 }
 
 interface Users {
