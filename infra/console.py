@@ -16,29 +16,41 @@ from infra.settings import Settings
 from infra.waf import Waf
 from lambdas._settings import ORIGIN_HEADER, VIEWER_HEADER
 
+
+def csp(*, scripts: str, styles: str) -> str:
+    """A content security policy: files of this host, and nothing of another one."""
+    rules = {
+        "default-src": "'none'",
+        "script-src": scripts,
+        "style-src": styles,
+        "img-src": "'self' data:",
+        "font-src": "'self' data:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'self'",
+        "frame-ancestors": "'none'",
+    }
+    return "; ".join(f"{kind} {sources}" for kind, sources in rules.items())
+
+
 # Redoc, which shows the API reference, adds an empty style element and then sets its rules by script. This is the hash of an empty text.
 EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
-CSP = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        f"style-src 'self' {EMPTY}",
-        "img-src 'self' data:",
-        "font-src 'self' data:",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-    )
-)
+CSP = csp(scripts="'self'", styles=f"'self' {EMPTY}")
+
+# The theme of the documentation has scripts and styles in its pages. Every script here can read the session: none of another host runs.
+DOCS_CSP = csp(scripts="'self' 'unsafe-inline'", styles="'self' 'unsafe-inline'")
 
 # Every page has its own address, but all pages of the console are one file; each page of the documentation is a file in a folder.
-# A custom error response would also replace the API's 404.
+# Its links are relative, so the address of a folder ends with a slash. A custom error response would also replace the API's 404.
 TO_INDEX = """\
 function handler(event) {
-    var request = event.request;
-    if (request.uri.split('/').pop().indexOf('.') >= 0) return request;
-    request.uri = request.uri.indexOf('/docs/') === 0 ? request.uri.replace(/\\/?$/, '/index.html') : '/index.html';
+    var request = event.request, uri = request.uri;
+    if (uri.split('/').pop().indexOf('.') >= 0) return request;
+    var docs = uri === '/docs' || uri.indexOf('/docs/') === 0;
+    if (docs && !uri.endsWith('/')) {
+        return { statusCode: 301, statusDescription: 'Moved Permanently', headers: { location: { value: uri + '/' } } };
+    }
+    request.uri = docs ? uri + 'index.html' : '/index.html';
     return request;
 }
 """
@@ -81,7 +93,7 @@ class Console(Construct):
         access = cloudfront.S3OriginAccessControl(self, "Access", origin_access_control_name=_global(self))
         files = origins.S3BucketOrigin.with_origin_access_control(self.bucket, origin_access_control=access)
         protocol = cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS if settings.tls_only else cloudfront.ViewerProtocolPolicy.ALLOW_ALL
-        headers = self._headers()
+        headers = self._headers("Headers", CSP)
         to_index = self._on_request("ToIndex", TO_INDEX, "every page is a file")
         self.distribution = cloudfront.Distribution(
             self,
@@ -102,7 +114,7 @@ class Console(Construct):
                 "/docs/*": cloudfront.BehaviorOptions(
                     origin=files,
                     viewer_protocol_policy=protocol,
-                    response_headers_policy=cloudfront.ResponseHeadersPolicy.SECURITY_HEADERS,  # the site's theme has scripts in its pages
+                    response_headers_policy=self._headers("DocsHeaders", DOCS_CSP, "docs"),
                     function_associations=to_index,
                 ),
                 "/api/*": cloudfront.BehaviorOptions(
@@ -146,13 +158,13 @@ class Console(Construct):
         host = f"{api_id}.execute-api.{Aws.REGION}.{Aws.URL_SUFFIX}"
         return origins.HttpOrigin(host, protocol_policy=cloudfront.OriginProtocolPolicy.HTTPS_ONLY, custom_headers=known_by)
 
-    def _headers(self) -> cloudfront.ResponseHeadersPolicy:
+    def _headers(self, id: str, policy: str, purpose: str = "") -> cloudfront.ResponseHeadersPolicy:
         return cloudfront.ResponseHeadersPolicy(
             self,
-            "Headers",
-            response_headers_policy_name=_global(self),
+            id,
+            response_headers_policy_name=_global(self, purpose),
             security_headers_behavior=cloudfront.ResponseSecurityHeadersBehavior(
-                content_security_policy=cloudfront.ResponseHeadersContentSecurityPolicy(content_security_policy=CSP, override=True),
+                content_security_policy=cloudfront.ResponseHeadersContentSecurityPolicy(content_security_policy=policy, override=True),
                 content_type_options=cloudfront.ResponseHeadersContentTypeOptions(override=True),
                 frame_options=cloudfront.ResponseHeadersFrameOptions(frame_option=cloudfront.HeadersFrameOption.DENY, override=True),
                 referrer_policy=cloudfront.ResponseHeadersReferrerPolicy(

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Build the web console into console/dist, and the documentation into console/dist/docs: install packages, generate the types of the API,
-# check types, build.
+# Build the web console into console/dist: install packages, generate the types of the API, check types, build.
+# Build the documentation, too, into console/dist/docs: the console links there.
 # Does nothing if the checksum of its sources is unchanged.
 set -eu
 cd "$(dirname "$0")/.."
@@ -20,7 +20,7 @@ if cmp -s "$document.new" "$document"; then rm "$document.new"; else mv "$docume
 
 built=console/node_modules/built.cksum
 sum() { # write to a file: a reader that stops at the first difference would break the pipe
-    find console docs mkdocs.yml -name node_modules -prune -o -name artefacts -prune -o -name dist -prune -o -name schema.ts -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cksum >"$1"
+    find console docs mkdocs.yml local/site.py -name node_modules -prune -o -name artefacts -prune -o -name dist -prune -o -name schema.ts -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cksum >"$1"
 }
 sum "$built.new"
 if [ -e console/dist/index.html ] && cmp -s "$built.new" "$built"; then exit 0; fi

@@ -555,7 +555,7 @@ describe('for operators and administrators', () => {
       await rows('Dead letters').filter({ hasText: ann.username }).getByRole('button', { name: 'Redrive 1 jobs' }).waitFor();
       await picture(page, `everybody-dead-letters-${width}`);
       await page.goto(`${CONSOLE}/tasks?user=all&name=${encodeURIComponent(name)}`);
-      await rows('Tasks').filter({ hasText: name }).getByText(ann.username, { exact: true }).waitFor();
+      await rows('Tasks').filter({ hasText: name }).getByText(ann.username, { exact: true }).waitFor({ timeout: 60_000 }); // searched among ten thousand of another user, too
 
       await page.goto(`${CONSOLE}/audit?object=${task.id}`);
       await page.getByRole('table', { name: 'Audit trail' }).getByRole('link', { name: task.id }).first().click();

@@ -12,7 +12,7 @@ const HOOK = { url: 'https://hooks.example.com/a', signing_secret: 'hook', forma
 const job = (changes: object) => jobCall(toJob({ ...NEW_JOB, payload: { url: 'https://example.com/orders/17/expire', method: 'POST' }, ...changes }));
 const task = { ...empty('Europe/Berlin'), name: 'Nightly report', cron: '30 2 * * *', payload: { url: 'https://example.com/report', method: 'POST', body: { full: true, since: null } } };
 
-// tests/unit/test_console_code.py runs each program of `code/` with the package itself.
+// client/tests/test_copied_code.py runs each program of `code/` with the package itself.
 const CASES: Record<string, Call> = {
   'job-now': job({}),
   'job-after': job({ start: 'after', after: '90', unit: 'minutes', callback: true, orderingKey: 'shop 4', tags: ['orders', 'shop-4'] }),
@@ -29,6 +29,9 @@ const CASES: Record<string, Call> = {
 function argumentsOf(command: string): string[] {
   return execFileSync('sh', ['-c', `curl() { printf '%s\\037' "$@"; }\n${command}`], { encoding: 'utf8', env: { PUNCTUAL_TOKEN: 'the-token' } }).split('\u001f').slice(0, -1);
 }
+
+test('on the local stack the Python program reads the address: the name of the console is one for browsers', () =>
+  expect(pythonOf('http://e1.cloudfront.localhost:4566', job({}))).toContain('with Punctual() as client:  # reads PUNCTUAL_URL'));
 
 describe.each(Object.entries(CASES))('%s', (name, call) => {
   test('a shell reads the method, the address, the token and the body of the request', () => {

@@ -60,13 +60,18 @@ function shell(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** The program. The package reads the token from PUNCTUAL_TOKEN, or the credentials of a machine client. */
+/**
+ * The program. The package reads the token from PUNCTUAL_TOKEN, or the credentials of a machine client.
+ * On the local stack it reads the address, too: Python does not find the console's name, which browsers take for this machine.
+ */
 export function pythonOf(origin: string, { python: { answer, method, given, named } }: Call): string {
   const args = [...given.map((each) => literal(each, 8)), ...Object.entries(named).map(([name, value]) => `${name}=${literal(value, 8)}`)];
   return [
     'from punctual import Punctual',
     '',
-    `with Punctual(${literal(origin, 0)}) as client:  # reads PUNCTUAL_TOKEN`,
+    new URL(origin).hostname.endsWith('.localhost')
+      ? 'with Punctual() as client:  # reads PUNCTUAL_URL and PUNCTUAL_TOKEN, or a profile'
+      : `with Punctual(${literal(origin, 0)}) as client:  # reads PUNCTUAL_TOKEN`,
     `    ${answer} = client.${method}(`,
     ...args.map((each) => `        ${each},`),
     '    )',

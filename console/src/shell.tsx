@@ -4,7 +4,7 @@ import Box from '@cloudscape-design/components/box';
 import SideNavigation, { type SideNavigationProps } from '@cloudscape-design/components/side-navigation';
 import Spinner from '@cloudscape-design/components/spinner';
 import TopNavigation from '@cloudscape-design/components/top-navigation';
-import { Suspense, useState, type ReactNode } from 'react';
+import { Suspense, useEffect, useState, type ReactNode } from 'react';
 import { Outlet, useLocation, useNavigate } from 'react-router';
 
 import { end, mayOversee, useRole, useSession, type Role } from './api/session';
@@ -42,7 +42,19 @@ const ELSEWHERE: SideNavigationProps.Item[] = [
   { type: 'link', text: 'API (Swagger)', href: '/api/v1/docs', external: true, externalIconAriaLabel: 'opens in a new tab' },
 ];
 
+/** On a phone the layout gives its navigation an attribute that no navigation may have, which axe finds serious. */
+function useNavigationWithoutOrientation(): void {
+  useEffect(() => {
+    const mend = (): void => document.querySelector('nav[aria-orientation]')?.removeAttribute('aria-orientation');
+    mend();
+    const changes = new MutationObserver(mend);
+    changes.observe(document.body, { childList: true, subtree: true });
+    return () => changes.disconnect();
+  }, []);
+}
+
 export function Shell(): ReactNode {
+  useNavigationWithoutOrientation();
   const navigate = useNavigate();
   const { pathname, search } = useLocation();
   const whose = ofUser(new URLSearchParams(search).get('user') ?? undefined);

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aws_cdk import App, Environment, Stack
 
-from infra.console import CSP, TO_INDEX
+from infra.console import CSP, DOCS_CSP, TO_INDEX
 from infra.waf import MANAGED, REGION, Waf
 from lambdas._settings import ORIGIN_HEADER, VIEWER_HEADER
 from tests.infra import conftest
@@ -104,10 +104,15 @@ def test_every_page_is_index_html_and_files_keep_their_paths(any_stage: Synthesi
     assert "FunctionAssociations" not in behaviour(any_stage, "/assets/*")
 
 
-def test_the_documentation_has_its_own_pages_and_scripts(any_stage: Synthesized) -> None:
+def test_the_documentation_has_pages_of_its_own_and_loads_nothing_from_another_host(any_stage: Synthesized) -> None:
     docs = behaviour(any_stage, "/docs/*")
     assert docs["FunctionAssociations"] == distribution(any_stage)["DefaultCacheBehavior"]["FunctionAssociations"]
-    assert docs["ResponseHeadersPolicyId"] == "67f7725c-6f97-4210-82d7-5512b31e9d03", "SecurityHeadersPolicy, by its id on AWS"
+    assert docs["ResponseHeadersPolicyId"] == {"Ref": any_stage.id("CloudFront::ResponseHeadersPolicy", "ConsoleDocsHeaders")}
+    headers = any_stage.one("CloudFront::ResponseHeadersPolicy", "ConsoleDocsHeaders")["ResponseHeadersPolicyConfig"][
+        "SecurityHeadersConfig"
+    ]
+    assert headers["ContentSecurityPolicy"] == {"ContentSecurityPolicy": DOCS_CSP, "Override": True}
+    assert "http" not in DOCS_CSP and "*" not in DOCS_CSP, "a script of another host could read the session of the console"
 
 
 @pytest.mark.parametrize(
@@ -118,14 +123,24 @@ def test_the_documentation_has_its_own_pages_and_scripts(any_stage: Synthesized)
         ("/docsomething", "/index.html"),
         ("/docs/", "/docs/index.html"),
         ("/docs/reference/errors/", "/docs/reference/errors/index.html"),
-        ("/docs/reference/errors", "/docs/reference/errors/index.html"),
         ("/docs/assets/site.css", "/docs/assets/site.css"),
         ("/clock.svg", "/clock.svg"),
     ],
 )
 def test_a_path_leads_to_its_file(path: str, file: str) -> None:
-    program = f"{TO_INDEX}\nconsole.log(handler({{request: {{uri: {json.dumps(path)}}}}}).uri)"
-    assert subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True).stdout.strip() == file
+    assert handled(path) == {"uri": file}
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/reference/errors"])
+def test_the_address_of_a_page_of_the_documentation_gets_its_slash(path: str) -> None:
+    answer = handled(path)
+    assert (answer["statusCode"], answer["headers"]) == (301, {"location": {"value": f"{path}/"}})
+
+
+def handled(path: str) -> dict[str, Any]:
+    program = f"{TO_INDEX}\nconsole.log(JSON.stringify(handler({{request: {{uri: {json.dumps(path)}}}}})))"
+    found: dict[str, Any] = json.loads(subprocess.run(["node", "-e", program], capture_output=True, check=True).stdout)
+    return found
 
 
 def test_there_is_no_web_acl_by_default(any_stage: Synthesized) -> None:
@@ -198,7 +213,7 @@ def test_two_regions_of_an_account_share_no_global_name(stage: str) -> None:
     for stack in (conftest.synthesized(stage), synthesized(stage)):
         here, there = names_in(stack, "us-east-1"), names_in(stack, "eu-central-1")
         assert here & there == set()
-    assert len(here) == 4, "headers, access control, two functions"
+    assert len(here) == 5, "two policies of headers, access control, two functions"
 
 
 def test_global_names_fit_in_the_longest_region() -> None:

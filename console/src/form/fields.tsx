@@ -50,7 +50,7 @@ interface WhatProps extends Part {
 /** The type or named target, its payload, and the tags. */
 export function What({ draft, errors, set, types, targets, first, onBroken }: WhatProps): ReactNode {
   return (
-    <>
+    <SpaceBetween size="m">
       <FormField label="Type or named target" errorText={errors['type'] ?? errors['target']}>
         <Work
           draft={draft}
@@ -63,7 +63,7 @@ export function What({ draft, errors, set, types, targets, first, onBroken }: Wh
       <FormField label={optional('Tags')} errorText={errors['tags']}>
         <Tags tags={draft.tags} onChange={(tags) => set({ tags })} />
       </FormField>
-    </>
+    </SpaceBetween>
   );
 }
 

@@ -55,7 +55,7 @@ function Shown({ summary }: { summary: Summary }): ReactNode {
           columns={4}
           items={[
             { label: 'Jobs to start', value: jobs.toLocaleString() },
-            { label: 'Busiest minute', value: busiest === null ? '–' : <><When at={busiest.scheduled_at} />: {busiest.jobs.toLocaleString()} jobs</> },
+            { label: 'Busiest minute', value: busiest === null ? '–' : <>{busiest.jobs.toLocaleString()} jobs at <When at={busiest.scheduled_at} /></> },
             { label: 'Peak of executors required', value: required.toLocaleString() },
             { label: 'Executors available', value: available.toLocaleString() },
           ]}

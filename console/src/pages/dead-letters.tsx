@@ -87,7 +87,7 @@ export default function DeadLetters(): ReactNode {
             <Stale live={live} />
           </SpaceBetween>
         }
-        filter={<WhoseChoice />}
+        filter={<div className="filters"><WhoseChoice /></div>}
         empty={live.error !== null && live.data === null ? <Failed error={live.error} what="dead letters" retry={live.reload} /> : (
           <Empty title="No dead letters">
             <Box variant="p" color="inherit">A job is listed here when its last attempt has failed or was killed. You correct the cause, and redrive the job.</Box>

@@ -106,7 +106,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
             <Button variant="link" formAction="none" onClick={() => void navigate(job === null ? `/jobs${ofUser(user)}` : pageOfJob(job.id, user))}>
               Cancel
             </Button>
-            <CopyAs call={() => jobCall(toJob(draft))} />
+            <CopyAs disabled={broken} call={() => jobCall(toJob(draft))} />
             <Button variant="primary" formAction="submit" loading={busy} disabled={broken}>
               Post job
             </Button>

@@ -161,7 +161,7 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
             <Button variant="link" formAction="none" onClick={() => void navigate(editing && task !== null ? pageOfTask(task.id, owner) : `/tasks${ofUser(user)}`)}>
               Cancel
             </Button>
-            <CopyAs call={() => taskCall(toRequest(draft), editing && task !== null ? { id: task.id, user } : undefined)} />
+            <CopyAs disabled={broken} call={() => taskCall(toRequest(draft), editing && task !== null ? { id: task.id, user } : undefined)} />
             <Button variant="primary" formAction="submit" loading={busy} disabled={broken}>
               {editing ? 'Save' : 'Create task'}
             </Button>

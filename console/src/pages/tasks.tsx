@@ -132,6 +132,7 @@ export default function Tasks(): ReactNode {
         stickyHeader
         contentDensity="compact"
         resizableColumns
+        wrapLines
         trackBy="id"
         items={tasks}
         loading={live.loading}
@@ -274,13 +275,13 @@ function orderInWords(order: string, whole: boolean, found: Found | null): strin
 function columns(recent: ReadonlyMap<string, Job[]>, user: string | undefined, everybody: boolean): TableProps.ColumnDefinition<Row>[] {
   const ownerOf = (task: Row): string | undefined => task.owner?.id ?? user;
   const definitions: TableProps.ColumnDefinition<Row>[] = [
-    { id: 'name', header: 'Name', cell: (task) => <To href={pageOfTask(task.id, ownerOf(task))}><Words>{task.name}</Words></To>, isRowHeader: true, width: 172, minWidth: 150 },
+    { id: 'name', header: 'Name', cell: (task) => <To href={pageOfTask(task.id, ownerOf(task))}><Words>{task.name}</Words></To>, isRowHeader: true, width: 164, minWidth: 150 },
     ...(everybody ? [{ id: 'owner', header: 'Owner', cell: (task: Row) => task.owner?.username ?? '–', width: 110, minWidth: 90 }] : []),
     { id: 'status', header: 'Status', cell: (task) => <TaskStatus status={task.status} />, width: 102, minWidth: 102 },
-    { id: 'type', header: 'Type', cell: (task) => task.target ?? task.type, width: 66, minWidth: 66 },
-    { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), width: 165, minWidth: 160 },
-    { id: 'zone', header: 'Time zone', cell: (task) => (task.schedule === null ? '–' : (task.schedule.time_zone ?? 'UTC')), width: 114, minWidth: 110 },
-    { id: 'next', header: 'Next run', cell: (task) => <Ago at={task.next_run?.at ?? null} />, width: 120, minWidth: 120 },
+    { id: 'type', header: 'Type', cell: (task) => task.target ?? task.type, width: 84, minWidth: 84 },
+    { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), width: 158, minWidth: 150 },
+    { id: 'zone', header: 'Time zone', cell: (task) => (task.schedule === null ? '–' : (task.schedule.time_zone ?? 'UTC')), width: 132, minWidth: 132 },
+    { id: 'next', header: 'Next run', cell: (task) => <Ago at={task.next_run?.at ?? null} />, width: 118, minWidth: 118 },
     {
       id: 'last',
       header: 'Last result',
@@ -288,8 +289,8 @@ function columns(recent: ReadonlyMap<string, Job[]>, user: string | undefined, e
         const last = recent.get(task.id)?.[0];
         return last === undefined ? '–' : <To href={pageOfJob(last.id, ownerOf(task))}><JobStatus job={last} /></To>;
       },
-      width: 126,
-      minWidth: 126,
+      width: 122,
+      minWidth: 122,
     },
     {
       id: 'on-time',
@@ -298,8 +299,8 @@ function columns(recent: ReadonlyMap<string, Job[]>, user: string | undefined, e
         const share = onTimeShare(recent.get(task.id) ?? []);
         return share === null ? '–' : percent(share);
       },
-      width: 97,
-      minWidth: 97,
+      width: 92,
+      minWidth: 92,
     },
     { id: 'tags', header: 'Tags', cell: (task) => task.tags.join(', ') || '–', width: 96, minWidth: 90 },
   ];

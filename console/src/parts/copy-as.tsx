@@ -10,7 +10,7 @@ const FORMS = {
   python: { text: 'Python', write: pythonOf },
 };
 
-export function CopyAs({ call }: { call: () => Call }): ReactNode {
+export function CopyAs({ call, disabled = false }: { call: () => Call; disabled?: boolean }): ReactNode {
   const { done, failed } = useNotices();
   const copy = async (form: keyof typeof FORMS): Promise<void> => {
     const { text, write } = FORMS[form];
@@ -22,7 +22,7 @@ export function CopyAs({ call }: { call: () => Call }): ReactNode {
     }
   };
   return (
-    <ButtonDropdown items={Object.entries(FORMS).map(([id, { text }]) => ({ id, text: `Copy as ${text}` }))} onItemClick={({ detail }) => void copy(detail.id as keyof typeof FORMS)}>
+    <ButtonDropdown disabled={disabled} items={Object.entries(FORMS).map(([id, { text }]) => ({ id, text: `Copy as ${text}` }))} onItemClick={({ detail }) => void copy(detail.id as keyof typeof FORMS)}>
       Copy as
     </ButtonDropdown>
   );
