@@ -1021,6 +1021,9 @@ describe('what goes wrong looks as it should', () => {
       await page.goto(`${CONSOLE}${address ?? ''}`);
       await page.getByRole('heading', { name: 'not_found' }).waitFor();
       await page.getByRole('heading', { name: 'Errors', level: 1 }).waitFor();
+      await page.goto(`${CONSOLE}/docs`);
+      expect(path(), 'links of the documentation are relative').toBe('/docs/');
+      await page.getByRole('heading', { name: 'Punctual', level: 1 }).waitFor();
     });
   });
 

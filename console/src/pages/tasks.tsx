@@ -275,12 +275,12 @@ function orderInWords(order: string, whole: boolean, found: Found | null): strin
 function columns(recent: ReadonlyMap<string, Job[]>, user: string | undefined, everybody: boolean): TableProps.ColumnDefinition<Row>[] {
   const ownerOf = (task: Row): string | undefined => task.owner?.id ?? user;
   const definitions: TableProps.ColumnDefinition<Row>[] = [
-    { id: 'name', header: 'Name', cell: (task) => <To href={pageOfTask(task.id, ownerOf(task))}><Words>{task.name}</Words></To>, isRowHeader: true, width: 164, minWidth: 150 },
+    { id: 'name', header: 'Name', cell: (task) => <To href={pageOfTask(task.id, ownerOf(task))}><Words>{task.name}</Words></To>, isRowHeader: true, width: 154, minWidth: 150 },
     ...(everybody ? [{ id: 'owner', header: 'Owner', cell: (task: Row) => task.owner?.username ?? '–', width: 110, minWidth: 90 }] : []),
     { id: 'status', header: 'Status', cell: (task) => <TaskStatus status={task.status} />, width: 102, minWidth: 102 },
-    { id: 'type', header: 'Type', cell: (task) => task.target ?? task.type, width: 84, minWidth: 84 },
-    { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), width: 158, minWidth: 150 },
-    { id: 'zone', header: 'Time zone', cell: (task) => (task.schedule === null ? '–' : (task.schedule.time_zone ?? 'UTC')), width: 132, minWidth: 132 },
+    { id: 'type', header: 'Type', cell: (task) => task.target ?? task.type, width: 94, minWidth: 94 },
+    { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), width: 152, minWidth: 150 },
+    { id: 'zone', header: 'Time zone', cell: (task) => (task.schedule === null ? '–' : (task.schedule.time_zone ?? 'UTC')), width: 128, minWidth: 128 },
     { id: 'next', header: 'Next run', cell: (task) => <Ago at={task.next_run?.at ?? null} />, width: 118, minWidth: 118 },
     {
       id: 'last',
@@ -289,8 +289,8 @@ function columns(recent: ReadonlyMap<string, Job[]>, user: string | undefined, e
         const last = recent.get(task.id)?.[0];
         return last === undefined ? '–' : <To href={pageOfJob(last.id, ownerOf(task))}><JobStatus job={last} /></To>;
       },
-      width: 122,
-      minWidth: 122,
+      width: 128,
+      minWidth: 128,
     },
     {
       id: 'on-time',
@@ -302,7 +302,7 @@ function columns(recent: ReadonlyMap<string, Job[]>, user: string | undefined, e
       width: 92,
       minWidth: 92,
     },
-    { id: 'tags', header: 'Tags', cell: (task) => task.tags.join(', ') || '–', width: 96, minWidth: 90 },
+    { id: 'tags', header: 'Tags', cell: (task) => task.tags.join(', ') || '–', width: 94, minWidth: 90 },
   ];
   return definitions.map((each) => (Object.hasOwn(ORDERS, each.id ?? '') ? { ...each, sortingField: each.id } : each));
 }
