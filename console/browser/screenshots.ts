@@ -30,9 +30,9 @@ afterAll(async () => {
   await browser?.close();
 });
 
-/** The pages; each with a text that is there once it has loaded. */
-const pages = (): Record<string, [path: string, text: string | RegExp]> => ({
-  tasks: ['/tasks', '100 %'],
+/** The pages; each with a text that is there, so often, once it has loaded. */
+const pages = (): Record<string, [path: string, text: string | RegExp, times?: number]> => ({
+  tasks: ['/tasks', '100 %', 5], // the sixth is paused
   task: [`/tasks/${tasks[5]?.id ?? ''}`, 'Delay and duration'],
   'task-form': [`/tasks/new?clone=${tasks[0]?.id ?? ''}`, /\+0[12]:00/],
   jobs: ['/jobs', 'Succeeded'],
@@ -45,9 +45,9 @@ const pages = (): Record<string, [path: string, text: string | RegExp]> => ({
 test.each(LOOKS)('the pages, $width pixels wide, dark: $dark', { timeout: 300_000 }, async ({ width, dark }) => {
   const page = await open(browser, { width, dark, height: width === 400 ? 844 : 900, still: true });
   await signIn(page, '/jobs');
-  const take = async (name: string, path: string, text: string | RegExp): Promise<void> => {
+  const take = async (name: string, path: string, text: string | RegExp, times = 1): Promise<void> => {
     await page.goto(`${CONSOLE}${path}`);
-    await page.getByText(text).first().waitFor(on);
+    await page.getByText(text).nth(times - 1).waitFor(on);
     await until('it has loaded', 20, async () => (await page.getByText(/^Loading /).count()) === 0);
     expect(await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth), `${name} is too wide`).toBeLessThanOrEqual(0);
     await page.screenshot({ path: join(ARTEFACTS, `${name}-${width}-${dark ? 'dark' : 'light'}.png`) });
