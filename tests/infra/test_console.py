@@ -104,7 +104,7 @@ def test_every_page_is_index_html_and_files_keep_their_paths(any_stage: Synthesi
     assert "FunctionAssociations" not in behaviour(any_stage, "/assets/*")
 
 
-def test_the_documentation_has_pages_of_its_own_and_loads_nothing_from_another_host(any_stage: Synthesized) -> None:
+def test_the_documentation_loads_nothing_from_another_host(any_stage: Synthesized) -> None:
     docs = behaviour(any_stage, "/docs/*")
     assert docs["FunctionAssociations"] == distribution(any_stage)["DefaultCacheBehavior"]["FunctionAssociations"]
     assert docs["ResponseHeadersPolicyId"] == {"Ref": any_stage.id("CloudFront::ResponseHeadersPolicy", "ConsoleDocsHeaders")}
