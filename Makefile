@@ -8,7 +8,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
-	unit contract rest client long simulated faults killed apart system ratios need-stage
+	unit contract rest client long simulated faults killed apart system ratios console-unit need-stage
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,7 +96,7 @@ client: # with its coverage
 
 test: check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests, the faults and the stacks apart run side by side and print when they are done, in ten minutes or so."
-	@$(MAKE) --no-print-directory -j6 --output-sync=target long simulated faults killed apart templates
+	@$(MAKE) --no-print-directory -j6 --output-sync=target long simulated faults killed apart templates console-unit
 	@$(MAKE) --no-print-directory -j2 --output-sync=target system ratios
 
 system:
@@ -117,6 +117,9 @@ faults:
 apart:
 	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py \
 		--ignore tests/system/test_ratios.py
+
+console-unit: # its types, too
+	cd console && npm test
 
 killed:
 	$(PY) -m pytest -m apart tests/system/test_kill.py tests/system/test_prove.py tests/system/test_ratios.py

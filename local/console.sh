@@ -1,5 +1,5 @@
 #!/bin/sh
-# Build the web console into console/dist: install packages, generate the types of the API, check types, build.
+# Build the web console into console/dist: install packages, generate the types of the API, build. `make test` checks types and tests it.
 # Build the documentation, too, into console/dist/docs: the console links there.
 # Does nothing if the checksum of its sources is unchanged.
 set -eu

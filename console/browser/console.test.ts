@@ -50,7 +50,7 @@ describe('signing in', () => {
     await picture(page, 'sign-in-refused');
   });
 
-  test('leads to the page that was asked for, and signing out ends it', async () => {
+  test('sign-in leads to the requested page, and sign-out ends the session', async () => {
     await signIn(page, '/dead-letters');
     expect(new URL(page.url()).pathname).toBe('/dead-letters');
     await button('Account').click();
@@ -60,7 +60,7 @@ describe('signing in', () => {
     await field('Password').waitFor();
   });
 
-  test('an expired session returns to where one was', async () => {
+  test('an expired session returns to its page after sign-in', async () => {
     await signIn(page, '/jobs');
     await page.evaluate(() => localStorage.setItem('punctual.session', JSON.stringify({ token: 'over', refreshToken: 'over', username: 'x' })));
     await page.reload();
@@ -71,7 +71,7 @@ describe('signing in', () => {
     expect(new URL(page.url()).pathname).toBe('/jobs');
   });
 
-  test('an expired token is renewed without a word', async () => {
+  test('an expired token is renewed unnoticed', async () => {
     await signIn(page, '/jobs');
     await page.evaluate(() => {
       const kept = JSON.parse(localStorage.getItem('punctual.session') ?? '{}') as Record<string, string>;
@@ -92,7 +92,7 @@ async function signInHere(): Promise<void> {
 }
 
 describe('a day of work', () => {
-  test('is told at a glance: when each task runs next, how it went last, how often it was on time', { timeout: 240_000 }, async () => {
+  test('the list shows the next run, the last result and the share on time of each task', { timeout: 240_000 }, async () => {
     const { tasks, runs } = await dayOfWork();
     expect(runs.map(({ status: end }) => end)).toEqual(Array(4).fill('succeeded'));
     await signIn(page, '/tasks');
@@ -165,7 +165,7 @@ describe('tasks', () => {
     await picture(page, 'task-form-errors');
   });
 
-  test('who is told is set in the form: a wrong address is told at its field, and the page of the task shows what is saved', async () => {
+  test('the form sets notifications: a wrong address is refused at its field, and the task page shows the saved ones', async () => {
     const name = `told ${Date.now()}`;
     const task = await call<Named>('POST', '/tasks', { name, message: 'x', schedule: { cron: '0 0 1 1 *' } });
     const saved = async () => (await call<{ notifications: unknown }>('GET', `/tasks/${task.id}`)).notifications;
@@ -203,7 +203,7 @@ describe('tasks', () => {
     await call('DELETE', `/tasks/${task.id}`);
   });
 
-  test('leaving a changed form is asked about', async () => {
+  test('leaving a changed form needs a confirmation', async () => {
     await signIn(page, '/tasks/new');
     await field('Name').fill('unsaved');
     await page.getByRole('link', { name: 'Jobs' }).click();
@@ -258,7 +258,7 @@ describe('tasks', () => {
 });
 
 describe('jobs', () => {
-  test('what waits is cancelled', async () => {
+  test('a waiting job is cancelled', async () => {
     const job = await call<Job>('POST', '/me/jobs', { message: 'later', execute_at: new Date(Date.now() + 3_600_000).toISOString(), notifications: { emails: ['ann@example.com'], on: ['success'] } });
     await signIn(page, `/jobs/${job.id}`);
     await status('Scheduled').waitFor();
@@ -269,7 +269,7 @@ describe('jobs', () => {
     expect((await call<Job>('GET', `/me/jobs/${job.id}`)).status).toBe('cancelled');
   });
 
-  test('what runs is seen to end, with its answer, headers and log', async () => {
+  test('a running job ends while its page is open, with its answer, headers and log', async () => {
     await signIn(page, '/jobs');
     const job = await call<Job>('POST', '/me/jobs', { type: 'http', payload: { url: RECEIVER, method: 'POST', body: { a: 1 } }, execute_at: new Date(Date.now() + 8_000).toISOString() });
     await page.goto(`${CONSOLE}/jobs/${job.id}`);
@@ -278,7 +278,7 @@ describe('jobs', () => {
     await picture(page, 'job');
   });
 
-  test('a failure is told, retried, and redriven with others like it', async () => {
+  test('a failed job is retried, and redriven with similar ones', async () => {
     const port = 1;
     const jobs = await Promise.all([0, 1, 2].map(() => call<Job>('POST', '/me/jobs', dying(port))));
     const dead = await Promise.all(jobs.map((job) => ended(job.id)));
@@ -306,7 +306,7 @@ describe('jobs', () => {
 });
 
 describe('call-backs', () => {
-  test('how far a worker is shows as it tells', async () => {
+  test('the progress of a worker appears as it reports', async () => {
     const worker = await taken();
     try {
       const callback = { lease_seconds: 60, max_seconds: 600 };
@@ -328,7 +328,7 @@ describe('call-backs', () => {
 });
 
 describe('capacity and metrics', () => {
-  test('a planned burst shows while one looks, and where it needs more than there is', { timeout: 240_000 }, async () => {
+  test('a planned burst appears live, with the minutes that lack executors', { timeout: 240_000 }, async () => {
     await signIn(page, '/capacity');
     await page.getByRole('heading', { name: 'Next three hours' }).waitFor();
     await page.getByRole('application', { name: 'Executors required against available' }).or(page.getByLabel('Executors required against available')).first().waitFor();
@@ -344,7 +344,7 @@ describe('capacity and metrics', () => {
     await until('it is gone again, on the page', 60, async () => (await page.getByText('Scaling is needed').count()) === 0);
   });
 
-  test('what ran is told by type, by day and by task', async () => {
+  test('statistics count runs by type, by day and by task', async () => {
     const task = await call<Named>('POST', '/tasks', { name: `measured ${Date.now()}`, type: 'log', payload: { message: 'x', sleep_seconds: 2 }, schedule: { cron: '0 0 1 1 *' } });
     await ended((await call<Job>('POST', `/tasks/${task.id}/run`, {})).id);
     await signIn(page, '/metrics');
@@ -415,7 +415,7 @@ describe('administration', () => {
     await page.getByRole('menuitem', { name: action, exact: true }).click();
   }
 
-  test('a password is changed by whose it is, who sees nothing of the administrators', async () => {
+  test('users change their own password, and see no page of administrators', async () => {
     const username = `bob-${Date.now()}`;
     await call('POST', '/users', { username, password: SECRET });
     await signIn(page, '/', username, SECRET);
@@ -604,7 +604,7 @@ describe('for operators and administrators', () => {
     });
   });
 
-  test('a page of another role says plainly that it is not for one', async () => {
+  test('a page of another role says that your role cannot see it', async () => {
     const carl = await person('carl');
     await atBoth(async (width) => {
       await signIn(page, '/users', carl.username, SECRET);
@@ -753,7 +753,7 @@ describe('posting jobs', () => {
     });
   });
 
-  test('a failed job tells the error itself, and so does its group of dead letters', async () => {
+  test('a failed job shows the error itself, and so does its group of dead letters', async () => {
     const bad = await call<Job>('POST', '/me/jobs', { type: 'http', payload: { url: RECEIVER.replace('/ok/console', '/status/404/why') }, max_attempts: 1 });
     await ended(bad.id);
     await atBoth(async (width) => {
@@ -979,7 +979,7 @@ test('a script in the page itself does not run', async () => {
 });
 
 describe('what goes wrong looks as it should', () => {
-  test('a lost network: what was there stays, and that it is old is said', async () => {
+  test('without a network the old content stays, marked as old', async () => {
     await signIn(page, '/jobs');
     await page.getByRole('table', { name: 'Jobs' }).waitFor();
     await until('the list is there', 15, async () => (await page.getByText('Loading jobs').count()) === 0);

@@ -51,7 +51,7 @@ BREAKS = (
         "",
     ),
     Break(
-        "leads to the page that was asked for, and signing out ends it",
+        "sign-in leads to the requested page, and sign-out ends the session",
         "signing out does nothing",
         "getByLabel('Password')",
         "shell.tsx",
@@ -59,7 +59,7 @@ BREAKS = (
         "",
     ),
     Break(
-        "an expired session returns to where one was",
+        "an expired session returns to its page after sign-in",
         "it ends without saying so",
         "Your session has expired",
         "api/client.ts",
@@ -67,7 +67,7 @@ BREAKS = (
         "end(null);",
     ),
     Break(
-        "an expired token is renewed without a word",
+        "an expired token is renewed unnoticed",
         "the new token is not kept",
         "a new token",
         "api/client.ts",
@@ -75,7 +75,7 @@ BREAKS = (
         "begin({ token: had.token,",
     ),
     Break(
-        "is told at a glance: when each task runs next, how it went last, how often it was on time",
+        "the list shows the next run, the last result and the share on time of each task",
         "the share on time is left out",
         "100 %",
         "pages/tasks.tsx",
@@ -99,7 +99,7 @@ BREAKS = (
         "error={undefined}",
     ),
     Break(
-        "who is told is set in the form: a wrong address is told at its field, and the page of the task shows what is saved",
+        "the form sets notifications: a wrong address is refused at its field, and the task page shows the saved ones",
         "the error of an address is not shown",
         "must be one bare e-mail address",
         "form/receivers.tsx",
@@ -107,7 +107,7 @@ BREAKS = (
         "",
     ),
     Break(
-        "leaving a changed form is asked about",
+        "leaving a changed form needs a confirmation",
         "nothing is asked",
         "Leave without saving?",
         "parts/unsaved.tsx",
@@ -131,7 +131,7 @@ BREAKS = (
         "",
     ),
     Break(
-        "what waits is cancelled",
+        "a waiting job is cancelled",
         "the API is not asked to cancel",
         "getByText('Cancelled', { exact: true })",
         "pages/job.tsx",
@@ -139,7 +139,7 @@ BREAKS = (
         ";",
     ),
     Break(
-        "what runs is seen to end, with its answer, headers and log",
+        "a running job ends while its page is open, with its answer, headers and log",
         "the status of the answer is left out",
         "Response: 200",
         "pages/job.tsx",
@@ -147,15 +147,15 @@ BREAKS = (
         "'Response'",
     ),
     Break(
-        "a failure is told, retried, and redriven with others like it",
-        "how far a redrive is, is not shown",
+        "a failed job is retried, and redriven with similar ones",
+        "the progress of a redrive is not shown",
         "Redrive done",
         "pages/redrive.tsx",
         "show(made.id, expected, user);",
         "",
     ),
     Break(
-        "how far a worker is shows as it tells",
+        "the progress of a worker appears as it reports",
         "its message is left out",
         "page 4 of 10",
         "pages/job.tsx",
@@ -163,7 +163,7 @@ BREAKS = (
         "",
     ),
     Break(
-        "a planned burst shows while one looks, and where it needs more than there is",
+        "a planned burst appears live, with the minutes that lack executors",
         "too few executors are enough",
         "Scaling is needed",
         "capacity.ts",
@@ -171,7 +171,7 @@ BREAKS = (
         "return minute.required_instances > available + 1_000;",
     ),
     Break(
-        "what ran is told by type, by day and by task",
+        "statistics count runs by type, by day and by task",
         "a year is asked for as 30 days",
         "a year has no days",
         "pages/metrics.tsx",
@@ -187,7 +187,7 @@ BREAKS = (
         "body: { role: may.role } }))",
     ),
     Break(
-        "a password is changed by whose it is, who sees nothing of the administrators",
+        "users change their own password, and see no page of administrators",
         "the two passwords are not compared",
         "does not match",
         "parts/password.tsx",
@@ -219,7 +219,7 @@ BREAKS = (
         "body.reason = '';",
     ),
     Break(
-        "a page of another role says plainly that it is not for one",
+        "a page of another role says that your role cannot see it",
         "the page of the users is shown to everybody",
         "expected 1 to be +0",
         "pages/lost.tsx",
@@ -251,8 +251,8 @@ BREAKS = (
         "(job === null ? NEW_JOB : { ...fromJob(job), ...NEW_JOB })",
     ),
     Break(
-        "a failed job tells the error itself, and so does its group of dead letters",
-        "only the reason of the scheduler is told",
+        "a failed job shows the error itself, and so does its group of dead letters",
+        "only the reason of the scheduler is shown",
         "HTTP 404",
         "why.ts",
         "return { error: failure.message, reason: job.reason };",
@@ -316,7 +316,7 @@ BREAKS = (
     ),
     Break("a script in the page itself does not run", "the policy allows scripts in the page", "expected true to be false", POLICY),
     Break(
-        "a lost network: what was there stays, and that it is old is said",
+        "without a network the old content stays, marked as old",
         "it is not said",
         "Not up to date",
         "parts/parts.tsx",

@@ -6,7 +6,7 @@ const TOLD: Notifications = {
   emails: ['ann@example.com'], webhooks: [{ url: 'https://hooks.example.com/a', signing_secret: 'hook', format: 'standard' }], on: ['failure', 'late'], after_failures: 2, digest_seconds: 60,
 };
 
-describe('who is told', () => {
+describe('notifications', () => {
   test('is asked for as it was', () => expect(toNotifications(fromNotifications(TOLD))).toEqual(TOLD));
 
   test('keeps what the form does not show, of all of it and of each webhook', () => {

@@ -1,4 +1,4 @@
-/** Who is told of a task's runs as the form holds it, to and from what the API takes. Pure. */
+/** The notifications of a task: the form's shape, to and from the API's. Pure. */
 import type { Schemas, Task } from '../api/client';
 import { number } from './typed';
 
@@ -35,7 +35,7 @@ export function fromNotifications(told: Task['notifications']): NotificationsDra
   return { emails, webhooks: webhooks.map((hook) => ({ ...hook, signing_secret: hook.signing_secret ?? '' })), on, afterFailures: String(after_failures), digest: String(digest_seconds), rest };
 }
 
-/** Undefined: nobody is told. A row that is empty is sent, too: the API says at it what is missing. */
+/** Undefined: no notifications. An empty row is sent, too: the API reports at it what is missing. */
 export function toNotifications(draft: NotificationsDraft): object | undefined {
   if (!tellsAnyone(draft)) return undefined;
   return {
