@@ -8,7 +8,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
-	unit contract rest client long simulated faults killed apart system ratios console-unit need-stage
+	unit contract rest client long simulated faults killed apart console-unit need-stage
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,13 +97,7 @@ client: # with its coverage
 test: check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests, the faults and the stacks apart run side by side and print when they are done, in ten minutes or so."
 	@$(MAKE) --no-print-directory -j6 --output-sync=target long simulated faults killed apart templates console-unit
-	@$(MAKE) --no-print-directory -j2 --output-sync=target system ratios
-
-system:
 	$(PY) -m pytest -m "system and not apart"
-
-ratios: # fails if a job needs half as much processor time again as before, against a loop of Python and against SQS
-	$(PY) -m bench.ratios --only cpu --rounds 3
 
 long: # these two only compute, so the stacks beside them come first
 	nice $(PY) -m pytest -m "long and not system" --ignore tests/simulation
