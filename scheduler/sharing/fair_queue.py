@@ -33,7 +33,9 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _User(Generic[T]):
-    waiting: list[tuple[int, int, T]] = field(default_factory=list)  # sorted by due time, then by order of arrival; nearly all jobs come so
+    # Sorted by due time, then by order of arrival; nearly all jobs come so. A step holds 120,000 (`slot_pages.MOST`): to add them takes
+    # 0.1 s in order, and two seconds in the reverse order.
+    waiting: list[tuple[int, int, T]] = field(default_factory=list)
     taken: int = 0  # the first ones of `waiting` were taken; they are removed once they are half of it
     step: float = 1 / DEFAULT_WEIGHT  # from the finish time of one job to that of the next: 1 / weight
     finish: float = 0.0  # finish time of the last job taken

@@ -177,9 +177,8 @@ class Flow:
             together = list(group)
             if len(together) > least:
                 users = {entry.key.owner for entry in together}
-                weights = self._weights_of(users)
-                if len(users) > 1:
-                    together = _in_turn(together, weights)
+                if len(users) > 1:  # the jobs of one user stay in their order: no weight is read
+                    together = _in_turn(together, self._weights_of(users))
             ordered += together
         return ordered
 
