@@ -11,17 +11,21 @@ slower growth of executors, short garbage collections, and a log of grants in us
   tens of thousands of items every call waits 200 ms, every ten seconds. Here it looks at each object once (`collect_once`).
 - MiniStack sorts all items of a table for each page of a scan, which takes 0.7 s for 100,000 of them, once a minute. Here a page of an
   index is read from the index (`_page_of_index`).
+- MiniStack parses the condition of a query again for each item of the partition, which takes 0.3 s for 10,000 of them. Here it compares
+  the keys (`_by_comparisons`).
 - If its environment names a file as `GRANTS_LOG`, it writes there each grant that a role used, once: time, role, action, resource.
 """
 
 import copy
 import gc
 import os
+import re
 import runpy
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -40,6 +44,7 @@ STATEMENTS = {
 }
 
 PAGE = 3_000  # items of a page of an index: about 1 MB, the most on AWS
+COMPARISON = re.compile(r"(#?\w+) (?:([<=>]{1,2}) (:\w+)|BETWEEN (:\w+) AND (:\w+))(?: AND (?=.)|$)")
 OLDEST = 2  # generation of the garbage collector; collecting it is a full collection
 FIRST, EVERY_S = 5, 0.5  # executors of a function that start at once; then one more after this time (s)
 
@@ -124,6 +129,31 @@ def _page_of_index(scan: Callable[[Item], Any]) -> Callable[[Item], Any]:
         if len(page) == PAGE:
             answer["LastEvaluatedKey"] = {key: page[-1][key] for key in {*hashes, *(key for key, _ in order)}}
         return json_response(answer | {"ScannedCount": len(page)})
+
+    return wrapped
+
+
+@lru_cache
+def _comparisons(condition: str) -> list[tuple[str, str, str]]:
+    """Return the comparisons of a condition on keys: name, operator, value. Empty if it has other parts."""
+    found = list(COMPARISON.finditer(condition))
+    if "".join(each.group() for each in found) != condition:
+        return []
+    return [
+        test
+        for name, operator, value, low, high in (each.groups() for each in found)
+        for test in ([(name, operator, value)] if operator else [(name, ">=", low), (name, "<=", high)])
+    ]
+
+
+def _by_comparisons(evaluate: Callable[..., bool]) -> Callable[..., bool]:
+    """Wrap the evaluation of a condition for an item: compare keys without parsing the condition again. The query has checked it."""
+
+    def wrapped(condition: str, item: Item, values: Item, names: Item, slot: str = "ConditionExpression") -> bool:
+        tests = _comparisons(condition) if slot == "KeyConditionExpression" else []
+        if not tests:
+            return evaluate(condition, item, values, names, slot)
+        return all(dynamodb._compare_ddb(item.get(names.get(name, name)), operator, values.get(value)) for name, operator, value in tests)
 
     return wrapped
 
@@ -261,6 +291,7 @@ def main() -> None:
     for name, action in STATEMENTS.items():
         setattr(dynamodb, name, _as_statement(getattr(dynamodb, name), action, check))
     dynamodb._scan = _page_of_index(dynamodb._scan)
+    dynamodb._evaluate_condition = _by_comparisons(dynamodb._evaluate_condition)
     _be_strict()
     for name in ("_set_item", "_remove_item"):
         setattr(dynamodb, name, _streaming(getattr(dynamodb, name)))
