@@ -12,6 +12,7 @@ import boto3
 from botocore.args import ClientArgsCreator
 from botocore.config import Config
 from botocore.parsers import JSONParser, ResponseParserFactory
+from botocore.serialize import SERIALIZERS, JSONSerializer
 from botocore.session import get_session
 
 if TYPE_CHECKING:
@@ -127,6 +128,22 @@ class Answers(JSONParser):  # botocore's stubs lack the two methods that are cal
         if shape.name in self._ITEMS and not self._BINARY.search(raw_body):
             return self._parse_body_as_json(raw_body)  # type: ignore[attr-defined]
         return super()._handle_json_body(raw_body, shape)  # type: ignore[misc]
+
+
+class Requests(JSONSerializer):
+    """Sends statements of DynamoDB as their plain JSON, as botocore does, except for binary values: no statement of Punctual has any.
+
+    botocore copies each attribute to convert these, which takes 0.03 ms of processor for a claimed and settled job.
+    """
+
+    def _serialize_type_structure(self, serialized: dict[str, Any], value: dict[str, Any], shape: Any, key: str | None) -> None:
+        if key is None and shape.name == "BatchExecuteStatementInput":
+            serialized |= value
+        else:
+            super()._serialize_type_structure(serialized, value, shape, key)  # type: ignore[misc]
+
+
+SERIALIZERS["json"] = Requests  # type: ignore[assignment]  # botocore has no other way to set it
 
 
 class _Parsers(ResponseParserFactory):
