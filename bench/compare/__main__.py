@@ -116,35 +116,46 @@ def main() -> int:
                 console.print(f"  ! {each.title}: {error}", markup=False)
                 (install.ROOT / "runs" / f"{each.key}.error").write_text(traceback.format_exc())
                 seen.skipped[each.key] = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if options.record:  # after each round, so that a run that is stopped has left those before
+            _record(options.record, _content(seen, number))
     return _report(seen, options)
 
 
-def _report(seen: Comparison, options: argparse.Namespace) -> int:
-    records, titles = seen.records(), {work.key: work.title for work in seen.works}
-    for work in seen.works:
-        console.print(f"\n{work.title}\n", markup=False)
-        for line in report.table(work.key, records, TITLES, seen.skipped):
-            console.print(line, markup=False)
-    ahead = ratios(records, OURS, FLOORS)
-    console.print("\nPunctual against the best peer\n", markup=False)
-    for line in report.ratio_table(ahead, titles):
-        console.print(line, markup=False)
-    console.print(f"\n{SCHEDULER}", markup=False)
-    picture = report.picture(records, TITLES, titles)
-    (install.ROOT / "compare.svg").write_text(picture)
-    content = {
-        "rounds": options.rounds,
-        "works": titles,
+def _content(seen: Comparison, rounds: int) -> dict[str, Any]:
+    records = seen.records()
+    return {
+        "rounds": rounds,
+        "works": {work.key: work.title for work in seen.works},
         "titles": {key: TITLES[key] for key in records},
         "settings": seen.settings,
         "versions": seen.versions,
         "records": records,
-        "ratios": ahead,
+        "ratios": ratios(records, OURS, FLOORS),
         "skipped": seen.skipped,
     }
-    if options.record:
-        write(options.record, content)
-        (REPOSITORY / "docs/images" / f"{options.record}.svg").write_text(picture)
+
+
+def _record(name: str, content: dict[str, Any]) -> None:
+    write(name, content)
+    (REPOSITORY / "docs/images" / f"{name}.svg").write_text(_picture(content))
+
+
+def _picture(content: dict[str, Any]) -> str:
+    return report.picture(content["records"], TITLES, content["works"])
+
+
+def _report(seen: Comparison, options: argparse.Namespace) -> int:
+    content = _content(seen, options.rounds)
+    records, titles = content["records"], content["works"]
+    for work in seen.works:
+        console.print(f"\n{work.title}\n", markup=False)
+        for line in report.table(work.key, records, TITLES, seen.skipped):
+            console.print(line, markup=False)
+    console.print("\nPunctual against the best peer\n", markup=False)
+    for line in report.ratio_table(content["ratios"], titles):
+        console.print(line, markup=False)
+    console.print(f"\n{SCHEDULER}", markup=False)
+    (install.ROOT / "compare.svg").write_text(_picture(content))
     print(json.dumps(_short(content)))
     own = records.get(OURS, {})
     wanted = not options.only or OURS in options.only
