@@ -44,7 +44,7 @@ STATEMENTS = {
 }
 
 PAGE = 3_000  # items of a page of an index: about 1 MB, the most on AWS
-COMPARISON = re.compile(r"(#?\w+) (?:([<=>]{1,2}) (:\w+)|BETWEEN (:\w+) AND (:\w+))(?: AND (?=.)|$)")
+COMPARISON = re.compile(r"(#?\w+) (?:(<=|>=|[<=>]) (:\w+)|BETWEEN (:\w+) AND (:\w+))(?: AND (?=.)|$)")
 OLDEST = 2  # generation of the garbage collector; collecting it is a full collection
 FIRST, EVERY_S = 5, 0.5  # executors of a function that start at once; then one more after this time (s)
 
@@ -151,9 +151,9 @@ def _by_comparisons(evaluate: Callable[..., bool]) -> Callable[..., bool]:
 
     def wrapped(condition: str, item: Item, values: Item, names: Item, slot: str = "ConditionExpression") -> bool:
         tests = _comparisons(condition) if slot == "KeyConditionExpression" else []
-        if not tests:
+        if not tests or not all(value in values and (name[0] != "#" or name in names) for name, _, value in tests):
             return evaluate(condition, item, values, names, slot)
-        return all(dynamodb._compare_ddb(item.get(names.get(name, name)), operator, values.get(value)) for name, operator, value in tests)
+        return all(dynamodb._compare_ddb(item.get(names.get(name, name)), operator, values[value]) for name, operator, value in tests)
 
     return wrapped
 

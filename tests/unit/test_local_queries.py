@@ -14,15 +14,18 @@ QUERIES = [
     keys.up_to("p1", "b"),
     keys.IN_PARTITION.query("p1", "a", "b"),
     keys.FAILED.query("p1", "a", "b"),
+    keys.MOVED_BETWEEN.query("p1", "a", "b"),
+    keys.OF_TASK.query("p1", "a", "b"),
+    keys.IN_MONTH.query("p1", "a", "b"),
+    keys.to_replenish("p1"),
     keys.in_slot("p1", 0),
     keys.in_slot("p1", 10),
     keys.in_slot_of_lane("p1", Lane.ONE_TIME, 9, 10),
     keys.canaries_in_slot("p1"),
 ]
 ITEMS = [
-    {name: {"S": partition} for name in ("pk", "slot", "failed_owner")}
+    {name: {"S": partition} for name in ("pk", "slot", "failed_owner", "moved_owner", "task", "month", "replenish")}
     | {"sk": {"S": place}, "position": {"S": place}, "due_at": {"N": due}}
-    | ({} if place == "b" else {"failures": {"S": place}})
     for partition in ("p1", "p2")
     for place in ("", "a", "ab", "b", "c")
     for due in ("0", "9", "10", "100")
@@ -44,7 +47,18 @@ def test_a_condition_on_keys_holds_for_the_same_items(query: dict[str, Any]) -> 
     assert any(found) and not all(found)
 
 
-@pytest.mark.parametrize("condition", ["pk = :pk AND begins_with(sk, :low)", "pk = :pk AND", "size(pk) = :pk", "pk = :pk OR sk = :low"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "pk = :pk AND begins_with(sk, :low)",
+        "pk = :pk AND",
+        "size(pk) = :pk",
+        "pk = :pk OR sk = :low",
+        "pk == :pk",
+        "pk = :other",
+        "#pk = :pk",
+    ],
+)
 def test_other_conditions_are_left_to_the_local_aws(condition: str) -> None:
     asked = list[str]()
 
@@ -52,6 +66,6 @@ def test_other_conditions_are_left_to_the_local_aws(condition: str) -> None:
         asked.append(condition)
         return True
 
-    emulator._by_comparisons(evaluate)(condition, {}, {}, {}, "KeyConditionExpression")
+    emulator._by_comparisons(evaluate)(condition, {}, {":pk": {"S": "p1"}}, {}, "KeyConditionExpression")
     emulator._by_comparisons(evaluate)("pk = :pk", {}, {}, {})
     assert asked == [condition, "pk = :pk"]

@@ -12,7 +12,7 @@ import boto3
 from botocore.args import ClientArgsCreator
 from botocore.config import Config
 from botocore.parsers import JSONParser, ResponseParserFactory
-from botocore.serialize import SERIALIZERS, JSONSerializer
+from botocore.serialize import JSONSerializer
 from botocore.session import get_session
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ ClientArgsCreator._compute_socket_options = _kept_alive(ClientArgsCreator._compu
 
 
 def dynamodb(**options: Any) -> "DynamoDBClient":
-    return cast("DynamoDBClient", _client("dynamodb", options))
+    client = cast("DynamoDBClient", _client("dynamodb", options))
+    client._serializer = Requests()  # type: ignore[attr-defined]  # botocore has no other way to set it
+    return client
 
 
 def sqs(**options: Any) -> "SQSClient":
@@ -141,9 +143,6 @@ class Requests(JSONSerializer):
             serialized |= value
         else:
             super()._serialize_type_structure(serialized, value, shape, key)  # type: ignore[misc]
-
-
-SERIALIZERS["json"] = Requests  # type: ignore[assignment]  # botocore has no other way to set it
 
 
 class _Parsers(ResponseParserFactory):
