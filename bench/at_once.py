@@ -1,7 +1,7 @@
 """The jobs that one executor starts at one instant, and their delays: the real pool with its threads and child processes, on this machine.
 
-The executor's loop calls `start` for one job after the other; a job begins when its target does. Calls go to a server on loopback, which
-shares the cores with the pool. Run it with `python -m bench.at_once`.
+The executor's loop calls `start` for one job after the other, from shortly before the instant; a job begins when its target does. Calls go
+to a server on loopback, which shares the cores with the pool. Run it with `python -m bench.at_once`.
 """
 
 import subprocess
@@ -15,7 +15,7 @@ from typing import Any
 from bench.figures import Figure, picture
 from lambdas._children import Children
 from lambdas._clock import SystemClock
-from lambdas._pool import CHILDREN, THREADS, ThreadPool
+from lambdas._pool import CHILDREN, THREADS, InOrder, ThreadPool, ahead
 from local.steps import console, step
 from local.verdict import percentile
 from scheduler.model import ids
@@ -25,7 +25,7 @@ from scheduler.storage.memory.stores import MemoryOutputs
 from scheduler.targets.base import Reach
 
 ROUNDS, SHORT_ROUNDS = 5, 1
-AHEAD_MS = 50  # from the making of the jobs to their instant
+MADE_MS = 300  # from the making of the jobs to their instant
 PATIENCE_MS = 30_000
 SERVER = """
 import http.server
@@ -73,8 +73,8 @@ class _Pools:
     """The threads and processes that an executor keeps, and a pool of them for each batch."""
 
     def __init__(self) -> None:
-        self._threads, self._quick = ThreadPoolExecutor(THREADS, "job"), ThreadPoolExecutor(1, "quick")
         self._clock, self._children, self._outputs = SystemClock(), Children(), MemoryOutputs()
+        self._threads, self._in_order = ThreadPoolExecutor(THREADS, "job"), InOrder(self._clock)
 
     def delays(self, count: int, spec: JobSpec, rounds: int) -> list[int]:
         """Return how late the jobs began (ms), over all rounds after one that warms up."""
@@ -87,13 +87,13 @@ class _Pools:
             self._clock,
             self._children,
             lambda: self._outputs,
-            quick=self._quick,
+            in_order=self._in_order,
             allow_private=True,
             reach=Reach(plain_http=True),
         )
-        due = self._clock.now() + AHEAD_MS
+        due = self._clock.now() + MADE_MS
         jobs = [Job("ada", ids.new(due, number), spec, due, due, due, None) for number in range(count)]
-        self._clock.sleep_until(due)
+        self._clock.sleep_until(due - ahead(count))
         for job in jobs:
             pool.start(job)
         done: list[Finished] = []
@@ -107,7 +107,6 @@ class _Pools:
 
     def close(self) -> None:
         self._threads.shutdown()
-        self._quick.shutdown()
         self._children.close()
 
 

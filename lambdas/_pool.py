@@ -1,5 +1,7 @@
 """Runs an executor's jobs in parallel: a thread with a deadline for each, and a child process for jobs that compute in the executor."""
 
+import heapq
+import itertools
 import logging
 import queue
 import threading
@@ -25,15 +27,57 @@ from scheduler.targets.target_type import Fields, TargetType
 
 THREADS = 256  # jobs that an executor runs in parallel: each waits in a thread of its own for the answer of its target ...
 CHILDREN = 10  # ... and jobs that compute in the executor itself, each in a process of its own
+AHEAD_MS, EACH_MS, MOST_AHEAD_MS = 25, 0.1, 200  # a thread gets a job this long before its instant, and longer in a batch: see `ahead`
+STOPPED = Failure(FailureKind.REFUSED, "stopped before its instant")
 GATHER_S = 0.004  # how long to wait for further results after the first one: one write settles them all
 
 log = logging.getLogger(__name__)
 
 
+def ahead(jobs: int) -> int:
+    """Return how long before its instant (ms) the pool should get a job, as one of a batch of so many.
+
+    Its thread then only has to wake up: what the executor does meanwhile, such as starting the rest of the batch, does not delay it.
+    """
+    return min(round(AHEAD_MS + EACH_MS * jobs), MOST_AHEAD_MS)
+
+
+class InOrder:
+    """A single thread that calls short functions in the order of their instants, none before its instant."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: list[tuple[int, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, at: int, call: Callable[[], None]) -> None:
+        """Call it at the instant `at` (UTC ms), or now if that has passed."""
+        with self._changed:
+            heapq.heappush(self._waiting, (at, next(self._numbers), call))
+            if self._waiting[0][2] is call:
+                self._changed.notify()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="quick", daemon=True)
+                self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting or self._clock.now() < self._waiting[0][0]:
+                    self._changed.wait(seconds_until(self._waiting[0][0]) if self._waiting else None)
+                _, _, call = heapq.heappop(self._waiting)
+            try:
+                call()
+            except Exception:
+                log.exception("a quick job raised")
+
+
 class ThreadPool:
     """The port `Pool`. All targets end by their deadline; a thread that does not end is abandoned until the invocation ends.
 
-    `threads`, `quick` (a single thread), `children` and `outputs` live as long as the executor's process.
+    `threads`, `in_order` (for quick jobs), `children` and `outputs` live as long as the executor's process.
     """
 
     def __init__(
@@ -43,7 +87,7 @@ class ThreadPool:
         children: Children,
         outputs: Callable[[], Outputs],
         *,
-        quick: ThreadPoolExecutor | None = None,
+        in_order: "InOrder | None" = None,
         allow_private: bool = False,
         reach: Reach | None = None,
         calls: Callable[[], Calls] = no_calls,
@@ -53,7 +97,7 @@ class ThreadPool:
         secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: no_secrets(name),
     ) -> None:
         self._threads = threads
-        self._quick = quick or threads
+        self._in_order = in_order
         self._clock = clock
         self._children = children
         self._outputs = outputs
@@ -81,7 +125,11 @@ class ThreadPool:
             self._computing.add(job.key)
         stop = self._stops[job.key] = threading.Event()
         force = self._forces[job.key] = threading.Event()
-        (self._quick if _is(job, QUICK) else self._threads).submit(self._run, job, not_after, task, stop, force)
+        run = partial(self._run, self._finished, job, not_after, task, stop, force)
+        if self._in_order is not None and _is(job, QUICK):
+            self._in_order.submit(job.due_at, run)
+        else:
+            self._threads.submit(run)
 
     def wait(self, until: int) -> list[Finished]:
         first = self._first(until)
@@ -116,8 +164,20 @@ class ThreadPool:
                 continue
         return None if self._finished.empty() else self._finished.get_nowait()
 
-    def _run(self, job: Job, not_after: int | None, task: TaskHead | None, stop: threading.Event, force: threading.Event) -> None:
-        finished, started_at = self._finished, self._clock.now()
+    def _run(
+        self,
+        finished: "queue.SimpleQueue[Finished]",
+        job: Job,
+        not_after: int | None,
+        task: TaskHead | None,
+        stop: threading.Event,
+        force: threading.Event,
+    ) -> None:
+        while self._clock.now() < job.due_at and not stop.is_set() and not (self._fetcher and _is(job, SENT_AHEAD)):
+            stop.wait(seconds_until(job.due_at))
+        started_at = self._clock.now()
+        if stop.is_set():
+            return finished.put(Finished(job, started_at, started_at, Result(failure=STOPPED, unstarted=True)))
         try:
             callback = self._callbacks(job, started_at) if self._callbacks is not None and job.spec.callback is not None else None
         except SchedulerError as error:
@@ -169,6 +229,11 @@ class ThreadPool:
 
 WORK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_work")
 QUICK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_quick")
+
+
+def SENT_AHEAD(target: TargetType) -> Callable[[Fields], bool]:
+    """Of the types that keep the instants of their jobs themselves, if the stage has their function."""
+    return lambda payload: target.ahead_ms > 0
 
 
 def _is(job: Job, kind: Callable[[TargetType], Callable[[Fields], bool]]) -> bool:

@@ -250,7 +250,7 @@ class Executor(AwsPorts):
     def __init__(self, settings: Settings) -> None:
         from lambdas._children import Children
         from lambdas._make_way import Way
-        from lambdas._pool import THREADS
+        from lambdas._pool import THREADS, InOrder
         from scheduler.callbacks.reports import Addresses
         from scheduler.pipeline.execute import Process
 
@@ -258,7 +258,7 @@ class Executor(AwsPorts):
         self.lane = Lane(settings.lane)
         self.process = Process.of(self.lane, secrets.token_hex(4), self, ahead)
         self.threads = ThreadPoolExecutor(THREADS, "job")
-        self.quick = ThreadPoolExecutor(1, "quick")
+        self.in_order = InOrder(self.clock)
         self.children = Children()
         self.way = Way(_call_fetcher, self.clock)
         self.callbacks = Addresses(settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")), self.secrets)
@@ -298,7 +298,7 @@ def pool() -> "ThreadPool":
         at.clock,
         at.children,
         lambda: at.outputs,
-        quick=at.quick,
+        in_order=at.in_order,
         allow_private=at.rules.allow_private_http,
         reach=at.reach,
         calls=calls,
@@ -309,19 +309,19 @@ def pool() -> "ThreadPool":
     )
 
 
-def ahead(job: Job) -> int:
-    """Return how long before its instant (ms) the executor starts a job that it has just taken, so that the call arrives in time."""
+def ahead(job: Job, jobs: int) -> int:
+    """Return how long before its instant (ms) the pool gets a job that the executor has just taken, as one of a batch of so many."""
+    from lambdas import _pool
     from scheduler.targets import registry
 
     try:
-        found = registry.load(job.spec.type).ahead_ms  # also imports the type, before the instant
+        target = registry.load(job.spec.type)  # also imports the type, before the instant
     except registry.UnknownType:  # the pool reports it, for this job alone
         return 0
-    if not execute().settings.fetch_function:
-        return 0
-    if found:
-        execute().way.use(job.due_at, (job.spec.timeout_ms + found) / 1000)
-    return found
+    if not (target.ahead_ms and execute().settings.fetch_function):
+        return _pool.ahead(jobs)
+    execute().way.use(job.due_at, (job.spec.timeout_ms + target.ahead_ms) / 1000)
+    return target.ahead_ms
 
 
 def _call_fetcher(seconds: float) -> None:

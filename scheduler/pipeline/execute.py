@@ -55,6 +55,9 @@ from scheduler.storage.ports import Change, ClaimRequest, Guard, Pool, Ports, Wr
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
 CROWD = 3  # if this many waiting jobs start at once, other executors probably start theirs at this instant, too ...
 LINGER_MS = (40, 200)  # ... and settling waits for this time: it would take the processor from jobs that still start
+CLEAR_MS = 50  # settling also waits for a job that leaves within this time: it would be late, as the executor waits for the write ...
+BEGUN_MS = 5  # ... and until its thread has surely begun ...
+DEFER_MS = 500  # ... but a finished job is settled this long after its end at the latest
 WRITE_PAUSES_MS = (500, 1_000, 2_000, 4_000, 5_000)  # between two tries of a change that the table refuses
 LONGEST_MS = 900_000  # an invocation ends after this time: Lambda's most ...
 STOP_MS = 10_000  # ... and an executor stops all work this long before
@@ -66,7 +69,15 @@ ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
 LEASE_REFUSED = Failure(FailureKind.REFUSED, "the queue refused to renew the lease of its executor")
 
+Ahead = Callable[
+    [Job, int], int
+]  # how long before its instant (ms) a job of a batch of so many goes to the pool, which keeps to the instant
+
 log = logging.getLogger(__name__)
+
+
+def at_the_instant(job: Job, jobs: int) -> int:
+    return 0
 
 
 @dataclass(slots=True, eq=False)
@@ -131,10 +142,10 @@ class Process:
     named: TargetCache
     circuits: BreakerRegistry
     owners: BarredOwners
-    ahead: Callable[[Job], int] = lambda job: 0  # how long before its instant (ms) a job goes to the pool, which keeps to the instant
+    ahead: Ahead = at_the_instant
 
     @classmethod
-    def of(cls, lane: Lane, reporter: str, ports: Ports, ahead: Callable[[Job], int] = lambda job: 0) -> "Process":
+    def of(cls, lane: Lane, reporter: str, ports: Ports, ahead: Ahead = at_the_instant) -> "Process":
         """Return the state of a new process of the lane, which reports its latencies as `reporter`."""
         pauses = LaneStateCache(ports)
         meters = LatencyMeter(lane, reporter), LatencyMeter(lane, reporter, delayed=True)
@@ -349,7 +360,7 @@ class Execution:
         more = 0 if gated else round(len(self.deliveries) * READ_EACH_MS) if len(self.deliveries) > delivery.BATCH else 0
         read_at = job.due_at - READ_AHEAD_MS - self._spread() - more if wait > FRESH_CLAIM_MS or is_asked else None
         read_at = read_at if job.cancel_requested_at is None else now
-        ahead = self.process.ahead(job)
+        ahead = self.process.ahead(job, len(self.deliveries))
         self._held.append(_Held(job, read_at, waited=wait > FRESH_CLAIM_MS, start_at=job.due_at, gated=gated, ahead=ahead))
 
     def _measure(self, item: Delivery, now: int) -> None:
@@ -400,7 +411,7 @@ class Execution:
     def _look_ahead(self, near: Sequence[_Held], now: int) -> None:
         """Decide what is decided before the instant: requeue the jobs of a paused lane to their slots, else check the gates."""
         self.lease.beat()
-        if near and self.process.pauses.is_paused(self.lane, SEEN_MS):
+        if near and self.process.pauses.is_paused(self.lane, SEEN_MS - READ_WINDOW_MS):  # no read is needed when one of them starts
             self._give_back(near, now)
         elif gated := [held.job for held in near if held.gated]:
             self._act(self.admission.ahead(gated), now)
@@ -466,7 +477,7 @@ class Execution:
             self._act(late, now)
         if len(ready) >= CROWD and sum(held.waited for held in ready) >= CROWD:
             least, most = LINGER_MS
-            self._settle_at = now + least + self._spread() * (most - least) // READ_SPREAD_MS
+            self._settle_at = max(now, ready[-1].start_at) + least + self._spread() * (most - least) // READ_SPREAD_MS
 
     def _start(self, ready: Sequence[_Held], now: int) -> list[_Held]:
         """Start jobs, as many as the executor has room for; return them. The others try again soon, then another executor gets them."""
@@ -572,11 +583,21 @@ class Execution:
         self.admission.left([each.job for each in done])
 
     def _settle(self) -> None:
-        """Settle the finished jobs in one write, once the other jobs of their instant have started."""
+        """Settle the finished jobs in one write, once the other jobs of their instant have started and none leaves soon."""
         if not self._done or (now := self.ports.clock.now()) < self._settle_at:
+            return
+        if (at := self._clear_at(now)) > now:
+            self._settle_at = at
             return
         done, self._done = self._done, []
         self._write(self._settlements(done, now))
+
+    def _clear_at(self, now: int) -> int:
+        """When to look again whether the finished jobs can be settled (ms); `now`: at once, also if other jobs wait for their ends."""
+        leaving = [at for held in self._held if abs((at := held.leaves_at(now)) - now) <= CLEAR_MS]  # some may be due, but not started yet
+        if not leaving or any(self.admission.concerns(each.job) for each in self._done):
+            return now
+        return min(max(now, *leaving) + BEGUN_MS, self._done[0].ended_at + DEFER_MS)
 
     def _settlements(self, done: Sequence[Finished], now: int) -> list[_Write]:
         rules = self.ports.rules

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lambdas import _runtime, bury, dispatch, execute, plan, tick
+from lambdas import _pool, _runtime, bury, dispatch, execute, plan, tick
 from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._logger import logger
@@ -47,7 +47,7 @@ class World(MemoryPorts):
         self.settings, self.reach, self.lane = Settings(stage="test", lane="one-time"), Reach((QUEUE,)), Lane.ONE_TIME
         self.process = Process.of(self.lane, "me", self)
         self.threads, self.children = ThreadPoolExecutor(4), Children()
-        self.quick = self.threads
+        self.in_order = None
         self.callbacks = Addresses("https://api.example.com", self.secrets)
 
 
@@ -382,12 +382,12 @@ def started(made: FakeCalls) -> int:
 
 def a_call(executor: Executing, *, wait_ms: int = 2_000, **fields: Any) -> int:
     """Let the executor take an `http` job that is due later; return how long before its instant it starts."""
-    return _runtime.ahead(a_job(due_at=executor.clock.now() + wait_ms, **({"type": "http"} | fields)))
+    return _runtime.ahead(a_job(due_at=executor.clock.now() + wait_ms, **({"type": "http"} | fields)), 1)
 
 
 def test_a_waiting_http_job_starts_its_function(way: tuple[Executing, FakeCalls]) -> None:
     executor, made = way
-    assert (a_call(executor, type="log"), started(made)) == (0, 0)
+    assert (a_call(executor, type="log"), started(made)) == (_pool.AHEAD_MS, 0)
     assert (a_call(executor), started(made)) == (AHEAD_MS, 1)
     (request,) = made.asked
     assert (request.parameters["FunctionName"], request.parameters["Payload"], request.waits) == (FUNCTION, b"{}", True)
@@ -437,9 +437,9 @@ def test_the_function_is_started_by_the_client_that_its_job_uses(way: tuple[Exec
 
 def test_a_job_of_an_unknown_type_does_not_stop_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_runtime, "execute", lambda: Executing(FUNCTION))
-    assert _runtime.ahead(a_job(type="removed")) == 0
+    assert _runtime.ahead(a_job(type="removed"), 1) == 0
 
 
 def test_executors_that_call_http_themselves_warm_no_function(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_runtime, "execute", lambda: Executing(""))
-    assert _runtime.ahead(a_job(type="http")) == 0
+    assert _runtime.ahead(a_job(type="http"), 1) == _pool.ahead(1)

@@ -9,7 +9,7 @@ import pytest
 
 from lambdas._children import Children
 from lambdas._clock import SystemClock
-from lambdas._pool import THREADS, ThreadPool
+from lambdas._pool import AHEAD_MS, EACH_MS, MOST_AHEAD_MS, THREADS, InOrder, ThreadPool, ahead
 from scheduler.callbacks.reports import Addresses
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Unavailable
@@ -87,10 +87,46 @@ def test_placeholders_are_replaced_in_a_marked_payload_alone(children: Children,
 
 def test_a_payload_with_placeholders_is_not_quick(children: Children) -> None:
     """Its message may become too long for the one thread of the quick jobs."""
-    with ThreadPoolExecutor(1) as threads, ThreadPoolExecutor(1) as quick:
-        pool = ThreadPool(threads, SystemClock(), children, MemoryOutputs, quick=quick)
+    with ThreadPoolExecutor(1) as threads:
+        pool = ThreadPool(threads, SystemClock(), children, MemoryOutputs, in_order=InOrder(SystemClock()))
         pool._running = THREADS
         assert pool.has_room(a_job(payload={"message": "m"})) and not pool.has_room(a_job(payload={"message": "m"}, placeholders=True))
+
+
+@pytest.mark.real_clock
+@pytest.mark.parametrize("sleep", [0, 0.01])  # a quick job, and one in a child process
+def test_a_job_that_comes_ahead_begins_at_its_instant(children: Children, sleep: float) -> None:
+    clock = SystemClock()
+    with ThreadPoolExecutor(3) as threads:
+        pool = ThreadPool(threads, clock, children, MemoryOutputs, in_order=InOrder(clock))
+        now = clock.now()
+        jobs = [a_job(due_at=now + offset, payload={"message": "m", "sleep_seconds": sleep}) for offset in (200, 100, -1_000)]
+        for job in jobs:
+            pool.start(job)
+        done: list[Finished] = []
+        while len(done) < 3:
+            done += pool.wait(now + 10_000)
+    done.sort(key=lambda each: each.started_at)
+    assert [each.job.key for each in done] == [job.key for job in reversed(jobs)]
+    assert all(each.started_at >= each.job.due_at and each.result.failure is None for each in done)
+    assert done[0].started_at < now + 100  # it does not wait for those that came before it
+
+
+@pytest.mark.real_clock
+@pytest.mark.parametrize("sleep", [0, 0.01])
+def test_a_job_that_is_stopped_before_its_instant_does_not_begin(children: Children, sleep: float) -> None:
+    clock = SystemClock()
+    with ThreadPoolExecutor(1) as threads:
+        pool = ThreadPool(threads, clock, children, MemoryOutputs, in_order=InOrder(clock))
+        job = a_job(due_at=clock.now() + 100, payload={"message": "m", "sleep_seconds": sleep})
+        pool.start(job)
+        pool.cancel(job)
+        (done,) = pool.wait(clock.now() + 5_000)
+        assert done.result.unstarted and done.result.output is None
+
+
+def test_a_job_comes_earlier_as_one_of_many() -> None:
+    assert [ahead(jobs) for jobs in (1, 1_000, 10_000)] == [AHEAD_MS, AHEAD_MS + round(EACH_MS * 1_000), MOST_AHEAD_MS]
 
 
 def test_a_type_of_another_version_is_refused_and_uses_no_attempt(children: Children) -> None:

@@ -16,7 +16,7 @@ from scheduler.model.retry import MAX_CRASHES_IN_ROW
 from scheduler.model.settlement import NOT_STARTED_MS
 from scheduler.model.spec import CallBack, Jitter, Ordering, RetryPolicy
 from scheduler.pipeline import delivery
-from scheduler.pipeline.execute import FRESH_CLAIM_MS, LONGEST_MS, STOP_MS, Process, execute
+from scheduler.pipeline.execute import DEFER_MS, FRESH_CLAIM_MS, LONGEST_MS, STOP_MS, Process, execute
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.running_jobs import GRACE_MS, LOOK_MS
 from scheduler.storage.memory.stores import MAX_RECEIVES
@@ -50,7 +50,7 @@ def test_a_pool_that_keeps_instants_gets_jobs_ahead() -> None:
     stage = Stage()
     jobs = [a_job(due_at=NOW + offset) for offset in (4_000, 0, 1_500)]
     pool = ScriptedPool(stage.clock, takes=100)
-    stage.execute(stage.hand(*jobs), pool=pool, ahead=lambda job: 40)
+    stage.execute(stage.hand(*jobs), pool=pool, ahead=lambda *_: 40)
     assert sorted(at for _, at in pool.starts) == [NOW, NOW + 1_460, NOW + 3_960]
 
 
@@ -58,7 +58,7 @@ def test_the_way_to_a_target_is_made_when_its_job_is_taken() -> None:
     stage = Stage()
     pool, taken = ScriptedPool(stage.clock), list[int]()
 
-    def ahead(job: Job) -> int:
+    def ahead(job: Job, jobs: int) -> int:
         taken.append(stage.clock.now())
         return 40
 
@@ -75,7 +75,7 @@ def test_a_job_to_be_read_again_is_not_sent_ahead_before_that() -> None:
         reads.append(stage.clock.now())
         return verb(keys)
 
-    stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, glance=read), ahead=lambda job: 1_900)
+    stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, glance=read), ahead=lambda *_: 1_900)
     ((_, at),) = pool.starts
     assert at == reads[0] <= NOW + 2_000 - READ_AHEAD_MS
 
@@ -84,7 +84,7 @@ def test_a_run_sent_ahead_is_late_only_by_its_instant() -> None:
     stage = Stage()
     (item,) = stage.hand(a_job(due_at=NOW + 2_000, start_by=NOW + 2_000))
     pool = ScriptedPool(stage.clock)
-    stage.execute([item], pool=pool, ahead=lambda job: 40)
+    stage.execute([item], pool=pool, ahead=lambda *_: 40)
     assert pool.starts == []
 
 
@@ -636,6 +636,50 @@ def test_waiting_jobs_start_on_time_while_the_table_refuses_to_settle() -> None:
     pool = ScriptedPool(stage.clock)
     stage.execute(items, pool=pool, jobs=Wrapped(stage.jobs, change=times(40)))
     assert [at for _, at in pool.starts] == [NOW, NOW + 4_321]
+
+
+def test_finished_jobs_are_settled_once_no_job_leaves_soon() -> None:
+    stage = Stage()
+    pool, settled = ScriptedPool(stage.clock, takes=2), list[int]()
+
+    def change(verb: Any, changes: Any) -> Any:
+        settled.append(stage.clock.now() - NOW)
+        stage.clock.advance(30)  # the table's answer takes longer than the next job has time
+        return verb(changes)
+
+    offsets = (1_000, 1_020, 1_040, 2_000)
+    stage.execute(stage.hand(*[a_job(due_at=NOW + offset) for offset in offsets]), pool=pool, jobs=Wrapped(stage.jobs, change=change))
+    assert [at - NOW for _, at in pool.starts] == list(offsets)
+    assert settled == [1_045, 2_002]
+
+
+def test_finished_jobs_are_settled_soon_even_if_there_is_always_a_job_that_leaves() -> None:
+    stage = Stage()
+    pool, settled = ScriptedPool(stage.clock, takes=2), list[int]()
+
+    def change(verb: Any, changes: Any) -> Any:
+        settled.append(stage.clock.now() - NOW)
+        return verb(changes)
+
+    jobs = [a_job(due_at=NOW + 1_000 + 20 * number) for number in range(100)]
+    items = stage.hand(*jobs)
+    while more := stage.receive():
+        items += more
+    stage.execute(items, pool=pool, jobs=Wrapped(stage.jobs, change=change))
+    assert [len(pool.starts), settled[0], len(settled)] == [100, 1_002 + DEFER_MS, 4]
+
+
+def test_a_job_is_settled_at_once_if_others_may_wait_for_its_end() -> None:
+    stage = Stage()
+    pool, settled = ScriptedPool(stage.clock, takes=2), list[int]()
+
+    def change(verb: Any, changes: Any) -> Any:
+        settled.append(stage.clock.now() - NOW)
+        return verb(changes)
+
+    jobs = [a_job(due_at=NOW + 1_000, ordering=Ordering("a")), a_job(due_at=NOW + 1_020)]
+    stage.execute(stage.hand(*jobs), pool=pool, jobs=Wrapped(stage.jobs, change=change))
+    assert settled == [1_002, 1_022]
 
 
 def test_a_job_accepted_after_an_outage_gets_its_whole_lease() -> None:
