@@ -27,15 +27,16 @@ from scheduler.targets.target_type import Fields, TargetType
 
 THREADS = 256  # jobs that an executor runs in parallel: each waits in a thread of its own for the answer of its target ...
 CHILDREN = 10  # ... and jobs that compute in the executor itself, each in a process of its own
-AHEAD_MS, EACH_MS, MOST_AHEAD_MS = 25, 0.1, 200  # a thread gets a job this long before its instant, and longer in a batch: see `ahead`
-STOPPED = Failure(FailureKind.REFUSED, "stopped before its instant")
+AHEAD_MS, EACH_MS, MOST_AHEAD_MS = 25, 0.1, 200  # how long before its instant a thread gets a job: see `ahead`
+LATE_MS = 2_000  # a job that came ahead and would begin this late was frozen: its executor may have lost the lease meanwhile
+STOPPED = Failure(FailureKind.REFUSED, "the executor was stopped or frozen before the job began")
 GATHER_S = 0.004  # how long to wait for further results after the first one: one write settles them all
 
 log = logging.getLogger(__name__)
 
 
 def ahead(jobs: int) -> int:
-    """Return how long before its instant (ms) the pool should get a job, as one of a batch of so many.
+    """Return how long before its instant (ms) the pool should get a job, by the number of jobs in its batch.
 
     Its thread then only has to wake up: what the executor does meanwhile, such as starting the rest of the batch, does not delay it.
     """
@@ -125,7 +126,8 @@ class ThreadPool:
             self._computing.add(job.key)
         stop = self._stops[job.key] = threading.Event()
         force = self._forces[job.key] = threading.Event()
-        run = partial(self._run, self._finished, job, not_after, task, stop, force)
+        latest = job.due_at + LATE_MS if self._clock.now() < job.due_at else None
+        run = partial(self._run, self._finished, job, not_after, latest, task, stop, force)
         if self._in_order is not None and _is(job, QUICK):
             self._in_order.submit(job.due_at, run)
         else:
@@ -169,14 +171,15 @@ class ThreadPool:
         finished: "queue.SimpleQueue[Finished]",
         job: Job,
         not_after: int | None,
+        latest: int | None,
         task: TaskHead | None,
         stop: threading.Event,
         force: threading.Event,
     ) -> None:
-        while self._clock.now() < job.due_at and not stop.is_set() and not (self._fetcher and _is(job, SENT_AHEAD)):
+        while self._clock.now() < job.due_at and not stop.is_set() and not (self._fetcher and _is(job, sent_ahead)):
             stop.wait(seconds_until(job.due_at))
         started_at = self._clock.now()
-        if stop.is_set():
+        if stop.is_set() or (latest is not None and started_at > latest):
             return finished.put(Finished(job, started_at, started_at, Result(failure=STOPPED, unstarted=True)))
         try:
             callback = self._callbacks(job, started_at) if self._callbacks is not None and job.spec.callback is not None else None
@@ -231,8 +234,8 @@ WORK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_work")
 QUICK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_quick")
 
 
-def SENT_AHEAD(target: TargetType) -> Callable[[Fields], bool]:
-    """Of the types that keep the instants of their jobs themselves, if the stage has their function."""
+def sent_ahead(target: TargetType) -> Callable[[Fields], bool]:
+    """Of a type that keeps the instants of its jobs itself, if the stage has its function."""
     return lambda payload: target.ahead_ms > 0
 
 

@@ -310,7 +310,7 @@ def pool() -> "ThreadPool":
 
 
 def ahead(job: Job, jobs: int) -> int:
-    """Return how long before its instant (ms) the pool gets a job that the executor has just taken, as one of a batch of so many."""
+    """Return how long before its instant (ms) the pool gets a job that the executor has just taken; `jobs`: those of its batch."""
     from lambdas import _pool
     from scheduler.targets import registry
 

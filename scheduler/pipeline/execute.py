@@ -69,9 +69,7 @@ ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
 LEASE_REFUSED = Failure(FailureKind.REFUSED, "the queue refused to renew the lease of its executor")
 
-Ahead = Callable[
-    [Job, int], int
-]  # how long before its instant (ms) a job of a batch of so many goes to the pool, which keeps to the instant
+Ahead = Callable[[Job, int], int]  # how long before its instant (ms) the pool gets a job; the number: the jobs of its batch
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +105,7 @@ class _Held:
         """When the job goes to the pool (ms): at its instant, or ahead of it if nothing is left to read or to check."""
         next_at = self.next_at
         is_settled = self.ahead and self.read_at is None and next_at == self.job.due_at and self.is_ready(now)
-        return next_at - self.ahead if is_settled else next_at
+        return max(next_at - self.ahead, self.ask_at) if is_settled else next_at
 
     def not_after(self) -> int | None:
         """The latest start (ms) by the last clearance; None if no gate has to allow the start."""

@@ -715,7 +715,8 @@ class Pool(Protocol):
         """Return whether the job would begin at once if it were started now, beside the running jobs."""
 
     def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
-        """Start the job's target now, limited by its time-out, and return at once. `wait` returns its result.
+        """Start the job's target at the job's instant, or now if that has passed, limited by its time-out. Return at once; `wait` returns
+        its result.
 
         `task`: the task of a run, for its receiver.
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event
 from typing import Any
 
 import pytest
 
 from lambdas._children import Children
 from lambdas._clock import SystemClock
-from lambdas._pool import AHEAD_MS, EACH_MS, MOST_AHEAD_MS, THREADS, InOrder, ThreadPool, ahead
+from lambdas._pool import AHEAD_MS, EACH_MS, LATE_MS, MOST_AHEAD_MS, THREADS, InOrder, ThreadPool, ahead
 from scheduler.callbacks.reports import Addresses
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Unavailable
@@ -20,7 +21,7 @@ from scheduler.storage.memory.stores import MemoryOutputs, MemorySecrets
 from scheduler.targets import registry
 from scheduler.targets.base import CallBackAddress, Context
 from scheduler.targets.target_type import TargetType
-from tests.conftest import NOW, a_job
+from tests.conftest import NOW, FixedClock, a_job
 
 
 @pytest.fixture
@@ -123,6 +124,18 @@ def test_a_job_that_is_stopped_before_its_instant_does_not_begin(children: Child
         pool.cancel(job)
         (done,) = pool.wait(clock.now() + 5_000)
         assert done.result.unstarted and done.result.output is None
+
+
+def test_a_job_that_came_ahead_does_not_begin_after_a_freeze(children: Children) -> None:
+    clock = FixedClock()
+    with ThreadPoolExecutor(1) as threads:
+        pool, thaw = ThreadPool(threads, clock, children, MemoryOutputs), Event()
+        threads.submit(thaw.wait)  # the one thread
+        pool.start(a_job(due_at=NOW + 25))
+        clock.advance(25 + LATE_MS + 1)
+        thaw.set()
+    (done,) = pool.wait(SystemClock().now() + 5_000)
+    assert done.result.unstarted
 
 
 def test_a_job_comes_earlier_as_one_of_many() -> None:

@@ -365,7 +365,8 @@ class SimWork(MemoryWork):
 
 
 class SimPool:
-    """The pool of an executor: each job takes the time, and has the outcome, that its payload specifies."""
+    """The pool of an executor: each job takes the time, and has the outcome, that its payload specifies. It begins at its instant, if its
+    executor still lives then."""
 
     def __init__(
         self,
@@ -388,9 +389,20 @@ class SimPool:
         now = self._clock.now()
         if not self.has_room(job):
             self._overfull(job)
-        self._started(job, now)
-        took = min(int(job.spec.payload["takes"]), job.spec.timeout_ms)
-        self._running.append((self._hub.time + took, job, now, outcome(job, took)))
+        took, wait = min(int(job.spec.payload["takes"]), job.spec.timeout_ms), self._ahead(job, now)
+        self._running.append((self._hub.time + wait + took, job, now + wait, outcome(job, took)))
+        if wait:
+            self._hub.at(self._hub.time + wait, partial(self._begin, job))
+        else:
+            self._started(job, now)
+
+    def _ahead(self, job: Job, now: int) -> int:
+        """Milliseconds until the job's instant."""
+        return max(job.due_at - now, 0)
+
+    def _begin(self, job: Job) -> None:
+        if any(each[1] is job for each in self._running):
+            self._started(job, self._clock.now())
 
     def wait(self, until: int) -> list[Finished]:
         hub = self._hub

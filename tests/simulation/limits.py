@@ -56,7 +56,7 @@ from bench.scaling import COLD_MS, FIRST, LIMIT, MORE_A_MINUTE, POLLER_HOUR
 from infra.account import LEAST_ACCOUNT
 from infra.options import Options
 from infra.settings import HELD, settings_for
-from lambdas._pool import THREADS
+from lambdas._pool import THREADS, ahead
 from scheduler.admission.limits import UsageChange
 from scheduler.insight import scaling
 from scheduler.insight.project import project
@@ -485,7 +485,7 @@ class Scene:
         self.executors.leave(environment, began)
 
     def _environment(self) -> Process:
-        return Process.of(Lane.ONE_TIME, str(self.executors.colds % 8), self.ports)
+        return Process.of(Lane.ONE_TIME, str(self.executors.colds % 8), self.ports, lambda _, jobs: ahead(jobs))
 
     def _started(self, job: Job, now: int) -> None:
         self.starts.append(now)

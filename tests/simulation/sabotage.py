@@ -33,7 +33,7 @@ from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Change, ClaimResult, Guard, KeyTaking, Ports
 from tests.simulation import deployments
-from tests.simulation.aws import LaggingJobs, Lenience, WatchedLedger
+from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
@@ -164,11 +164,6 @@ def _turn_without_version(self: MemoryOrderingQueues, before: Any, after: Any) -
 
 def _retry_without_fence(job: Job, at: int, **data: Any) -> Job:
     return replace(_retry(job, at, **data), fence=job.fence)
-
-
-def _take_early(self: Execution, item: Any, job: Job, now: int) -> None:
-    _take(self, item, job, now)
-    self._held[-1].start_at -= 100
 
 
 def _recheck_without_take_back(job: Job | None, slot: str, now: int, **rest: Any) -> Any:
@@ -373,7 +368,7 @@ _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, 
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
 _send_on = bundles.send_on
-_take, _recheck, _lagging_change = Execution._take, leftover.decide, LaggingJobs._change
+_recheck, _lagging_change = leftover.decide, LaggingJobs._change
 _answer = submit._answer
 _take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
 
@@ -390,7 +385,7 @@ SABOTAGES = [
     Sabotage("units changed without the epoch", _patched(MemoryLedger, "change_unit", _change_unit_without_epoch)),
     Sabotage("other entries of the ordering queue ignored", _patched(MemoryOrderingQueues, "_line", _line_without_markers)),
     # one for each other oracle
-    Sabotage("a start 100 ms ahead", _patched(Execution, "_take", _take_early)),
+    Sabotage("jobs begin when the pool gets them", _patched(SimPool, "_ahead", lambda *_: 0)),
     Sabotage("retries under the old fence", _patched(lifecycle, "retry", _retry_without_fence)),
     Sabotage("executors continue without their lease", _patched(delivery, "LOST_MS", 10**9)),
     Sabotage("refused puts treated as stored", _patched(LaggingJobs, "_put_or_refuse", _put_refused_unseen)),

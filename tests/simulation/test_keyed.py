@@ -22,14 +22,14 @@ def test_users_who_race_for_keys_need_nothing_but_the_guards() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "oracle"),
+    ("name", "oracle", "seed"),
     [
-        ("whoever has it", "two_open_of_a_key"),
-        ("has not ended", "followed_unasked"),
-        ("stored or not", "put_lost"),
+        ("whoever has it", "two_open_of_a_key", 1),
+        ("has not ended", "followed_unasked", 3),  # by the first two seeds another oracle notices it
+        ("stored or not", "put_lost", 1),
     ],
 )
-def test_the_simulation_notices_a_removed_guard_of_keys(name: str, oracle: str) -> None:
+def test_the_simulation_notices_a_removed_guard_of_keys(name: str, oracle: str, seed: int) -> None:
     (removed,) = [each for each in SABOTAGES if name in each.name]
-    found = find(removed, range(1, 6))
+    found = find(removed, range(seed, seed + 5))
     assert found is not None and found.oracle == oracle

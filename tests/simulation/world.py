@@ -7,6 +7,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from lambdas._pool import ahead
 from scheduler.dead_letters.model import is_dead
 from scheduler.jobs.cancel import cancel
 from scheduler.model import callback_lease, ids, lifecycle, slots
@@ -314,6 +315,7 @@ class World:
                 if item.message_id not in left and not self.faults.strike("delete lost", self.faults.rates.refuse):
                     self.lanes.delete(lane, item.receipt)
         except Killed:
+            pool.stop()
             if self.faults.strike("purged", self.faults.rates.purge):
                 for item in batch:
                     self.lanes.queues[lane].pop(item.message_id, None)
@@ -329,7 +331,7 @@ class World:
         if self._warm[lane] and self.random.random() < 0.95:
             return self._warm[lane].pop()
         ports = self._executors.but(clock=self._clock())
-        return Container(ports, Process.of(lane, str(self._requests % 8), ports))
+        return Container(ports, Process.of(lane, str(self._requests % 8), ports, lambda _, jobs: ahead(jobs)))
 
     def _bury(self, lane: Lane) -> None:
         dead = self.lanes.dead[lane]

@@ -54,6 +54,21 @@ def test_a_pool_that_keeps_instants_gets_jobs_ahead() -> None:
     assert sorted(at for _, at in pool.starts) == [NOW, NOW + 1_460, NOW + 3_960]
 
 
+def test_a_job_without_room_is_tried_again_after_a_pause() -> None:
+    stage = Stage()
+
+    class Full(ScriptedPool):
+        tries = 0
+
+        def has_room(self, job: Job) -> bool:
+            self.tries += 1
+            return self.clock.now() >= job.due_at
+
+    pool = Full(stage.clock)
+    stage.execute(stage.hand(a_job(due_at=NOW + 4_000)), pool=pool, ahead=lambda *_: 200)
+    assert [at for _, at in pool.starts] == [NOW + 4_000] and pool.tries == 11
+
+
 def test_the_way_to_a_target_is_made_when_its_job_is_taken() -> None:
     stage = Stage()
     pool, taken = ScriptedPool(stage.clock), list[int]()
@@ -653,7 +668,7 @@ def test_finished_jobs_are_settled_once_no_job_leaves_soon() -> None:
     assert settled == [1_045, 2_002]
 
 
-def test_finished_jobs_are_settled_soon_even_if_there_is_always_a_job_that_leaves() -> None:
+def test_finished_jobs_are_settled_soon_even_if_jobs_leave_all_the_time() -> None:
     stage = Stage()
     pool, settled = ScriptedPool(stage.clock, takes=2), list[int]()
 
