@@ -8,7 +8,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
-	unit contract rest client long simulated faults killed apart console-unit need-stage
+	unit contract rest client long simulated faults killed apart system console-unit need-stage
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,8 +95,10 @@ client: # with its coverage
 	$(PY) -m coverage report
 
 test: check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
-	@echo "The long tests, the faults and the stacks apart run side by side and print when they are done, in ten minutes or so."
-	@$(MAKE) --no-print-directory -j6 --output-sync=target long simulated faults killed apart templates console-unit
+	@echo "The long tests and the tests on local stacks run side by side, and print when they are done, in ten to twenty minutes."
+	@$(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed apart system templates console-unit
+
+system: faults # after these, so that three stacks run at a time
 	$(PY) -m pytest -m "system and not apart"
 
 long: # these two only compute, so the stacks beside them come first

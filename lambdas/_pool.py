@@ -30,7 +30,7 @@ CHILDREN = 10  # ... and jobs that compute in the executor itself, each in a pro
 AHEAD_MS, EACH_MS, MOST_AHEAD_MS = 25, 0.1, 200  # how long before its instant a thread gets a job: see `ahead`
 LATE_MS = 2_000  # a job that came ahead and would begin this late was frozen: its executor may have lost the lease meanwhile
 STOPPED = Failure(FailureKind.REFUSED, "the executor was stopped or frozen before the job began")
-GATHER_S = 0.004  # how long to wait for further results after the first one: one write settles them all
+GATHER_S, GATHER_EACH_S, MOST_GATHER_S = 0.004, 0.0001, 0.05  # after a first result, how long to wait for those of the other running jobs
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ class ThreadPool:
         if first is None:
             return []
         if self._running > 1:
-            time.sleep(GATHER_S)
+            time.sleep(min(GATHER_S + GATHER_EACH_S * self._running, MOST_GATHER_S))  # one write settles them all
         finished = [first]
         while not self._finished.empty():
             finished.append(self._finished.get_nowait())

@@ -54,7 +54,8 @@ from scheduler.storage.ports import Change, ClaimRequest, Guard, Pool, Ports, Wr
 
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
 CROWD = 3  # if this many waiting jobs start at once, other executors probably start theirs at this instant, too ...
-LINGER_MS = (40, 200)  # ... and settling waits for this time: it would take the processor from jobs that still start
+LINGER_MS = (40, 200)  # ... and settling waits for this time: it would take the processor from jobs that still start ...
+LINGER_EACH_MS = 0.5  # ... and longer by this time for each of its jobs: the crowds of the other executors may be as large
 CLEAR_MS = 50  # settling also waits for a job that leaves within this time: it would be late, as the executor waits for the write ...
 BEGUN_MS = 5  # ... and until its thread has surely begun ...
 DEFER_MS = 500  # ... but a finished job is settled this long after its end at the latest
@@ -62,7 +63,7 @@ WRITE_PAUSES_MS = (500, 1_000, 2_000, 4_000, 5_000)  # between two tries of a ch
 LONGEST_MS = 900_000  # an invocation ends after this time: Lambda's most ...
 STOP_MS = 10_000  # ... and an executor stops all work this long before
 AT_ONCE = 200  # jobs claimed or settled between two renewals of the lease: 25 a call, on eight connections
-READ_EACH_MS = 0.5  # a crowd is read earlier, by this time for each job of the batch
+READ_EACH_MS = 1  # a crowd is read earlier, by this time for each job of the batch
 FULL_AGAIN_MS = 20  # the pause before a job is started again that found its executor full ...
 FULL_MS = 2_000  # ... and how long it is tried before another executor gets the job
 ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses ...
@@ -475,7 +476,8 @@ class Execution:
             self._act(late, now)
         if len(ready) >= CROWD and sum(held.waited for held in ready) >= CROWD:
             least, most = LINGER_MS
-            self._settle_at = max(now, ready[-1].start_at) + least + self._spread() * (most - least) // READ_SPREAD_MS
+            linger = least + self._spread() * (most - least) // READ_SPREAD_MS + round(LINGER_EACH_MS * len(ready))
+            self._settle_at = max(now, ready[-1].start_at) + linger
 
     def _start(self, ready: Sequence[_Held], now: int) -> list[_Held]:
         """Start jobs, as many as the executor has room for; return them. The others try again soon, then another executor gets them."""
