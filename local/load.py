@@ -31,7 +31,7 @@ from local.stack import Stack, up
 from local.steps import Say, console, step
 from local.stop import LOAD
 from local.verdict import percentile
-from local.warmup import warm_up
+from local.warmup import READY, warm_up
 from scheduler.model import slots
 from scheduler.model.job import Job
 from scheduler.model.lifecycle import is_open
@@ -39,7 +39,6 @@ from scheduler.storage.aws.jobs import DynamoJobs
 
 BURST = 10_000
 PER_SECOND, SECONDS = 200, 300
-EXECUTORS = 20  # as many as two cores keep busy: more would only compete for them
 POSTED_PER_S = 700  # the quota of a user is a thousand
 SAFE_S = (slots.HORIZON + slots.MINUTE) // 1000 + 15  # a job this far ahead is in the slot of its own minute and goes through dispatch
 BETWEEN_S = 120  # from the burst to the first job of the stream
@@ -75,9 +74,8 @@ def main() -> int:
     previous.clear(LOAD)
     shutil.rmtree(LOAD.root, ignore_errors=True)
     with up(LOAD, port=os.environ.get("PORT")) as stack:
-        with step(f"Warming up {options.executors} executors"):
-            stack.narrow(options.executors)
-            warm_up(stack.aws, stack.outputs, OneTime=options.executors, Retry=1)
+        with step("Warming up"):
+            warm_up(stack.aws, stack.outputs, OneTime=READY, Retry=1)
         client = stack.client()
         parts = _parts(time.time(), options.burst, options.rate, options.seconds)
         for part in parts:
@@ -103,7 +101,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--burst", type=int, default=BURST, help=f"jobs for one instant (default {BURST})")
     parser.add_argument("--rate", type=int, default=PER_SECOND, help=f"jobs a second in the stream (default {PER_SECOND})")
     parser.add_argument("--seconds", type=int, default=SECONDS, help=f"length of the stream in seconds (default {SECONDS})")
-    parser.add_argument("--executors", type=int, default=EXECUTORS, help=f"executor processes (default {EXECUTORS})")
     options = parser.parse_args()
     if min(vars(options).values()) < 1:
         raise Trouble("Every number must be at least 1.")
