@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from lambdas._clock import SystemClock
-from lambdas._settings import Settings, is_lambda
+from lambdas._settings import Settings
 from scheduler.storage.ports import Clock
 from scheduler.targets.base import Reach
 from scheduler.targets.types import http
@@ -23,7 +23,3 @@ def fetch() -> Fetch:
     settings = Settings.parse(os.environ)
     http.ready()
     return Fetch(SystemClock(), settings.reach, settings.rules.allow_private_http)
-
-
-if is_lambda(os.environ):  # before its first invocation, a function has a whole core, whatever its memory
-    fetch()

@@ -1,19 +1,19 @@
 """The composition root: reads the settings from the environment and creates the ports on AWS, each when it is first used.
 
-An import only defines names. On Lambda, a handler's import also creates the ports of its first invocation (`at_init`).
+An import only defines names. On Lambda, a handler's import also creates the ports of its first invocation (`_init.end`).
 """
 
 import logging
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from lambdas._clock import SystemClock
 from lambdas._logger import logger
-from lambdas._settings import Settings, is_lambda
+from lambdas._settings import Settings
 from scheduler.model.job import Job, Lane
 from scheduler.model.rules import Rules
 from scheduler.storage.aws import clients, readable
@@ -278,14 +278,6 @@ def api() -> Api:
 @cache
 def execute() -> Executor:
     return Executor(Settings.parse(os.environ))
-
-
-def at_init(create: Callable[[], AwsPorts], *names: str) -> None:
-    """On Lambda, create the ports of these names now: before its first invocation, a function has a whole core, whatever its memory."""
-    if is_lambda(os.environ):
-        created = create()
-        for name in names:
-            getattr(created, name)
 
 
 def pool() -> "ThreadPool":

@@ -101,11 +101,6 @@ class Settings:
         return {id: name for name, _, id in (each.partition("=") for each in self.machine_clients.split())}
 
 
-def is_lambda(environ: Mapping[str, str]) -> bool:
-    """Return whether this process is an environment of Lambda."""
-    return "AWS_LAMBDA_FUNCTION_NAME" in environ
-
-
 NAMES = frozenset(Settings.__annotations__) - {"rules", "reach"}
 
 

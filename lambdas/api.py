@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
-from lambdas import _runtime
+from lambdas import _init, _runtime
 from lambdas._logger import logger
 from lambdas.rest import (
     audit_routes,
@@ -346,7 +346,7 @@ def _bearer() -> str | None:
     return bearer_of(app.current_event.raw_event)
 
 
-_runtime.at_init(_runtime.api, "jobs", "tasks", "lanes", "ledger", "receipts", "users")
+_init.end(_runtime.api, "jobs", "tasks", "lanes", "ledger", "receipts", "users")
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

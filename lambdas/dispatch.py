@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from lambdas import _runtime
+from lambdas import _init, _runtime
 from lambdas._logger import logger
 from scheduler.operations.step import step
 from scheduler.pipeline.worker import hidden_s, work
 from scheduler.storage.aws.work_queue import delivery
 
-_runtime.at_init(_runtime.ports, "jobs", "lanes", "ledger", "work")
+_init.end(_runtime.ports, "jobs", "lanes", "ledger", "work")
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

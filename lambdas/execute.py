@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from lambdas import _runtime
+from lambdas import _init, _runtime
 from lambdas._logger import logger
 from scheduler.pipeline.execute import execute
 from scheduler.storage.aws.deliveries import deliveries, ids
 
-_runtime.at_init(_runtime.execute, "jobs", "lanes", "ledger", "tasks", "orders", "targets", "users")
+_init.end(_runtime.execute, "jobs", "lanes", "ledger", "tasks", "orders", "targets", "users")
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

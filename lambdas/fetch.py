@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from lambdas import _fetching
+from lambdas import _fetching, _init
 from lambdas._logger import logger
 from scheduler.targets.fetch import fetch
+
+_init.end(_fetching.fetch)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from dataclasses import asdict
 from typing import Any
 
-from lambdas import _runtime
+from lambdas import _init, _runtime
 from lambdas._logger import logger
 from lambdas._metrics import emit
 from scheduler.insight import metrics
 from scheduler.pipeline.tick import tick
 
-_runtime.at_init(_runtime.ports, "jobs", "ledger", "work", "operations")
+_init.end(_runtime.ports, "jobs", "ledger", "work", "operations")
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """`python -m tests.lambdas.first_invocation VERB`: imports a handler and invokes it once. Prints what each of the two made:
-clients, and the certificates for calls of URLs.
+clients, and the certificates for calls of URLs; and whether the import left garbage to be collected, and its own objects out of it.
 
 It is a process of its own, since imports and clients stay in a process. AWS is answered in process; the environment says whether this
 is Lambda.
 """
 
+import gc
 import importlib
 import io
 import json
@@ -80,9 +81,9 @@ def main(verb: str) -> dict[str, Any]:
     new_trust = patch.object(ssl, "create_default_context", lambda: made.append("certificates") or trust())
     with patch.object(Session, "create_client", counted), new_trust, redirect_stdout(io.StringIO()):
         handler = importlib.import_module(f"lambdas.{verb}").handler
-        at_import = list(made)
+        at_import, collects = list(made), (gc.isenabled(), gc.get_freeze_count() > 0)
         handler(*PREPARE[verb](aws))
-    return {"at_import": at_import, "at_call": made[len(at_import) :], "calls": dict(aws.calls)}
+    return {"at_import": at_import, "collects": collects, "at_call": made[len(at_import) :], "calls": dict(aws.calls)}
 
 
 if __name__ == "__main__":

@@ -33,9 +33,11 @@ def test_the_first_invocation_on_lambda_makes_no_client(verb: str) -> None:
     made, call = MADE[verb]
     assert (sorted(found["at_import"]), found["at_call"]) == (made, [])
     assert call is None or found["calls"][call]  # the invocation did its work
+    assert found["collects"] == [True, True]  # the collector stands still until the import ends
 
 
 @pytest.mark.parametrize("verb", ["execute", "dispatch", "fetch"])
 def test_an_import_outside_lambda_makes_no_client(verb: str) -> None:
     found = first(verb)
     assert (found["at_import"], sorted(found["at_call"])) == ([], MADE[verb][0])
+    assert found["collects"] == [True, False]

@@ -5,12 +5,14 @@ import socket
 import threading
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
 import boto3
 from botocore.args import ClientArgsCreator
 from botocore.config import Config
+from botocore.loaders import Loader
 from botocore.parsers import JSONParser, ResponseParserFactory
 from botocore.serialize import JSONSerializer
 from botocore.session import get_session
@@ -150,8 +152,20 @@ class _Parsers(ResponseParserFactory):
         return Answers() if protocol_name == "json" else super().create_parser(protocol_name)
 
 
+class Descriptions(Loader):
+    """Finds the services' descriptions by the names of their folders.
+
+    botocore looks into each of 400 folders, twice, which takes 20 ms of processor of a cold start.
+    """
+
+    def list_available_services(self, type_name: str) -> list[str]:
+        """Return the names of all services, also of those that lack this type of description: loading it raises DataNotFoundError."""
+        return sorted({each.name for path in map(Path, self.search_paths) if path.is_dir() for each in path.iterdir()})
+
+
 @lru_cache
 def _session() -> boto3.Session:
     session = get_session()
+    session.register_component("data_loader", Descriptions())
     session.register_component("response_parser_factory", _Parsers())
     return boto3.Session(botocore_session=session)
