@@ -4,6 +4,7 @@ import heapq
 import itertools
 import logging
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -31,6 +32,9 @@ AHEAD_MS, EACH_MS, MOST_AHEAD_MS = 25, 0.1, 200  # how long before its instant a
 LATE_MS = 2_000  # a job that came ahead and would begin this late was frozen: its executor may have lost the lease meanwhile
 STOPPED = Failure(FailureKind.REFUSED, "the executor was stopped or frozen before the job began")
 GATHER_S, GATHER_EACH_S, MOST_GATHER_S = 0.004, 0.0001, 0.05  # after a first result, how long to wait for those of the other running jobs
+# How long a thread that wakes up waits for one that computes. With Python's default, a job starts up to 5 ms late while the executor's main
+# thread reads or writes. With a shorter wait, many threads take turns all the time: 256 calls then have a p99 of 0.87 instead of 0.22 s.
+FEW, FEW_SWITCH_S, SWITCH_S = 8, 0.0005, 0.005
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +125,7 @@ class ThreadPool:
         return self._running < THREADS and not (len(self._computing) >= CHILDREN and _is(job, WORK))
 
     def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
-        self._running += 1
+        self._count(1)
         if _is(job, WORK):
             self._computing.add(job.key)
         stop = self._stops[job.key] = threading.Event()
@@ -142,7 +146,7 @@ class ThreadPool:
         finished = [first]
         while not self._finished.empty():
             finished.append(self._finished.get_nowait())
-        self._running -= len(finished)
+        self._count(-len(finished))
         self._computing.difference_update(done.job.key for done in finished)
         return finished
 
@@ -157,6 +161,10 @@ class ThreadPool:
             event.set()
         self._stops, self._forces, self._finished, self._running = {}, {}, queue.SimpleQueue(), 0
         self._computing = set()
+
+    def _count(self, change: int) -> None:
+        self._running += change
+        sys.setswitchinterval(FEW_SWITCH_S if self._running <= FEW else SWITCH_S)
 
     def _first(self, until: int) -> Finished | None:
         while (left := seconds_until(until)) > 0:

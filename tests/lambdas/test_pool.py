@@ -1,5 +1,6 @@
 """The pool of an executor, with real threads."""
 
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 
 from lambdas._children import Children
 from lambdas._clock import SystemClock
-from lambdas._pool import AHEAD_MS, EACH_MS, LATE_MS, MOST_AHEAD_MS, THREADS, InOrder, ThreadPool, ahead
+from lambdas._pool import AHEAD_MS, EACH_MS, FEW, FEW_SWITCH_S, LATE_MS, MOST_AHEAD_MS, SWITCH_S, THREADS, InOrder, ThreadPool, ahead
 from scheduler.callbacks.reports import Addresses
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Unavailable
@@ -140,6 +141,24 @@ def test_a_job_that_came_ahead_does_not_begin_after_a_freeze(children: Children)
 
 def test_a_job_comes_earlier_as_one_of_many() -> None:
     assert [ahead(jobs) for jobs in (1, 1_000, 10_000)] == [AHEAD_MS, AHEAD_MS + round(EACH_MS * 1_000), MOST_AHEAD_MS]
+
+
+@pytest.mark.real_clock
+def test_few_jobs_hardly_wait_for_a_thread_that_computes_and_many_take_longer_turns(children: Children) -> None:
+    default, clock, turns = sys.getswitchinterval(), SystemClock(), []
+    try:
+        with ThreadPoolExecutor(1) as threads:
+            pool = ThreadPool(threads, clock, children, MemoryOutputs, in_order=InOrder(clock))
+            for number in range(FEW + 1):
+                pool.start(a_job(due_at=clock.now() + (0 if number else 60_000), payload={"message": "m"}))
+                turns.append(sys.getswitchinterval())
+            back(pool, clock)  # all but the first one
+            turns.append(sys.getswitchinterval())
+            pool.stop()
+    finally:
+        sys.setswitchinterval(default)
+    assert turns[:FEW] == pytest.approx([FEW_SWITCH_S] * FEW)
+    assert (turns[FEW], turns[-1]) == pytest.approx((SWITCH_S, FEW_SWITCH_S))
 
 
 def test_a_type_of_another_version_is_refused_and_uses_no_attempt(children: Children) -> None:
