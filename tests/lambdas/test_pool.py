@@ -144,7 +144,7 @@ def test_a_job_comes_earlier_as_one_of_many() -> None:
 
 
 @pytest.mark.real_clock
-def test_few_jobs_hardly_wait_for_a_thread_that_computes_and_many_take_longer_turns(children: Children) -> None:
+def test_threads_take_shorter_turns_while_few_jobs_run(children: Children) -> None:
     default, clock, turns = sys.getswitchinterval(), SystemClock(), []
     try:
         with ThreadPoolExecutor(1) as threads:
