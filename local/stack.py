@@ -70,7 +70,7 @@ class Stack:
         return mapping
 
     def narrow(self, executors: int) -> None:
-        """Limit the executors of one-time jobs, and set the window of dispatch as a deployment with this limit would."""
+        """Limit the executors of one-time jobs. Dispatch gets the window that a deployment with this limit has for jobs that compute."""
         functions, mapping = self.aws.client("lambda"), self._one_time()
         functions.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": executors})
         known = functions.get_function_configuration(FunctionName=self.outputs["DispatchFunction"])["Environment"]["Variables"]
