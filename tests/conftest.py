@@ -4,6 +4,7 @@ import gc
 import itertools
 import logging
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
@@ -47,6 +48,14 @@ def no_aws_but_fake_credentials() -> Iterator[None]:
         environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
         environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
         yield
+
+
+@pytest.fixture(autouse=True)
+def usual_turns() -> Iterator[None]:
+    """An executor's pool changes how long the threads of its process take turns."""
+    usual = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(usual)
 
 
 @pytest.fixture

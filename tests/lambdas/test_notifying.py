@@ -1,11 +1,13 @@
 """From the stream to the receivers, with the real handlers and adapters; tables and queue are moto's, the webhook is a real server."""
 
 import json
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.client import BaseClient
 from moto import mock_aws
 
 from lambdas import _notifying, _runtime, notify, project
@@ -74,6 +76,14 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             reach=Reach(sender="punctual@example.com", plain_http=True),
         )
         mails: list[Any] = []
+        atomic, make_call = threading.Lock(), BaseClient._make_api_call
+
+        def one_at_a_time(*given: Any) -> Any:
+            """Moto checks the condition of a write in one step and writes in another; DynamoDB does not let two threads pass."""
+            with atomic:
+                return make_call(*given)
+
+        monkeypatch.setattr(BaseClient, "_make_api_call", one_at_a_time)
 
         def take(self: AwsCalls, request: Request, *, left: Any) -> dict[str, str]:
             mails.append(request.parameters)

@@ -145,18 +145,15 @@ def test_a_job_comes_earlier_as_one_of_many() -> None:
 
 @pytest.mark.real_clock
 def test_threads_take_shorter_turns_while_few_jobs_run(children: Children) -> None:
-    default, clock, turns = sys.getswitchinterval(), SystemClock(), []
-    try:
-        with ThreadPoolExecutor(1) as threads:
-            pool = ThreadPool(threads, clock, children, MemoryOutputs, in_order=InOrder(clock))
-            for number in range(FEW + 1):
-                pool.start(a_job(due_at=clock.now() + (0 if number else 60_000), payload={"message": "m"}))
-                turns.append(sys.getswitchinterval())
-            back(pool, clock)  # all but the first one
+    clock, turns = SystemClock(), []
+    with ThreadPoolExecutor(1) as threads:
+        pool = ThreadPool(threads, clock, children, MemoryOutputs, in_order=InOrder(clock))
+        for number in range(FEW + 1):
+            pool.start(a_job(due_at=clock.now() + (0 if number else 60_000), payload={"message": "m"}))
             turns.append(sys.getswitchinterval())
-            pool.stop()
-    finally:
-        sys.setswitchinterval(default)
+        back(pool, clock)  # all but the first one
+        turns.append(sys.getswitchinterval())
+        pool.stop()
     assert turns[:FEW] == pytest.approx([FEW_SWITCH_S] * FEW)
     assert (turns[FEW], turns[-1]) == pytest.approx((SWITCH_S, FEW_SWITCH_S))
 
