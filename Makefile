@@ -95,7 +95,7 @@ client: # with its coverage
 	$(PY) -m coverage report
 
 test: check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
-	@echo "The long tests and the tests on local stacks run side by side, and print when they are done, in ten to twenty minutes."
+	@echo "The long tests and the tests on local stacks run side by side, and print when they are done, in twenty to twenty-five minutes."
 	@$(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed apart system templates console-unit
 
 system: faults # after these, so that three stacks run at a time

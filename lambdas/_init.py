@@ -1,7 +1,7 @@
 """INIT: the phase of a function before its first invocation, with its imports and first clients.
 
-Python would search its new objects for cycles of garbage dozens of times, which takes a seventh of the phase: 43 of 307 ms of execute. So
-importing this module, before all others, stops the collector. Each handler module that imports it calls `end`.
+Python would search its new objects for cycles of garbage again and again, which takes a seventh of the phase: 43 of 307 ms of execute. So
+importing this module stops the collector: the sooner, the more is saved. Each handler module that imports it calls `end`.
 """
 
 import gc

@@ -5,7 +5,7 @@ import logging
 
 from aws_lambda_powertools import Logger
 
-# Nobody reads these of a line, and an executor writes one for every job: https://docs.python.org/3/howto/logging.html#optimization
+# No line shows its thread or process, and an executor writes a line for every job: https://docs.python.org/3/howto/logging.html#optimization
 logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 logger = Logger(
     location=None,  # each message text occurs once in the code: a line number would only make the log a tenth longer

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import boto3
 from botocore.args import ClientArgsCreator
 from botocore.config import Config
-from botocore.loaders import Loader
+from botocore.loaders import Loader, instance_cache
 from botocore.parsers import JSONParser, ResponseParserFactory
 from botocore.serialize import JSONSerializer
 from botocore.session import get_session
@@ -158,6 +158,7 @@ class Descriptions(Loader):
     botocore looks into each of 400 folders, twice, which takes 12 ms of processor of a cold start.
     """
 
+    @instance_cache
     def list_available_services(self, type_name: str) -> list[str]:
         """Return the names of all services, also of those that lack this type of description: loading it raises DataNotFoundError."""
         return sorted({each.name for path in map(Path, self.search_paths) if path.is_dir() for each in path.iterdir()})
