@@ -31,6 +31,7 @@ from local.steps import console, step
 from local.stop import DRILL
 from local.warmup import warm_up
 from local.write_units import stored_units
+from scheduler.model import slots
 
 ROUNDS = (  # the drills of a round run at the same time
     ("batch",),
@@ -162,7 +163,7 @@ def outage(stack: Stack, client: Punctual) -> Outcome:
     """Stop the tick while ten runs of each task fall due, and start it again when all of them are late."""
     start = (datetime.now(UTC) + AHEAD).replace(second=0, microsecond=0)
     missed = drills.plan_missed(client, start=start, interval=drills.MINUTE, count=MISSED, threshold=60)
-    until(start - timedelta(minutes=3))
+    until(start - timedelta(milliseconds=slots.OPEN_AHEAD, seconds=5))  # no tick has opened the first missed minute yet
     stack.set_tick("DISABLED")
     until(start + drills.MINUTE * (MISSED - 1) + timedelta(seconds=65))
     stack.set_tick("ENABLED")
