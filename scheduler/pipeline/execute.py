@@ -456,20 +456,14 @@ class Execution:
         if not due:
             return
         self.lease.beat()
-        try:  # an executor that was frozen since the last read may have missed a pause
-            paused = self.process.pauses.is_paused(self.lane, SEEN_MS, trust_ms=TRUSTED_MS)
-        except Unavailable:
-            self._act(dict.fromkeys((held.job.key for held in due), UNDECIDED), now)
-            return
-        if paused:
-            self._give_back(due, now)
+        if not self._is_open(due, now):
             return
         self.lease.beat()
         gone = self._note_starts([held for held in due if held.is_ready(now)])
-        if self.lease.is_lost():
-            return  # the check outlasted the lease
-        now = self.ports.clock.now()
         due = [held for held in due if held.job.key not in gone]
+        if not self._is_open(due, now) or self.lease.is_lost():
+            return  # storing the starts, or the checks, took long
+        now = self.ports.clock.now()
         late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, max(now, held.next_at)))}
         ready = self._start([held for held in due if held.is_ready(now) and held.job.key not in late], now)
         if late:
@@ -478,6 +472,20 @@ class Execution:
             least, most = LINGER_MS
             linger = least + self._spread() * (most - least) // READ_SPREAD_MS + round(LINGER_EACH_MS * len(ready))
             self._settle_at = max(now, ready[-1].start_at) + linger
+
+    def _is_open(self, due: Sequence[_Held], now: int) -> bool:
+        """Return whether the lane is not paused; else give back these jobs, or check again soon if that is not known.
+
+        An executor that was frozen since the last read may have missed a pause.
+        """
+        try:
+            paused = self.process.pauses.is_paused(self.lane, SEEN_MS, trust_ms=TRUSTED_MS)
+        except Unavailable:
+            self._act(dict.fromkeys((held.job.key for held in due), UNDECIDED), now)
+            return False
+        if paused:
+            self._give_back(due, now)
+        return not paused
 
     def _start(self, ready: Sequence[_Held], now: int) -> list[_Held]:
         """Start jobs, as many as the executor has room for; return them. The others try again soon, then another executor gets them."""

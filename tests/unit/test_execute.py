@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.admission.breaker_gate import BreakerRegistry
 from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS
-from scheduler.admission.lane_state import LaneStateCache
+from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, LaneStateCache, pause
 from scheduler.model import callback_lease, lifecycle, retry, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Delivery, Failure, FailureKind, Job, Lane, Outcome, Result, Status, TaskHead
@@ -804,6 +804,40 @@ def test_a_suspect_that_was_taken_back_meanwhile_is_not_started() -> None:
     pool = ScriptedPool(stage.clock)
     assert stage.execute(stage.hand(job), pool=pool, lane=Lane.RETRY, jobs=Wrapped(stage.jobs, change=times(1, change))) == []
     assert pool.starts == []
+
+
+@pytest.mark.parametrize("frozen_ms", [SEEN_MS, TRUSTED_MS + 1])
+def test_a_pause_while_the_start_is_stored_stops_the_job(frozen_ms: int) -> None:
+    """The executor is frozen as it stores the start of a suspect, and the lane is paused meanwhile."""
+    stage, job = Stage(), suspect()
+
+    def change(verb: Any, changes: Any) -> Any:
+        pause([Lane.RETRY], None, stage)
+        stage.clock.advance(frozen_ms)
+        return verb(changes)
+
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute(stage.hand(job), pool=pool, lane=Lane.RETRY, jobs=Wrapped(stage.jobs, change=times(1, change))) == []
+    after = stage.stored(job)
+    assert pool.starts == [] and lifecycle.state(after) is Status.SCHEDULED
+    assert (after.slot, after.due_at, after.charged, after.started_at) == (job.slot, job.due_at, job.charged, None)
+
+
+def test_no_job_starts_if_its_lane_cannot_be_read_any_more() -> None:
+    stage, job = Stage(), suspect()
+
+    def change(verb: Any, changes: Any) -> Any:
+        stage.clock.advance(TRUSTED_MS + 1)
+        refusals.append(stage.clock.now())
+        return verb(changes)
+
+    def watched(verb: Any) -> Any:
+        return refuse(verb) if refusals else verb()
+
+    refusals: list[int] = []
+    pool, jobs, ledger = ScriptedPool(stage.clock), Wrapped(stage.jobs, change=times(1, change)), Wrapped(stage.ledger, watched=watched)
+    stage.execute(stage.hand(job), pool=pool, lane=Lane.RETRY, jobs=jobs, ledger=ledger)
+    assert pool.starts == [] and lifecycle.state(stage.stored(job)) is Status.SCHEDULED
 
 
 def test_a_job_that_kills_each_executor_fails_at_its_third_crash() -> None:
