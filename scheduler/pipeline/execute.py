@@ -461,7 +461,7 @@ class Execution:
         self.lease.beat()
         gone = self._note_starts([held for held in due if held.is_ready(now)])
         due = [held for held in due if held.job.key not in gone]
-        if not self._is_open(due, now) or self.lease.is_lost():
+        if not self._is_open(due, self.ports.clock.now()) or self.lease.is_lost():
             return  # storing the starts, or the checks, took long
         now = self.ports.clock.now()
         late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, max(now, held.next_at)))}

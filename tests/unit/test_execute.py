@@ -828,16 +828,17 @@ def test_no_job_starts_if_its_lane_cannot_be_read_any_more() -> None:
 
     def change(verb: Any, changes: Any) -> Any:
         stage.clock.advance(TRUSTED_MS + 1)
-        refusals.append(stage.clock.now())
         return verb(changes)
 
     def watched(verb: Any) -> Any:
-        return refuse(verb) if refusals else verb()
+        reads.append(stage.clock.now())
+        return verb() if stage.clock.now() <= NOW + TRUSTED_MS else refuse(verb)
 
-    refusals: list[int] = []
+    reads: list[int] = []
     pool, jobs, ledger = ScriptedPool(stage.clock), Wrapped(stage.jobs, change=times(1, change)), Wrapped(stage.ledger, watched=watched)
     stage.execute(stage.hand(job), pool=pool, lane=Lane.RETRY, jobs=jobs, ledger=ledger)
     assert pool.starts == [] and lifecycle.state(stage.stored(job)) is Status.SCHEDULED
+    assert len(set(reads)) == len(reads), "it reads again at once"
 
 
 def test_a_job_that_kills_each_executor_fails_at_its_third_crash() -> None:
