@@ -21,7 +21,7 @@ from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Res
 from scheduler.pipeline.output_store import keep
 from scheduler.storage.ports import Clock, Outputs
 from scheduler.targets import named_target, registry
-from scheduler.targets.base import CallBackAddress, Context, Reach, no_calls, no_secrets
+from scheduler.targets.base import CallBackAddress, Context, NotBegun, Reach, no_calls, no_secrets
 from scheduler.targets.calls import Calls
 from scheduler.targets.job_context import JobContext
 from scheduler.targets.target_type import Fields, TargetType
@@ -29,8 +29,9 @@ from scheduler.targets.target_type import Fields, TargetType
 THREADS = 256  # jobs that an executor runs in parallel: each waits in a thread of its own for the answer of its target ...
 CHILDREN = 10  # ... and jobs that compute in the executor itself, each in a process of its own
 AHEAD_MS, EACH_MS, MOST_AHEAD_MS = 25, 0.1, 200  # how long before its instant a thread gets a job: see `ahead`
+PREPARE_EACH_MS, MOST_PREPARE_MS = 2, 400  # the same of jobs that prepare a call, such as to open its connection
 LATE_MS = 2_000  # a job that came ahead and would begin this late was frozen: its executor may have lost the lease meanwhile
-STOPPED = Failure(FailureKind.REFUSED, "the executor was stopped or frozen before the job began")
+NOT_BEGUN = Result(failure=Failure(FailureKind.REFUSED, "the executor was stopped or frozen before the job began"), unstarted=True)
 GATHER_S, GATHER_EACH_S, MOST_GATHER_S = 0.004, 0.0001, 0.05  # after a first result, how long to wait for those of the other running jobs
 # Python lets a thread compute for 5 ms while others wait, so a job could start 5 ms late while the main thread prepares a call. If few jobs
 # run, turns are shorter. With many threads short turns cost more than they save: 256 calls then had a p99 of 0.87 instead of 0.22 s.
@@ -39,12 +40,13 @@ FEW, FEW_SWITCH_S, SWITCH_S = 8, 0.0005, 0.005
 log = logging.getLogger(__name__)
 
 
-def ahead(jobs: int) -> int:
+def ahead(jobs: int, *, prepares: bool = False) -> int:
     """Return how long before its instant (ms) the pool should get a job, by the number of jobs in its batch.
 
     Its thread then only has to wake up: what the executor does meanwhile, such as starting the rest of the batch, does not delay it.
     """
-    return min(round(AHEAD_MS + EACH_MS * jobs), MOST_AHEAD_MS)
+    each, most = (PREPARE_EACH_MS, MOST_PREPARE_MS) if prepares else (EACH_MS, MOST_AHEAD_MS)
+    return min(round(AHEAD_MS + each * jobs), most)
 
 
 class InOrder:
@@ -184,11 +186,18 @@ class ThreadPool:
         stop: threading.Event,
         force: threading.Event,
     ) -> None:
-        while self._clock.now() < job.due_at and not stop.is_set() and not (self._fetcher and _is(job, sent_ahead)):
-            stop.wait(seconds_until(job.due_at))
-        started_at = self._clock.now()
-        if stop.is_set() or (latest is not None and started_at > latest):
-            return finished.put(Finished(job, started_at, started_at, Result(failure=STOPPED, unstarted=True)))
+        def begin() -> int:
+            self._until(job.due_at, stop)
+            began_at = self._clock.now()
+            if stop.is_set() or (latest is not None and began_at > latest):
+                raise NotBegun
+            return began_at
+
+        try:
+            started_at = self._clock.now() if _prepares(job) else begin()
+        except NotBegun:
+            now = self._clock.now()
+            return finished.put(Finished(job, now, now, NOT_BEGUN))
         try:
             callback = self._callbacks(job, started_at) if self._callbacks is not None and job.spec.callback is not None else None
         except SchedulerError as error:
@@ -206,12 +215,19 @@ class ThreadPool:
             fetcher=self._fetcher,
             not_before=job.due_at,
             not_after=not_after,
+            begin=begin,
             secrets=partial(self._secrets, job),
         )
-        result, ended_at = self._result(job, context, force), self._clock.now()
+        result = self._result(job, context, force)
+        self._until(job.due_at, stop)  # it may have failed while it was prepared
+        ended_at = self._clock.now()
         began_at = started_at if result.began_at is None else result.began_at
         began_at = max(began_at, min(job.due_at, ended_at))  # the clock of another function may differ
         finished.put(Finished(job, began_at, max(ended_at, began_at), self._kept(job, result)))
+
+    def _until(self, at: int, stop: threading.Event) -> None:
+        while self._clock.now() < at and not stop.is_set():
+            stop.wait(seconds_until(at))
 
     def _result(self, job: Job, context: Context, force: threading.Event) -> Result:
         """Run the target. An exception is a bug of the target: the job may be retried, and the other jobs of the batch go on."""
@@ -224,6 +240,8 @@ class ThreadPool:
             if target.is_work(payload):
                 return self._children.run(replace(job, spec=replace(job.spec, payload=payload)), context, force)
             return target.run(payload, context)
+        except NotBegun:
+            return NOT_BEGUN
         except registry.UnknownType as error:  # another version stored the job; an executor of that version runs it
             return Result(failure=Failure(FailureKind.REFUSED, str(error)))
         except BaseException as error:  # SystemExit too: a missing result would block the batch
@@ -242,16 +260,19 @@ WORK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_work")
 QUICK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_quick")
 
 
-def sent_ahead(target: TargetType) -> Callable[[Fields], bool]:
-    """Of a type that keeps the instants of its jobs itself, if the stage has its function."""
-    return lambda payload: target.ahead_ms > 0
-
-
 def _is(job: Job, kind: Callable[[TargetType], Callable[[Fields], bool]]) -> bool:
     """Whether a job is of this kind by its own payload. The defaults of a named target, and placeholders, apply when it runs."""
     if kind is QUICK and (job.spec.target is not None or job.spec.placeholders):
         return False
     try:
         return kind(registry.load(job.spec.type))(job.spec.payload)
+    except registry.UnknownType:
+        return False
+
+
+def _prepares(job: Job) -> bool:
+    """Whether its type waits for the instant by itself."""
+    try:
+        return registry.load(job.spec.type).prepares
     except registry.UnknownType:
         return False

@@ -311,7 +311,7 @@ def ahead(job: Job, jobs: int) -> int:
     except registry.UnknownType:  # the pool reports it, for this job alone
         return 0
     if not (target.ahead_ms and execute().settings.fetch_function):
-        return _pool.ahead(jobs)
+        return _pool.ahead(jobs, prepares=target.prepares)
     execute().way.use(job.due_at, (job.spec.timeout_ms + target.ahead_ms) / 1000)
     return target.ahead_ms
 

@@ -37,6 +37,15 @@ class CallBackAddress:
     fence: int
 
 
+class NotBegun(Exception):
+    """The attempt has not begun, and must not: its job was stopped before its instant, or the instant has passed too long ago."""
+
+
+def at_once() -> int:
+    """Begin without a wait: of work that has no instant. Returns the time (UTC ms)."""
+    return time.time_ns() // 1_000_000
+
+
 def no_calls() -> Calls:
     raise RuntimeError("nothing here calls AWS")
 
@@ -54,8 +63,9 @@ class Context:
     stop: threading.Event  # set: a cancel was requested or the lease is lost; end soon, since only a success is still recorded
     allow_private: bool = False  # may call private and loopback addresses
     fetcher: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
-    not_before: int = 0  # UTC ms, possibly in the future: a job that was sent ahead must not begin earlier
+    not_before: int = 0  # the job's instant (UTC ms), possibly in the future: an attempt must not begin earlier
     not_after: int | None = None  # UTC ms: a later call of a URL must not begin, since the job's clearance is too old by then
+    begin: Callable[[], int] = at_once  # waits for the instant; returns when the attempt began (UTC ms). Raises NotBegun
     reach: Reach = field(default_factory=Reach)
     calls: Callable[[], Calls] = no_calls  # returns the client for AWS, made at the first use
     callback: CallBackAddress | None = None  # of a job that reports by call-back

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.storage.ports import Clock
 from scheduler.targets import fetch_call
-from scheduler.targets.base import NotAllowed, Reach
+from scheduler.targets.base import NotAllowed, NotBegun, Reach
 from scheduler.targets.types import http
 
 log = logging.getLogger(__name__)
@@ -19,16 +20,21 @@ def fetch(event: Mapping[str, Any], reach: Reach, *, allow_private: bool, clock:
     Errors are returned, not raised: a raised one would be logged with its content.
     """
     payload, secret, context = fetch_call.decode_event(event, reach, allow_private=allow_private)
-    clock.sleep_until(context.not_before)
-    began_at = clock.now()
-    if context.not_after is not None and began_at > context.not_after + fetch_call.LATE_MS:
-        return fetch_call.encode_answer(fetch_call.unstarted("the function that calls URLs was not ready in time"), began_at)
+
+    def begin() -> int:
+        clock.sleep_until(context.not_before)
+        if context.not_after is not None and clock.now() > context.not_after + fetch_call.LATE_MS:
+            raise NotBegun
+        return clock.now()
+
     try:
         http.check(payload, reach)
-        result = http.fetch(payload, secret, context)
+        result = http.fetch(payload, secret, replace(context, begin=begin))
+    except NotBegun:
+        result = fetch_call.unstarted("the function that calls URLs was not ready in time")
     except NotAllowed as error:
         result = Result(failure=Failure(FailureKind.PERMANENT, f"{error.field} {error}"))
     except Exception as error:
         log.error("URL not called: unexpected error", extra={"error": type(error).__name__})
         result = Result(failure=Failure(FailureKind.RETRYABLE, f"the call could not be made: {type(error).__name__}"))
-    return fetch_call.encode_answer(result, began_at)
+    return fetch_call.encode_answer(result, clock.now() if result.began_at is None else result.began_at)

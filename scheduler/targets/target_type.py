@@ -119,6 +119,12 @@ class TargetType:
     encodings: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
     """For payload fields whose strings are restricted: the encoding of a placeholder's value in them."""
 
+    prepares: bool = False
+    """Whether `run` is called ahead of the job's instant, to prepare its call, and then waits by `context.begin`.
+
+    `run` of any other type is called at the instant.
+    """
+
     ahead_ms: int = 0
     """The time (ms) before its instant at which a job is sent to the function that runs it, if the stage has such a function."""
 

@@ -442,4 +442,4 @@ def test_a_job_of_an_unknown_type_does_not_stop_its_batch(monkeypatch: pytest.Mo
 
 def test_executors_that_call_http_themselves_warm_no_function(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_runtime, "execute", lambda: Executing(""))
-    assert _runtime.ahead(a_job(type="http"), 1) == _pool.ahead(1)
+    assert _runtime.ahead(a_job(type="http"), 1) == _pool.ahead(1, prepares=True)

@@ -1,7 +1,7 @@
 """The pool of an executor, with real threads."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
@@ -11,11 +11,25 @@ import pytest
 
 from lambdas._children import Children
 from lambdas._clock import SystemClock
-from lambdas._pool import AHEAD_MS, EACH_MS, FEW, FEW_SWITCH_S, LATE_MS, MOST_AHEAD_MS, SWITCH_S, THREADS, InOrder, ThreadPool, ahead
+from lambdas._pool import (
+    AHEAD_MS,
+    EACH_MS,
+    FEW,
+    FEW_SWITCH_S,
+    LATE_MS,
+    MOST_AHEAD_MS,
+    MOST_PREPARE_MS,
+    PREPARE_EACH_MS,
+    SWITCH_S,
+    THREADS,
+    InOrder,
+    ThreadPool,
+    ahead,
+)
 from scheduler.callbacks.reports import Addresses
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Claim, FailureKind, Finished, JobKey, Kept, Result, RunInfo, Status, TaskHead
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, JobKey, Kept, Result, RunInfo, Status, TaskHead
 from scheduler.model.lifecycle import Retention
 from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemoryOutputs, MemorySecrets
@@ -127,6 +141,59 @@ def test_a_job_that_is_stopped_before_its_instant_does_not_begin(children: Child
         assert done.result.unstarted and done.result.output is None
 
 
+def preparing(run: Callable[[Any, Context], Result]) -> Callable[[str], TargetType]:
+    """A registry whose only type prepares its calls."""
+    return lambda name: TargetType(payload=dict, run=run, prepares=True)
+
+
+@pytest.mark.real_clock
+def test_a_target_that_prepares_runs_ahead_and_begins_at_the_instant(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def run(payload: Any, context: Context) -> Result:
+        seen.append(clock.now())
+        return Result(began_at=context.begin())
+
+    monkeypatch.setattr(registry, "load", preparing(run))
+    clock = SystemClock()
+    with ThreadPoolExecutor(1) as threads:
+        pool, job = a_pool(threads, children), a_job(due_at=clock.now() + 100)
+        pool.start(job)
+        (done,) = back(pool, clock).values()
+    assert seen[0] < job.due_at <= done.started_at < job.due_at + 100
+
+
+@pytest.mark.real_clock
+def test_a_target_that_prepares_its_call_does_not_begin_after_a_stop(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = Event()
+
+    def run(payload: Any, context: Context) -> Result:
+        prepared.set()
+        return Result(began_at=context.begin(), output="called")
+
+    monkeypatch.setattr(registry, "load", preparing(run))
+    clock = SystemClock()
+    with ThreadPoolExecutor(1) as threads:
+        pool, job = a_pool(threads, children), a_job(due_at=clock.now() + 60_000)
+        pool.start(job)
+        assert prepared.wait(10)
+        pool.cancel(job)
+        (done,) = back(pool, clock).values()
+    assert done.result.unstarted and done.result.output is None
+
+
+@pytest.mark.real_clock
+def test_a_failure_to_prepare_a_call_is_a_failure_at_the_instant(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = Result(failure=Failure(FailureKind.PERMANENT, "the URL is not allowed"))
+    monkeypatch.setattr(registry, "load", preparing(lambda payload, context: failed))
+    clock = SystemClock()
+    with ThreadPoolExecutor(1) as threads:
+        pool, job = a_pool(threads, children), a_job(due_at=clock.now() + 100)
+        pool.start(job)
+        (done,) = back(pool, clock).values()
+    assert done.result is failed and job.due_at <= done.started_at <= done.ended_at
+
+
 def test_a_job_that_came_ahead_does_not_begin_after_a_freeze(children: Children) -> None:
     clock = FixedClock()
     with ThreadPoolExecutor(1) as threads:
@@ -141,6 +208,7 @@ def test_a_job_that_came_ahead_does_not_begin_after_a_freeze(children: Children)
 
 def test_a_job_comes_earlier_as_one_of_many() -> None:
     assert [ahead(jobs) for jobs in (1, 1_000, 10_000)] == [AHEAD_MS, AHEAD_MS + round(EACH_MS * 1_000), MOST_AHEAD_MS]
+    assert [ahead(jobs, prepares=True) for jobs in (1, 100, 1_000)] == [AHEAD_MS + 2, AHEAD_MS + PREPARE_EACH_MS * 100, MOST_PREPARE_MS]
 
 
 @pytest.mark.real_clock

@@ -70,7 +70,7 @@ def test_a_call_by_fetch_ends_like_one_by_the_executor(port: int, calls: ByFunct
     assert without_times(apart) == without_times(here)
     first, second = Receiver.seen
     assert first == second
-    assert apart.began_at is not None and here.began_at is None
+    assert apart.began_at is not None and here.began_at is not None
 
 
 def test_the_callback_address_is_sent_to_fetch(port: int, calls: ByFunction) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -341,9 +342,25 @@ def test_a_stop_ends_a_call(port: int, path: str) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_a_call_leaves_no_thread_behind(port: int) -> None:
-    call(f"http://127.0.0.1:{port}/hang", timeout_seconds=0.05)
-    assert "_watch" not in " ".join(thread.name for thread in threading.enumerate())
+def test_one_thread_watches_all_calls_and_forgets_those_that_ended(port: int) -> None:
+    with ThreadPoolExecutor(10) as threads:
+        made = [threads.submit(call, f"http://127.0.0.1:{port}/hang", timeout_seconds=0.1 + number / 50) for number in range(10)]
+        assert {kind(each.result()) for each in made} == {"retryable"}
+        assert len([thread for thread in threading.enumerate() if thread.name == "watcher"]) == 1
+    assert not http.WATCHER._lines
+
+
+def test_a_call_is_cut_on_time_while_one_with_more_time_goes_on(port: int) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        stop = threading.Event()
+        longer = threads.submit(call, f"http://127.0.0.1:{port}/hang", stop=stop)
+        while not http.WATCHER._lines:
+            time.sleep(0.001)
+        began = time.monotonic()
+        assert kind(call(f"http://127.0.0.1:{port}/hang", timeout_seconds=0.1)) == "retryable"
+        assert time.monotonic() - began < 5 and not longer.done()
+        stop.set()
+        assert kind(longer.result()) == "timeout"
 
 
 # Addresses

@@ -1,5 +1,7 @@
 """`http`: calls a URL. One connection, no redirects, no proxies, to public addresses only.
 
+The connection is opened ahead of the job's instant, and the request is sent at the instant.
+
 If the stage has the function `fetch` (`context.fetcher`), that function calls: a server that takes over its caller finds no rights there.
 """
 
@@ -177,16 +179,24 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
 
 
 def fetch(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
-    """Call the URL from this process, with the headers of `secret` added. The caller has checked the reach and read the secrets."""
-    request, began = Payload(**payload), time.monotonic()
-    result = _call(request, secret, context, began)
-    return replace(result, log=_told(request, result, time.monotonic() - began))
+    """Call the URL from this process, with the headers of `secret` added. The caller has checked the reach and read the secrets.
+
+    `began_at` of the result is when the request was sent; None if it was not. Raises NotBegun.
+    """
+    request, instant = Payload(**payload), time.monotonic() + _early_s(context)
+    line = _Line(min(instant + request.timeout_seconds, context.deadline), context)
+    result = _call(request, secret, context, line)
+    return replace(result, log=_told(request, result, max(time.monotonic() - instant, 0.0)), began_at=line.began_at)
 
 
-def _call(request: Payload, secret: Mapping[str, str], context: Context, began: float) -> Result:
-    line = _Line(min(began + request.timeout_seconds, context.deadline), context.stop, context.allow_private)
+def _early_s(context: Context) -> float:
+    """Seconds until the job's instant; 0 once it has passed."""
+    return max(context.not_before / 1_000 - time.time(), 0.0)
+
+
+def _call(request: Payload, secret: Mapping[str, str], context: Context, line: "_Line") -> Result:
     try:
-        with line.watched():
+        with WATCHER.watching(line):
             return _judged(*_exchange(request, secret, context, line))
     except Refused as refused:
         return Result(failure=Failure(FailureKind.PERMANENT, str(refused.__doc__)))
@@ -248,6 +258,11 @@ def _exchange(request: Payload, secret: Mapping[str, str], context: Context, lin
     url, body = parse_url(request.url), _body(request.body)
     connection = line.connection(url.scheme == "https", url.host or "", url.port)
     headers = {**_headers(request, context), **secret}
+    if _early_s(context):
+        try:
+            connection.connect()
+        except (Refused, HTTPError, OSError, ValueError):
+            connection.close()  # at the instant it is tried again: the server may be up by then
     try:
         connection.request(request.method, url.request_uri, body=body, headers=headers, preload_content=False, decode_content=False)
         response = connection.getresponse()
@@ -298,11 +313,11 @@ def _kept_body(response: HTTPResponse) -> str:
 class _Line:
     """The one TCP connection of a call: opened to a checked address, cut when the time is up or a stop is requested."""
 
-    def __init__(self, end: float, stop: threading.Event, allow_private: bool) -> None:
+    def __init__(self, end: float, context: Context) -> None:
         self.end = end
-        self.stop = stop
-        self.allow_private = allow_private
         self.cut = False
+        self.began_at: int | None = None
+        self._context = context
         self._handle: socket.socket | None = None
 
     def connection(self, tls: bool, host: str, port: int | None) -> "_Plain | _Secure":
@@ -320,48 +335,43 @@ class _Line:
             except OSError as refused:
                 error = refused
                 continue
+            self.close()
             self._handle = sock.dup()  # TLS takes the socket over; a duplicate can still cut it
+            if self.cut:  # meanwhile: the watcher may have seen no handle, or the one before
+                sock.close()
+                raise TimeoutError
             return sock
         raise error
 
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Cut the connection at `end`, or when `stop` is set: with socket time-outs alone a server could send single bytes for hours.
+    def begin(self) -> None:
+        """Wait for the job's instant before the first byte is sent. Raises NotBegun."""
+        if self.began_at is None:
+            self.began_at = self._context.begin()
 
-        Name resolution cannot be cut; it ends by the resolver's own time-outs.
-        """
-        done = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(done,), daemon=True)
-        watcher.start()
+    def is_over(self, now: float) -> bool:
+        return self._context.stop.is_set() or now >= self.end
+
+    def shut(self) -> bool:
+        """Cut the connection, or the one that is opened next. Return whether there was one."""
+        self.cut = True
+        if self._handle is None:
+            return False  # still connecting
         try:
-            yield
-        finally:
-            done.set()
-            watcher.join()
-            if self._handle is not None:
-                self._handle.close()
-
-    def _watch(self, done: threading.Event) -> None:
-        while not done.wait(min(POLL, max(self.end - time.monotonic(), 0))):
-            if self.stop.is_set() or time.monotonic() >= self.end:
-                self.cut = True
-                if self._handle is not None:
-                    self._shut(self._handle)
-                    return
-                done.wait(POLL)  # still connecting
-
-    def _shut(self, handle: socket.socket) -> None:
-        try:
-            handle.shutdown(socket.SHUT_RDWR)
+            self._handle.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # the peer was faster
+        return True
+
+    def close(self) -> None:
+        if self._handle is not None:
+            self._handle.close()
 
     def _addresses(self, connection: HTTPConnection) -> Iterator[tuple[int, Any]]:
         try:
             found = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
         except socket.gaierror as error:
             raise NameResolutionError(connection.host, connection, error) from error
-        allowed = [(family, address) for family, _, _, _, address in found if self.allow_private or is_public(str(address[0]))]
+        allowed = [(family, address) for family, _, _, _, address in found if self._context.allow_private or is_public(str(address[0]))]
         if not allowed:
             raise Refused
         yield from allowed
@@ -381,18 +391,61 @@ class _Line:
         return sock
 
 
+class _Watcher:
+    """The thread that cuts the calls whose time is up or whose job is stopped; it is started by the first call.
+
+    With socket time-outs alone a server could send single bytes for hours. A thread for each call would double the threads of a crowd.
+    Name resolution cannot be cut; it ends by the resolver's own time-outs.
+    """
+
+    def __init__(self) -> None:
+        self._lines: set[_Line] = set()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._looks_at = 0.0  # by `time.monotonic()`
+
+    @contextmanager
+    def watching(self, line: _Line) -> Iterator[None]:
+        with self._changed:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._work, name="watcher", daemon=True)
+                self._thread.start()
+            if not self._lines or line.end < self._looks_at:
+                self._changed.notify()
+            self._lines.add(line)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._lines.discard(line)
+                line.close()
+
+    def _work(self) -> None:
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                self._lines -= {line for line in self._lines if line.is_over(now) and line.shut()}
+                wait = min((max(line.end - now, 0) for line in self._lines if not line.cut), default=POLL)
+                self._looks_at = now + min(wait, POLL)
+                self._changed.wait(self._looks_at - now if self._lines else None)
+
+
+WATCHER = _Watcher()
+
+
 class _Plain(HTTPConnection):
     line: _Line
 
     def _new_conn(self) -> socket.socket:
         return self.line.open(self)
 
+    def send(self, data: Any) -> None:
+        self.line.begin()
+        super().send(data)
 
-class _Secure(HTTPSConnection):
-    line: _Line
 
-    def _new_conn(self) -> socket.socket:
-        return self.line.open(self)
+class _Secure(_Plain, HTTPSConnection):
+    pass
 
 
 def ready() -> None:
@@ -427,6 +480,7 @@ TYPE = TargetType(
     circuit=circuit,
     time_limit="timeout_seconds",
     calls_back=True,
+    prepares=True,
     ahead_ms=fetch_call.AHEAD_MS,
     secrets=("bearer_secret", "basic_secret", "header_secrets", "signing_secret"),
     destination="url",

@@ -1,0 +1,143 @@
+"""An `http` job ahead of its instant: the connection is open before, and nothing is sent. Against real servers on loopback."""
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from scheduler.model.job import Result
+from scheduler.targets.base import Context, NotBegun, Reach
+from scheduler.targets.job_context import JobContext
+from scheduler.targets.types import http
+from tests.unit.test_target_http import at_loopback, certified, kind
+
+__all__ = ["certified"]  # a fixture
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+INSTANT = 4_000_000_000_000  # far in the future: only `begin` decides when it is reached
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(10)
+        yield server
+
+
+def call(url: str, begin: Callable[[], int], *, not_before: int = INSTANT, **payload: Any) -> Result:
+    context = Context(
+        JobContext("01JOB"),
+        time.monotonic() + 20,
+        threading.Event(),
+        allow_private=True,
+        not_before=not_before,
+        begin=begin,
+        reach=Reach(plain_http=True),
+    )
+    return http.run({"url": url, **payload}, context)
+
+
+def port_of(listener: socket.socket) -> int:
+    number: int = listener.getsockname()[1]
+    return number
+
+
+def answer(connection: socket.socket) -> bytes:
+    with connection:
+        connection.settimeout(10)
+        request = connection.recv(65_536)
+        connection.sendall(ANSWER)
+        return request
+
+
+def test_the_connection_is_open_ahead_but_the_request_waits(listener: socket.socket) -> None:
+    waiting, instant = threading.Event(), threading.Event()
+
+    def begin() -> int:
+        waiting.set()
+        assert instant.wait(10)
+        return 42
+
+    with ThreadPoolExecutor(1) as threads:
+        calling = threads.submit(call, f"http://127.0.0.1:{port_of(listener)}/a", begin)
+        connection, _ = listener.accept()
+        assert waiting.wait(10)
+        connection.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            connection.recv(1)
+        instant.set()
+        assert answer(connection).startswith(b"GET /a HTTP/1.1")
+        result = calling.result()
+    assert (result.failure, result.began_at) == (None, 42)
+
+
+def test_a_job_that_is_stopped_before_its_instant_sends_nothing(listener: socket.socket) -> None:
+    def begin() -> int:
+        raise NotBegun
+
+    with pytest.raises(NotBegun):
+        call(f"http://127.0.0.1:{port_of(listener)}/", begin)
+    connection, _ = listener.accept()
+    with connection:
+        assert connection.recv(1) == b""
+
+
+def test_a_server_that_is_up_only_at_the_instant_is_called(listener: socket.socket) -> None:
+    port = port_of(listener)
+    listener.close()
+    with ThreadPoolExecutor(1) as threads:
+
+        def begin() -> int:
+            started = socket.create_server(("127.0.0.1", port))
+            threads.submit(lambda: answer(started.accept()[0])).add_done_callback(lambda _: started.close())
+            return 42
+
+        assert call(f"http://127.0.0.1:{port}/", begin).failure is None
+
+
+def test_a_server_that_is_still_down_at_the_instant_fails_the_attempt(listener: socket.socket) -> None:
+    begun: list[bool] = []
+    port = port_of(listener)
+    listener.close()
+    result = call(f"http://127.0.0.1:{port}/", lambda: begun.append(True) or 42)
+    assert (kind(result), result.began_at, begun) == ("retryable", 42, [True])
+
+
+def test_a_handshake_that_fails_ahead_is_made_again(certified: Any, listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, client = certified
+    monkeypatch.setattr(http, "_trust", lambda: client)
+    at_loopback(monkeypatch, port_of(listener))
+    opened: list[bytes] = []
+
+    def serve() -> bytes:
+        first, _ = listener.accept()
+        with first:
+            opened.append(first.recv(5))
+            first.sendall(b"no TLS here")
+        second, _ = listener.accept()
+        return answer(server.wrap_socket(second, server_side=True))
+
+    with ThreadPoolExecutor(1) as threads:
+        serving = threads.submit(serve)
+        result = call("https://secure.example/", lambda: 42)
+        assert serving.result().startswith(b"GET / HTTP/1.1")
+    assert result.failure is None and opened[0][0] == ssl._TLSContentType.HANDSHAKE
+
+
+@pytest.mark.real_clock
+def test_the_time_limit_of_a_call_begins_at_the_instant(listener: socket.socket) -> None:
+    at = time.time() + 0.4
+
+    def begin() -> int:
+        time.sleep(at - time.time())
+        return 42
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(lambda: answer(listener.accept()[0]))
+        result = call(f"http://127.0.0.1:{port_of(listener)}/", begin, not_before=round(at * 1_000), timeout_seconds=0.2)
+    assert result.failure is None
+    assert int((result.log or "").split(" after ")[1].split()[0]) < 200
