@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from scheduler.model.errors import SchedulerError
-from scheduler.model.job import JobKey, Lane, Message
+from scheduler.model.job import JobKey, Lane, Message, Packed
 from scheduler.storage import messages
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.deliveries import delivery
 from scheduler.storage.aws.lanes import SqsLanes
-from scheduler.storage.aws.topic import SnsTopic
+from scheduler.storage.aws.topic import APART, SnsTopic
 from scheduler.storage.memory.stores import MemoryLanes
 from scheduler.storage.ports import Lanes
 from tests.contract import make
@@ -162,6 +162,15 @@ def test_entries_that_sns_refuses_are_returned_from_every_batch(topic: tuple[Sns
     sent = [make.message() for _ in range(25)]
     assert sns.publish(sent) == [sent[2], sent[12], sent[22]]
     assert sorted(len(call["PublishBatchRequestEntries"]) for call in wire.sent("PublishBatch")) == [5, 10, 10]
+
+
+@pytest.mark.parametrize(("packs", "calls"), [(3, [1, 1, 1, 2, 10]), (APART, [*[1] * APART, 2, 10]), (APART + 1, [2, 5, *[10] * 7])])
+def test_a_few_packs_have_a_call_each(topic: tuple[SnsTopic, Wire], packs: int, calls: list[int]) -> None:
+    sns, wire = topic
+    wire.answer("PublishBatch", {})
+    pack = make.message(more=(Packed(JobKey("ada", "01"), 1, NOW),))
+    assert sns.publish([*[pack] * packs, *(make.message() for _ in range(12))]) == []
+    assert sorted(len(call["PublishBatchRequestEntries"]) for call in wire.sent("PublishBatch")) == calls
 
 
 def test_a_batch_that_does_not_reach_sns_is_returned_whole(topic: tuple[SnsTopic, Wire]) -> None:

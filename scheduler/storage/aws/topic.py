@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
 
 CONNECTIONS = 16
+APART = 64  # so few packs have a call each: of packs that arrive together, one poller takes up to ten, and other executors get none
 _ATTRIBUTES = {lane: {"lane": {"DataType": "String", "StringValue": lane.value}} for lane in Lane}
 
 
@@ -25,7 +26,9 @@ class SnsTopic:
         self._pool = ThreadPoolExecutor(connections, "topic")
 
     def publish(self, batch: Sequence[Message]) -> list[Message]:
-        return batches.at_once(self._pool, self._publish, batches.chunks(batch, batches.TEN))
+        packs, others = [each for each in batch if each.more], [each for each in batch if not each.more]
+        parts = batches.chunks(packs, 1 if len(packs) <= APART else batches.TEN) + batches.chunks(others, batches.TEN)
+        return batches.at_once(self._pool, self._publish, parts)
 
     def _publish(self, ten: Sequence[Message]) -> list[Message]:
         entries: Any = [_entry(position, message) for position, message in enumerate(ten)]
