@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -68,6 +68,19 @@ class InOrder:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="quick", daemon=True)
                 self._thread.start()
+
+    def call(self, at: int, function: Callable[[], int]) -> int:
+        """Call it at the instant, and return or raise what it does."""
+        called: Future[int] = Future()
+
+        def call() -> None:
+            try:
+                called.set_result(function())
+            except BaseException as error:
+                called.set_exception(error)
+
+        self.submit(at, call)
+        return called.result()
 
     def _work(self) -> None:
         while True:
@@ -186,18 +199,27 @@ class ThreadPool:
         stop: threading.Event,
         force: threading.Event,
     ) -> None:
-        def begin() -> int:
-            self._until(job.due_at, stop)
-            began_at = self._clock.now()
-            if stop.is_set() or (latest is not None and began_at > latest):
-                raise NotBegun
-            return began_at
+        def is_over(now: int) -> bool:
+            return stop.is_set() or (latest is not None and now > latest)
 
-        try:
-            started_at = self._clock.now() if _prepares(job) else begin()
-        except NotBegun:
-            now = self._clock.now()
-            return finished.put(Finished(job, now, now, NOT_BEGUN))
+        def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
+            def call() -> int:
+                began_at = self._clock.now()
+                if is_over(began_at):
+                    raise NotBegun
+                first()
+                return began_at
+
+            if is_quick and self._in_order is not None:
+                return self._in_order.call(job.due_at, call)
+            self._until(job.due_at, stop)
+            return call()
+
+        if not _prepares(job):
+            self._until(job.due_at, stop)
+        started_at = self._clock.now()
+        if is_over(started_at):
+            return finished.put(Finished(job, started_at, started_at, NOT_BEGUN))
         try:
             callback = self._callbacks(job, started_at) if self._callbacks is not None and job.spec.callback is not None else None
         except SchedulerError as error:

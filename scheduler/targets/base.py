@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from scheduler.model.errors import NotFound
 from scheduler.targets.calls import Calls
@@ -41,9 +42,21 @@ class NotBegun(Exception):
     """The attempt has not begun, and must not: its job was stopped before its instant, or the instant has passed too long ago."""
 
 
-def at_once() -> int:
-    """Begin without a wait: of work that has no instant. Returns the time (UTC ms)."""
-    return time.time_ns() // 1_000_000
+class Begin(Protocol):
+    """Begins an attempt at its job's instant."""
+
+    def __call__(self, first: Callable[[], None], *, is_quick: bool = False) -> int:
+        """Wait for the instant, call `first`, and return when that began (UTC ms). Raises NotBegun, and what `first` raises.
+
+        `is_quick`: it takes less than a millisecond, so that a thread which calls many such functions may call it.
+        """
+
+
+def at_once(first: Callable[[], None], *, is_quick: bool = False) -> int:
+    """Begin without a wait: work that has no instant."""
+    began_at = time.time_ns() // 1_000_000
+    first()
+    return began_at
 
 
 def no_calls() -> Calls:
@@ -65,7 +78,7 @@ class Context:
     fetcher: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
     not_before: int = 0  # the job's instant (UTC ms), possibly in the future: an attempt must not begin earlier
     not_after: int | None = None  # UTC ms: a later call of a URL must not begin, since the job's clearance is too old by then
-    begin: Callable[[], int] = at_once  # waits for the instant; returns when the attempt began (UTC ms). Raises NotBegun
+    begin: Begin = at_once
     reach: Reach = field(default_factory=Reach)
     calls: Callable[[], Calls] = no_calls  # returns the client for AWS, made at the first use
     callback: CallBackAddress | None = None  # of a job that reports by call-back

@@ -1,7 +1,7 @@
 """One call of a URL for an executor, in a function that can do nothing else. The function waits here until the job's instant."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +21,13 @@ def fetch(event: Mapping[str, Any], reach: Reach, *, allow_private: bool, clock:
     """
     payload, secret, context = fetch_call.decode_event(event, reach, allow_private=allow_private)
 
-    def begin() -> int:
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
         clock.sleep_until(context.not_before)
-        if context.not_after is not None and clock.now() > context.not_after + fetch_call.LATE_MS:
+        began_at = clock.now()
+        if context.not_after is not None and began_at > context.not_after + fetch_call.LATE_MS:
             raise NotBegun
-        return clock.now()
+        first()
+        return began_at
 
     try:
         http.check(payload, reach)

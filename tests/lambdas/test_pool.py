@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Event
+from threading import Event, current_thread
 from typing import Any
 
 import pytest
@@ -152,7 +152,7 @@ def test_a_target_that_prepares_runs_ahead_and_begins_at_the_instant(children: C
 
     def run(payload: Any, context: Context) -> Result:
         seen.append(clock.now())
-        return Result(began_at=context.begin())
+        return Result(began_at=context.begin(lambda: None))
 
     monkeypatch.setattr(registry, "load", preparing(run))
     clock = SystemClock()
@@ -164,12 +164,36 @@ def test_a_target_that_prepares_runs_ahead_and_begins_at_the_instant(children: C
 
 
 @pytest.mark.real_clock
+def test_quick_beginnings_share_a_thread_and_their_errors_come_back(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads_of: list[str] = []
+
+    def run(payload: Any, context: Context) -> Result:
+        def first() -> None:
+            threads_of.append(current_thread().name)
+            if payload.get("broken"):
+                raise ConnectionResetError("by the server")
+
+        return Result(began_at=context.begin(first, is_quick=bool(payload.get("quick"))))
+
+    monkeypatch.setattr(registry, "load", preparing(run))
+    clock, failures = SystemClock(), []
+    with ThreadPoolExecutor(1, "job") as threads:
+        pool = ThreadPool(threads, clock, children, MemoryOutputs, in_order=InOrder(clock))
+        for payload in ({"quick": True}, {"quick": True, "broken": True}, {}):
+            pool.start(a_job(due_at=clock.now() + 20, payload=payload))
+            (done,) = back(pool, clock).values()
+            failures.append(done.result.failure and done.result.failure.message)
+    assert threads_of == ["quick", "quick", "job_0"]
+    assert failures == [None, "ConnectionResetError: by the server", None]
+
+
+@pytest.mark.real_clock
 def test_a_target_that_prepares_its_call_does_not_begin_after_a_stop(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = Event()
 
     def run(payload: Any, context: Context) -> Result:
         prepared.set()
-        return Result(began_at=context.begin(), output="called")
+        return Result(began_at=context.begin(lambda: None), output="called")
 
     monkeypatch.setattr(registry, "load", preparing(run))
     clock = SystemClock()

@@ -1,7 +1,6 @@
 """An `http` job ahead of its instant: the connection is open before, and nothing is sent. Against real servers on loopback."""
 
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,13 +10,14 @@ from typing import Any
 import pytest
 
 from scheduler.model.job import Result
-from scheduler.targets.base import Context, NotBegun, Reach
+from scheduler.targets.base import Begin, Context, NotBegun, Reach, at_once
 from scheduler.targets.job_context import JobContext
 from scheduler.targets.types import http
 from tests.unit.test_target_http import at_loopback, certified, kind
 
 __all__ = ["certified"]  # a fixture
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+TLS_HANDSHAKE = 22
 INSTANT = 4_000_000_000_000  # far in the future: only `begin` decides when it is reached
 
 
@@ -28,7 +28,7 @@ def listener() -> Iterator[socket.socket]:
         yield server
 
 
-def call(url: str, begin: Callable[[], int], *, not_before: int = INSTANT, **payload: Any) -> Result:
+def call(url: str, begin: Begin, *, not_before: int = INSTANT, **payload: Any) -> Result:
     context = Context(
         JobContext("01JOB"),
         time.monotonic() + 20,
@@ -57,9 +57,10 @@ def answer(connection: socket.socket) -> bytes:
 def test_the_connection_is_open_ahead_but_the_request_waits(listener: socket.socket) -> None:
     waiting, instant = threading.Event(), threading.Event()
 
-    def begin() -> int:
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
         waiting.set()
-        assert instant.wait(10)
+        assert is_quick and instant.wait(10)
+        first()
         return 42
 
     with ThreadPoolExecutor(1) as threads:
@@ -76,7 +77,7 @@ def test_the_connection_is_open_ahead_but_the_request_waits(listener: socket.soc
 
 
 def test_a_job_that_is_stopped_before_its_instant_sends_nothing(listener: socket.socket) -> None:
-    def begin() -> int:
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
         raise NotBegun
 
     with pytest.raises(NotBegun):
@@ -86,14 +87,26 @@ def test_a_job_that_is_stopped_before_its_instant_sends_nothing(listener: socket
         assert connection.recv(1) == b""
 
 
+def test_long_headers_are_not_sent_by_the_thread_of_quick_functions(listener: socket.socket) -> None:
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
+        assert not is_quick
+        return at_once(first)
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(lambda: answer(listener.accept()[0]))
+        assert call(f"http://127.0.0.1:{port_of(listener)}/", begin, headers={"X-Long": "x" * http.SHORT}).failure is None
+
+
 def test_a_server_that_is_up_only_at_the_instant_is_called(listener: socket.socket) -> None:
     port = port_of(listener)
     listener.close()
     with ThreadPoolExecutor(1) as threads:
 
-        def begin() -> int:
+        def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
             started = socket.create_server(("127.0.0.1", port))
             threads.submit(lambda: answer(started.accept()[0])).add_done_callback(lambda _: started.close())
+            assert not is_quick  # it has to connect
+            first()
             return 42
 
         assert call(f"http://127.0.0.1:{port}/", begin).failure is None
@@ -101,10 +114,15 @@ def test_a_server_that_is_up_only_at_the_instant_is_called(listener: socket.sock
 
 def test_a_server_that_is_still_down_at_the_instant_fails_the_attempt(listener: socket.socket) -> None:
     begun: list[bool] = []
+
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
+        begun.append(is_quick)
+        first()
+        return 42
+
     port = port_of(listener)
     listener.close()
-    result = call(f"http://127.0.0.1:{port}/", lambda: begun.append(True) or 42)
-    assert (kind(result), result.began_at, begun) == ("retryable", 42, [True])
+    assert (kind(call(f"http://127.0.0.1:{port}/", begin)), begun) == ("retryable", [False])
 
 
 def test_a_handshake_that_fails_ahead_is_made_again(certified: Any, listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,18 +141,18 @@ def test_a_handshake_that_fails_ahead_is_made_again(certified: Any, listener: so
 
     with ThreadPoolExecutor(1) as threads:
         serving = threads.submit(serve)
-        result = call("https://secure.example/", lambda: 42)
+        result = call("https://secure.example/", at_once)
         assert serving.result().startswith(b"GET / HTTP/1.1")
-    assert result.failure is None and opened[0][0] == ssl._TLSContentType.HANDSHAKE
+    assert result.failure is None and opened[0][0] == TLS_HANDSHAKE
 
 
 @pytest.mark.real_clock
 def test_the_time_limit_of_a_call_begins_at_the_instant(listener: socket.socket) -> None:
     at = time.time() + 0.4
 
-    def begin() -> int:
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
         time.sleep(at - time.time())
-        return 42
+        return at_once(first)
 
     with ThreadPoolExecutor(1) as threads:
         threads.submit(lambda: answer(listener.accept()[0]))

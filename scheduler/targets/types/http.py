@@ -15,10 +15,10 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
@@ -45,6 +45,7 @@ OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS, *_CO
 BY_SECRET = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token")
 RETRYABLE = (408, 425)  # and every 5xx
 TOO_MANY, UNAVAILABLE = 429, 503  # responses of a throttling target; the second one only with a Retry-After
+SHORT = 4_096  # bytes that a new connection takes without a wait, also if its server does not read
 POLL = 0.2  # a set `stop` is noticed within this many seconds
 ROUTABLE_V6 = ipaddress.IPv6Network("2000::/3")
 # Not in Python's tables: relays of 6to4 (RFC 7526), documentation (RFC 9637), and ORCHIDv2, whose addresses are no locations (RFC 7343).
@@ -343,10 +344,12 @@ class _Line:
             return sock
         raise error
 
-    def begin(self) -> None:
-        """Wait for the job's instant before the first byte is sent. Raises NotBegun."""
+    def send(self, send: Callable[[], None], *, is_quick: bool) -> None:
+        """Send bytes; the first ones at the job's instant. Raises NotBegun."""
         if self.began_at is None:
-            self.began_at = self._context.begin()
+            self.began_at = self._context.begin(send, is_quick=is_quick)
+        else:
+            send()
 
     def is_over(self, now: float) -> bool:
         return self._context.stop.is_set() or now >= self.end
@@ -440,8 +443,7 @@ class _Plain(HTTPConnection):
         return self.line.open(self)
 
     def send(self, data: Any) -> None:
-        self.line.begin()
-        super().send(data)
+        self.line.send(partial(super().send, data), is_quick=self.sock is not None and len(data) <= SHORT)
 
 
 class _Secure(_Plain, HTTPSConnection):
