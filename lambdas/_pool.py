@@ -69,18 +69,19 @@ class InOrder:
                 self._thread = threading.Thread(target=self._work, name="quick", daemon=True)
                 self._thread.start()
 
-    def call(self, at: int, function: Callable[[], int]) -> int:
-        """Call it at the instant, and return or raise what it does."""
-        called: Future[int] = Future()
+    def call(self, at: int, function: Callable[[], None]) -> None:
+        """Call it at the instant, and wait for that. Raises what it raises."""
+        called: Future[None] = Future()
 
         def call() -> None:
             try:
-                called.set_result(function())
+                function()
+                called.set_result(None)
             except BaseException as error:
                 called.set_exception(error)
 
         self.submit(at, call)
-        return called.result()
+        called.result()
 
     def _work(self) -> None:
         while True:
@@ -202,18 +203,16 @@ class ThreadPool:
         def is_over(now: int) -> bool:
             return stop.is_set() or (latest is not None and now > latest)
 
-        def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
-            def call() -> int:
-                began_at = self._clock.now()
-                if is_over(began_at):
+        def begin(first: Callable[[], None], *, is_quick: bool = False) -> None:
+            def call() -> None:
+                if is_over(self._clock.now()):
                     raise NotBegun
                 first()
-                return began_at
 
             if is_quick and self._in_order is not None:
                 return self._in_order.call(job.due_at, call)
             self._until(job.due_at, stop)
-            return call()
+            call()
 
         if not _prepares(job):
             self._until(job.due_at, stop)

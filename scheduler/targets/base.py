@@ -45,18 +45,16 @@ class NotBegun(Exception):
 class Begin(Protocol):
     """Begins an attempt at its job's instant."""
 
-    def __call__(self, first: Callable[[], None], *, is_quick: bool = False) -> int:
-        """Wait for the instant, call `first`, and return when that began (UTC ms). Raises NotBegun, and what `first` raises.
+    def __call__(self, first: Callable[[], None], *, is_quick: bool = False) -> None:
+        """Wait for the instant, then call `first`. Raises NotBegun, and what `first` raises.
 
         `is_quick`: it takes less than a millisecond, so that a thread which calls many such functions may call it.
         """
 
 
-def at_once(first: Callable[[], None], *, is_quick: bool = False) -> int:
+def at_once(first: Callable[[], None], *, is_quick: bool = False) -> None:
     """Begin without a wait: work that has no instant."""
-    began_at = time.time_ns() // 1_000_000
     first()
-    return began_at
 
 
 def no_calls() -> Calls:

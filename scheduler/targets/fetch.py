@@ -21,13 +21,11 @@ def fetch(event: Mapping[str, Any], reach: Reach, *, allow_private: bool, clock:
     """
     payload, secret, context = fetch_call.decode_event(event, reach, allow_private=allow_private)
 
-    def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> None:
         clock.sleep_until(context.not_before)
-        began_at = clock.now()
-        if context.not_after is not None and began_at > context.not_after + fetch_call.LATE_MS:
+        if context.not_after is not None and clock.now() > context.not_after + fetch_call.LATE_MS:
             raise NotBegun
         first()
-        return began_at
 
     try:
         http.check(payload, reach)

@@ -57,11 +57,10 @@ def answer(connection: socket.socket) -> bytes:
 def test_the_connection_is_open_ahead_but_the_request_waits(listener: socket.socket) -> None:
     waiting, instant = threading.Event(), threading.Event()
 
-    def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> None:
         waiting.set()
         assert is_quick and instant.wait(10)
         first()
-        return 42
 
     with ThreadPoolExecutor(1) as threads:
         calling = threads.submit(call, f"http://127.0.0.1:{port_of(listener)}/a", begin)
@@ -70,14 +69,15 @@ def test_the_connection_is_open_ahead_but_the_request_waits(listener: socket.soc
         connection.setblocking(False)
         with pytest.raises(BlockingIOError):
             connection.recv(1)
+        released = time.time_ns() // 1_000_000
         instant.set()
         assert answer(connection).startswith(b"GET /a HTTP/1.1")
         result = calling.result()
-    assert (result.failure, result.began_at) == (None, 42)
+    assert result.failure is None and result.began_at is not None and result.began_at >= released
 
 
 def test_a_job_that_is_stopped_before_its_instant_sends_nothing(listener: socket.socket) -> None:
-    def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> None:
         raise NotBegun
 
     with pytest.raises(NotBegun):
@@ -88,9 +88,9 @@ def test_a_job_that_is_stopped_before_its_instant_sends_nothing(listener: socket
 
 
 def test_long_headers_are_not_sent_by_the_thread_of_quick_functions(listener: socket.socket) -> None:
-    def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> None:
         assert not is_quick
-        return at_once(first)
+        first()
 
     with ThreadPoolExecutor(1) as threads:
         threads.submit(lambda: answer(listener.accept()[0]))
@@ -102,12 +102,11 @@ def test_a_server_that_is_up_only_at_the_instant_is_called(listener: socket.sock
     listener.close()
     with ThreadPoolExecutor(1) as threads:
 
-        def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
+        def begin(first: Callable[[], None], *, is_quick: bool = False) -> None:
             started = socket.create_server(("127.0.0.1", port))
             threads.submit(lambda: answer(started.accept()[0])).add_done_callback(lambda _: started.close())
             assert not is_quick  # it has to connect
             first()
-            return 42
 
         assert call(f"http://127.0.0.1:{port}/", begin).failure is None
 
@@ -115,14 +114,14 @@ def test_a_server_that_is_up_only_at_the_instant_is_called(listener: socket.sock
 def test_a_server_that_is_still_down_at_the_instant_fails_the_attempt(listener: socket.socket) -> None:
     begun: list[bool] = []
 
-    def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> None:
         begun.append(is_quick)
         first()
-        return 42
 
     port = port_of(listener)
     listener.close()
-    assert (kind(call(f"http://127.0.0.1:{port}/", begin)), begun) == ("retryable", [False])
+    result = call(f"http://127.0.0.1:{port}/", begin)
+    assert (kind(result), begun) == ("retryable", [False]) and result.began_at is not None
 
 
 def test_a_handshake_that_fails_ahead_is_made_again(certified: Any, listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,12 +149,45 @@ def test_a_handshake_that_fails_ahead_is_made_again(certified: Any, listener: so
 def test_the_time_limit_of_a_call_begins_at_the_instant(listener: socket.socket) -> None:
     at = time.time() + 0.4
 
-    def begin(first: Callable[[], None], *, is_quick: bool = False) -> int:
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> None:
         time.sleep(at - time.time())
-        return at_once(first)
+        first()
 
     with ThreadPoolExecutor(1) as threads:
         threads.submit(lambda: answer(listener.accept()[0]))
         result = call(f"http://127.0.0.1:{port_of(listener)}/", begin, not_before=round(at * 1_000), timeout_seconds=0.2)
     assert result.failure is None
     assert int((result.log or "").split(" after ")[1].split()[0]) < 200
+
+
+@pytest.mark.real_clock
+def test_a_server_that_connects_slowly_delays_the_instant_once(
+    certified: Any, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that is not begun at its instant would be deferred without an attempt, again and again."""
+    server, client = certified
+    monkeypatch.setattr(http, "_trust", lambda: client)
+    monkeypatch.setattr(http, "_slow", {})
+    at_loopback(monkeypatch, port_of(listener))
+    opened, begun = [], []
+
+    def serve() -> None:
+        for late in (True, False, False):
+            connection, _ = listener.accept()
+            opened.append(connection)
+            if not late:
+                answer(server.wrap_socket(connection, server_side=True))
+
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> None:
+        begun.append((time.time(), is_quick))
+        first()
+
+    with ThreadPoolExecutor(1) as threads:
+        serving = threads.submit(serve)
+        for _ in range(2):
+            at = time.time() + 0.1
+            assert call("https://secure.example/", begin, not_before=round(at * 1_000)).failure is None
+            assert not begun[-1][1] and begun[-1][0] < at + 5
+        serving.result()
+    opened[0].close()
+    assert len(opened) == 3 and list(http._slow) == [f"secure.example:{443}"]

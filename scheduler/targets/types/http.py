@@ -46,6 +46,7 @@ BY_SECRET = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api
 RETRYABLE = (408, 425)  # and every 5xx
 TOO_MANY, UNAVAILABLE = 429, 503  # responses of a throttling target; the second one only with a Retry-After
 SHORT = 4_096  # bytes that a new connection takes without a wait, also if its server does not read
+MOST_SLOW = 1_000  # servers that are remembered as slow
 POLL = 0.2  # a set `stop` is noticed within this many seconds
 ROUTABLE_V6 = ipaddress.IPv6Network("2000::/3")
 # Not in Python's tables: relays of 6to4 (RFC 7526), documentation (RFC 9637), and ORCHIDv2, whose addresses are no locations (RFC 7343).
@@ -259,11 +260,7 @@ def _exchange(request: Payload, secret: Mapping[str, str], context: Context, lin
     url, body = parse_url(request.url), _body(request.body)
     connection = line.connection(url.scheme == "https", url.host or "", url.port)
     headers = {**_headers(request, context), **secret}
-    if _early_s(context):
-        try:
-            connection.connect()
-        except (Refused, HTTPError, OSError, ValueError):
-            connection.close()  # at the instant it is tried again: the server may be up by then
+    line.open_ahead(connection, _early_s(context))
     try:
         connection.request(request.method, url.request_uri, body=body, headers=headers, preload_content=False, decode_content=False)
         response = connection.getresponse()
@@ -311,11 +308,14 @@ def _kept_body(response: HTTPResponse) -> str:
     return text.rstrip("\ufffd") if read >= READ_LIMIT else text  # a character cut in two
 
 
+_slow: dict[str, float] = {}  # by server whose connection was not open at the instant: the time (s) from which on this is tried again
+
+
 class _Line:
     """The one TCP connection of a call: opened to a checked address, cut when the time is up or a stop is requested."""
 
     def __init__(self, end: float, context: Context) -> None:
-        self.end = end
+        self.end = self._limit = end
         self.cut = False
         self.began_at: int | None = None
         self._context = context
@@ -344,10 +344,32 @@ class _Line:
             return sock
         raise error
 
+    def open_ahead(self, connection: HTTPConnection, seconds: float) -> None:
+        """Open the connection within this time if its server was not slower before. If it fails, the first `send` opens it."""
+        server = f"{connection.host}:{connection.port}"
+        if seconds <= _slow.get(server, 0.0):
+            return
+        self._limit = time.monotonic() + seconds
+        try:
+            connection.connect()
+        except TimeoutError:
+            if len(_slow) >= MOST_SLOW:
+                _slow.clear()
+            _slow[server] = 2 * seconds
+            connection.close()
+        except (Refused, HTTPError, OSError, ValueError):
+            connection.close()  # the server may be up at the instant
+        self._limit = self.end
+
     def send(self, send: Callable[[], None], *, is_quick: bool) -> None:
         """Send bytes; the first ones at the job's instant. Raises NotBegun."""
+
+        def first() -> None:
+            self.began_at = time.time_ns() // 1_000_000
+            send()
+
         if self.began_at is None:
-            self.began_at = self._context.begin(send, is_quick=is_quick)
+            self._context.begin(first, is_quick=is_quick)
         else:
             send()
 
@@ -380,7 +402,7 @@ class _Line:
         yield from allowed
 
     def _dial(self, family: int, address: Any) -> socket.socket:
-        left = self.end - time.monotonic()
+        left = self._limit - time.monotonic()
         if left <= 0 or self.cut:
             raise TimeoutError
         sock = socket.socket(family, socket.SOCK_STREAM)
