@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
 
 CONNECTIONS = 16
-APART = 64  # so few packs have a call each: of packs that arrive together, one poller takes up to ten, and other executors get none
 _ATTRIBUTES = {lane: {"lane": {"DataType": "String", "StringValue": lane.value}} for lane in Lane}
 
 
@@ -23,12 +22,16 @@ class SnsTopic:
     def __init__(self, client: "SNSClient", arn: str, *, connections: int = CONNECTIONS) -> None:
         self._client = client
         self._arn = arn
+        self._connections = connections
         self._pool = ThreadPoolExecutor(connections, "topic")
 
     def publish(self, batch: Sequence[Message]) -> list[Message]:
+        # Of packs that arrive together a poller takes up to ten, and other executors get none. So each has a call of its own, unless a call
+        # would have to wait for a connection: if SNS does not answer, a call takes half a lease of the dispatcher.
         packs, others = [each for each in batch if each.more], [each for each in batch if not each.more]
-        parts = batches.chunks(packs, 1 if len(packs) <= APART else batches.TEN) + batches.chunks(others, batches.TEN)
-        return batches.at_once(self._pool, self._publish, parts)
+        apart = batches.chunks(packs, 1) + batches.chunks(others, batches.TEN)
+        calls = apart if len(apart) <= self._connections else batches.chunks(batch, batches.TEN)
+        return batches.at_once(self._pool, self._publish, calls)
 
     def _publish(self, ten: Sequence[Message]) -> list[Message]:
         entries: Any = [_entry(position, message) for position, message in enumerate(ten)]
