@@ -76,7 +76,7 @@ class Context:
     fetcher: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
     not_before: int = 0  # the job's instant (UTC ms), possibly in the future: an attempt must not begin earlier
     not_after: int | None = None  # UTC ms: a later call of a URL must not begin, since the job's clearance is too old by then
-    begin: Begin = at_once
+    begin: Begin = at_once  # for a type that `prepares`; any other one is run at the instant
     reach: Reach = field(default_factory=Reach)
     calls: Callable[[], Calls] = no_calls  # returns the client for AWS, made at the first use
     callback: CallBackAddress | None = None  # of a job that reports by call-back

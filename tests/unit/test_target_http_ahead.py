@@ -161,6 +161,29 @@ def test_the_time_limit_of_a_call_begins_at_the_instant(listener: socket.socket)
 
 
 @pytest.mark.real_clock
+def test_a_name_that_is_resolved_slowly_delays_the_instant_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def resolve(*_: Any, **__: Any) -> Any:
+        asked.append(time.time())
+        time.sleep(0.15)
+        raise socket.gaierror("no such host")
+
+    monkeypatch.setattr(http, "_slow", {})
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    begun: list[float] = []
+
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> None:
+        begun.append(time.time())
+        first()
+
+    for _ in range(2):
+        result = call("http://nowhere.example/", begin, not_before=round(time.time() * 1_000) + 100)
+        assert kind(result) == "retryable"
+    assert [sum(at < begun[0] for at in asked), sum(begun[0] < at < begun[1] for at in asked)] == [1, 1]
+
+
+@pytest.mark.real_clock
 def test_a_server_that_connects_slowly_delays_the_instant_once(
     certified: Any, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

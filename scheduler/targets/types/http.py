@@ -345,20 +345,22 @@ class _Line:
         raise error
 
     def open_ahead(self, connection: HTTPConnection, seconds: float) -> None:
-        """Open the connection within this time if its server was not slower before. If it fails, the first `send` opens it."""
+        """Open the connection within this time, unless its server was slower before. If it fails, the first `send` opens it.
+
+        After the instant nothing may hold up the beginning: a job that begins too late is deferred without an attempt, again and again.
+        """
         server = f"{connection.host}:{connection.port}"
         if seconds <= _slow.get(server, 0.0):
             return
         self._limit = time.monotonic() + seconds
         try:
             connection.connect()
-        except TimeoutError:
+        except (Refused, HTTPError, OSError, ValueError):
+            connection.close()  # the server may be up at the instant
+        if time.monotonic() >= self._limit:  # also of a name that is resolved slowly, which cannot be cut
             if len(_slow) >= MOST_SLOW:
                 _slow.clear()
             _slow[server] = 2 * seconds
-            connection.close()
-        except (Refused, HTTPError, OSError, ValueError):
-            connection.close()  # the server may be up at the instant
         self._limit = self.end
 
     def send(self, send: Callable[[], None], *, is_quick: bool) -> None:
