@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 
@@ -93,6 +93,38 @@ class InOrder:
                 call()
             except Exception:
                 log.exception("a quick job raised")
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """The start of one job. `latest`: a later one must not be (UTC ms); None: it may be at any time."""
+
+    clock: Clock
+    in_order: InOrder | None
+    due_at: int
+    latest: int | None
+    stop: threading.Event
+
+    def wait(self) -> None:
+        """Wait for the instant, or a stop."""
+        while self.clock.now() < self.due_at and not self.stop.is_set():
+            self.stop.wait(seconds_until(self.due_at))
+
+    def is_over(self) -> bool:
+        """Whether the job must not begin any more."""
+        return self.stop.is_set() or (self.latest is not None and self.clock.now() > self.latest)
+
+    def begin(self, first: Callable[[], None], *, is_quick: bool = False) -> None:
+        """As `targets.base.Begin`."""
+        if is_quick and self.in_order is not None:
+            return self.in_order.call(self.due_at, lambda: self._call(first))
+        self.wait()
+        self._call(first)
+
+    def _call(self, first: Callable[[], None]) -> None:
+        if self.is_over():
+            raise NotBegun
+        first()
 
 
 class ThreadPool:
@@ -200,24 +232,11 @@ class ThreadPool:
         stop: threading.Event,
         force: threading.Event,
     ) -> None:
-        def is_over(now: int) -> bool:
-            return stop.is_set() or (latest is not None and now > latest)
-
-        def begin(first: Callable[[], None], *, is_quick: bool = False) -> None:
-            def call() -> None:
-                if is_over(self._clock.now()):
-                    raise NotBegun
-                first()
-
-            if is_quick and self._in_order is not None:
-                return self._in_order.call(job.due_at, call)
-            self._until(job.due_at, stop)
-            call()
-
-        if not _prepares(job):
-            self._until(job.due_at, stop)
+        start = _Start(self._clock, self._in_order, job.due_at, latest, stop)
+        if not _is(job, _prepares):
+            start.wait()
         started_at = self._clock.now()
-        if is_over(started_at):
+        if start.is_over():
             return finished.put(Finished(job, started_at, started_at, NOT_BEGUN))
         try:
             callback = self._callbacks(job, started_at) if self._callbacks is not None and job.spec.callback is not None else None
@@ -236,19 +255,15 @@ class ThreadPool:
             fetcher=self._fetcher,
             not_before=job.due_at,
             not_after=not_after,
-            begin=begin,
+            begin=start.begin,
             secrets=partial(self._secrets, job),
         )
         result = self._result(job, context, force)
-        self._until(job.due_at, stop)  # it may have failed while it was prepared
+        start.wait()  # it may have failed while it was prepared
         ended_at = self._clock.now()
         began_at = started_at if result.began_at is None else result.began_at
         began_at = max(began_at, min(job.due_at, ended_at))  # the clock of another function may differ
         finished.put(Finished(job, began_at, max(ended_at, began_at), self._kept(job, result)))
-
-    def _until(self, at: int, stop: threading.Event) -> None:
-        while self._clock.now() < at and not stop.is_set():
-            stop.wait(seconds_until(at))
 
     def _result(self, job: Job, context: Context, force: threading.Event) -> Result:
         """Run the target. An exception is a bug of the target: the job may be retried, and the other jobs of the batch go on."""
@@ -281,19 +296,15 @@ WORK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_work")
 QUICK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_quick")
 
 
+def _prepares(target: TargetType) -> Callable[[Fields], bool]:
+    return lambda payload: target.prepares
+
+
 def _is(job: Job, kind: Callable[[TargetType], Callable[[Fields], bool]]) -> bool:
     """Whether a job is of this kind by its own payload. The defaults of a named target, and placeholders, apply when it runs."""
     if kind is QUICK and (job.spec.target is not None or job.spec.placeholders):
         return False
     try:
         return kind(registry.load(job.spec.type))(job.spec.payload)
-    except registry.UnknownType:
-        return False
-
-
-def _prepares(job: Job) -> bool:
-    """Whether its type waits for the instant by itself."""
-    try:
-        return registry.load(job.spec.type).prepares
     except registry.UnknownType:
         return False
