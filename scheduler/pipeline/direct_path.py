@@ -25,7 +25,7 @@ START_MS = 1_000  # a process sends the work of a unit at most once in this time
 LOOK_MS = 1_000  # how long published backlogs are cached
 FEW = 20  # up to this number of jobs of a user within a second, the published backlogs are not read
 SOON_MS, LATER_MS = 5_000, 60_000  # the overflow has the time to pack jobs that are due later than the first; the second bounds its wait
-TOGETHER = 20  # messages of a user that one process sends directly for the same instant
+TOGETHER = 5  # messages of a user that one process sends directly for the same instant: ten processes fill the executors that are ready
 MOST_INSTANTS = 1_000  # counted at once; more are searched for those that have passed
 INSTANT_MS = 100  # jobs due within this time are due at the same instant
 

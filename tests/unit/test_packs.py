@@ -93,12 +93,13 @@ def test_a_few_jobs_travel_alone() -> None:
     assert len(stage.lanes.queues[Lane.ONE_TIME]) == 50
 
 
-def test_jobs_posted_one_by_one_for_one_instant_are_packed_by_the_overflow() -> None:
+@pytest.mark.parametrize("processes", [1, 8])
+def test_jobs_posted_one_by_one_for_one_instant_are_packed_by_the_overflow(processes: int) -> None:
     stage = Stage(rules=Rules(shards=1, direct_burst=10_000))
-    direct = stage.direct()
-    jobs = [_post(stage, direct) for _ in range(500)]
+    jobs = [_post(stage, direct) for direct in [stage.direct() for _ in range(processes)] for _ in range(500 // processes)]
     alone = len(stage.lanes.queues[Lane.ONE_TIME])
-    assert alone == TOGETHER and sum(slots.is_overflow(job.slot or "") for job in jobs) == 500 - TOGETHER
+    assert alone == TOGETHER * processes and sum(slots.is_overflow(job.slot or "") for job in jobs) == len(jobs) - alone
+    assert not packs.is_crowd(alone, Rules().ready_executors)  # executors are left for the packs
     stage.clock.at = NOW + 27_000
     stage.lanes = Wrapped(stage.lanes, publish=_settling(stage))
     stage.dispatch(OVERFLOW)
