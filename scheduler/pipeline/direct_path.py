@@ -25,7 +25,8 @@ START_MS = 1_000  # a process sends the work of a unit at most once in this time
 LOOK_MS = 1_000  # how long published backlogs are cached
 FEW = 20  # up to this number of jobs of a user within a second, the published backlogs are not read
 SOON_MS, LATER_MS = 5_000, 60_000  # the overflow has the time to pack jobs that are due later than the first; the second bounds its wait
-TOGETHER = 5  # messages of a user that one process sends directly for the same instant: ten processes fill the executors that are ready
+TOGETHER = 5  # messages of a user that one process sends directly for the same instant: ten processes fill the ready executors
+IN_A_CALL = 20  # the same in its first call for that instant: a dispatcher of the overflow stays until the instant, and that costs more
 MOST_INSTANTS = 1_000  # counted at once; more are searched for those that have passed
 INSTANT_MS = 100  # jobs due within this time are due at the same instant
 
@@ -113,7 +114,8 @@ class DirectPath:
         for instant, together in groupby(jobs, key=lambda job: job.due_at // INSTANT_MS):
             group = list(together)
             wanted = -(-len(group) // packs.size(len(group), self.ports.rules.ready_executors))
-            if SOON_MS < group[0].due_at - now <= LATER_MS and instants[instant] + wanted > TOGETHER:
+            most = TOGETHER if instants[instant] else IN_A_CALL
+            if SOON_MS < group[0].due_at - now <= LATER_MS and instants[instant] + wanted > most:
                 continue
             instants[instant] += wanted
             few += group

@@ -14,7 +14,7 @@ from scheduler.model.spec import JobSpec
 from scheduler.pipeline import packs
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.delivery import LEASE_MS, PUT_BACK_S, REFUSED_S
-from scheduler.pipeline.direct_path import TOGETHER
+from scheduler.pipeline.direct_path import IN_A_CALL, TOGETHER
 from scheduler.pipeline.execute import FULL_MS
 from scheduler.pipeline.submit import NewJob
 from tests.conftest import NOW, ScriptedPool, a_job
@@ -106,8 +106,21 @@ def test_jobs_posted_one_by_one_for_one_instant_are_packed_by_the_overflow(proce
     assert len(stage.lanes.queues[Lane.ONE_TIME]) - alone <= 12
 
 
+@pytest.mark.parametrize(("calls", "expected"), [([IN_A_CALL, 1], IN_A_CALL), ([IN_A_CALL + 1, 1], 1), ([1, TOGETHER], 1)])
+def test_a_small_call_for_one_instant_needs_no_dispatcher(calls: list[int], expected: int) -> None:
+    stage = Stage(rules=Rules(shards=1, direct_burst=10_000))
+    direct = stage.direct()
+    for count in calls:
+        stage.post(*[_new()] * count, direct=direct)
+    assert len(stage.lanes.queues[Lane.ONE_TIME]) == expected
+
+
+def _new() -> NewJob:
+    return NewJob("ann", JobSpec("log", {"message": "hello"}), NOW + 30_000)
+
+
 def _post(stage: Stage, direct: Any) -> Job:
-    (job,) = stage.post(NewJob("ann", JobSpec("log", {"message": "hello"}), NOW + 30_000), direct=direct)
+    (job,) = stage.post(_new(), direct=direct)
     assert job is not None
     return job
 
