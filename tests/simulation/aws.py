@@ -377,8 +377,9 @@ class SimPool:
         *,
         at_once: int = AT_ONCE,
         overfull: Callable[[Job], None] = lambda job: None,
+        stopped: Callable[[Job, int], None] = lambda job, ends: None,
     ) -> None:
-        self._overfull = overfull
+        self._overfull, self._stopped = overfull, stopped
         self._hub, self._clock, self._random, self._started, self._at_once = hub, clock, random, started, at_once
         self._running: list[tuple[int, Job, int, Result]] = []  # end, job, start by the executor's clock, result
 
@@ -422,12 +423,14 @@ class SimPool:
     def cancel(self, job: Job) -> None:
         """End the work within a second, as a cooperative target does."""
         ends, stopped = self._hub.time + self._random.randint(10, 1_000), Result(failure=Failure(FailureKind.TIMEOUT, "stopped"))
+        self._stopped(job, ends)
         self._running = [
             (ends, item, started, stopped) if item.key == job.key and end > ends else (end, item, started, result)
             for end, item, started, result in self._running
         ]
 
     def kill(self, job: Job) -> None:
+        self._stopped(job, self._hub.time)
         self._running = [each for each in self._running if each[1].key != job.key]
 
     def stop(self) -> None:

@@ -52,6 +52,12 @@ class Limited:
             self.violation("more_at_once", job.id)
         self._starts[job.spec.target].append(now)
 
+    def stopped(self, job: Job, ends: int) -> None:
+        """Follow a cancel of work, which then ends at `ends`: its slot may be free before the table has its end."""
+        working = self._at_work[job.spec.target or ""]
+        if job.key in working:
+            working[job.key] = min(working[job.key], ends)
+
     def written(self, after: Job) -> None:
         """Follow a write of the jobs table: a job without a claim does not run."""
         if after.spec.target is not None and after.claim is None:

@@ -307,7 +307,7 @@ class World:
         self._requests += 1
         self.lineage.invoked(EXECUTORS[lane], [item.message_id for item in batch])
         container = self._container(lane)
-        pool = SimPool(self.hub, container.ports.clock, self.random, self._started, overfull=self._overfull)
+        pool = SimPool(self.hub, container.ports.clock, self.random, self._started, overfull=self._overfull, stopped=self.limited.stopped)
         try:
             left = execute(lane, batch, container.ports, container.process, pool=pool, request_id=f"r{self._requests}")
             self._warm[lane].append(container)
