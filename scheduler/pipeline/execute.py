@@ -413,7 +413,12 @@ class Execution:
         if near and self.process.pauses.is_paused(self.lane, SEEN_MS - READ_WINDOW_MS):  # no read is needed when one of them starts
             self._give_back(near, now)
         elif gated := [held.job for held in near if held.gated]:
-            self._act(self.admission.ahead(gated), now)
+            for held in near:
+                if held.ahead and not held.gated:
+                    held.ahead = max(held.ahead, held.job.due_at - now)  # to the pool at once: the gates may take until the instant
+            self._start_due()
+            if not self.lease.is_lost():
+                self._act(self.admission.ahead(gated), now)
 
     def _give_back(self, paused: Sequence[_Held], now: int) -> None:
         self._act(dict.fromkeys((held.job.key for held in paused), gate.PAUSED), now)

@@ -21,6 +21,7 @@ from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.running_jobs import GRACE_MS, LOOK_MS
 from scheduler.storage.memory.stores import MAX_RECEIVES
 from scheduler.storage.ports import Change, Found, Guard, Written
+from scheduler.targets.named_target import NamedTarget
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -52,6 +53,21 @@ def test_a_pool_that_keeps_instants_gets_jobs_ahead() -> None:
     pool = ScriptedPool(stage.clock, takes=100)
     stage.execute(stage.hand(*jobs), pool=pool, ahead=lambda *_: 40)
     assert sorted(at for _, at in pool.starts) == [NOW, NOW + 1_460, NOW + 3_960]
+
+
+def test_gates_that_take_until_the_instant_do_not_delay_other_jobs() -> None:
+    stage = Stage()
+    stage.targets.put(None, NamedTarget("few", "log", 0, 0, "ada", "ada", rate=2.0))
+    free = a_job(due_at=NOW + 4_000)
+    limited = a_job(due_at=NOW + 4_000, target="few")
+
+    def usages(verb: Any, names: Any) -> Any:
+        stage.clock.advance(2_000)
+        return verb(names)
+
+    pool = ScriptedPool(stage.clock, takes=100)
+    stage.execute(stage.hand(free, limited), pool=pool, ahead=lambda *_: 40, targets=Wrapped(stage.targets, usages=usages))
+    assert next(at for job, at in pool.starts if job.key == free.key) < NOW + 4_000
 
 
 def test_a_job_without_room_is_tried_again_after_a_pause() -> None:
