@@ -413,9 +413,9 @@ class Execution:
         if near and self.process.pauses.is_paused(self.lane, SEEN_MS - READ_WINDOW_MS):  # no read is needed when one of them starts
             self._give_back(near, now)
         elif gated := [held.job for held in near if held.gated]:
-            for held in near:
-                if held.ahead and not held.gated:
-                    held.ahead = max(held.ahead, held.job.due_at - now)  # to the pool at once: the gates may take until the instant
+            for held in near:  # the others go to the pool at once: the gates may take until the instant
+                if held.ahead and not held.gated and held.next_at <= now + READ_WINDOW_MS:
+                    held.ahead = READ_WINDOW_MS
             self._start_due()
             if not self.lease.is_lost():
                 self._act(self.admission.ahead(gated), now)

@@ -423,14 +423,13 @@ class SimPool:
     def cancel(self, job: Job) -> None:
         """End the work within a second, as a cooperative target does."""
         ends, stopped = self._hub.time + self._random.randint(10, 1_000), Result(failure=Failure(FailureKind.TIMEOUT, "stopped"))
-        self._stopped(job, ends)
         self._running = [
             (ends, item, started, stopped) if item.key == job.key and end > ends else (end, item, started, result)
             for end, item, started, result in self._running
         ]
+        self._stopped(job, ends)
 
     def kill(self, job: Job) -> None:
-        self._stopped(job, self._hub.time)
         self._running = [each for each in self._running if each[1].key != job.key]
 
     def stop(self) -> None:

@@ -32,6 +32,7 @@ class Limited:
     violation: Callable[[str, str], None]
     store: MemoryTargets = field(default_factory=MemoryTargets)
     _at_work: dict[str, dict[JobKey, int]] = field(default_factory=lambda: defaultdict(dict))  # the latest end of each running job
+    _fences: dict[JobKey, int] = field(default_factory=dict)  # of its last start
     _starts: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
@@ -47,15 +48,19 @@ class Limited:
             return
         target, now = TARGETS[job.spec.target], self.hub.time
         working = self._at_work[job.spec.target] = {key: until for key, until in self._at_work[job.spec.target].items() if until > now}
+        self._fences[job.key] = job.fence
         working[job.key] = now + min(int(job.spec.payload["takes"]), job.spec.timeout_ms)
         if target.concurrency is not None and len(working) > target.concurrency:
             self.violation("more_at_once", job.id)
         self._starts[job.spec.target].append(now)
 
     def stopped(self, job: Job, ends: int) -> None:
-        """Follow a cancel of work, which then ends at `ends`: its slot may be free before the table has its end."""
+        """Follow a cancel of work, which then ends at `ends`: its slot may be free before the table has its end.
+
+        A cancel by an executor that lost the job does not end the work of the next one.
+        """
         working = self._at_work[job.spec.target or ""]
-        if job.key in working:
+        if job.key in working and self._fences[job.key] == job.fence:
             working[job.key] = min(working[job.key], ends)
 
     def written(self, after: Job) -> None:
