@@ -31,7 +31,7 @@ SCHEDULES: tuple[dict[str, object], ...] = (
     {"rate": "5 seconds", "max_runs": 60},
 )
 TAKES = (5, 5, 5, 5, 300, 300, 4_000, 4_000, 4_000, 25_000, 25_000, 90_000)
-LOOKED_MS = 60_000  # a skipped run may have read the run that blocked it this long ago: some calls are slow
+LOOKED_MS = 60_000  # an executor may have read the run that blocks another this long before it decides the skip: some calls are slow
 GRACE_MS = 1_500  # clocks differ by up to half a second, and an executor may have read the task just before
 CLEARED_MS = READ_WINDOW_MS + 100  # a run may start on data that its gates read this long ago
 SETTLED_MS = 25 * 60_000  # a run older than this must have ended once the faults are over
@@ -192,7 +192,8 @@ class People:
         if after.skipped_at is not None and (blocker := re.match(r"overlap: run (\S+) has not ended", after.reason or "")):
             found = jobs.get(JobKey(after.owner, blocker[1]))
             ends = [getattr(found, name) for name in lifecycle.FINAL_TIMES.values() if getattr(found, name)] if found else []
-            if found is None or (not lifecycle.is_open(found) and max(ends) < self.hub.time - LOOKED_MS):
+            # The table may have refused the write of the skip for minutes: it is judged by the time of the decision.
+            if found is None or (not lifecycle.is_open(found) and max(ends) < after.skipped_at - LOOKED_MS):
                 self.violation("skipped_for_nothing", after.id)
 
     def judge(self, jobs: MemoryJobs) -> None:
