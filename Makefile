@@ -8,7 +8,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
-	unit contract rest client long simulated faults killed apart system console-unit need-stage
+	unit contract rest client long simulated faults killed ratios apart system console-unit need-stage
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,7 +96,7 @@ client: # with its coverage
 
 test: check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests and the tests on local stacks run side by side, and print when they are done, in twenty to twenty-five minutes."
-	@$(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed apart system templates console-unit
+	@$(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed ratios apart system templates console-unit
 
 system: faults # after these, so that three stacks run at a time
 	$(PY) -m pytest -m "system and not apart"
@@ -119,6 +119,9 @@ console-unit: # its types, too
 
 killed:
 	$(PY) -m pytest -m apart tests/system/test_kill.py tests/system/test_prove.py tests/system/test_ratios.py
+
+ratios: killed # after these, so that three stacks run at a time
+	$(PY) -m bench.ratios --only cpu --rounds 3
 
 fuzz: setup ## Run properties, handlers and the API with new examples; a failure prints how to repeat it
 	$(PY) -m pytest --hypothesis-profile=exploring -m "hypothesis and not system"
