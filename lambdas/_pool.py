@@ -32,7 +32,7 @@ AHEAD_MS, EACH_MS, MOST_AHEAD_MS = 25, 0.1, 200  # how long before its instant a
 PREPARE_EACH_MS, MOST_PREPARE_MS = 2, 400  # the same of jobs that prepare a call, such as to open its connection
 LATE_MS = 2_000  # a job that came ahead and would begin this late was frozen: its executor may have lost the lease meanwhile
 NOT_BEGUN = Result(failure=Failure(FailureKind.REFUSED, "the executor was stopped or frozen before the job began"), unstarted=True)
-GATHER_S, GATHER_EACH_S, MOST_GATHER_S = 0.004, 0.0001, 0.05  # after a first result, how long to wait for those of the other running jobs
+GATHER_S, GATHER_EACH_S, MOST_GATHER_S = 0.004, 0.0001, 0.05  # after a first result, the most to wait for those of the other running jobs
 # Python lets a thread compute for 5 ms while others wait, so a job could start 5 ms late while the main thread prepares a call. If few jobs
 # run, turns are shorter. With many threads short turns cost more than they save: 256 calls then had a p99 of 0.87 instead of 0.22 s.
 FEW, FEW_SWITCH_S, SWITCH_S = 8, 0.0005, 0.005
@@ -127,6 +127,37 @@ class _Start:
         first()
 
 
+class _Results:
+    """The results of running jobs, on their way to the executor's main thread."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[Finished] = queue.SimpleQueue()
+        self._wanted = 0
+        self._enough = threading.Event()
+
+    def put(self, done: Finished) -> None:
+        self._queue.put(done)
+        if self._queue.qsize() >= self._wanted:
+            self._enough.set()
+
+    def first(self, until: int) -> Finished | None:
+        """Wait for a result until this instant (UTC ms)."""
+        while (left := seconds_until(until)) > 0:
+            try:
+                return self._queue.get(timeout=left)
+            except queue.Empty:
+                continue
+        return None if self._queue.empty() else self._queue.get_nowait()
+
+    def rest(self, wanted: int, seconds: float) -> list[Finished]:
+        """Wait for this number of results, but no longer than `seconds`; return those that are there."""
+        self._wanted = wanted
+        self._enough.clear()
+        if self._queue.qsize() < wanted:
+            self._enough.wait(seconds)  # a single wake-up, whatever the number: each one takes turns from jobs that run
+        return [self._queue.get_nowait() for _ in range(self._queue.qsize())]
+
+
 class ThreadPool:
     """The port `Pool`. All targets end by their deadline; a thread that does not end is abandoned until the invocation ends.
 
@@ -161,7 +192,7 @@ class ThreadPool:
         self._named = named
         self._fetcher = fetcher
         self._secrets = secrets
-        self._finished: queue.SimpleQueue[Finished] = queue.SimpleQueue()
+        self._finished = _Results()
         self._stops: dict[JobKey, threading.Event] = {}
         self._forces: dict[JobKey, threading.Event] = {}
         self._running = 0
@@ -186,14 +217,11 @@ class ThreadPool:
             self._threads.submit(run)
 
     def wait(self, until: int) -> list[Finished]:
-        first = self._first(until)
+        first = self._finished.first(until)
         if first is None:
             return []
-        if self._running > 1:
-            time.sleep(min(GATHER_S + GATHER_EACH_S * self._running, MOST_GATHER_S))  # one write settles them all
-        finished = [first]
-        while not self._finished.empty():
-            finished.append(self._finished.get_nowait())
+        seconds = min(GATHER_S + GATHER_EACH_S * self._running, MOST_GATHER_S)
+        finished = [first, *self._finished.rest(self._running - 1, seconds)]  # one write settles them all
         self._count(-len(finished))
         self._computing.difference_update(done.job.key for done in finished)
         return finished
@@ -207,24 +235,16 @@ class ThreadPool:
     def stop(self) -> None:
         for event in (*self._stops.values(), *self._forces.values()):
             event.set()
-        self._stops, self._forces, self._finished, self._running = {}, {}, queue.SimpleQueue(), 0
+        self._stops, self._forces, self._finished, self._running = {}, {}, _Results(), 0
         self._computing = set()
 
     def _count(self, change: int) -> None:
         self._running += change
         sys.setswitchinterval(FEW_SWITCH_S if self._running <= FEW else SWITCH_S)
 
-    def _first(self, until: int) -> Finished | None:
-        while (left := seconds_until(until)) > 0:
-            try:
-                return self._finished.get(timeout=left)
-            except queue.Empty:
-                continue
-        return None if self._finished.empty() else self._finished.get_nowait()
-
     def _run(
         self,
-        finished: "queue.SimpleQueue[Finished]",
+        finished: _Results,
         job: Job,
         not_after: int | None,
         latest: int | None,

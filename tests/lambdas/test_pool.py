@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lambdas import _pool
 from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._pool import (
@@ -299,6 +300,20 @@ def test_a_kill_ends_the_work_and_a_stop_does_so_at_once(children: Children) -> 
         pool.kill(one)
         assert list(back(pool, clock)) == [one.key]
         pool.stop()
+
+
+@pytest.mark.real_clock
+def test_results_come_together_and_without_a_pause_after_the_last(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_pool, "GATHER_S", 10.0)
+    monkeypatch.setattr(_pool, "MOST_GATHER_S", 10.0)
+    clock = SystemClock()
+    with ThreadPoolExecutor(1) as threads:  # the jobs run one after the other
+        pool, jobs = a_pool(threads, children), [a_job(payload={"message": "hello"}) for _ in range(3)]
+        for job in jobs:
+            pool.start(job)
+        begun = clock.monotonic()
+        assert list(back(pool, clock)) == [job.key for job in jobs]
+        assert clock.monotonic() - begun < 5_000
 
 
 @pytest.mark.real_clock
