@@ -63,7 +63,7 @@ class DirectPath:
         over: set[JobKey] = set()
         for (owner, lane), jobs in groups.items():
             alone = self._apart(owner, jobs, now)
-            over |= {job.key for job in jobs} - {job.key for job in alone[: self._allowed(owner, lane, len(alone), now)]}
+            over |= {job.key for job in jobs} - {job.key for job in self._allowed(owner, lane, alone, now)}
         moved = {job.key: slots.overflow(job.shard_key, self.ports.rules.shards) for job in drafts if job.key in over}
         if not moved or not self._open({*moved.values()}, now):
             return list(drafts)
@@ -111,7 +111,7 @@ class DirectPath:
     def _apart(self, owner: str, jobs: Sequence[Job], now: int) -> list[Job]:
         """Return the jobs for whose instants this process has sent few messages; the others are a crowd, which the overflow packs."""
         instants, few = self._bucket(owner, now).instants, list[Job]()
-        for instant, together in groupby(jobs, key=lambda job: job.due_at // INSTANT_MS):
+        for instant, together in groupby(jobs, key=_instant):
             group = list(together)
             wanted = -(-len(group) // packs.size(len(group), self.ports.rules.ready_executors))
             most = TOGETHER if instants[instant] else IN_A_CALL
@@ -124,14 +124,20 @@ class DirectPath:
                 del instants[instant]
         return few
 
-    def _allowed(self, owner: str, lane: Lane, wanted: int, now: int) -> int:
+    def _allowed(self, owner: str, lane: Lane, jobs: Sequence[Job], now: int) -> list[Job]:
+        """Return the jobs for which the user's bucket has tokens, and take the tokens. `jobs` are in the order of their due times.
+
+        A crowd is not divided: its few direct messages would be received last, when the packs of the overflow fill the executors.
+        """
         bucket = self._bucket(owner, now)
-        lately = sum(jobs for _, jobs in bucket.sent)
-        if lately + wanted > FEW and self._waits(owner, lane, now):
-            return 0
-        allowed = min(wanted, int(bucket.tokens))
-        bucket.tokens -= allowed
-        bucket.sent.append((now, allowed))
+        lately = sum(count for _, count in bucket.sent)
+        if lately + len(jobs) > FEW and self._waits(owner, lane, now):
+            return []
+        allowed, others = list(jobs[: int(bucket.tokens)]), jobs[int(bucket.tokens) :]
+        if others and others[0].due_at - now > SOON_MS:
+            allowed = [job for job in allowed if _instant(job) != _instant(others[0])]
+        bucket.tokens -= len(allowed)
+        bucket.sent.append((now, len(allowed)))
         return allowed
 
     def _bucket(self, owner: str, now: int) -> _Bucket:
@@ -157,3 +163,8 @@ class DirectPath:
                 found = []
             self._backlogs[lane] = (now, found)
         return any(owner in backlog.users for backlog in found)
+
+
+def _instant(job: Job) -> int:
+    """The number of the instant at which the job is due."""
+    return job.due_at // INSTANT_MS

@@ -65,9 +65,18 @@ def test_jobs_beyond_the_burst_go_to_the_overflow() -> None:
 def test_the_soonest_jobs_of_a_call_keep_the_direct_path() -> None:
     stage = a_stage()
     direct = stage.direct()
-    later = post(stage, direct, 10, NOW + 100_000)
-    assert len(in_intake(later)) == 5
+    made = stage.post(*[NewJob("ann", JobSpec("log", {}), NOW + number * 10_000) for number in range(10, 0, -1)], direct=direct)
+    assert [slots.is_overflow(job.slot or "") for job in made if job is not None] == [True] * 5 + [False] * 5
     assert not in_intake(post(stage, direct, 50, NOW + 3_600_000))
+
+
+@pytest.mark.parametrize("ahead", [10_000, 100_000])
+def test_a_crowd_goes_to_the_overflow_as_a_whole(ahead: int) -> None:
+    stage = a_stage()
+    direct = stage.direct()
+    crowd = post(stage, direct, BURST + 1, NOW + ahead)
+    assert in_intake(crowd) == crowd
+    assert not in_intake(post(stage, direct, BURST, NOW + 1_000)), "it takes no tokens"
 
 
 def test_each_user_has_a_bucket_that_fills_up_again() -> None:
@@ -255,7 +264,7 @@ def test_jobs_of_a_dead_dispatcher_of_the_overflow_leave_17_s_later() -> None:
         stage.work_off(until=due_at)
     died_at = stage.clock.now()
     stage.work_off(until=died_at + 18_000)
-    assert sent.keys() == jobs and len(jobs) == 250
+    assert sent.keys() == jobs and len(jobs) == 300
     assert died_at < due_at and max(sent.values()) - died_at <= 17_000
 
 
