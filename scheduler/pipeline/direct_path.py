@@ -1,8 +1,8 @@
 """The direct path: each user may enqueue jobs at once, up to a fair share of their lane; further jobs go to the overflow slots.
 
 The overflow's dispatcher publishes in fair order, and crowds in packs. So of many jobs that are posted one by one for the same instant, the
-first go directly and the others to the overflow. Each process counts on its own: that is cheap, and enough to keep a flood off the direct
-path, which has no fair order.
+first go directly and the others to the overflow. The jobs of one call for one instant are not divided, unless they are due within seconds.
+Each process counts on its own: that is cheap, and enough to keep a flood off the direct path, which has no fair order.
 """
 
 import logging
@@ -38,7 +38,7 @@ class _Bucket:
     tokens: float
     filled_at: int
     sent: deque[tuple[int, int]] = field(default_factory=deque)  # (instant in ms, jobs) of the last second
-    instants: Counter[int] = field(default_factory=Counter)  # messages sent for each instant, by its number
+    instants: Counter[int] = field(default_factory=Counter)  # messages for each instant, by its number; also of crowds in the overflow
 
 
 @dataclass(slots=True)
