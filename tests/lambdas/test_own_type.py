@@ -118,8 +118,11 @@ def test_an_own_type_runs_in_a_child_with_output_and_log(executor: Executor) -> 
 
 @pytest.mark.long
 def test_an_own_type_is_killed_at_its_time_out_and_its_log_is_kept(executor: Executor) -> None:
-    executor.start(SLOW, timeout_ms=700)
+    executor.start(10)  # so that loading the child is no part of the time-out
+    child = pid(executor.result())
+    executor.start(SLOW, timeout_ms=2_000)
     result = executor.result()
+    assert pid(result) == child
     assert result.failure is not None and result.failure.kind == "timeout"
     assert result.failure.message == f"its time-out passed; process {pid(result)} was killed"
     assert process.started(pid(result)) is None
