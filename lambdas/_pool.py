@@ -29,7 +29,7 @@ from scheduler.targets.target_type import Fields, TargetType
 THREADS = 256  # jobs that an executor runs in parallel: each waits in a thread of its own for the answer of its target ...
 CHILDREN = 10  # ... and jobs that compute in the executor itself, each in a process of its own
 AHEAD_MS, EACH_MS, MOST_AHEAD_MS = 25, 0.1, 200  # how long before its instant a thread gets a job: see `ahead`
-PREPARE_EACH_MS, MOST_PREPARE_MS = 2, 400  # the same of jobs that prepare a call, such as to open its connection
+PREPARE_EACH_MS, MOST_PREPARE_MS = 5, 400  # the same of jobs that prepare a call, such as to open its connection
 LATE_MS = 2_000  # a job that came ahead and would begin this late was frozen: its executor may have lost the lease meanwhile
 NOT_BEGUN = Result(failure=Failure(FailureKind.REFUSED, "the executor was stopped or frozen before the job began"), unstarted=True)
 GATHER_S, GATHER_EACH_S, MOST_GATHER_S = 0.004, 0.0001, 0.05  # after a first result, the most to wait for those of the other running jobs
@@ -58,6 +58,7 @@ class InOrder:
         self._numbers = itertools.count()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._answers: list[Callable[[], None]] = []  # used by the thread alone
 
     def submit(self, at: int, call: Callable[[], None]) -> None:
         """Call it at the instant `at` (UTC ms), or now if that has passed."""
@@ -70,15 +71,18 @@ class InOrder:
                 self._thread.start()
 
     def call(self, at: int, function: Callable[[], None]) -> None:
-        """Call it at the instant, and wait for that. Raises what it raises."""
+        """Call it at the instant, and wait for that. Raises what it raises.
+
+        The caller goes on after all functions that are due have been called: it would compete with them for the processor.
+        """
         called: Future[None] = Future()
 
         def call() -> None:
             try:
                 function()
-                called.set_result(None)
+                self._answers.append(partial(called.set_result, None))
             except BaseException as error:
-                called.set_exception(error)
+                self._answers.append(partial(called.set_exception, error))
 
         self.submit(at, call)
         called.result()
@@ -86,13 +90,21 @@ class InOrder:
     def _work(self) -> None:
         while True:
             with self._changed:
-                while not self._waiting or self._clock.now() < self._waiting[0][0]:
+                while not (is_due := self._is_due()) and not self._answers:
                     self._changed.wait(seconds_until(self._waiting[0][0]) if self._waiting else None)
-                _, _, call = heapq.heappop(self._waiting)
+                call = heapq.heappop(self._waiting)[2] if is_due else self._answer
             try:
                 call()
             except Exception:
                 log.exception("a quick job raised")
+
+    def _is_due(self) -> bool:
+        return bool(self._waiting) and self._clock.now() >= self._waiting[0][0]
+
+    def _answer(self) -> None:
+        answers, self._answers = self._answers, []
+        for each in answers:
+            each()
 
 
 @dataclass(frozen=True, slots=True)
