@@ -23,6 +23,7 @@ from lambdas._pool import (
     PREPARE_EACH_MS,
     SWITCH_S,
     THREADS,
+    UNANSWERED_MS,
     InOrder,
     ThreadPool,
     ahead,
@@ -198,6 +199,20 @@ def test_all_calls_that_are_due_begin_before_a_job_goes_on() -> None:
     in_order.call(due_at, lambda: in_order.submit(due_at, lambda: seen.append(went_on.wait(0.2))))
     went_on.set()
     assert seen == [False]
+
+
+def test_a_job_does_not_wait_long_for_the_calls_of_others() -> None:
+    clock, went_on, seen, over = FixedClock(), Event(), list[bool](), Event()
+    in_order = InOrder(clock)
+
+    def a_long_one() -> None:
+        clock.advance(UNANSWERED_MS)
+        in_order.submit(NOW, lambda: seen.append(went_on.wait(5)))
+        in_order.submit(NOW, over.set)
+
+    in_order.call(NOW, lambda: in_order.submit(NOW, a_long_one))
+    went_on.set()
+    assert over.wait(10) and seen == [True]
 
 
 @pytest.mark.real_clock
