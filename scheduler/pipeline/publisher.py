@@ -71,7 +71,9 @@ class Publisher:
     ports: Ports = field(init=False)
     watch: LaneStateCache = field(init=False)
     flow: Flow = field(init=False)
-    _crowds: Counter[Crowd] = field(default_factory=Counter)  # the number of planned jobs of each crowd
+    _crowds: Counter[Crowd] = field(default_factory=Counter)  # the number of jobs of each crowd, planned or published
+    _gone: Counter[Crowd] = field(default_factory=Counter)  # the number of published jobs of each crowd
+    _in_steps: set[Crowd] = field(default_factory=set)  # the crowds that leave pack by pack
     _ready: dict[Lane, int] = field(default_factory=dict)  # executors by the reports of `scale`, read when a crowd is published
     _each: dict[Lane, float] = field(default_factory=dict)  # jobs in a message, by the last publishing
     _leads: Mapping[Lane, int] = field(default_factory=dict)  # of early messages
@@ -128,18 +130,20 @@ class Publisher:
         self.held, self.refused = [], []
         merged = {entry.mark: entry for entry in [*known, *entries]}
         waiting = self.flow.order(sorted((entry for of, entry in merged.items() if of not in self.sent), key=attrgetter("due_at")))
-        self._crowds = Counter([_crowd(entry) for entry in waiting if entry.lane is not Lane.RETRY])
+        now = self.ports.clock.now()
+        self._gone = Counter({crowd: jobs for crowd, jobs in self._gone.items() if crowd[1] >= packs.second(now)})
+        self._crowds = self._gone + Counter([_crowd(entry) for entry in waiting])
+        self._in_steps = set()
         if self.at_once:
             self._leads = self._delayed_leads(waiting)
-            now = self.ports.clock.now()
             self.planned = [Planned(now, entry) for entry in waiting]
             return
         usual = self._usual_executors
-        large = [crowd for crowd, jobs in self._crowds.items() if packs.is_crowd(jobs, usual)]
+        large = [crowd for crowd, jobs in self._crowds.items() if crowd[0] is not Lane.RETRY and packs.is_crowd(jobs, usual)]
         crowds = {crowd for crowd in large if packs.is_crowd(self._together(crowd), usual)}
         crowded = [entry for entry in waiting if _crowd(entry) in crowds] if crowds else []
         alone = [entry for entry in waiting if _crowd(entry) not in crowds] if crowds else waiting
-        planned = [Planned(self._crowd_leaves(entry), entry) for entry in crowded] + self._plan_singly(alone)
+        planned = self._plan_crowds(crowded) + self._plan_singly(alone)
         self.planned = sorted(planned, key=attrgetter("leave")) if crowded else planned
 
     def has_crowd(self, entries: Sequence[DueEntry]) -> bool:
@@ -151,10 +155,30 @@ class Publisher:
         """Return how many jobs of a crowd leave ahead of their instant: no more than the lane's executors can start at once."""
         return min(self._crowds[crowd], self.flow.most_ahead(crowd[0]))
 
-    def _crowd_leaves(self, entry: DueEntry) -> int:
-        """Return when to publish a job of a crowd (ms). Other units have as many jobs of it as their share of the slots."""
-        whole = round(self._together(_crowd(entry)) / self.flow.share)
-        return entry.due_at - packs.lead(whole, self.ports.rules.crowd_hold_ms)
+    def _plan_crowds(self, crowded: Sequence[DueEntry]) -> list[Planned]:
+        """Plan the jobs of crowds, in order of their due times.
+
+        Of packs that arrive together a poller takes up to ten, and other executors get none. So a crowd that needs no more packs than
+        executors leaves pack by pack, each with the lead of the jobs that are left. A larger one leaves at once: an executor that has a
+        pack takes no other before the instant.
+        """
+        sizes = {crowd: packs.size(self._together(crowd), self._usual_executors) for crowd in {*map(_crowd, crowded)}}
+        self._in_steps = {crowd for crowd, size in sizes.items() if size < packs.MOST}
+        gone, leaves, planned = Counter(self._gone), dict[Crowd, int](), list[Planned]()
+        for entry in crowded:
+            crowd = _crowd(entry)
+            if crowd not in self._in_steps:
+                planned.append(Planned(entry.due_at - self._crowd_lead(self._together(crowd)), entry))
+                continue
+            if crowd not in leaves or gone[crowd] % sizes[crowd] == 0:
+                leaves[crowd] = entry.due_at - self._crowd_lead(self._together(crowd) - gone[crowd])
+            planned.append(Planned(leaves[crowd], entry))
+            gone[crowd] += 1
+        return planned
+
+    def _crowd_lead(self, jobs: float) -> int:
+        """Return the lead (ms) of jobs of a crowd. Other units have as many of it as their share of the slots."""
+        return packs.lead(round(max(jobs, 0) / self.flow.share), self.ports.rules.crowd_hold_ms)
 
     def _plan_singly(self, waiting: Sequence[DueEntry]) -> list[Planned]:
         """Plan jobs that leave by the lead of their lane, in order of their due times."""
@@ -191,7 +215,7 @@ class Publisher:
         """Carry out the next due action; return the published entries. None: nothing is due."""
         if self.refused and now >= self._again_at:
             self.plan(())
-        ready = _ready(self.planned, now)
+        ready = self._ready_at(now)
         due_at = self.flow.next_at(self.watch.paused)
         if (ready or self.held or len(self.flow)) and self.watch.is_due():
             if self.watch.look():
@@ -202,10 +226,24 @@ class Publisher:
         self.planned = self.planned[len(ready) :]
         opened, before = self._open(ready), len(self.flow)
         self.sent.update(map(mark, opened))
+        self._gone.update(map(_crowd, opened))
         released = self.flow.release(opened, self.watch.paused)
         self.result.waited += max(len(self.flow) - before, 0)
         self._publish(released)
         return released
+
+    def _ready_at(self, now: int) -> Sequence[Planned]:
+        """Return what to publish: all entries that must leave and, unless the first is of a pack, those that follow within `GATHER_MS`.
+
+        The last call is left out if it is not full and none of its entries must leave yet.
+        """
+        planned = self.planned  # sorted by the time of leaving
+        is_pack = bool(planned) and _crowd(planned[0].entry) in self._in_steps
+        near = planned[: min(bisect_right(planned, now if is_pack else now + GATHER_MS, key=attrgetter("leave")), CHUNK)]
+        whole = len(near) - len(near) % CALL
+        if whole < len(near) and near[whole].leave > now:
+            return near[:whole]
+        return near
 
     def wakes(self) -> list[int]:
         """Return the instants (ms) at which there is something to do next."""
@@ -313,20 +351,9 @@ class Publisher:
         self._refusals += 1
         again = [entry for entry in entries if entry.key in keys]
         self.sent.difference_update(map(mark, again))
+        self._gone.subtract(map(_crowd, again))
         self.refused += [Planned(self._again_at, entry) for entry in again]
 
 
 def _crowd(entry: DueEntry) -> Crowd:
     return entry.lane, entry.due_at // packs.SPAN_MS  # as `packs.second`, without a call for each of thousands of entries
-
-
-def _ready(planned: Sequence[Planned], now: int) -> Sequence[Planned]:
-    """Return what to publish now: all entries that must leave, and those that follow within `GATHER_MS`.
-
-    The last call is left out if it is not full and none of its entries must leave yet.
-    """
-    near = planned[: min(bisect_right(planned, now + GATHER_MS, key=attrgetter("leave")), CHUNK)]  # sorted by the time of leaving
-    whole = len(near) - len(near) % CALL
-    if whole < len(near) and near[whole].leave > now:
-        return near[:whole]
-    return near

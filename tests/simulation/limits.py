@@ -257,6 +257,7 @@ class Executors:
     batches: int = 0
     poller_ms: int = 0
     by_second: Counter[int] = field(default_factory=Counter)  # the most executors that ran at once in each second
+    _counted: int = 0  # the last second in `by_second`
     _since: int | None = None  # when AWS began to scale
     _idle: list[Process] = field(default_factory=list)
 
@@ -288,17 +289,25 @@ class Executors:
 
     def enter(self, make_one: Callable[[], Process]) -> tuple[Process, int]:
         """Take an environment; returns it and the milliseconds until it is ready."""
+        self._count()
         self.busy += 1
         self.batches += 1
         self.most = max(self.most, self.busy)
-        second = self.hub.time // 1_000
-        self.by_second[second] = max(self.by_second[second], self.busy)
+        self._count()
         if self._idle:
             return self._idle.pop(), 0
         self.colds += 1
         return make_one(), self._environments.wait(self.hub.time) + self.limits.cold_ms
 
+    def _count(self) -> None:
+        """Note how many have run since the last change."""
+        now = self.hub.time // 1_000
+        for second in range(self._counted or now, now + 1):
+            self.by_second[second] = max(self.by_second[second], self.busy)
+        self._counted = now
+
     def leave(self, environment: Process, began: int) -> None:
+        self._count()
         self.busy -= 1
         self.busy_ms += self.hub.time - began
         self._idle.append(environment)

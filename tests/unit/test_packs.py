@@ -148,6 +148,44 @@ def test_dispatch_packs_a_crowd_but_no_retries(lane: Lane, messages: int) -> Non
     assert sorted(single.key for message in sent for single in message.singles()) == sorted(job.key for job in jobs)
 
 
+def _left(stage: Stage, jobs: list[Job]) -> list[tuple[int, int]]:
+    """Dispatch the jobs. Returns each message as (time, jobs)."""
+    for job in jobs:
+        stage.jobs.put(job)
+    stage.ledger.open_unit(Unit(UNIT, 0, 0))
+    left = list[tuple[int, int]]()
+
+    def publish(verb: Any, batch: list[Message]) -> Any:
+        left.extend((stage.clock.now(), 1 + len(each.more)) for each in batch)
+        return verb(batch)
+
+    stage.lanes = Wrapped(stage.lanes, publish=publish)
+    stage.dispatch_all(UNIT)
+    return left
+
+
+def test_packs_leave_one_after_the_other_if_each_executor_gets_one() -> None:
+    left = _left(Stage(rules=Rules(shards=1, ready_executors=4)), crowd(200, NOW + 30_000))
+    assert left == [(NOW + 30_000 - packs.lead(jobs, 20_000), 50) for jobs in (200, 150, 100, 50)]
+
+
+def test_a_crowd_that_falls_due_during_a_second_leaves_in_whole_packs() -> None:
+    jobs = [a_job(due_at=NOW + 30_000 + number) for number in range(200)]
+    assert [count for _, count in _left(Stage(rules=Rules(shards=1, ready_executors=4)), jobs)] == [50] * 4
+
+
+def test_a_crowd_of_more_packs_than_executors_leaves_at_once() -> None:
+    left = _left(Stage(rules=Rules(shards=1, ready_executors=2)), crowd(600, NOW + 30_000))
+    assert left == [(NOW + 30_000 - packs.lead(600, 20_000), packs.MOST)] * 3
+
+
+def test_packs_keep_their_size_when_slots_are_read_again_between_them() -> None:
+    stage = Stage(rules=Rules(shards=1, ready_executors=4))
+    stage.clock.at = NOW - 10_000
+    left = _left(stage, crowd(200, NOW + 2_600))  # read again at the start of the minute, NOW
+    assert left == [(NOW + 2_600 - packs.lead(jobs, 20_000), 50) for jobs in (200, 150, 100, 50)]
+
+
 @pytest.mark.parametrize(("reported_at", "messages"), [(NOW - 10_000, 10), (NOW - 400_000, 2)])
 def test_packs_are_smaller_while_pollers_are_kept_ready(reported_at: int, messages: int) -> None:
     stage, sent = Stage(rules=Rules(shards=1, ready_executors=1)), list[Message]()
