@@ -162,18 +162,20 @@ class Publisher:
         executors leaves pack by pack, each with the lead of the jobs that are left. A larger one leaves at once: an executor that has a
         pack takes no other before the instant.
         """
-        sizes = {crowd: packs.size(self._together(crowd), self._usual_executors) for crowd in {*map(_crowd, crowded)}}
+        together = {crowd: self._together(crowd) for crowd in {*map(_crowd, crowded)}}
+        sizes = {crowd: packs.size(jobs, self._usual_executors) for crowd, jobs in together.items()}
+        leads = {crowd: self._crowd_lead(jobs) for crowd, jobs in together.items()}
         self._in_steps = {crowd for crowd, size in sizes.items() if size < packs.MOST}
         gone, leaves, planned = Counter(self._gone), dict[Crowd, int](), list[Planned]()
         for entry in crowded:
             crowd = _crowd(entry)
-            if crowd not in self._in_steps:
-                planned.append(Planned(entry.due_at - self._crowd_lead(self._together(crowd)), entry))
-                continue
-            if crowd not in leaves or gone[crowd] % sizes[crowd] == 0:
-                leaves[crowd] = entry.due_at - self._crowd_lead(self._together(crowd) - gone[crowd])
-            planned.append(Planned(leaves[crowd], entry))
-            gone[crowd] += 1
+            leave = entry.due_at - leads[crowd]
+            if crowd in self._in_steps:
+                if crowd not in leaves or gone[crowd] % sizes[crowd] == 0:
+                    leaves[crowd] = entry.due_at - self._crowd_lead(together[crowd] - gone[crowd])
+                leave = leaves[crowd]
+                gone[crowd] += 1
+            planned.append(Planned(leave, entry))
         return planned
 
     def _crowd_lead(self, jobs: float) -> int:
