@@ -289,28 +289,27 @@ class Executors:
 
     def enter(self, make_one: Callable[[], Process]) -> tuple[Process, int]:
         """Take an environment; returns it and the milliseconds until it is ready."""
-        self._count()
-        self.busy += 1
+        self._change(1)
         self.batches += 1
-        self.most = max(self.most, self.busy)
-        self._count()
         if self._idle:
             return self._idle.pop(), 0
         self.colds += 1
         return make_one(), self._environments.wait(self.hub.time) + self.limits.cold_ms
 
-    def _count(self) -> None:
-        """Note how many have run since the last change."""
+    def leave(self, environment: Process, began: int) -> None:
+        self._change(-1)
+        self.busy_ms += self.hub.time - began
+        self._idle.append(environment)
+
+    def _change(self, by: int) -> None:
+        """Change the number that run. It counts in every second since the last change, too."""
         now = self.hub.time // 1_000
         for second in range(self._counted or now, now + 1):
             self.by_second[second] = max(self.by_second[second], self.busy)
         self._counted = now
-
-    def leave(self, environment: Process, began: int) -> None:
-        self._count()
-        self.busy -= 1
-        self.busy_ms += self.hub.time - began
-        self._idle.append(environment)
+        self.busy += by
+        self.by_second[now] = max(self.by_second[now], self.busy)
+        self.most = max(self.most, self.busy)
 
 
 class Account:

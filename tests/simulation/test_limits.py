@@ -59,7 +59,7 @@ def test_with_all_slots_in_one_item_far_fewer_jobs_run_at_once() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "wait"), [("partitions", "table partitions"), ("SNS", "SNS")])
 def test_a_limit_causes_waits_that_end_when_it_is_lifted(name: str, wait: str) -> None:
-    tight = Limits(partition=2, sns=2)  # six hundred jobs leave in packs, within two seconds
+    tight = Limits(partition=2, sns=2)  # of ten a second, the packs of six hundred jobs would not wait
     assert burst(600, predicted=True, limits=tight)["longest_wait_ms"][wait] > 500
     assert wait not in burst(600, predicted=True, limits=LIFTED[name](tight))["longest_wait_ms"]
 
