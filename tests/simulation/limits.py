@@ -29,7 +29,8 @@ Not in the model: the processor time of our own code (`make bench` measures it),
     the top      10,000 jobs a second for `--minutes`. Ten minutes of it take half an hour of processor time for each of its two scenes
     the API      1,000 requests a second (`tests/simulation/requests.py`)
 
-With `--record NAME` the scenes are written to `bench/results/NAME.json`; `python -m bench.pages` writes docs/concepts/scale.md from it.
+Scenes run side by side on the processors; `--processes 1` runs them one by one, which takes less memory. With `--record NAME` they are
+written to `bench/results/NAME.json`; `python -m bench.pages` writes docs/concepts/scale.md from it.
 The last line is JSON.
 """
 
@@ -37,15 +38,17 @@ import argparse
 import gc
 import json
 import logging
+import os
 import sys
 from array import array
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain, pairwise, zip_longest
 from random import Random
 from typing import Any
 
@@ -106,7 +109,7 @@ SMALL, SMALL_TAKEN = LEAST_ACCOUNT, 4  # the scene of the account: its execution
 NOTICES, NOTICE_MS, NOTICE_EVERY_MS = 2, 1_000, 2_000  # functions that run all the time: how many, for how long, how often
 SMALL_CROWD, LONG_JOBS, LONG_MS, PER_MINUTE = 2_000, 20, 5 * slots.MINUTE, 300
 TOP = 10_000  # jobs a second of the scene of the top
-PARTS = ("burst", "lifted", "limit", "account", "hour", "top", "api")  # the last two are run only by name
+PARTS, LARGE = ("burst", "lifted", "limit", "account", "hour", "top", "api"), ("top", "api")  # the large ones are run only by name
 
 
 @dataclass(frozen=True)
@@ -646,66 +649,93 @@ def stream(minutes: int, per_hour: int, *, predicted: bool) -> dict[str, Any]:
     return result(scene) | {"by_minute": by_minute}
 
 
+def chosen(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+    """Yield the scenes that the options choose: name and function, which returns the figures."""
+
+    def includes(part: str) -> bool:
+        return options.only == part or (options.only is None and part not in LARGE)
+
+    if includes("burst"):
+        yield "burst, AWS by itself", partial(burst, options.jobs, predicted=False)
+        yield "burst, predicted: pollers kept ready", partial(burst, options.jobs, predicted=True)
+        yield f"burst, predicted, at most {IN_PROD} as in prod", partial(burst, options.jobs, predicted=True, most_pollers=IN_PROD)
+    if includes("lifted"):
+        predicted = partial(burst, options.jobs, predicted=True)
+        for name, lift in LIFTED.items():
+            yield f"burst, predicted, lifted: {name}", partial(predicted, limits=lift(Limits()))
+        yield "burst, predicted, all of one user", partial(predicted, owners=1)
+        yield "burst, predicted, 16 shards", partial(predicted, shards=16)
+        yield "burst, predicted, where SNS takes 1,500 a second", partial(predicted, limits=Limits(sns=1_500))
+    if includes("limit"):
+        yield f"a limit of {AT_ONCE} at once, over several items", partial(limited, spread=True)
+        yield f"a limit of {AT_ONCE} at once, in one item", partial(limited, spread=False)
+    if includes("account"):
+        yield f"an account with {SMALL} executions, kept within", partial(small_account, known=True)
+        yield f"an account with {SMALL} executions, unknown", partial(small_account, known=False)
+    if includes("top"):
+        yield f"{TOP:,} a second, predicted", partial(stream, options.minutes, TOP * 3_600, predicted=True)
+        yield f"{TOP:,} a second, AWS by itself", partial(stream, options.minutes, TOP * 3_600, predicted=False)
+    if includes("api"):
+        from tests.simulation.requests import API_RATE, requests  # that module builds on this one
+
+        for stage in ("prod", "dev"):
+            yield f"{API_RATE:,} requests a second, {stage}", partial(requests, settings_for(stage), seconds=60 * options.minutes)
+    if includes("hour"):
+        yield f"{options.per_hour:,} an hour, AWS by itself", partial(stream, options.minutes, options.per_hour, predicted=False)
+        yield f"{options.per_hour:,} an hour, predicted", partial(stream, options.minutes, options.per_hour, predicted=True)
+
+
+def _prepare() -> None:
+    """Prepare a process that runs scenes."""
+    logging.disable(logging.CRITICAL)
+    gc.disable()
+
+
+def _run(scene: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    seen = scene()
+    gc.collect()  # frees the rest of the scene
+    return seen
+
+
+def show(name: str, seen: dict[str, Any]) -> None:
+    if "dollars" not in seen:  # a scene of requests
+        print(name, {key: value for key, value in seen.items() if key != "series"}, flush=True)
+        return
+    parts = ", ".join(f"{part} {ms / 1000:.2f}" for part, ms in seen["p99_of_its_parts_ms"].items())
+    cost = " + ".join(f"${amount} {what}" for what, amount in seen["dollars"].items())
+    lines = [
+        f"p50 {seen['p50_ms'] / 1000:7.2f} s  p99 {seen['p99_ms'] / 1000:7.2f} s  max {seen['max_ms'] / 1000:7.2f} s  "
+        f"executors {seen['most_executors']:5d}  pollers {seen['most_pollers']:3d}  {cost}",
+        f"p99 in s: {parts}; longest waits in ms: {seen['longest_wait_ms']}",
+    ]
+    if "units_a_second" in seen:
+        lines.append(f"at once: {seen['mean_at_once']} on average, {seen['most_at_once']} at most; units: {seen['units_a_second']}")
+    if "throttled" in seen:
+        lines.append(f"longest time without a tick: {seen['longest_without_tick_s']} s; throttled: {seen['throttled']}")
+    for number, minute in enumerate(seen.get("by_minute", ()), 1):
+        lines.append(f"minute {number}: p50 {minute['p50_ms']} ms, p99 {minute['p99_ms']} ms")
+    for title, line in zip_longest([name], lines, fillvalue=""):
+        print(f"{title:48s} {line}", flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the real services against AWS's limits, in virtual time.")
     parser.add_argument("--jobs", type=int, default=BURST, help=f"jobs of the burst (default {BURST})")
     parser.add_argument("--minutes", type=int, default=3, help="minutes of the hour to run (default 3)")
     parser.add_argument("--per-hour", type=int, default=PER_HOUR, help=f"jobs of the hour (default {PER_HOUR})")
     parser.add_argument("--only", choices=PARTS, help="run only one of the parts")
+    processors = os.cpu_count() or 1
+    parser.add_argument(
+        "--processes", type=int, default=processors, help=f"scenes that run at the same time (default: the processors, here {processors})"
+    )
     parser.add_argument("--record", metavar="NAME", help="write bench/results/NAME.json, from which python -m bench.pages writes the docs")
     options = parser.parse_args()
-    logging.disable(logging.CRITICAL)
-    gc.disable()
     found: dict[str, dict[str, Any]] = {}
-
-    def show(name: str, seen: dict[str, Any]) -> None:
-        gc.collect()
-        found[name] = seen
-        parts = ", ".join(f"{part} {ms / 1000:.2f}" for part, ms in seen["p99_of_its_parts_ms"].items())
-        cost = " + ".join(f"${amount} {what}" for what, amount in seen["dollars"].items())
-        print(
-            f"{name:48s} p50 {seen['p50_ms'] / 1000:7.2f} s  p99 {seen['p99_ms'] / 1000:7.2f} s  max {seen['max_ms'] / 1000:7.2f} s  "
-            f"executors {seen['most_executors']:5d}  pollers {seen['most_pollers']:3d}  {cost}\n"
-            f"{'':48s} p99 in s: {parts}; longest waits in ms: {seen['longest_wait_ms']}",
-            flush=True,
-        )
-
-    if options.only in (None, "burst"):
-        show("burst, AWS by itself", burst(options.jobs, predicted=False))
-        show("burst, predicted: pollers kept ready", burst(options.jobs, predicted=True))
-        show(f"burst, predicted, at most {IN_PROD} as in prod", burst(options.jobs, predicted=True, most_pollers=IN_PROD))
-    if options.only in (None, "lifted"):
-        for name, lift in LIFTED.items():
-            show(f"burst, predicted, lifted: {name}", burst(options.jobs, predicted=True, limits=lift(Limits())))
-        show("burst, predicted, all of one user", burst(options.jobs, predicted=True, owners=1))
-        show("burst, predicted, 16 shards", burst(options.jobs, predicted=True, shards=16))
-        show("burst, predicted, where SNS takes 1,500 a second", burst(options.jobs, predicted=True, limits=Limits(sns=1_500)))
-    if options.only in (None, "limit"):
-        for spread, name in ((True, "over several items"), (False, "in one item")):
-            seen = limited(spread=spread)
-            show(f"a limit of {AT_ONCE} at once, {name}", seen)
-            print(f"{'':48s} at once: {seen['mean_at_once']} on average, {seen['most_at_once']} at most; units: {seen['units_a_second']}")
-    if options.only in (None, "account"):
-        for known, name in ((True, "kept within"), (False, "unknown")):
-            seen = small_account(known=known)
-            show(f"an account with {SMALL} executions, {name}", seen)
-            print(f"{'':48s} longest time without a tick: {seen['longest_without_tick_s']} s; throttled: {seen['throttled']}")
-    if options.only == "top":
-        for predicted, name in ((True, "predicted"), (False, "AWS by itself")):
-            show(f"{TOP:,} a second, {name}", stream(options.minutes, TOP * 3_600, predicted=predicted))
-    if options.only == "api":
-        from tests.simulation.requests import API_RATE, requests  # that module builds on this one
-
-        for stage in ("prod", "dev"):
-            seen = requests(settings_for(stage), seconds=60 * options.minutes)
-            found[f"{API_RATE:,} requests a second, {stage}"] = seen
-            print({name: value for name, value in seen.items() if name != "series"}, flush=True)
-    if options.only in (None, "hour"):
-        for predicted, name in ((False, "AWS by itself"), (True, "predicted")):
-            seen = stream(options.minutes, options.per_hour, predicted=predicted)
-            show(f"{options.per_hour:,} an hour, {name}", seen)
-            for number, minute in enumerate(seen["by_minute"], 1):
-                print(f"{'':48s} minute {number}: p50 {minute['p50_ms']} ms, p99 {minute['p99_ms']} ms", flush=True)
+    with ProcessPoolExecutor(options.processes, initializer=_prepare) as pool:
+        started = {name: pool.submit(_run, scene) for name, scene in chosen(options)}
+        for name, running in started.items():
+            found[name] = running.result()
+            show(name, found[name])
     wrong = [
         name
         for name, seen in found.items()
