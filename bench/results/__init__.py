@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).resolve().parent
+WRITTEN = ("bench/results/*.json", "docs/images")  # what a run writes itself is not a change
 
 
 def write(name: str, content: Mapping[str, Any]) -> Path:
@@ -29,15 +30,18 @@ def read(name: str) -> dict[str, Any]:
 
 def run_of_today() -> dict[str, Any]:
     """Return where and on what a run took place. `load`: of the fifteen minutes before its end."""
-    head = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False, cwd=RESULTS)
-    changed = subprocess.run(["git", "status", "--porcelain", "-uno"], capture_output=True, text=True, check=False, cwd=RESULTS)
+    changed = _git("status", "--porcelain", "-uno", "--", ":/", *(f":(top,exclude){path}" for path in WRITTEN))
     return {
         "day": f"{datetime.now(UTC):%Y-%m-%d}",
-        "commit": head.stdout.strip() + (" with changes" if changed.stdout.strip() else ""),
+        "commit": _git("rev-parse", "--short=12", "HEAD") + (" with changes" if changed else ""),
         "machine": f"{os.cpu_count()} cores, {_model()}, {platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "load": round(os.getloadavg()[2], 1),
     }
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, cwd=RESULTS).stdout.strip()
 
 
 def _model() -> str:
