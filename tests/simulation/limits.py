@@ -633,8 +633,10 @@ def stream(minutes: int, per_hour: int, *, predicted: bool) -> dict[str, Any]:
     limits, most = Limits(), scaling.MOST if predicted else 0
     scene = Scene(limits, rules(most * scaling.EXECUTORS_EACH if predicted else limits.most), most_pollers=most)
     per_minute, every = per_hour // 60, [AT + number * slots.MINUTE for number in range(minutes)]
+    name = "predicted" if predicted else "AWS by itself"
 
     def store(begin: int) -> None:
+        print(f"  … {name}: stores minute {every.index(begin) + 1} of {minutes}", file=sys.stderr, flush=True)
         due = [begin + number * slots.MINUTE // per_minute for number in range(per_minute)]
         scene.store(due)
         gc.collect()  # the program switches the collector off: what ended since is in cycles
