@@ -104,9 +104,13 @@ class _Held:
 
     def leaves_at(self, now: int) -> int:
         """When the job goes to the pool (ms): at its instant, or ahead of it if nothing is left to read or to check."""
-        next_at = self.next_at
-        is_settled = self.ahead and self.read_at is None and next_at == self.job.due_at and self.is_ready(now)
-        return max(next_at - self.ahead, self.ask_at) if is_settled else next_at
+        at, ask_at = self.start_at, self.ask_at  # for each waiting job at each wake: no call, if none is needed
+        if ask_at > at:
+            return ask_at
+        if not self.ahead or self.read_at is not None or at != self.job.due_at or (self.gated and not self.is_ready(now)):
+            return at
+        ahead_at = at - self.ahead
+        return ahead_at if ahead_at > ask_at else ask_at
 
     def not_after(self) -> int | None:
         """The latest start (ms) by the last clearance; None if no gate has to allow the start."""
@@ -583,7 +587,9 @@ class Execution:
         if look is not None and look < wake:
             wake = look
         for held in self._held:
-            wake = min(wake, held.leaves_at(now) if held.read_at is None else min(held.read_at, held.next_at))
+            at = held.leaves_at(now) if held.read_at is None else min(held.read_at, held.next_at)
+            if at < wake:
+                wake = at
         if self._unwritten:
             wake = min(wake, self._write_at)
         return min(wake, self._settle_at) if self._done else wake
