@@ -99,7 +99,7 @@ BATCH = 10
 CONNECTIONS = 16  # of a dispatcher to SNS
 PUBLISH_MS = 15  # duration of a publish call
 AHEAD = 12 * slots.MINUTE  # the scene begins this long before the first instant: `scale` looks ten minutes ahead
-STORED_AHEAD = 6 * slots.MINUTE  # the stream's jobs are stored this long before their minute
+STORED_AHEAD = slots.HORIZON  # the stream's jobs are stored this long before their minute
 EXECUTOR_GB = 1.0  # as in prod
 NEVER = 10**9
 IN_PROD = 100  # pollers of the one-time lane at most, in the stage prod
@@ -380,7 +380,9 @@ class Scene:
             job_id = ids.new(at, self.random.getrandbits(ids.RANDOM_BITS))
             owner = f"user{self._numbers % self.owners}"
             slot = slots.slot(slots.minute_of(at), job_id, self.rules.shards)
-            self.jobs.put(Job(owner, job_id, spec, at, at, at - STORED_AHEAD, slot))
+            job = Job(owner, job_id, spec, at, at, at - STORED_AHEAD, slot)
+            object.__setattr__(job, "__dict__", dict(vars(job)))  # in half the memory: millions wait at once
+            self.jobs.put(job)
         self.stored += len(instants)
 
     def count(self, instants: Sequence[int], each: int = 1, takes: int = JOB_MS) -> None:
