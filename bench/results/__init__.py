@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).resolve().parent
-WRITTEN = ("bench/results/*.json", "docs/images")  # what a run writes itself is not a change
+WRITTEN = ("bench/results/*.json", "docs/images")  # files that a run writes: no changes of the code
 
 
 def write(name: str, content: Mapping[str, Any]) -> Path:
