@@ -104,7 +104,7 @@ class _Held:
 
     def leaves_at(self, now: int) -> int:
         """When the job goes to the pool (ms): at its instant, or ahead of it if nothing is left to read or to check."""
-        at, ask_at = self.start_at, self.ask_at  # for each waiting job at each wake: no call, if none is needed
+        at, ask_at = self.start_at, self.ask_at  # runs for each waiting job at each wake: a call would take longer than the rest
         if ask_at > at:
             return ask_at
         if not self.ahead or self.read_at is not None or at != self.job.due_at or (self.gated and not self.is_ready(now)):

@@ -26,7 +26,8 @@ Not in the model: the processor time of our own code (`make bench` measures it),
                  with those of a usual stage
     the hour     5,000,000 jobs an hour. It takes forty minutes of processor time, so by default only its first `--minutes` run, in full;
                  from the second or third on each minute is like the one before (the table shows it)
-    the top      10,000 jobs a second for `--minutes`. Ten minutes of it take half an hour of processor time for each of its two scenes
+    the top      10,000 jobs a second for `--minutes`. Ten minutes of it take half an hour of processor time for each of its two scenes,
+                 and 8 GB of memory each
     the API      1,000 requests a second (`tests/simulation/requests.py`)
 
 Scenes run side by side on the processors; `--processes 1` runs them one by one, which takes less memory. With `--record NAME` they are
