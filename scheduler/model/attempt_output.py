@@ -13,6 +13,7 @@ from scheduler.model.job import Attempt, Job, Kept, Result
 
 KEPT_ATTEMPTS = 5
 ROOM = 4_096  # bytes of all previews of a job together
+BYTES = 4  # of a character at most
 FORMER = 256  # bytes of the output, and of the log, of an attempt before the last one
 HEADERS = 4_096  # characters of the names and values of a response's headers that are kept
 LEAST_LOG = 1_024  # bytes reserved for a log, so that a long output cannot take them all
@@ -38,6 +39,8 @@ def split(job: Job, result: Result) -> tuple[Result, FullOutput | None]:
     Also returns the full output and log if something was cut, else None. The log loses its beginning, the output its end. The body of a
     response beside an output gets the bytes that those leave, at least `FORMER`.
     """
+    if not job.attempts and not result.log and result.response is None and len(result.output or "") <= ROOM // BYTES:
+        return result, None  # most results; the rest takes ten times as long, while other jobs of the same instant wait
     output = output_of(result.output, result.response)
     earlier = [_former(each) for each in superseded(job).get("attempts", ())[1 - KEPT_ATTEMPTS :]]
     room = ROOM - sum(_size(each.log) + _size(each.output) for each in earlier)

@@ -41,6 +41,12 @@ def test_output_that_fits_is_kept_unchanged() -> None:
     assert attempt_output.split(claimed(a_job()), SHORT) == (SHORT, None)
 
 
+@pytest.mark.parametrize("characters", [1_024, 1_025])
+def test_output_of_wide_characters_is_measured_in_bytes(characters: int) -> None:
+    fits, whole = attempt_output.split(claimed(a_job()), Result("\N{OWL}" * characters))
+    assert fits.output == "\N{OWL}" * 1_024 and (whole is None) == (characters == 1_024)
+
+
 def test_the_item_keeps_the_start_of_long_output_and_the_end_of_its_log() -> None:
     output, log = "o" * 5_000 + "end", "begin" + "l" * 5_000
     fits, whole = attempt_output.split(claimed(a_job()), Result(output, log=log))
