@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from scheduler.model.job import Lane, Message, Packed
 
+LEAST = 25  # jobs of one message of a crowd, ahead of its instant: an executor that gets ten of them can start all at once (256)
 MOST = 200  # jobs of one message: at most 20 KB, so ten of them fit into one call to SNS or SQS (256 KB)
 SPAN_MS = 1_000  # jobs due within this time may travel together
 BATCH = 10  # messages of a full batch; jobs that are due already come in as many, since executors soon take the next batch
@@ -17,14 +18,17 @@ JOB_MS = 1.0  # ... and for each job: Lambda adds five executors a second (300 a
 MARGIN_MS = 500  # between the lead and the time an executor may hold a crowd, for clocks that differ
 
 
-def size(crowd: float, executors: float, *, late: bool = False) -> int:
-    """The number of jobs of one message, for a crowd of `crowd` jobs, if `executors` are ready.
+def size(crowd: float, usual: float, *, ready: float = 0, late: bool = False) -> int:
+    """The number of jobs of one message, for a crowd of `crowd` jobs. `usual`: executors of a quiet lane, `ready`: those kept ready now.
 
-    Ahead of its instant, a crowd has one message for each of them: pollers take what has arrived, which is seldom a full batch.
+    Ahead of its instant, a crowd has one message for each executor: pollers take what has arrived, which is seldom a full batch. But a
+    message has at least LEAST jobs: an executor is paid while it waits for their instant.
     """
-    if not is_crowd(crowd, executors):
+    if not is_crowd(crowd, usual):
         return 1
-    return max(1, min(MOST, round(crowd / max(executors * BATCH if late else executors, 1))))
+    if late:
+        return max(1, min(MOST, round(crowd / max(usual * BATCH, 1))))
+    return max(LEAST, min(MOST, round(crowd / max(usual, ready, 1))))
 
 
 def is_crowd(jobs: float, executors: float) -> bool:

@@ -101,14 +101,14 @@ class Publisher:
         """The executors of a quiet lane that are ready for the jobs of this unit: its share of them."""
         return self.ports.rules.ready_executors * self.flow.share
 
-    def _executors(self, lane: Lane) -> float:
-        """The executors that are ready for this unit's crowds of the lane: more than usual while pollers are kept ready."""
+    def _kept_ready(self, lane: Lane) -> float:
+        """The executors of the pollers that are kept ready for this unit's crowds of the lane; 0 if there are none."""
         if lane not in self._ready:
             try:
                 self._ready[lane] = self.ports.ledger.ready(lane, self.ports.clock.now() - READY_FRESH_MS)
             except Unavailable:
                 self._ready[lane] = 0
-        return max(self._ready[lane] * self.flow.share, self._usual_executors)
+        return self._ready[lane] * self.flow.share
 
     def first_waiting(self) -> int:
         """Return the due time (ms) of the earliest job that is not published, at least the unit's progress so far."""
@@ -165,7 +165,7 @@ class Publisher:
         together = {crowd: self._together(crowd) for crowd in {*map(_crowd, crowded)}}
         sizes = {crowd: packs.size(jobs, self._usual_executors) for crowd, jobs in together.items()}
         leads = {crowd: self._crowd_lead(jobs) for crowd, jobs in together.items()}
-        self._in_steps = {crowd for crowd, size in sizes.items() if size < packs.MOST}
+        self._in_steps = {crowd for crowd, jobs in together.items() if jobs <= packs.MOST * max(self._usual_executors, 1)}
         gone, leaves, planned = Counter(self._gone), dict[Crowd, int](), list[Planned]()
         for entry in crowded:
             crowd = _crowd(entry)
@@ -330,8 +330,8 @@ class Publisher:
         def most(first: Message) -> int:
             if first.due_at <= now:
                 return packs.size(together[first.lane], self._usual_executors, late=True)
-            crowd = self._together((first.lane, packs.second(first.due_at)))
-            return packs.size(crowd, self._executors(first.lane)) if packs.is_crowd(crowd, self._usual_executors) else 1
+            crowd, usual = self._together((first.lane, packs.second(first.due_at))), self._usual_executors
+            return packs.size(crowd, usual, ready=self._kept_ready(first.lane)) if packs.is_crowd(crowd, usual) else 1
 
         messages = [self._message(entry, now) for entry in entries]
         early, rest = [each for each in messages if each.not_before], [each for each in messages if not each.not_before]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lambdas._pool import THREADS
 from scheduler.model import lifecycle, slots
 from scheduler.model.job import Delivery, Job, JobKey, Lane, Message, Status, Unit, UnitKey
 from scheduler.model.rules import Rules
@@ -63,11 +64,26 @@ def test_each_job_is_in_one_pack_of_its_lane_in_order(jobs: list[tuple[Lane, int
 
 
 @pytest.mark.parametrize(
-    ("crowd", "executors", "late", "size"),
-    [(1, 5, False, 1), (50, 5, False, 1), (60, 5, False, 12), (1_000, 12, False, 83), (50_000, 5, False, packs.MOST), (1_000, 5, True, 20)],
+    ("crowd", "executors", "size"),
+    [(1, 5, 1), (50, 5, 1), (60, 5, packs.LEAST), (1_000, 12, 83), (50_000, 5, packs.MOST)],
 )
-def test_the_size_follows_the_crowd_and_the_executors(crowd: int, executors: int, late: bool, size: int) -> None:
-    assert packs.size(crowd, executors, late=late) == size
+def test_the_size_follows_the_crowd_and_the_executors(crowd: int, executors: int, size: int) -> None:
+    assert packs.size(crowd, executors) == size
+
+
+@pytest.mark.parametrize(("crowd", "size"), [(50, 1), (51, 1), (1_000, 20), (50_000, packs.MOST)])
+def test_late_jobs_fill_full_batches(crowd: int, size: int) -> None:
+    assert packs.size(crowd, 5, late=True) == size
+
+
+@pytest.mark.parametrize(("ready", "size"), [(0, packs.MOST), (20, 70), (1_860, packs.LEAST)])
+def test_ready_executors_divide_a_crowd_into_packs_that_are_not_small(ready: int, size: int) -> None:
+    assert packs.size(1_400, 5, ready=ready) == size
+    assert packs.LEAST * packs.BATCH <= THREADS
+
+
+def test_executors_kept_ready_make_no_crowd_of_a_few_jobs() -> None:
+    assert packs.size(50, 5, ready=1_860) == 1
 
 
 def test_a_crowd_leaves_earlier_the_larger_it_is_within_the_hold() -> None:
@@ -186,10 +202,10 @@ def test_packs_keep_their_size_when_slots_are_read_again_between_them() -> None:
     assert left == [(NOW + 2_600 - packs.lead(jobs, 20_000), 50) for jobs in (200, 150, 100, 50)]
 
 
-@pytest.mark.parametrize(("reported_at", "messages"), [(NOW - 10_000, 10), (NOW - 400_000, 2)])
-def test_packs_are_smaller_while_pollers_are_kept_ready(reported_at: int, messages: int) -> None:
+@pytest.mark.parametrize(("ready", "reported_at", "messages"), [(10, NOW - 10_000, 10), (10, NOW - 400_000, 2), (300, NOW - 10_000, 12)])
+def test_packs_are_smaller_while_pollers_are_kept_ready(ready: int, reported_at: int, messages: int) -> None:
     stage, sent = Stage(rules=Rules(shards=1, ready_executors=1)), list[Message]()
-    stage.ledger.report_ready(Lane.ONE_TIME, 10, reported_at)
+    stage.ledger.report_ready(Lane.ONE_TIME, ready, reported_at)
     for job in crowd(300, NOW + 30_000):
         stage.jobs.put(job)
     stage.ledger.open_unit(Unit(UNIT, 0, 0))

@@ -153,7 +153,7 @@ def test_a_crowd_leaves_in_packs_however_few_jobs_a_minute_has() -> None:
     stage.step(FIRST)
     assert not stage.published
     stage.dispatch_all(UNIT)
-    assert len(stage.published) == 100 and len(stage.lanes.queues[Lane.ONE_TIME]) == 5
+    assert len(stage.published) == 100 and len(stage.lanes.queues[Lane.ONE_TIME]) == 4
 
 
 def test_the_message_of_one_job_is_hidden_until_its_sender_wanted_it() -> None:
