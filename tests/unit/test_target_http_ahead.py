@@ -97,6 +97,21 @@ def test_long_headers_are_not_sent_by_the_thread_of_quick_functions(listener: so
         assert call(f"http://127.0.0.1:{port_of(listener)}/", begin, headers={"X-Long": "x" * http.SHORT}).failure is None
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(30, True), (0.5, False)])
+def test_a_call_with_little_time_sends_by_itself(listener: socket.socket, seconds: float, expected: bool) -> None:
+    begun: list[bool] = []
+
+    def begin(first: Callable[[], None], *, is_quick: bool = False) -> None:
+        begun.append(is_quick)
+        first()
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(lambda: answer(listener.accept()[0]))
+        now = time.time_ns() // 1_000_000
+        call(f"http://127.0.0.1:{port_of(listener)}/", begin, not_before=now + 100, timeout_seconds=seconds)
+    assert begun == [expected]
+
+
 def test_a_server_that_is_up_only_at_the_instant_is_called(listener: socket.socket) -> None:
     port = port_of(listener)
     listener.close()

@@ -46,6 +46,7 @@ BY_SECRET = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api
 RETRYABLE = (408, 425)  # and every 5xx
 TOO_MANY, UNAVAILABLE = 429, 503  # responses of a throttling target; the second one only with a Retry-After
 SHORT = 4_096  # bytes that a new connection takes without a wait, also if its server does not read
+QUICK_S = 1.0  # a call with less time sends by itself: after a quick one its executor may read the answer a quarter of a second late
 MOST_SLOW = 1_000  # servers that are remembered as slow
 POLL = 0.2  # a set `stop` is noticed within this many seconds
 ROUTABLE_V6 = ipaddress.IPv6Network("2000::/3")
@@ -371,7 +372,7 @@ class _Line:
             send()
 
         if self.began_at is None:
-            self._context.begin(first, is_quick=is_quick)
+            self._context.begin(first, is_quick=is_quick and self.end - time.monotonic() >= QUICK_S)
         else:
             send()
 
