@@ -162,10 +162,11 @@ class Publisher:
         executors leaves pack by pack, each with the lead of the jobs that are left. A larger one leaves at once: an executor that has a
         pack takes no other before the instant.
         """
+        usual = self._usual_executors
         together = {crowd: self._together(crowd) for crowd in {*map(_crowd, crowded)}}
-        sizes = {crowd: packs.size(jobs, self._usual_executors) for crowd, jobs in together.items()}
+        sizes = {crowd: packs.size(jobs, usual) for crowd, jobs in together.items()}
         leads = {crowd: self._crowd_lead(jobs) for crowd, jobs in together.items()}
-        self._in_steps = {crowd for crowd, jobs in together.items() if jobs <= packs.MOST * max(self._usual_executors, 1)}
+        self._in_steps = {crowd for crowd, jobs in together.items() if jobs <= packs.MOST * max(usual, 1)}
         gone, leaves, planned = Counter(self._gone), dict[Crowd, int](), list[Planned]()
         for entry in crowded:
             crowd = _crowd(entry)
