@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
@@ -132,8 +133,16 @@ def test_an_own_type_is_killed_at_its_time_out_and_its_log_is_kept(executor: Exe
 
 
 @pytest.mark.long
-def test_an_ignored_stop_is_followed_by_a_kill(executor: Executor) -> None:
+def test_an_ignored_stop_is_followed_by_a_kill(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, run = threading.Event(), Children.run
+
+    def runs(*args: Any) -> Result:
+        began.set()
+        return run(*args)
+
+    monkeypatch.setattr(Children, "run", runs)
     job = executor.start(SLOW)
+    assert began.wait(10), "a job that is cancelled before does not begin"
     executor.pool.cancel(job)
     assert executor.pool.wait(executor.clock.now() + 500) == []
     executor.pool.kill(job)

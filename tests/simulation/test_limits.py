@@ -23,8 +23,8 @@ def test_pollers_kept_ready_start_a_burst_sooner_and_none_early() -> None:
     alone, predicted = burst(600, predicted=False, limits=SMALL, takes=LONG), burst(600, predicted=True, limits=SMALL, takes=LONG)
     for seen in (alone, predicted):
         assert (seen["jobs"], seen["ended"], seen["early"], seen["started_twice"]) == (600, 600, 0, 0)
-    assert alone["most_executors"] < predicted["most_executors"]
-    assert alone["p99_ms"] > predicted["p99_ms"]
+    assert alone["p99_ms"] > 1_000 and predicted["p99_ms"] == 0
+    assert alone["dollars"]["executors"] >= predicted["dollars"]["executors"], "packs do not spread a crowd over all ready executors"
     assert (alone["most_pollers"], alone["dollars"]["pollers"]) == (0, 0)
     assert (predicted["most_pollers"], predicted["pollers_at_the_end"]) == (34, 0) and predicted["dollars"]["pollers"] > 0
 
