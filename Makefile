@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
+.PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test soak audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
 	unit contract rest client long simulated faults killed ratios apart system console-unit need-stage
 
 help: ## List the targets
@@ -97,6 +97,13 @@ client: # with its coverage
 test: check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests and the tests on local stacks run side by side, and print when they are done, in twenty to twenty-five minutes."
 	@$(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed ratios apart system templates console-unit
+
+soak: setup console ## Run what takes hours, for a night: all faults on a stack, 200 long seeds, all scenes at full size
+	$(PY) -m pytest -m soak
+	$(PY) -m tests.simulation --seeds 200 --jobs 10000 --minutes 60 --unexpected 40
+	$(PY) -m tests.simulation.scenes
+	$(PY) -m tests.simulation.hostile all --factor 4 --seeds 3
+	$(PY) -m tests.simulation.hostile long flood --factor 1
 
 system: faults # after these, so that three stacks run at a time
 	$(PY) -m pytest -m "system and not apart"

@@ -33,6 +33,15 @@ settings.load_profile("repeatable")
 gc.set_threshold(100_000, 50, 100)  # thousands of tests and recorded examples are live: a usual search of them takes an eighth of the time
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only `make soak` runs, unless it is asked for by its mark or its name."""
+    if "soak" in config.option.markexpr or any("::" in each for each in config.args):
+        return
+    long = [item for item in items if item.get_closest_marker("soak")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
 
