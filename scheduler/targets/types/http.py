@@ -36,6 +36,7 @@ from scheduler.targets.http_answer import Answer
 from scheduler.targets.job_context import HEADERS, as_header, as_url_part
 from scheduler.targets.target_type import TargetType
 
+READ_LIMIT = http_answer.READ_LIMIT  # bytes of a response that are read and kept
 USER_AGENT = "Punctual/1"
 _IDS = ("idempotency-key", "punctual-job-id", "punctual-notice-id", "punctual-callback-url", "punctual-callback-token")
 _CONTEXT = tuple(name.lower() for name in HEADERS.values())
@@ -495,9 +496,9 @@ class _Plain(HTTPConnection):
 
 class _Secure(_Plain, HTTPSConnection):
     def connect(self) -> None:
-        """Connect so that an end of the connection which TLS did not announce is an error: it is not the end of an answer.
+        """Connect so that an end of the connection that TLS does not announce raises an error.
 
-        By default OpenSSL is told to take it for an announced end, and Python's sockets hide it.
+        By default Python lets OpenSSL report it as an announced end, and its sockets hide it as well.
         """
         assert self.ssl_context is not None
         self.ssl_context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
