@@ -24,9 +24,9 @@ FRAGMENT = 12  # characters of the least fragment of a secret that is removed; i
 COMPACT = 8  # least characters of a secret that is searched without white space: a shorter one occurs by chance
 
 _CREDENTIAL = re.compile(
-    r"(?:.*-)?(?:authorization|authentication-info|cookie2?|token|jwt|secret|password|credentials?|session-id"
-    r"|api-?key|access-key|subscription-key)"
-)  # the names of headers with credentials
+    r".*(?:authorization|cookie2?|token|jwt|secret|password|passwd|credentials?|api-?key)"
+    r"|(?:.*-)?(?:authentication-info|auth|session(?:-?id)?|csrf|xsrf|(?:access|account|auth|functions|private|secret|subscription)-key)"
+)  # the names of headers with credentials, in lower case
 
 _ESCAPE = re.compile(
     rb"%u(?P<js>[0-9a-fA-F]{4})|%(?P<percent>[0-9a-fA-F]{2})"

@@ -278,6 +278,15 @@ def test_a_server_that_goes_on_with_its_answer_is_cut(peer: Peer) -> None:
         assert kind(answered(peer, head, drip, seconds=0.1)) == "timeout"
 
 
+def test_a_time_out_of_the_system_is_not_the_job_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(line: Any, family: int, address: Any) -> None:
+        raise TimeoutError(110, "Connection timed out")
+
+    monkeypatch.setattr(http._Line, "_dial", connect)
+    result = call("http://127.0.0.1:1/", seconds=20)
+    assert kind(result) == "retryable" and "Connection timed out" in str(result.failure)
+
+
 # Interim answers
 
 
@@ -428,8 +437,9 @@ def test_repeated_headers_are_all_kept(peer: Peer) -> None:
 
 
 def test_credentials_of_an_answer_are_hidden(peer: Peer) -> None:
-    hidden = ("Authorization", "Proxy-Authorization", "X-Auth-Token", "X_Access_Token", "X-Api-Key", "Cookie", "Authentication-Info")
-    shown = ("WWW-Authenticate", "ETag", "X-RateLimit-Remaining-Tokens", "Idempotency-Key", "Content-Type")
+    hidden = ("Authorization", "Proxy-Authorization", "X-Auth-Token", "X_Access_Token", "X-CSRFToken", "X-Api-Key", "Cookie")
+    hidden += ("Authentication-Info", "X-Client-Secret", "X-Session-Id", "X-Auth", "Access-Key", "Set-Cookie2-Token")
+    shown = ("WWW-Authenticate", "ETag", "X-RateLimit-Remaining-Tokens", "Idempotency-Key", "Content-Type", "Surrogate-Key")
     lines = "".join(f"{name}: the-value\r\n" for name in (*hidden, *shown))
     cookie = "Set-Cookie: id=the-value; Path=/; HttpOnly\r\nSet-Cookie: the-value\r\n"
     result = answered(peer, OK + (lines + cookie).encode() + b"Content-Length: 0\r\n\r\n")

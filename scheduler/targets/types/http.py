@@ -226,7 +226,7 @@ def _told(request: Payload, result: Result, seconds: float) -> str:
 
 
 def _broken(error: Exception, request: Payload, context: Context, line: "_Line") -> Failure:
-    if line.cut or isinstance(error, TimeoutError):
+    if line.cut or (isinstance(error, TimeoutError) and line.is_over(time.monotonic())):  # the system has time-outs of its own
         return _cut(request, context, line)
     if isinstance(error, http_answer.TooLong):
         return Failure(FailureKind.PERMANENT, str(error))
@@ -501,7 +501,7 @@ class _Secure(_Plain, HTTPSConnection):
         By default Python lets OpenSSL report it as an announced end, and its sockets hide it as well.
         """
         assert self.ssl_context is not None
-        self.ssl_context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
+        self.ssl_context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)  # OpenSSL 1.1 has no such option
         super().connect()
         cast(ssl.SSLSocket, self.sock).suppress_ragged_eofs = False  # type: ignore[attr-defined]
 
