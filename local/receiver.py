@@ -6,6 +6,7 @@
 /throttled/<seconds>/<name>   answers 429 with Retry-After: <seconds> to the first call, 200 from then on
 /status/<n>/<name>            answers n
 /slow/<seconds>/<name>        answers 200 after this many seconds
+/stream/<seconds>/<name>      answers 200 without a length: the body goes on for this many seconds, then the connection closes
 /large/<bytes>/<name>         answers 200 with a body of that size
 /broken/<name>                answers with bytes that are not HTTP
 """
@@ -139,6 +140,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"what is this\r\n\r\n")
             self.close_connection = True
             return
+        elif kind == "stream":
+            self._stream(float(rest.partition("/")[0]))
+            return
         self.send_response(status)
         if status == HTTPStatus.TOO_MANY_REQUESTS and self.path.startswith("/throttled/"):
             self.send_header("Retry-After", self.path.split("/")[2])
@@ -146,6 +150,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+    def _stream(self, seconds: float) -> None:
+        self.close_connection = True
+        self.send_response(HTTPStatus.OK)
+        self.end_headers()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.wfile.write(b"working\n")
+            time.sleep(0.02)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer
 

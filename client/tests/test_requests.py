@@ -76,6 +76,13 @@ def test_the_pause_respects_retry_after(flavor: Flavor) -> None:
     assert 7 <= first <= 7.25 and 9 - first <= second <= 9.5 - first + 1
 
 
+@pytest.mark.parametrize("asked", ["soon", "-7", "7.5", "Fri, 20 Nov 99999 10:00:07 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", ""])
+def test_a_malformed_retry_after_is_ignored(flavor: Flavor, asked: str) -> None:
+    api = Api(refusal(429, Retry_After=asked), answer(JOB))
+    flavor.run(api, lambda c: c.jobs.get("01A"))
+    assert flavor.times.slept[0] <= 0.25
+
+
 def test_repeats_end_after_max_retries_or_the_time_out(flavor: Flavor) -> None:
     api = Api(refusal(503))
     with pytest.raises(punctual.Unavailable):

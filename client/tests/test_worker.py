@@ -112,6 +112,16 @@ def test_a_report_is_repeated_until_it_arrives() -> None:
     assert api.calls == [("complete", {"output": "done"})] * 4
 
 
+@pytest.mark.parametrize("cut", ["", '{"success": true, "data": {"id": "01A", "st', "[]", '{"success": true}', "<html>"])
+def test_a_report_whose_answer_was_cut_is_repeated(cut: str) -> None:
+    api = Api(httpx.Response(200, text=cut))
+    assert api.working().complete("done").id == "01A"
+    assert api.calls == [("complete", {"output": "done"})] * 2
+    api = Api(*[httpx.Response(200, text=cut)] * 2, lease=0.01)
+    with api.working():
+        assert api.beaten.wait(5), "the heartbeats go on"
+
+
 def test_a_report_that_never_arrives_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "REPORT_SECONDS", 0.0)
     with pytest.raises(punctual.NoAnswer, match=r"jobs/01A/complete: no answer after 1 tries: lost"):

@@ -11,6 +11,7 @@ from lambdas.rest.shapes import Json, Shape, WrittenTime
 from scheduler.model.attempt_output import first_headers
 from scheduler.model.job import Failure, FailureKind, Job, Progress, Result, Status
 from scheduler.model.lifecycle import KEPT_FAILURE, status
+from scheduler.targets import redaction
 
 KEPT_OUTPUT = 4_096  # characters of an output that are stored, as for every target
 
@@ -54,7 +55,8 @@ class CompletedResponse(Request):
 
     @property
     def kept(self) -> Json:
-        return {**self.model_dump(), "headers": first_headers(self.headers.items())}
+        headers = first_headers((name, redaction.header(name, value)) for name, value in self.headers.items())
+        return {**self.model_dump(), "headers": headers}
 
 
 class CompleteRequest(Request):

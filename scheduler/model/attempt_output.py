@@ -58,14 +58,14 @@ def split(job: Job, result: Result) -> tuple[Result, FullOutput | None]:
 
 
 def first_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The headers of a response that are kept: the first ones, up to `HEADERS` characters."""
+    """The headers of a response that are kept: the first ones, up to `HEADERS` characters. Values of one name are joined by commas."""
     kept: dict[str, str] = {}
     room = HEADERS
     for name, value in headers:
-        room -= len(name) + len(value)
+        room -= len(value) + len(", " if name in kept else name)
         if room < 0:
             break
-        kept[name] = value
+        kept[name] = f"{kept[name]}, {value}" if name in kept else value
     return kept
 
 

@@ -76,17 +76,27 @@ def encode_answer(result: Result, began_at: int) -> dict[str, Any]:
     }
 
 
-def decode_answer(answer: Mapping[str, Any]) -> Result:
-    """Decode the function's answer."""
-    failure, response = answer["failure"], answer["response"]
-    body = "" if response is None else base64.b64decode(response["body"]).decode("utf-8", "surrogatepass")
-    return Result(
-        response=None if response is None else {**response, "body": body},
-        failure=None if failure is None else Failure.read(*failure),
-        log=answer["log"],
-        began_at=answer["began_at"],
-        unstarted=answer.get("unstarted", False),
-    )
+def decode_answer(answer: Any) -> Result:
+    """Decode the function's answer. Raises ValueError if it is none: also a success without a whole 2xx response."""
+    try:
+        failure, response = answer["failure"], answer["response"]
+        result = Result(
+            response=None if response is None else _decode_response(response),
+            failure=None if failure is None else Failure.read(*failure),
+            log=answer["log"],
+            began_at=int(answer["began_at"]),
+            unstarted=answer.get("unstarted", False),
+        )
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"no answer of a call: {type(error).__name__}") from None
+    if result.failure is None and not (result.response and 200 <= result.response["status"] < 300):
+        raise ValueError("a success without a response")
+    return result
+
+
+def _decode_response(response: Mapping[str, Any]) -> dict[str, Any]:
+    body = base64.b64decode(response["body"], validate=True).decode("utf-8", "surrogatepass")
+    return {"status": int(response["status"]), "headers": dict(response["headers"]), "body": body}
 
 
 def unstarted(reason: str) -> Result:
@@ -108,7 +118,10 @@ def _invoke(calls: Calls, event: str, context: Context) -> Result:
             return unstarted("all functions that call URLs are busy")
         if invoked.error:  # it died or ran out of memory; its message could contain parts of the event
             return Result(failure=Failure(FailureKind.RETRYABLE, "the function that calls URLs ended before it had an answer"))
-        return decode_answer(json.loads(invoked.payload))
+        try:
+            return decode_answer(json.loads(invoked.payload))
+        except ValueError:  # it was cut; as above, its text is not shown
+            return Result(failure=Failure(FailureKind.RETRYABLE, "the answer of the function that calls URLs is not whole"))
 
 
 def _now() -> int:

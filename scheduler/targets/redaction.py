@@ -23,6 +23,11 @@ ROUNDS = 4  # JSON in JSON in JSON, percent-encoded
 FRAGMENT = 12  # characters of the least fragment of a secret that is removed; it must be half of the secret as well
 COMPACT = 8  # least characters of a secret that is searched without white space: a shorter one occurs by chance
 
+_CREDENTIAL = re.compile(
+    r".*(?:authorization|cookie2?|token|jwt|secret|password|passwd|credentials?|api-?key)"
+    r"|(?:.*-)?(?:authentication-info|auth|session(?:-?id)?|csrf|xsrf|(?:access|account|auth|functions|private|secret|subscription)-key)"
+)  # the names of headers with credentials, in lower case
+
 _ESCAPE = re.compile(
     rb"%u(?P<js>[0-9a-fA-F]{4})|%(?P<percent>[0-9a-fA-F]{2})"
     rb"|&#(?P<decimal>[0-9]{1,7});?|&#[xX](?P<hexadecimal>[0-9a-fA-F]{1,6});?|&(?P<name>[A-Za-z][A-Za-z0-9]{1,31});"
@@ -88,6 +93,18 @@ def _aligned(source: bytes) -> Iterator[bytes]:
     for before, skipped in ((0, 0), (1, 2), (2, 3)):
         coded = base64.b64encode(b"\0" * before + source)
         yield coded[skipped : (before + len(source)) * 8 // 6]
+
+
+def header(name: str, value: str) -> str:
+    """The value of a response header as it is kept: a credential is replaced. Of a cookie the name and the attributes stay."""
+    lower = name.lower().replace("_", "-")
+    if not _CREDENTIAL.fullmatch(lower):
+        return value
+    if lower not in ("set-cookie", "set-cookie2"):
+        return HIDDEN
+    pair, *attributes = value.split(";")
+    cookie, equals, _ = pair.partition("=")
+    return ";".join([f"{cookie}={HIDDEN}" if equals else HIDDEN, *attributes])
 
 
 def hidden(text: str, forms: Forms) -> str:

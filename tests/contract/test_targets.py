@@ -191,6 +191,25 @@ def test_connections_probe_long_before_the_network_forgets_them(once: str, monke
     assert [connection.getsockopt(*option[:2]) for option in clients.KEEP_ALIVE] == [45, 15, 4]
 
 
+@pytest.mark.parametrize("head", ["Content-Length: 60", "Transfer-Encoding: chunked"])
+def test_an_answer_of_a_function_that_breaks_off_is_retryable(head: str) -> None:
+    text = '{"began_at": 1, "failure": null'
+    body = text if head.startswith("Content") else f"{len(text):x}\r\n{text}\r\n"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}".encode())
+
+        threading.Thread(target=serve, daemon=True).start()
+        calls = AwsCalls(FixedClock(), endpoint_url=f"http://127.0.0.1:{server.getsockname()[1]}")
+        with pytest.raises(Refused) as refused:
+            invoke(calls, FUNCTION, "{}", wait=True, left=left)
+    assert refused.value.retryable
+
+
 def spy(calls: AwsCalls, service: str, region: str | None = "us-east-1", seconds: float = 3.0) -> Wire:
     return Wire(calls._client(service, region, seconds))
 

@@ -124,6 +124,18 @@ def test_a_webhook_is_called_like_an_http_job_signed_under_its_id() -> None:
     assert json.loads(call.body) == {"type": "task.failure"}
 
 
+def test_a_notice_whose_answer_is_cut_is_not_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+    sender = a_sender(hook=SECRET)
+    with Receiver() as receiver:
+        for path, expected in (("/stream/0.05/hook", None), ("/stream/20/hook", FailureKind.RETRYABLE)):
+            payload = {"method": "POST", "url": receiver.url(path), "body": {}, "timeout_seconds": 0.2 if expected else 20}
+            failure = sender.call("ada", payload, "notice_x").failure
+            assert (failure and failure.kind) == expected
+        monkeypatch.setattr(_notifying, "CALL_S", 0.2 - _notifying.GRACE_S)
+        failure = sender.call("ada", {"url": receiver.url("/stream/20/hook")}, "notice_x").failure
+        assert failure is not None and failure.kind is FailureKind.TIMEOUT
+
+
 def test_a_private_address_is_refused_as_for_jobs() -> None:
     sender = a_sender(Rules(), hook=SECRET)
     with Receiver() as receiver:

@@ -28,6 +28,7 @@ from lambdas._pool import (
     ThreadPool,
     ahead,
 )
+from local.receiver import Receiver
 from scheduler.callbacks.reports import Addresses
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Unavailable
@@ -36,7 +37,7 @@ from scheduler.model.lifecycle import Retention
 from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemoryOutputs, MemorySecrets
 from scheduler.targets import registry
-from scheduler.targets.base import CallBackAddress, Context
+from scheduler.targets.base import CallBackAddress, Context, Reach
 from scheduler.targets.target_type import TargetType
 from tests.conftest import NOW, FixedClock, a_job
 
@@ -399,3 +400,19 @@ def test_a_callback_job_gets_its_address_or_fails_retryably(monkeypatch: pytest.
     none, address = seen
     assert none is None and address is not None and address.url == f"https://api.example.com/api/v1/jobs/{long.id}"
     assert done.result.failure is not None and done.result.failure.kind is FailureKind.RETRYABLE
+
+
+@pytest.mark.parametrize(("path", "waits"), [("/stream/0.05/begun", True), ("/stream/20/begun", False), ("/status/202/begun", True)])
+def test_a_callback_job_waits_only_for_a_worker_whose_call_was_answered(children: Children, path: str, waits: bool) -> None:
+    addresses = Addresses("https://api.example.com", MemorySecrets(signing=[b"key"])).of
+    with ThreadPoolExecutor(1) as threads, Receiver() as receiver:
+        pool = ThreadPool(
+            threads, SystemClock(), children, MemoryOutputs, callbacks=addresses, allow_private=True, reach=Reach(plain_http=True)
+        )
+        payload = {"url": receiver.url(path), "timeout_seconds": 20 if waits else 0.2}
+        job = replace(a_job(type="http", payload=payload, callback=CallBack()), claim=Claim("m1", "n1", NOW, alone=False))
+        pool.start(job)
+        (done,) = back(pool, SystemClock()).values()
+    after = settlement.returned(done, done.ended_at, shards=4, retention=Retention())
+    assert lifecycle.waits(after) == waits
+    assert waits or (done.result.failure is not None and done.result.failure.kind is FailureKind.RETRYABLE)

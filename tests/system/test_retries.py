@@ -6,7 +6,7 @@ from typing import Any
 from punctual import Punctual
 
 from scheduler.model.instants import parse
-from tests.system.conftest import System, ended
+from tests.system.conftest import System, ended, until
 
 
 def call(system: System, path: str) -> dict[str, Any]:
@@ -44,3 +44,17 @@ def test_a_time_out_is_retried(client: Punctual) -> None:
     long = {"message": "long", "sleep_seconds": 30}
     (job,) = ended(client, [client.jobs.create("log", long, timeout_seconds=1, max_attempts=2).raw], 60)
     assert (job["status"], [attempt["outcome"] for attempt in job["attempts"]]) == ("killed", ["killed", "killed"])
+
+
+def test_an_answer_that_is_cut_is_no_success(system: System, client: Punctual) -> None:
+    """The end of these answers is the close of the connection, so a cut must not be taken for it."""
+    own = client.jobs.create("http", {**call(system, "/stream/60/own"), "timeout_seconds": 1}, max_attempts=1).raw
+    late = client.jobs.create("http", call(system, "/stream/60/late"), timeout_seconds=1, max_attempts=1).raw
+    unwanted = client.jobs.create("http", call(system, "/stream/60/unwanted"), max_attempts=1).raw
+    whole = client.jobs.create("http", call(system, "/stream/1/whole"), max_attempts=1).raw
+    until(30, lambda: system.receiver.calls("/stream/60/unwanted"))
+    client.jobs.cancel(unwanted["id"])
+    jobs = ended(client, [own, late, unwanted, whole], 60)
+    assert [job["status"] for job in jobs] == ["failed", "killed", "cancelled", "succeeded"]
+    assert [job["attempts"][0]["failure"]["kind"] for job in jobs[:2]] == ["retryable", "timeout"]
+    assert [job["response"] for job in jobs[:3]] == [None] * 3 and "working" in jobs[3]["response"]["body"]

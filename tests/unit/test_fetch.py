@@ -128,6 +128,57 @@ def test_a_dead_fetch_is_retryable_and_its_message_is_hidden(calls: ByFunction) 
     assert failure is not None and failure.kind is FailureKind.RETRYABLE and "secret" not in failure.message
 
 
+WHOLE = json.dumps(fetch_call.encode_answer(Result(response={"status": 200, "headers": {"a": "b"}, "body": "text"}), 5)).encode()
+
+
+def test_an_answer_of_fetch_that_is_cut_anywhere_is_retryable(calls: ByFunction) -> None:
+    for size in range(len(WHOLE) + 1):
+        calls.answers["invoke"] = lambda size=size: {"Payload": WHOLE[:size]}
+        failure = http.run({"url": "https://example.com"}, context(calls)).failure
+        assert (failure is None) == (size == len(WHOLE)) and (failure is None or failure.kind is FailureKind.RETRYABLE)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"response": None},
+        {"response": {}},
+        {"response": {"status": 200, "headers": {}}},
+        {"response": {"status": 200, "headers": {}, "body": None}},
+        {"response": {"status": 200, "headers": {}, "body": "no base64"}},
+        {"response": {"status": 404, "headers": {}, "body": ""}},
+        {"response": [200]},
+        {"failure": []},
+        {"began_at": None},
+    ],
+)
+def test_a_malformed_answer_of_fetch_is_retryable(calls: ByFunction, changed: dict[str, Any]) -> None:
+    calls.answers["invoke"] = lambda: {"Payload": json.dumps(json.loads(WHOLE) | changed).encode()}
+    failure = http.run({"url": "https://example.com"}, context(calls)).failure
+    assert failure is not None and (failure.kind, failure.message) == (
+        "retryable",
+        "the answer of the function that calls URLs is not whole",
+    )
+
+
+@pytest.mark.parametrize("answer", [b"", b"{}", b"null", b"[]", b"7", b'"text"', b"\xff"])
+def test_an_answer_of_fetch_that_is_none_is_retryable(calls: ByFunction, answer: bytes) -> None:
+    calls.answers["invoke"] = lambda: {"Payload": answer}
+    failure = http.run({"url": "https://example.com"}, context(calls)).failure
+    assert failure is not None and failure.kind is FailureKind.RETRYABLE
+
+
+def test_an_answer_that_is_cut_is_no_success_by_fetch(port: int, calls: ByFunction) -> None:
+    for answer in ("HTTP/1.1 200", "HTTP/1.1 200 OK\r\nX: ", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"):
+        result = http.run({"url": f"http://127.0.0.1:{port}/raw", "method": "POST", "body": answer}, context(calls))
+        assert result.failure is not None and result.failure.kind is FailureKind.RETRYABLE and result.response is None
+    for given, kind in (({"timeout_seconds": 0.1}, "retryable"), ({}, "timeout")):
+        payload = {"url": f"http://127.0.0.1:{port}/stream", **given}
+        event = json.loads(fetch_call.encode_event(payload, {}, context(calls, seconds=0.5)))
+        failure = fetch_call.decode_answer(fetch.handler(event, None)).failure
+        assert failure is not None and failure.kind == kind
+
+
 @pytest.mark.real_clock
 def test_fetch_makes_no_call_after_its_latest_start(port: int, calls: ByFunction) -> None:
     """It was starting, or waited for a free instance, while the job's clearance became too old."""

@@ -53,6 +53,12 @@ def test_the_receiver_throttles_the_first_call() -> None:
             assert (response.status, response.headers["Retry-After"]) == (200, None)
 
 
+def test_the_receiver_streams_until_it_closes_the_connection() -> None:
+    with Receiver() as receiver, DIRECT.open(receiver.url("/stream/0.05/a")) as response:
+        assert (response.status, response.headers["Content-Length"]) == (200, None)
+        assert set(response.read().splitlines()) == {b"working"}
+
+
 def test_the_receiver_releases_its_port_at_the_end() -> None:
     with Receiver() as receiver:
         url = receiver.url("/ok/a")

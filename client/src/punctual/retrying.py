@@ -30,10 +30,10 @@ def pause(attempt: int, chance: float, asked: float | None) -> float:
 def retry_after(answer: httpx.Response, now: float) -> float | None:
     """Return the seconds that the answer asks to wait, by its header `Retry-After` (seconds or a date), or None."""
     text: str = answer.headers.get("Retry-After", "").strip()
-    if text.isdigit():
-        return float(text)
+    if text.isascii() and text.isdigit():
+        return float(text[:30])
     try:
         moment: float = parsedate_to_datetime(text).timestamp()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return max(0.0, moment - now)

@@ -163,7 +163,10 @@ class Worker:
             attempt += 1
             answer = self._try(verb, body)
             if isinstance(answer, httpx.Response) and answer.is_success:
-                return answer.json()["data"]
+                found = parsed(answer)
+                if isinstance(found, dict) and isinstance(found.get("data"), dict):
+                    return found["data"]
+                answer = httpx.RemoteProtocolError("the answer was cut, or is not one of this API")
             if isinstance(answer, httpx.Response) and answer.status_code in (401, 409):
                 self.ended.set()
                 raise CallbackEnded(f"this attempt is over ({answer.status_code}): stop the work")

@@ -6,7 +6,7 @@ If the stage has the function `fetch` (`context.fetcher`), that function calls: 
 """
 
 import calendar
-import email.utils
+import datetime
 import http.client
 import ipaddress
 import json
@@ -19,24 +19,24 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 from urllib.parse import urlsplit
 
 from annotated_types import Ge, Le, MaxLen, Predicate
-from urllib3 import HTTPResponse
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, LocationParseError, NameResolutionError
 from urllib3.util import parse_url
 
 from scheduler.model.attempt_output import first_headers
 from scheduler.model.job import Failure, FailureKind, Result
-from scheduler.targets import credentials, fetch_call
+from scheduler.targets import credentials, fetch_call, http_answer, redaction
 from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.credentials import SecretName
+from scheduler.targets.http_answer import Answer
 from scheduler.targets.job_context import HEADERS, as_header, as_url_part
 from scheduler.targets.target_type import TargetType
 
-READ_LIMIT = 1_048_576  # bytes of a response that are read and kept
+READ_LIMIT = http_answer.READ_LIMIT  # bytes of a response that are read and kept
 USER_AGENT = "Punctual/1"
 _IDS = ("idempotency-key", "punctual-job-id", "punctual-notice-id", "punctual-callback-url", "punctual-callback-token")
 _CONTEXT = tuple(name.lower() for name in HEADERS.values())
@@ -45,6 +45,14 @@ OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS, *_CO
 BY_SECRET = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token")
 RETRYABLE = (408, 425)  # and every 5xx
 TOO_MANY, UNAVAILABLE = 429, 503  # responses of a throttling target; the second one only with a Retry-After
+MOST_WAIT_S = 999_999_999  # of a Retry-After: 30 years
+MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"
+_TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+DATES = [
+    re.compile(rf"[a-z]{{3}}, (?P<day>[0-9]{{1,2}}) (?P<month>[a-z]{{3}}) (?P<year>[0-9]{{4}}) {_TIME} GMT", re.IGNORECASE),
+    re.compile(rf"[a-z]{{6,9}}, (?P<day>[0-9]{{2}})-(?P<month>[a-z]{{3}})-(?P<year>[0-9]{{2}}) {_TIME} GMT", re.IGNORECASE),
+    re.compile(rf"[a-z]{{3}} (?P<month>[a-z]{{3}}) (?P<day>[0-9]{{2}}| [0-9]) {_TIME} (?P<year>[0-9]{{4}})", re.IGNORECASE),
+]
 SHORT = 4_096  # bytes that a new connection takes without a wait, also if its server does not read
 QUICK_S = 1.0  # a call with less time sends by itself: after a quick one its executor may read the answer a quarter of a second late
 MOST_SLOW = 1_000  # servers that are remembered as slow
@@ -166,7 +174,7 @@ def circuit(payload: Mapping[str, Any]) -> str | None:
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Call the URL once. 2xx is a success. 408, 425, 429, 5xx, network errors and time-outs are retryable; any other status is permanent.
 
-    429, and 503 with a Retry-After, are throttled. A response that cannot be read to its end is a network error.
+    429, and 503 with a Retry-After, are throttled. An answer whose end was not seen is a network error, or a time-out if it was cut here.
     The result contains no secret of the job.
     """
     try:
@@ -200,12 +208,13 @@ def _early_s(context: Context) -> float:
 def _call(request: Payload, secret: Mapping[str, str], context: Context, line: "_Line") -> Result:
     try:
         with WATCHER.watching(line):
-            return _judged(*_exchange(request, secret, context, line))
+            answer = _exchange(request, secret, context, line)
     except Refused as refused:
         return Result(failure=Failure(FailureKind.PERMANENT, str(refused.__doc__)))
-    except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
+    except (http_answer.Broken, http_answer.TooLong, HTTPError, http.client.HTTPException, OSError, ValueError) as error:
         # ValueError: what urllib3 and http.client raise on a connection cut under their hands
         return Result(failure=_broken(error, request, context, line))
+    return Result(failure=_cut(request, context, line)) if line.cut else _judged(answer)
 
 
 def _told(request: Payload, result: Result, seconds: float) -> str:
@@ -217,30 +226,41 @@ def _told(request: Payload, result: Result, seconds: float) -> str:
 
 
 def _broken(error: Exception, request: Payload, context: Context, line: "_Line") -> Failure:
-    if context.stop.is_set() or time.monotonic() >= context.deadline:
+    if line.cut or (isinstance(error, TimeoutError) and line.is_over(time.monotonic())):  # the system has time-outs of its own
+        return _cut(request, context, line)
+    if isinstance(error, http_answer.TooLong):
+        return Failure(FailureKind.PERMANENT, str(error))
+    named = "" if isinstance(error, http_answer.Broken) else f"{type(error).__name__}: "
+    return Failure(FailureKind.RETRYABLE, f"{named}{error}"[:500])
+
+
+def _cut(request: Payload, context: Context, line: "_Line") -> Failure:
+    """The failure of a call that was cut here, regardless of what had arrived: the server did not end its answer."""
+    if context.stop.is_set() or line.end >= context.deadline:
         return Failure(FailureKind.TIMEOUT, "stopped before the answer came")
-    if line.cut or isinstance(error, TimeoutError):
-        return Failure(FailureKind.RETRYABLE, f"no answer within {request.timeout_seconds:g} s")
-    return Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"[:500])
+    return Failure(FailureKind.RETRYABLE, f"no answer within {request.timeout_seconds:g} s")
 
 
-def _judged(response: Mapping[str, Any], retry_after_ms: int | None) -> Result:
-    status = response["status"]
+def _judged(answer: Answer) -> Result:
+    status = answer.status
+    response = {"status": status, "headers": _kept_headers(answer), "body": _kept_body(answer)}
     if 200 <= status < 300:
         return Result(response=response)
+    wait = _retry_after_ms(answer.headers)
     kind = FailureKind.RETRYABLE if status in RETRYABLE or status >= 500 else FailureKind.PERMANENT
-    if status == TOO_MANY or (status == UNAVAILABLE and retry_after_ms is not None):
+    if status == TOO_MANY or (status == UNAVAILABLE and wait is not None):
         kind = FailureKind.THROTTLED
-    return Result(response=response, failure=Failure(kind, f"HTTP {status}", None if kind is FailureKind.PERMANENT else retry_after_ms))
+    return Result(response=response, failure=Failure(kind, f"HTTP {status}", None if kind is FailureKind.PERMANENT else wait))
 
 
 def _retry_after_ms(headers: Mapping[str, str]) -> int | None:
     """The wait that a response requests: in seconds, or from its own date to another date. None if there is none, or it is not positive."""
     text = headers.get("Retry-After", "").strip()
     if re.fullmatch("[0-9]+", text):
-        wait = int(text.lstrip("0")[:9] or 0) * 1000  # nine digits are 30 years: more make no difference
+        digits = text.lstrip("0") or "0"
+        wait = min(int(digits[:10]), MOST_WAIT_S) * 1000
     elif (until := _date_ms(text)) is not None:
-        sent = _date_ms(headers.get("Date", ""))
+        sent = _date_ms(headers.get("Date", "").strip())
         wait = until - (sent if sent is not None else time.time_ns() // 1_000_000)
     else:
         return None
@@ -248,25 +268,33 @@ def _retry_after_ms(headers: Mapping[str, str]) -> int | None:
 
 
 def _date_ms(text: str) -> int | None:
-    """The instant of an HTTP date, which is always in GMT; None if the text is no date."""
-    try:
-        found = email.utils.parsedate(text)
-        return None if found is None else calendar.timegm(found) * 1000
-    except (ValueError, OverflowError):  # the year 99999
+    """The instant of an HTTP date in one of its three forms (RFC 9110, section 5.6.7), which is always in GMT; None for any other text."""
+    found = next((match for form in DATES if (match := form.fullmatch(text))), None)
+    if found is None or (month := MONTHS.find(found["month"].lower())) % 3:
         return None
+    year, day, hour, minute, second = (int(found[name]) for name in ("year", "day", "hour", "minute", "second"))
+    if len(found["year"]) == 2:  # the year that is less than 50 years ahead
+        this = time.gmtime().tm_year
+        year += this - this % 100
+        year -= 100 * (year > this + 50)
+    try:
+        midnight = calendar.timegm(datetime.date(year, month // 3 + 1, day).timetuple())
+    except ValueError:  # 31 February
+        return None
+    in_time = hour <= 23 and minute <= 59 and second <= 60  # a leap second
+    return (midnight + hour * 3_600 + minute * 60 + second) * 1000 if in_time else None
 
 
-def _exchange(request: Payload, secret: Mapping[str, str], context: Context, line: "_Line") -> tuple[dict[str, Any], int | None]:
-    """Send the request and read the response: status, headers and body, and the wait in ms that its Retry-After requests."""
+def _exchange(request: Payload, secret: Mapping[str, str], context: Context, line: "_Line") -> Answer:
+    """Send the request and read the answer."""
     url, body = parse_url(request.url), _body(request.body)
     connection = line.connection(url.scheme == "https", url.host or "", url.port)
     headers = {**_headers(request, context), **secret}
     line.open_ahead(connection, _early_s(context))
     try:
         connection.request(request.method, url.request_uri, body=body, headers=headers, preload_content=False, decode_content=False)
-        response = connection.getresponse()
-        kept = {"status": response.status, "headers": _kept_headers(response), "body": _kept_body(response)}
-        return kept, _retry_after_ms(response.headers)
+        with cast(socket.socket, connection.sock).makefile("rb") as file:
+            return http_answer.read(file, request.method)
     finally:
         connection.close()
 
@@ -295,18 +323,13 @@ def _callback(context: Context) -> dict[str, str]:
     return {} if address is None else {"Punctual-Callback-Url": address.url, "Punctual-Callback-Token": address.token}
 
 
-def _kept_headers(response: HTTPResponse) -> dict[str, str]:
-    return first_headers((name.lower(), value) for name, value in response.headers.items())
+def _kept_headers(answer: Answer) -> dict[str, str]:
+    return first_headers((name.lower(), redaction.header(name, value)) for name, value in answer.headers.iteritems())
 
 
-def _kept_body(response: HTTPResponse) -> str:
-    """The body up to the limit."""
-    chunks, read = [], 0
-    while read < READ_LIMIT and (chunk := response.read(min(65_536, READ_LIMIT - read))):
-        read += len(chunk)
-        chunks.append(chunk)
-    text = b"".join(chunks).decode("latin-1" if "8859-1" in response.headers.get("Content-Type", "") else "utf-8", "replace")
-    return text.rstrip("\ufffd") if read >= READ_LIMIT else text  # a character cut in two
+def _kept_body(answer: Answer) -> str:
+    text = answer.content.decode("latin-1" if "8859-1" in answer.headers.get("Content-Type", "") else "utf-8", "replace")
+    return text.rstrip("\ufffd") if answer.is_longer else text  # a character cut in two
 
 
 _slow: dict[str, float] = {}  # by server whose connection was not open at the instant: the time (s) from which on this is tried again
@@ -472,7 +495,15 @@ class _Plain(HTTPConnection):
 
 
 class _Secure(_Plain, HTTPSConnection):
-    pass
+    def connect(self) -> None:
+        """Connect so that an end of the connection that TLS does not announce raises an error.
+
+        By default Python lets OpenSSL report it as an announced end, and its sockets hide it as well.
+        """
+        assert self.ssl_context is not None
+        self.ssl_context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)  # OpenSSL 1.1 has no such option
+        super().connect()
+        cast(ssl.SSLSocket, self.sock).suppress_ragged_eofs = False  # type: ignore[attr-defined]
 
 
 def ready() -> None:
