@@ -11,7 +11,7 @@ from io import BufferedReader
 
 from urllib3 import HTTPHeaderDict
 
-READ_LIMIT = 1_048_576  # bytes of the content that are read: a longer answer counts without its rest
+READ_LIMIT = 1_048_576  # bytes of the content that are kept; the rest is read to its end and dropped
 HEADS_LIMIT = 1_048_576  # bytes of all heads of an answer together: interim answers, the final one, its trailers
 CHUNK_LINE_LIMIT = 65_536  # bytes of the line before a chunk
 PIECE = 65_536  # most bytes of one read
@@ -34,12 +34,12 @@ class TooLong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A final answer whose end was seen, or whose content is longer than `READ_LIMIT`."""
+    """A final answer whose end was seen."""
 
     status: int
     headers: HTTPHeaderDict
     content: bytes  # its first `READ_LIMIT` bytes
-    is_longer: bool = False  # the rest was not read
+    is_longer: bool = False  # the rest was dropped
 
 
 def read(file: BufferedReader, method: str) -> Answer:
@@ -101,12 +101,11 @@ class _Reading:
         return headers
 
     def content(self, headers: HTTPHeaderDict) -> bytes:
-        """Read the content to its end; of a longer one more than `READ_LIMIT` bytes."""
+        """Read the content to its end. Returns it, or at least the first `READ_LIMIT` bytes and one more of a longer one."""
         content = bytearray()
         for piece in self._pieces(headers):
-            content += piece
-            if len(content) > READ_LIMIT:
-                break
+            if len(content) <= READ_LIMIT:
+                content += piece
         return bytes(content)
 
     def _pieces(self, headers: HTTPHeaderDict) -> Iterator[bytes]:

@@ -25,7 +25,7 @@ ROWS = {
     "defaults of a named target": [target_models.MOST_DEFAULTS],
     "operations of one owner at once": [operation.MAX_RUNNING],
     "output and log of an attempt, stored whole in a bucket": [attempt_output.WHOLE],
-    "response that `http` reads": [http.READ_LIMIT],
+    "response that `http` keeps": [http.READ_LIMIT],
     "attempts in the record of a job": [attempt_output.KEPT_ATTEMPTS],
     "excerpts in the record: output, log and response of all attempts together": [attempt_output.ROOM],
     "of them, an attempt that another one has followed": [attempt_output.FORMER, attempt_output.FORMER],
