@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +48,18 @@ class Receivers:
         return self.answer(id)
 
 
+class InTurn(Executor):
+    """Runs calls one after the other, so that a seed always gives the same run: threads would draw random numbers in any order."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Killed as error:
+            future.set_exception(error)
+        return future
+
+
 class Stage(MemoryPorts):
     """A task with receivers, and a queue that is processed message by message."""
 
@@ -58,7 +70,8 @@ class Stage(MemoryPorts):
         )
         assert self.tasks.store(None, self.task, [])
         self.receivers = Receivers()
-        self.threads: Executor = ThreadPoolExecutor(2)
+        self.post = Post(self.receivers.mail, self.receivers.call)
+        self.threads: Executor = InTurn()
 
     def news(self, ended: Status | None = FAILED, **fields: Any) -> News:
         now = self.clock.now()
@@ -67,8 +80,7 @@ class Stage(MemoryPorts):
 
     def take(self, *messages: Message) -> BatchResult:
         batch = [Incoming(f"m{number}", decode(encode(message))) for number, message in enumerate(messages)]
-        post = Post(self.receivers.mail, self.receivers.call)
-        return notify(batch, self, post=post, threads=self.threads)
+        return notify(batch, self, post=self.post, threads=self.threads)
 
     def sent(self) -> list[Message]:
         """Remove and return the messages of the queue."""
@@ -221,18 +233,6 @@ def test_a_refusing_queue_loses_no_notice(stage: Stage) -> None:
     assert len(stage.receivers.mails) == 1
 
 
-class InTurn(Executor):
-    """Runs calls one after the other, so that a seed always gives the same run: threads would draw random numbers in any order."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Killed as error:
-            future.set_exception(error)
-        return future
-
-
 class Mortal:
     """A port whose calls may kill the process before or after their effect; `refused`: the calls without an effect."""
 
@@ -260,7 +260,7 @@ def test_each_end_is_notified_once_wherever_notify_is_killed(seed: int) -> None:
     chance = random.Random(seed)
     stage = Stage(on=(Occasion.FAILURE, Occasion.SUCCESS), digest_ms=60_000)
     notices = stage.notices
-    stage.notices, stage.threads = Mortal(notices, chance, 0.08), InTurn()
+    stage.notices = Mortal(notices, chance, 0.08)
     news = [stage.news(chance.choice([FAILED, SUCCEEDED]), id=f"j{n}.0", job=f"j{n}", at=NOW + n * 500) for n in range(60)]
     waiting: list[Message] = [*news, *news[::3]]  # a batch of the stream is delivered again
     rounds = 0
