@@ -3,8 +3,9 @@
 A call takes one of `AT_ONCE` places until its receiver answers. So that a receiver that hangs delays nobody else's notices:
 
 - An owner begins a call only while its calls are fewer than a quarter of the free places. Whatever one owner does, places stay free.
-- A receiver is slow while a call of it takes longer than `SLOW_MS`, and for `KEPT_MS` after that. Calls of slow receivers share
-  `SLOW_PLACES` places by the same rule. An owner's receivers that never answered are slow while another one of that owner is.
+- A receiver is new until it has answered within `SLOW_MS`. An owner calls one new receiver at a time.
+- A receiver is slow while a call of it takes longer than `SLOW_MS`, and for `KEPT_MS` after that; then it is new again. Calls of slow
+  receivers share `SLOW_PLACES` places by the first rule. An owner's new receivers are slow while another one of that owner is.
 
 A sending without a place is not called. Its message returns after a delay (`turn`), which costs a receive and no try.
 """
@@ -65,8 +66,8 @@ class Calls:
 
     takes_slow: bool = True  # False: no call of a slow receiver begins, because the invocation is about to end
     _running: set[Call] = field(default_factory=set)
-    _slow_until: dict[Receiver, int] = field(default_factory=dict)  # 0: it answered, never slowly
-    _owners: dict[str, int] = field(default_factory=dict)  # until when receivers that never answered are slow
+    _slow_until: dict[Receiver, int] = field(default_factory=dict)  # 0: it answers in time
+    _owners: dict[str, int] = field(default_factory=dict)  # until when their new receivers are slow
     _turns: dict[str, int] = field(default_factory=dict)
     _late: deque[tuple[str, Answer]] = field(default_factory=deque)  # of calls that ended after their batch
     _lock: threading.Lock = field(default_factory=threading.Lock)  # sendings run in threads
@@ -97,9 +98,10 @@ class Calls:
                 self._slow_until.clear()
                 self._owners.clear()
             is_slow = call.called_at is not None and now - call.called_at >= SLOW_MS
-            self._slow_until[call.receiver] = now + KEPT_MS if is_slow else self._slow_until.get(call.receiver, 0)
             if is_slow:
-                self._owners[call.receiver.owner] = now + KEPT_MS
+                self._slow_until[call.receiver] = self._owners[call.receiver.owner] = now + KEPT_MS
+            elif self._slow_until.get(call.receiver, 0) <= now:
+                self._slow_until[call.receiver] = 0
 
     def end(self, call: Call, answer: Answer) -> None:
         """Give the place back. The answer of a call that was left behind is kept for `take_late`."""
@@ -137,17 +139,22 @@ class Calls:
             return False
         overdue = self._overdue(now)
         if not self._is_slow(receiver, now, overdue):
-            return True
+            return not self._is_new(receiver, now) or not any(
+                call.receiver.owner == receiver.owner and self._is_new(call.receiver, now) for call in self._running
+            )
         slow = {call for call in self._running if self._is_slow(call.receiver, now, overdue)}
         return self.takes_slow and _is_within(receiver.owner, slow, SLOW_PLACES)
 
     def _overdue(self, now: int) -> set[Receiver]:
         return {call.receiver for call in self._running if call.called_at is not None and now - call.called_at >= SLOW_MS}
 
-    def _is_slow(self, receiver: Receiver, now: int, overdue: Set[Receiver]) -> bool:
+    def _is_new(self, receiver: Receiver, now: int) -> bool:
         until = self._slow_until.get(receiver)
-        if until is not None:
-            return until > now or receiver in overdue
+        return until is None or 0 < until <= now
+
+    def _is_slow(self, receiver: Receiver, now: int, overdue: Set[Receiver]) -> bool:
+        if not self._is_new(receiver, now):
+            return self._slow_until[receiver] > now or receiver in overdue
         return self._owners.get(receiver.owner, 0) > now or any(other.owner == receiver.owner for other in overdue)
 
 

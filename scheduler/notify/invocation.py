@@ -19,7 +19,7 @@ WAIT_S = 1
 
 @dataclass(slots=True)
 class InvocationResult:
-    """What all batches did. `unfinished`: the messages of the event that are delivered again."""
+    """The counts of all batches. `unfinished`: the messages of the event that are delivered again."""
 
     decided: int = 0
     sent: int = 0

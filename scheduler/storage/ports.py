@@ -642,13 +642,13 @@ class Notices(Protocol):
 
 
 class NoticeQueue(Protocol):
-    """The queue of notices as notify uses it while it waits for receivers. No call raises what is only temporary."""
+    """The queue of notices as notify uses it while it waits for receivers. A temporary refusal raises nothing."""
 
     def receive(self, wait_s: int) -> list[ReceivedNotice]:
         """Return up to ten messages; wait for one for at most `wait_s` seconds. Unreadable messages are left to the dead-letter queue."""
 
     def put_back(self, delays: Mapping[str, int]) -> None:
-        """Make received messages (receipts) visible again in so many seconds; if that is refused, when their visibility time-out ends."""
+        """Make received messages visible again, each receipt after its delay (s); after a refusal, when their visibility time-out ends."""
 
     def delete(self, receipts: Sequence[str]) -> None:
         """Delete received messages. One that could not be deleted is delivered again."""

@@ -18,6 +18,15 @@ def begun(calls: Calls, receiver: Receiver, now: int = NOW) -> Call | None:
     return call
 
 
+def known(calls: Calls, *owners: str) -> Calls:
+    """Let a receiver of each owner answer in time."""
+    for owner in owners:
+        call = begun(calls, Receiver(owner, "a.example"))
+        assert call is not None
+        ended(calls, call, NOW)
+    return calls
+
+
 def begin_all(calls: Calls, owner: str, now: int = NOW, host: str = "a.example") -> list[Call]:
     """Begin as many calls as there are places for the owner."""
     found = []
@@ -32,20 +41,28 @@ def ended(calls: Calls, call: Call, now: int) -> None:
 
 
 def test_an_owner_leaves_places_to_others() -> None:
-    calls = Calls()
-    counts = [len(begin_all(calls, owner)) for owner in ("ada", "bob", "eve", "joe")]
+    owners = ("ada", "bob", "eve", "joe")
+    calls = known(Calls(), *owners)
+    counts = [len(begin_all(calls, owner)) for owner in owners]
     assert counts[0] == AT_ONCE // 5 and min(counts) >= 3 and sum(counts) < AT_ONCE * 2 // 3, counts
     assert begun(calls, Receiver("new", "b.example")) is not None
 
 
 def test_a_dozen_owners_whose_receivers_hang_at_once_leave_a_place() -> None:
-    calls = Calls()
-    assert all(begin_all(calls, f"u{number}") for number in range(12))
+    owners = [f"u{number}" for number in range(12)]
+    calls = known(Calls(), *owners)
+    assert all(begin_all(calls, owner) for owner in owners)
     assert begun(calls, Receiver("new", "b.example")) is not None
 
 
-def test_slow_receivers_share_a_few_places() -> None:
+def test_an_owner_calls_one_new_receiver_at_a_time() -> None:
     calls = Calls()
+    assert [len(begin_all(calls, f"u{number}")) for number in range(AT_ONCE - 1)] == [1] * (AT_ONCE - 1)
+    assert begun(calls, Receiver("u0", "b.example")) is None and begun(calls, Receiver("new", "b.example")) is not None
+
+
+def test_slow_receivers_share_a_few_places() -> None:
+    calls = known(Calls(), "ada")
     first = begin_all(calls, "ada")
     later = NOW + SLOW_MS
     for call in first:
@@ -67,6 +84,10 @@ def test_a_receiver_is_slow_while_a_call_hangs_and_a_minute_longer() -> None:
     assert call is not None and not calls.is_slow(receiver, NOW + SLOW_MS - 1) and calls.is_slow(receiver, NOW + SLOW_MS)
     ended(calls, call, NOW + 10_000)
     assert calls.is_slow(receiver, NOW + 10_000 + KEPT_MS - 1) and not calls.is_slow(receiver, NOW + 10_000 + KEPT_MS)
+    again = begin_all(calls, "ada", NOW + 10_000 + KEPT_MS)
+    assert len(again) == 1, "it is new again"
+    ended(calls, again[0], NOW + 10_000 + KEPT_MS)
+    assert len(begin_all(calls, "ada", NOW + 10_000 + KEPT_MS)) > 1
 
 
 def test_other_receivers_of_its_owner_are_slow_unless_they_have_answered() -> None:
@@ -91,7 +112,7 @@ def test_an_invocation_that_is_about_to_end_begins_no_slow_call() -> None:
     assert begun(calls, Receiver("bob", "a.example"), NOW + SLOW_MS) is not None
 
 
-def test_messages_without_a_place_return_one_after_the_other_within_minutes() -> None:
+def test_messages_without_a_place_return_one_after_the_other() -> None:
     calls, slow = Calls(), Receiver("ada", "a.example")
     call = begun(calls, slow)
     assert call is not None

@@ -12,6 +12,7 @@ import pytest
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Job, Result, Status
 from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
+from scheduler.notify.calls import Answer, receiver_of
 from scheduler.notify.messages import Message, decode, encode
 from scheduler.notify.notify import LEASE_MS, MOST_TRIES, BatchResult, Incoming, Post, notify, wait_s
 from scheduler.notify.policy import News, NotificationState, Sending, WindowEnd, of_change
@@ -81,6 +82,14 @@ class Stage(MemoryPorts):
     def take(self, *messages: Message) -> BatchResult:
         batch = [Incoming(f"m{number}", decode(encode(message))) for number, message in enumerate(messages)]
         return notify(batch, self, post=self.post, threads=self.threads)
+
+    def know(self, sending: Message) -> None:
+        """Let the receiver be one that has answered in time, so that more than one call of it may be in progress."""
+        assert isinstance(sending, Sending)
+        call = self.post.calls.begin("known", receiver_of(sending), self.clock.monotonic())
+        assert call is not None
+        self.post.calls.answered(call, self.clock.monotonic())
+        self.post.calls.end(call, Answer("sent"))
 
     def sent(self) -> list[Message]:
         """Remove and return the messages of the queue."""
@@ -154,6 +163,7 @@ def test_a_second_copy_of_a_sending_waits_for_the_lease(stage: Stage) -> None:
 
     told: list[BatchResult] = []
     stage.receivers.answer = meanwhile
+    stage.know(mail)
     assert stage.take(mail).sent == 1
     assert told[0].again == {"m0": LEASE_MS // 1_000} and len(stage.receivers.mails) == 1
 
