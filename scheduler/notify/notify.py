@@ -94,10 +94,10 @@ def notify(batch: Sequence[Incoming], ports: Ports, *, post: Post, threads: Exec
 def _count(name: str, answer: Answer, result: BatchResult) -> None:
     if answer.again is not None:
         result.again[name] = answer.again
-    _raise(answer.what, result)
+    _increment(answer.what, result)
 
 
-def _raise(counter: str, result: BatchResult) -> None:
+def _increment(counter: str, result: BatchResult) -> None:
     if counter:
         setattr(result, counter, getattr(result, counter) + 1)
 
@@ -150,7 +150,7 @@ class _Sendings:
                 _count(call.name, answer.result(), result)
         for name, (what, again) in self.post.calls.take_late():
             result.ended[name] = again
-            _raise(what, result)
+            _increment(what, result)
 
 
 def _run(call: Call, sending: Sending, post: Post, ports: Ports) -> Answer:
@@ -189,6 +189,8 @@ def _decide(message: News | WindowEnd, ports: Ports) -> Answer:
             return Answer("decided")
     except (Unavailable, Unreadable):
         pass
+    except Exception as error:  # as in `_run`
+        log.error("notice not decided: unexpected error", extra={"message_id": message.id, "error": type(error).__name__})
     return Answer("", AGAIN_S)
 
 

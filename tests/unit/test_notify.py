@@ -243,6 +243,17 @@ def test_a_refusing_queue_loses_no_notice(stage: Stage) -> None:
     assert len(stage.receivers.mails) == 1
 
 
+def test_an_unexpected_error_of_one_decision_stops_no_other(stage: Stage) -> None:
+    def read(verb: Any, task: Any, id: str) -> Any:
+        if id == "broken":
+            raise LookupError("an item of another form")
+        return verb(task, id)
+
+    stage.notices = Wrapped(stage.notices, read=read)
+    result = stage.take(stage.news(id="broken"), stage.news())
+    assert result.decided == 1 and result.again == {"m0": 5}
+
+
 class Mortal:
     """A port whose calls may kill the process before or after their effect; `refused`: the calls without an effect."""
 
