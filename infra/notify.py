@@ -12,8 +12,9 @@ from infra.alarms import Description
 from infra.function import Foundation, Function, allow
 from infra.queue import queue
 
-TIMEOUT = Duration.minutes(1)  # a batch calls all its receivers in parallel, each with a time-out of ten seconds
-MAX_RECEIVES = 40  # each try to reach a receiver is a receive, as is each early check of a window's end
+TIMEOUT = Duration.minutes(2)  # an invocation receives further messages for 75 s, and then its last call may take 15 s
+# Each try to reach a receiver is a receive, as is each early check of a window's end and each return without a place for a call.
+MAX_RECEIVES = 300
 
 
 class Notify(Construct):

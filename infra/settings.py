@@ -48,7 +48,7 @@ class Settings:
     account_concurrency: int = 0  # concurrent executions that AWS allows the account; 0: unknown (`account.py`)
     reserved: Mapping[str, int] = field(default_factory=dict)  # reserved concurrent executions, by verb
     steps: int = 1_000  # concurrent steps of the engine; the most that AWS accepts: without a number, the local AWS would carry out five
-    notices: int = 5  # concurrent batches of ten; further notices wait in the queue
+    notices: int = 5  # concurrent invocations of notify; further notices wait in the queue
     batching_s: int = 30  # seconds for which Lambda collects changes into one batch for project: notices and counters wait as long
     memory_mb: Mapping[str, int] = field(  # CPU grows with memory: 1,769 MB is one whole core
         default_factory=lambda: {

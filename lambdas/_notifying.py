@@ -3,13 +3,14 @@
 import os
 import threading
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
 from lambdas import _runtime
 from lambdas._settings import Settings
 from scheduler.model.job import Result
+from scheduler.notify.calls import AT_ONCE
 from scheduler.notify.notify import CALL_S, Post
 from scheduler.notify.text import Links
 from scheduler.storage.aws import clients, parameters
@@ -18,7 +19,6 @@ from scheduler.targets.base import Context, no_secrets
 from scheduler.targets.job_context import JobContext
 from scheduler.targets.types import email, http
 
-AT_ONCE = 10  # threads: one for each message of a batch
 GRACE_S = 5  # added to a receiver's time-out: to connect and to read secrets
 
 
@@ -31,7 +31,7 @@ class Notifier(_runtime.AwsPorts):
         console = parameters.read(clients.parameters(), settings.console_address)
         links = Links(console or "", settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")))
         self.post = Post(sender.mail, sender.call, links)
-        self.threads = ThreadPoolExecutor(AT_ONCE, "notice")
+        self.threads: Executor = ThreadPoolExecutor(AT_ONCE, "notice")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""A batch from the queue of notices → `scheduler.notify.notify`."""
+"""A batch from the queue of notices → `scheduler.notify.invocation`, which notifies the receivers (`scheduler.notify.notify`)."""
 
 from typing import Any
 
@@ -6,8 +6,10 @@ from lambdas import _notifying
 from lambdas._logger import logger
 from lambdas._metrics import emit
 from scheduler.insight import metrics
-from scheduler.notify.notify import Incoming, notify
+from scheduler.notify.invocation import process
 from scheduler.storage.aws.notice_queue import received
+
+POISON_S = 8  # until a record that is no valid message is delivered again
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -17,12 +19,9 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """
     at = _notifying.notify()
     messages, poison = received(event)
-    batch = [Incoming(each.message_id, each.message) for each in messages]
-    result = notify(batch, at, post=at.post, threads=at.threads)
-    for each in messages:
-        if each.message_id in result.again:
-            at.notice_queue.put_back(each.receipt, result.again[each.message_id])
+    at.notice_queue.put_back(dict.fromkeys(poison.values(), POISON_S))
+    result = process(messages, at.notice_queue, at, post=at.post, threads=at.threads)
     counts = {"decided": result.decided, "sent": result.sent, "failed": result.failed, "given_up": result.given_up}
-    logger.info("notify", extra=counts | {"again": len(result.again), "poison": poison})
+    logger.info("notify", extra=counts | {"batches": result.batches, "again": len(result.unfinished), "poison": [*poison]})
     emit("notify", {name: count for name, count in ((metrics.SENT, result.sent), (metrics.GIVEN_UP, result.given_up)) if count})
-    return {"batchItemFailures": [{"itemIdentifier": name} for name in (*result.again, *poison)]}
+    return {"batchItemFailures": [{"itemIdentifier": name} for name in (*result.unfinished, *poison)]}

@@ -12,7 +12,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for folder in ("scheduler", "lambdas", "infra", "local", "bench", "prove") for path in (ROOT / folder).rglob("*.py"))
 VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "fetch", "project", "notify", "announce", "scale", "provision"}
-STEPS = {"dispatch": "scheduler.pipeline.worker.work"}  # its messages name the service: dispatch, overflow, closing, redrive ...
+STEPS = {
+    "dispatch": "scheduler.pipeline.worker.work",  # its messages name the service: dispatch, overflow, closing, redrive ...
+    "notify": "scheduler.notify.invocation.process",  # it calls notify for each batch
+}
 TRIGGERED_BY_HTTP = "api"  # it calls submit, cancel, history and others; every other verb has one service of its own name
 NOT_PURE = (
     "boto3",

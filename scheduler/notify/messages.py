@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Status, TaskKey
@@ -14,6 +14,15 @@ VERSION = 1
 Message = News | WindowEnd | Sending
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _KINDS: Mapping[type, str] = {News: "news", WindowEnd: "end", Sending: "sending"}
+
+
+class Received(NamedTuple):
+    """One received message. `receipt`: for its deletion or its next delivery."""
+
+    message_id: str
+    receipt: str
+    message: Message
+    sent_at: int | None = None
 
 
 def encode(message: Message) -> str:

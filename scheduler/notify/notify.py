@@ -4,11 +4,14 @@ There are two steps, with the queue between them. A decision is stored together 
 ends after that, the message is delivered again and the outbox is sent. A sending is leased before its receiver is called, and its delivery
 record is closed afterwards. A gap between the call and the record is unavoidable: if notify ends there, the notice is sent again under the
 same id.
+
+A batch does not wait for receivers that hang. After `PATIENCE_MS` it leaves their calls behind, and a later batch of the same process
+reports their results. Whether a call may begin is decided by `scheduler.notify.calls`.
 """
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -16,6 +19,7 @@ from scheduler.model.errors import Unavailable, Unreadable
 from scheduler.model.job import Failure, FailureKind, Job, JobKey, Result
 from scheduler.model.notifications import Notifications, WebhookFormat
 from scheduler.notify import text
+from scheduler.notify.calls import Answer, Call, Calls, receiver_of
 from scheduler.notify.messages import Message
 from scheduler.notify.policy import Decision, DeliveryRecord, News, NotificationState, Outbox, Sending, WindowEnd, decide, digest
 from scheduler.notify.text import Links
@@ -28,6 +32,8 @@ MOST_TRIES = 10  # of a sending; with the waits between them they take a bit ove
 FIRST_WAIT_S, LONGEST_WAIT_S = 10, 3_600
 CALL_S = 10  # time-out of a call of a receiver
 LEASE_MS = 60_000  # longer than any call: after the end of a lease, no process sends under it
+PATIENCE_MS, STEP_MS = 300, 10  # how long a batch waits for its calls, and how often it checks them
+GIVE_UP_MS = 6 * 3_600_000  # a sending that has no place is given up this long after its message was sent
 AGAIN_S = 5  # until a message is delivered again after the table or the queue refused a call
 KEPT_ERROR = 500  # characters
 
@@ -39,56 +45,127 @@ class Incoming(NamedTuple):
 
     name: str
     message: Message
+    sent_at: int | None = None  # None: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Sends notices: `mail` (payload, id) to an e-mail address, `call` (owner, payload, id) to a URL."""
+    """Sends notices: `mail` (payload, id) to an e-mail address, `call` (owner, payload, id) to a URL. Lives as long as the process."""
 
     mail: Callable[[dict[str, object], str], Result]
     call: Callable[[str, dict[str, object], str], Result]
     links: Links = field(default_factory=Links)
+    calls: Calls = field(default_factory=Calls)
 
 
 @dataclass(slots=True)
 class BatchResult:
-    """The result of a batch. `again`: the messages to deliver again, with the delay in seconds."""
+    """The result of a batch. `again`: the messages to deliver again, with the delay in seconds.
+
+    `ended`: the messages of earlier batches whose calls were left behind and have ended; with the delay, None if nothing is left to do.
+    Until then `again` names them with a delay that exceeds the call.
+    """
 
     decided: int = 0
     sent: int = 0
     failed: int = 0
     given_up: int = 0
     again: dict[str, int] = field(default_factory=dict)
+    ended: dict[str, int | None] = field(default_factory=dict)
 
 
 def notify(batch: Sequence[Incoming], ports: Ports, *, post: Post, threads: Executor) -> BatchResult:
-    """Process a batch. Receivers are called in parallel; a slow one delays the others of its batch by at most `CALL_S`."""
-    result = BatchResult()
-    sendings = [(item, item.message) for item in batch if isinstance(item.message, Sending)]
-    answers = [(item, threads.submit(_send, message, post, ports)) for item, message in sendings]
+    """Process a batch. Receivers are called in parallel; the batch waits for them for at most `PATIENCE_MS`."""
+    result, begun = BatchResult(), ports.clock.monotonic()
+    sendings = _Sendings(ports, post, threads)
+    waiting = sendings.begin([item for item in batch if isinstance(item.message, Sending)], result)
     for item in batch:
         if isinstance(item.message, News | WindowEnd):
-            _count(item, _decide(item.message, ports), result)
-    for item, answer in answers:
-        _count(item, answer.result(), result)
+            _count(item.name, _decide(item.message, ports), result)
+    while (waiting or sendings.in_progress) and ports.clock.monotonic() < begun + PATIENCE_MS:
+        ports.clock.sleep_until(ports.clock.now() + STEP_MS)
+        waiting = sendings.begin(waiting, result)
+    for item in waiting:
+        sendings.defer(item, result)
+    sendings.leave(result)
     return result
 
 
-class _Answer(NamedTuple):
-    """The result of one message: the batch's counter to raise, and the seconds until its next delivery (None: never)."""
-
-    what: str
-    again: int | None = None
-
-
-def _count(item: Incoming, answer: _Answer, result: BatchResult) -> None:
+def _count(name: str, answer: Answer, result: BatchResult) -> None:
     if answer.again is not None:
-        result.again[item.name] = answer.again
-    if answer.what:
-        setattr(result, answer.what, getattr(result, answer.what) + 1)
+        result.again[name] = answer.again
+    _increment(answer.what, result)
 
 
-def _decide(message: News | WindowEnd, ports: Ports) -> _Answer:
+def _increment(counter: str, result: BatchResult) -> None:
+    if counter:
+        setattr(result, counter, getattr(result, counter) + 1)
+
+
+@dataclass(slots=True)
+class _Sendings:
+    """The sendings of one batch."""
+
+    ports: Ports
+    post: Post
+    threads: Executor
+    begun: list[tuple[Call, "Future[Answer]"]] = field(default_factory=list)
+
+    @property
+    def in_progress(self) -> bool:
+        return not all(call.is_over for call, _ in self.begun)
+
+    def begin(self, items: Sequence[Incoming], result: BatchResult) -> list[Incoming]:
+        """Begin the sendings that have a place, and defer those to slow receivers. Return the others: a place may become free soon."""
+        waiting = []
+        for item in items:
+            assert isinstance(item.message, Sending)
+            receiver, now = receiver_of(item.message), self.ports.clock.monotonic()
+            call = self.post.calls.begin(item.name, receiver, now)
+            if call is not None:
+                self.begun.append((call, self.threads.submit(_run, call, item.message, self.post, self.ports)))
+            elif self.post.calls.is_slow(receiver, now):
+                self.defer(item, result)
+            else:
+                waiting.append(item)
+        return waiting
+
+    def defer(self, item: Incoming, result: BatchResult) -> None:
+        """Have the message delivered again when it may have a place. One that has waited for hours is given up: others wait behind it."""
+        assert isinstance(item.message, Sending)
+        sending, clock = item.message, self.ports.clock
+        if item.sent_at is not None and clock.now() - item.sent_at >= GIVE_UP_MS:
+            result.given_up += 1
+            context = {"sending": sending.id, "user_id": sending.notice.task.owner, "task_id": sending.notice.task.id}
+            log.warning("notice given up", extra=context | {"error": "its owner's receivers answer too slowly"})
+        else:
+            result.again[item.name] = self.post.calls.turn(receiver_of(sending), clock.monotonic())
+
+    def leave(self, result: BatchResult) -> None:
+        """Count the calls that have ended, also those that earlier batches left behind, and leave the others behind."""
+        for call, answer in self.begun:
+            if self.post.calls.leave(call):
+                result.again[call.name] = CALL_S + wait_s(call.tries)
+            else:
+                _count(call.name, answer.result(), result)
+        for name, (what, again) in self.post.calls.take_late():
+            result.ended[name] = again
+            _increment(what, result)
+
+
+def _run(call: Call, sending: Sending, post: Post, ports: Ports) -> Answer:
+    """Send in a thread, and give the place back."""
+    answer = Answer("", LEASE_MS // 1_000)
+    try:
+        answer = _send(call, sending, post, ports)
+    except Exception as error:  # it must not stop the rest of the batch; its text could contain a secret
+        log.error("notice not processed: unexpected error", extra={"sending": sending.id, "error": type(error).__name__})
+    finally:
+        post.calls.end(call, answer)
+    return answer
+
+
+def _decide(message: News | WindowEnd, ports: Ports) -> Answer:
     """Decide, unless that is done already, and send the outbox. If either is refused, both are repeated; both are idempotent."""
     try:
         for _ in range(TRIES):
@@ -96,23 +173,25 @@ def _decide(message: News | WindowEnd, ports: Ports) -> _Answer:
             if outbox is None:
                 now = ports.clock.now()
                 if isinstance(message, WindowEnd) and now < message.at:
-                    return _Answer("", -(-(message.at - now) // 1_000))
+                    return Answer("", -(-(message.at - now) // 1_000))
                 told_of = ports.jobs.get(JobKey(*message.task)) if message.alone else ports.tasks.get(message.task)
                 if told_of is None or told_of.notifications is None:
-                    return _Answer("")
+                    return Answer("")
                 decision = _decision(state, message, told_of.notifications, now)
                 if decision is None or decision == Decision(state or NotificationState(message.task), None):
-                    return _Answer("")
+                    return Answer("")
                 outbox = decision.outbox and _completed(decision.outbox, told_of, now)
                 if not ports.notices.decide(state, decision.state, message.id, outbox, now):
                     continue
             following: list[Message] = [] if outbox is None else [*outbox.sendings(), *outbox.ends]
             if following:
                 ports.notices.send(following, ports.clock.now())
-            return _Answer("decided")
+            return Answer("decided")
     except (Unavailable, Unreadable):
         pass
-    return _Answer("", AGAIN_S)
+    except Exception as error:  # as in `_run`
+        log.error("notice not decided: unexpected error", extra={"message_id": message.id, "error": type(error).__name__})
+    return Answer("", AGAIN_S)
 
 
 def _decision(state: NotificationState | None, message: News | WindowEnd, wanted: Notifications, now: int) -> Decision | None:
@@ -130,22 +209,25 @@ def _completed(outbox: Outbox, task: Task | Job, now: int) -> Outbox:
     return replace(outbox, notices=tuple(replace(notice, name=task.name, next_run=next_run) for notice in outbox.notices))
 
 
-def _send(sending: Sending, post: Post, ports: Ports) -> _Answer:
+def _send(call: Call, sending: Sending, post: Post, ports: Ports) -> Answer:
     """Try one sending once, under its lease."""
     task = sending.notice.task
     try:
         known, now = ports.notices.delivery(task, sending.id), ports.clock.now()
         if known is not None and known.done_at is not None:
-            return _Answer("")
+            return Answer("")
         if known is not None and known.lease_until > now:
-            return _Answer("", -(-(known.lease_until - now) // 1_000))
+            return Answer("", -(-(known.lease_until - now) // 1_000))
         tries = 1 if known is None else known.tries + 1
         if not ports.notices.set_delivery(known, DeliveryRecord(task, sending.id, now + LEASE_MS, tries), now):
-            return _Answer("", AGAIN_S)
+            return Answer("", AGAIN_S)
     except Unavailable:
-        return _Answer("", AGAIN_S)
+        return Answer("", AGAIN_S)
     taken = DeliveryRecord(task, sending.id, now + LEASE_MS, tries, version=1 if known is None else known.version + 1)
-    return _settled(taken, _posted(sending, post), ports.notices, ports.clock.now())
+    call.tries, call.called_at = tries, ports.clock.monotonic()
+    posted = _posted(sending, post)
+    post.calls.answered(call, ports.clock.monotonic())
+    return _settled(taken, posted, ports.notices, ports.clock.now())
 
 
 def _posted(sending: Sending, post: Post) -> Result:
@@ -162,7 +244,7 @@ def _posted(sending: Sending, post: Post) -> Result:
         return Result(failure=Failure(FailureKind.RETRYABLE, f"it could not be sent: {type(error).__name__}"))
 
 
-def _settled(taken: DeliveryRecord, result: Result, notices: Notices, now: int) -> _Answer:
+def _settled(taken: DeliveryRecord, result: Result, notices: Notices, now: int) -> Answer:
     """Record the result of a sending. If the table refuses that after a success, the message is still deleted: it is not sent again."""
     failure = result.failure
     error = None if failure is None else f"{failure.kind}: {failure.message}"[:KEPT_ERROR]
@@ -172,15 +254,15 @@ def _settled(taken: DeliveryRecord, result: Result, notices: Notices, now: int) 
         notices.set_delivery(taken, after, now)
     except Unavailable:
         if failure is not None:
-            return _Answer("failed", LEASE_MS // 1_000)
+            return Answer("failed", LEASE_MS // 1_000)
     context = {"sending": taken.id, "user_id": taken.task.owner, "task_id": taken.task.id, "tries": taken.tries}
     if failure is None:
         log.info("notice sent", extra=context)
-        return _Answer("sent")
+        return Answer("sent")
     if over:
         log.warning("notice given up", extra=context | {"error": error})
-        return _Answer("given_up")
-    return _Answer("failed", wait_s(taken.tries, failure.retry_after_ms))
+        return Answer("given_up")
+    return Answer("failed", wait_s(taken.tries, failure.retry_after_ms))
 
 
 def wait_s(tries: int, asked_ms: int | None = None) -> int:

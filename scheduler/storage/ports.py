@@ -65,6 +65,7 @@ if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.model.spec import JobSpec
     from scheduler.notify.announce import Event
     from scheduler.notify.messages import Message as NoticeMessage
+    from scheduler.notify.messages import Received as ReceivedNotice
     from scheduler.notify.policy import DeliveryRecord, NotificationState, Outbox
     from scheduler.sharing.fair_queue import Backlog
     from scheduler.targets.named_target import NamedTarget
@@ -638,6 +639,19 @@ class Notices(Protocol):
 
         Raises Unavailable if any was refused: the caller repeats all of them.
         """
+
+
+class NoticeQueue(Protocol):
+    """The queue of notices as notify uses it while it waits for receivers. A temporary refusal raises nothing."""
+
+    def receive(self, wait_s: int) -> list[ReceivedNotice]:
+        """Return up to ten messages; wait for one for at most `wait_s` seconds. Unreadable messages are left to the dead-letter queue."""
+
+    def put_back(self, delays: Mapping[str, int]) -> None:
+        """Make received messages visible again, each receipt after its delay (s); after a refusal, when their visibility time-out ends."""
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        """Delete received messages. One that could not be deleted is delivered again."""
 
 
 class EventBus(Protocol):

@@ -24,6 +24,7 @@ from scheduler.storage.aws.counters import DynamoCounters
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.lanes import SqsLanes
 from scheduler.storage.aws.ledger import DynamoLedger
+from scheduler.storage.aws.notice_queue import SqsNoticeQueue
 from scheduler.storage.aws.notices import DynamoNotices
 from scheduler.storage.aws.operations import DynamoOperations
 from scheduler.storage.aws.ordering_queues import DynamoOrderingQueues
@@ -34,7 +35,7 @@ from scheduler.storage.aws.users import DynamoUsers
 from scheduler.storage.aws.work_queue import SqsWorkQueue
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
-from scheduler.storage.memory.notices import MemoryNotices
+from scheduler.storage.memory.notices import MemoryNoticeQueue, MemoryNotices
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryOperations, MemoryWork
 from scheduler.storage.memory.targets import MemoryTargets
@@ -229,3 +230,12 @@ def notices(request: pytest.FixtureRequest) -> Notices:
     if request.param == "memory":
         return MemoryNotices()
     return DynamoNotices(tables.on_moto(request, "notices", tables.NOTICES), "notices")
+
+
+@pytest.fixture(params=["memory", "sqs"])
+def notice_queue(request: pytest.FixtureRequest) -> MemoryNoticeQueue | SqsNoticeQueue:
+    if request.param == "memory":
+        return MemoryNoticeQueue(FixedClock())
+    request.getfixturevalue("moto")
+    client = clients.sqs()
+    return SqsNoticeQueue(client, client.create_queue(QueueName="notices")["QueueUrl"])

@@ -11,6 +11,7 @@ from scheduler.notify.policy import DeliveryRecord, News, Notice, NotificationSt
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.notice_queue import SqsNoticeQueue, received
 from scheduler.storage.aws.notices import DynamoNotices
+from scheduler.storage.memory.notices import MemoryNoticeQueue
 from scheduler.storage.ports import Notices
 from tests.contract.make import NOW
 
@@ -79,9 +80,46 @@ def test_messages_are_received_and_a_window_s_end_is_delayed() -> None:
     assert [each.message for each in taken if not isinstance(each.message, News)] == list(OUTBOX.sendings())
     counts = client.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessagesDelayed"])["Attributes"]
     assert counts == {"ApproximateNumberOfMessagesDelayed": "1"}
-    queue.put_back(taken[0].receipt, 0)
+    queue.put_back({taken[0].receipt: 0})
     assert client.receive_message(QueueUrl=url)["Messages"][0]["MessageId"] == taken[0].message_id
-    queue.put_back("no receipt", 5)
+    queue.put_back({"no receipt": 5})
+
+
+def test_a_message_is_received_until_it_is_deleted(notice_queue: MemoryNoticeQueue | SqsNoticeQueue) -> None:
+    notice_queue.send([NEWS], NOW)
+    (first,) = notice_queue.receive(0)
+    assert first.message == NEWS and first.sent_at is not None
+    assert notice_queue.receive(0) == [], "a received message is hidden"
+    notice_queue.put_back({first.receipt: 0})
+    (again,) = notice_queue.receive(1)
+    assert again.message_id == first.message_id and again.receipt != first.receipt
+    notice_queue.delete([again.receipt])
+    notice_queue.put_back({again.receipt: 0})
+    notice_queue.delete(["no receipt"])
+    assert notice_queue.receive(0) == []
+
+
+@pytest.mark.usefixtures("moto")
+def test_messages_of_one_owner_are_one_group_for_the_fair_queue() -> None:
+    client = clients.sqs()
+    url = client.create_queue(QueueName="notices")["QueueUrl"]
+    SqsNoticeQueue(client, url).send([NEWS, END, *OUTBOX.sendings()], NOW + 900_000)
+    found = client.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["MessageGroupId"])["Messages"]
+    assert {each["Attributes"]["MessageGroupId"] for each in found} == {"ada"} and len(found) == 4
+
+
+@pytest.mark.usefixtures("moto")
+def test_an_unreadable_message_is_left_in_the_queue() -> None:
+    client = clients.sqs()
+    url = client.create_queue(QueueName="notices")["QueueUrl"]
+    client.send_message(QueueUrl=url, MessageBody="what is this")
+    assert SqsNoticeQueue(client, url).receive(0) == []
+    counts = client.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessagesNotVisible"])["Attributes"]
+    assert counts == {"ApproximateNumberOfMessagesNotVisible": "1"}
+
+
+def test_a_queue_that_refuses_has_no_messages_for_now() -> None:
+    assert SqsNoticeQueue(clients.sqs(endpoint_url="http://127.0.0.1:9"), "http://127.0.0.1:9/notices").receive(0) == []
 
 
 @pytest.mark.parametrize(
@@ -90,4 +128,4 @@ def test_messages_are_received_and_a_window_s_end_is_delayed() -> None:
 def test_a_record_that_is_no_message_is_recognized(body: str) -> None:
     good = {"messageId": "m1", "receiptHandle": "r1", "body": encode(NEWS)}
     taken, poison = received({"Records": [good, {"messageId": "m2", "receiptHandle": "r2", "body": body}]})
-    assert ([each.message for each in taken], poison) == ([NEWS], ["m2"])
+    assert ([each.message for each in taken], poison) == ([NEWS], {"m2": "r2"})

@@ -103,4 +103,4 @@ def test_a_message_that_notify_cannot_process_raises_an_alarm(any_stage: Synthes
     alarm = any_stage.one("CloudWatch::Alarm", "NotifyUndecided")
     assert (name_of(alarm["Dimensions"][0]["Value"]), alarm["Threshold"]) == ("NotifyDead", 0)
     queue, dead = any_stage.one("SQS::Queue", "NotifyQueue"), any_stage.one("SQS::Queue", "NotifyDead")
-    assert (queue["RedrivePolicy"]["maxReceiveCount"], dead["MessageRetentionPeriod"]) == (40, 14 * 24 * 3600)
+    assert (queue["RedrivePolicy"]["maxReceiveCount"], dead["MessageRetentionPeriod"]) == (300, 14 * 24 * 3600)

@@ -2,7 +2,7 @@
 
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from tests import webhook_receiver
 from tests.conftest import NOW, FixedClock
 from tests.contract import make
 from tests.lambdas.test_handlers_counting import emitted
+from tests.unit.test_notify import InTurn
 
 SECRET = "whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
 RULES = Rules(allow_private_http=True)
@@ -48,11 +49,14 @@ class World(MemoryPorts):
         self.task = make.task(name="Nightly", notifications=Notifications(("ann@example.com",)))
         self.tasks.store(None, self.task, [])
         self.answer, self.back, self.notice_queue = Result(), list[tuple[str, int]](), self
-        self.threads = ThreadPoolExecutor(2)
+        self.threads = InTurn()
         self.post = Post(lambda payload, id: self.answer, lambda owner, payload, id: self.answer)
 
-    def put_back(self, receipt: str, seconds: int) -> None:
-        self.back.append((receipt, seconds))
+    def put_back(self, delays: Mapping[str, int]) -> None:
+        self.back += delays.items()
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        assert not receipts, "Lambda deletes the messages of the event"
 
 
 @pytest.fixture
@@ -106,7 +110,7 @@ def test_a_given_up_notice_is_deleted_and_counted(world: World, capsys: pytest.C
 
 def test_an_unreadable_record_is_left_to_the_dead_letter_queue(world: World) -> None:
     assert failures(notify.handler(event("what is this", news(world)), None)) == ["m0"]
-    assert len(world.notices.sent) == 1
+    assert len(world.notices.sent) == 1 and world.back == [("r0", notify.POISON_S)]
 
 
 # Its parts.

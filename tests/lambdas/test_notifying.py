@@ -27,6 +27,7 @@ from tests import webhook_receiver
 from tests.conftest import FixedClock
 from tests.contract import make, tables
 from tests.lambdas.test_handlers_counting import event, record
+from tests.unit.test_notify import InTurn
 
 SECRET = "whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
 HOOK = "/ok/notified"
@@ -91,13 +92,13 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
         monkeypatch.setattr(AwsCalls, "send", take)
         clock, at = FixedClock(make.NOW), _notifying.Notifier(settings)
-        monkeypatch.setattr(at.notice_queue, "put_back", lambda receipt, seconds: None)  # here a received message stays visible
+        monkeypatch.setattr(at.notice_queue, "put_back", lambda delays: None)  # here a received message stays visible
         receivers = Notifications(("ann@example.com",), (Webhook(receiver.url(HOOK), "hook"),))
         task = make.task(name="Nightly", notifications=receivers)
         assert at.tasks.store(None, task, [])
         sender = _notifying.Sender(_runtime.AwsPorts(settings))
         made = World(task=task, clock=clock, mails=mails, receiver=receiver, sqs=sqs, url=url, sender=sender)
-        at.clock, at.post = clock, Post(sender.mail, made_call(made), Links())
+        at.clock, at.post, at.threads = clock, Post(sender.mail, made_call(made), Links()), InTurn()
         monkeypatch.setattr(_notifying, "notify", lambda: at)
         monkeypatch.setattr(_runtime, "ports", lambda: MemoryPorts(clock, notices=at.notices))
         made.dies = False

@@ -22,6 +22,8 @@ from scheduler.model.job import Delivery, DueEntry, Job, Lane, Message, Ordering
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkItem
+from scheduler.notify import invocation, notify
+from scheduler.notify.calls import Calls
 from scheduler.pipeline import bundles, delivery, leftover, packs, submit, tick
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
@@ -37,6 +39,7 @@ from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
+from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several
 from tests.simulation.world import START, USUAL, World
 
 SEEDS = 40  # of the default run of `make simulate`
@@ -61,7 +64,7 @@ class Sabotage(NamedTuple):
     name: str
     broken: Callable[[], AbstractContextManager[Any]]
     seed: int = 1
-    scene: Callable[[int], World] | None = None
+    scene: Callable[[int], World | NoticeWorld] | None = None
 
 
 class Finding(NamedTuple):
@@ -408,6 +411,11 @@ SABOTAGES = [
     Sabotage("a key taken whoever has it", _patched(MemoryJobs, "_take", _take_from_anyone), scene=crowded_keys),
     Sabotage("a key taken from a job that has not ended", _patched(by_key, "decide", _decide_to_create), scene=crowded_keys),
     Sabotage("a change by key answered whether stored or not", _patched(by_key, "try_change", _change_or_not), scene=crowded_keys),
+    # notices beside receivers that hang
+    Sabotage("batches wait for their receivers", _patched(notify, "PATIENCE_MS", 10**9), scene=beside_a_hanging_receiver),
+    Sabotage("owners take all places for calls", _patched(Calls, "_has_place", lambda *_: True), scene=beside_a_hanging_receiver),
+    Sabotage("invocations take no further messages", _patched(invocation, "RECEIVES_MS", 0), scene=beside_a_hanging_receiver),
+    Sabotage("slow calls begin until an invocation ends", _patched(invocation, "SLOW_CALLS_MS", 10**9), scene=beside_several),
     # the lease of a batch
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=14, scene=frozen),
 ]

@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Job, Result, Status
 from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
+from scheduler.notify.calls import Answer, receiver_of
 from scheduler.notify.messages import Message, decode, encode
 from scheduler.notify.notify import LEASE_MS, MOST_TRIES, BatchResult, Incoming, Post, notify, wait_s
 from scheduler.notify.policy import News, NotificationState, Sending, WindowEnd, of_change
@@ -48,6 +49,18 @@ class Receivers:
         return self.answer(id)
 
 
+class InTurn(Executor):
+    """Runs calls one after the other, so that a seed always gives the same run: threads would draw random numbers in any order."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Killed as error:
+            future.set_exception(error)
+        return future
+
+
 class Stage(MemoryPorts):
     """A task with receivers, and a queue that is processed message by message."""
 
@@ -58,7 +71,8 @@ class Stage(MemoryPorts):
         )
         assert self.tasks.store(None, self.task, [])
         self.receivers = Receivers()
-        self.threads: Executor = ThreadPoolExecutor(2)
+        self.post = Post(self.receivers.mail, self.receivers.call)
+        self.threads: Executor = InTurn()
 
     def news(self, ended: Status | None = FAILED, **fields: Any) -> News:
         now = self.clock.now()
@@ -67,8 +81,15 @@ class Stage(MemoryPorts):
 
     def take(self, *messages: Message) -> BatchResult:
         batch = [Incoming(f"m{number}", decode(encode(message))) for number, message in enumerate(messages)]
-        post = Post(self.receivers.mail, self.receivers.call)
-        return notify(batch, self, post=post, threads=self.threads)
+        return notify(batch, self, post=self.post, threads=self.threads)
+
+    def know(self, sending: Message) -> None:
+        """Let the receiver be one that has answered in time, so that more than one call of it may be in progress."""
+        assert isinstance(sending, Sending)
+        call = self.post.calls.begin("known", receiver_of(sending), self.clock.monotonic())
+        assert call is not None
+        self.post.calls.answered(call, self.clock.monotonic())
+        self.post.calls.end(call, Answer("sent"))
 
     def sent(self) -> list[Message]:
         """Remove and return the messages of the queue."""
@@ -142,6 +163,7 @@ def test_a_second_copy_of_a_sending_waits_for_the_lease(stage: Stage) -> None:
 
     told: list[BatchResult] = []
     stage.receivers.answer = meanwhile
+    stage.know(mail)
     assert stage.take(mail).sent == 1
     assert told[0].again == {"m0": LEASE_MS // 1_000} and len(stage.receivers.mails) == 1
 
@@ -221,16 +243,15 @@ def test_a_refusing_queue_loses_no_notice(stage: Stage) -> None:
     assert len(stage.receivers.mails) == 1
 
 
-class InTurn(Executor):
-    """Runs calls one after the other, so that a seed always gives the same run: threads would draw random numbers in any order."""
+def test_an_unexpected_error_of_one_decision_stops_no_other(stage: Stage) -> None:
+    def read(verb: Any, task: Any, id: str) -> Any:
+        if id == "broken":
+            raise LookupError("an item of another form")
+        return verb(task, id)
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Killed as error:
-            future.set_exception(error)
-        return future
+    stage.notices = Wrapped(stage.notices, read=read)
+    result = stage.take(stage.news(id="broken"), stage.news())
+    assert result.decided == 1 and result.again == {"m0": 5}
 
 
 class Mortal:
@@ -260,7 +281,7 @@ def test_each_end_is_notified_once_wherever_notify_is_killed(seed: int) -> None:
     chance = random.Random(seed)
     stage = Stage(on=(Occasion.FAILURE, Occasion.SUCCESS), digest_ms=60_000)
     notices = stage.notices
-    stage.notices, stage.threads = Mortal(notices, chance, 0.08), InTurn()
+    stage.notices = Mortal(notices, chance, 0.08)
     news = [stage.news(chance.choice([FAILED, SUCCEEDED]), id=f"j{n}.0", job=f"j{n}", at=NOW + n * 500) for n in range(60)]
     waiting: list[Message] = [*news, *news[::3]]  # a batch of the stream is delivered again
     rounds = 0

@@ -1,0 +1,242 @@
+"""Notices in virtual time: notify as Lambda runs it, beside receivers that hang, fail or answer slowly.
+
+Each process is one of the concurrent invocations, with calls and threads of its own. The oracles: notices of owners whose receivers answer
+are not late, no notice is lost, and none is accepted twice.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, NamedTuple
+
+from scheduler.model.job import Failure, FailureKind, Result, Status, TaskKey
+from scheduler.model.notifications import Notifications, Webhook
+from scheduler.notify import calls
+from scheduler.notify.invocation import process
+from scheduler.notify.messages import Message, Received
+from scheduler.notify.notify import Post
+from scheduler.notify.policy import News, Sending
+from scheduler.storage.memory.notices import MemoryNoticeQueue, MemoryNotices
+from scheduler.storage.memory.ports import MemoryPorts
+from tests.contract import make
+from tests.simulation.aws import SimClock
+from tests.simulation.hub import Hub
+
+BEGIN = make.NOW - make.NOW % 60_000
+TABLE_MS, QUEUE_MS = 5, 10  # of each call
+LATE_MS = 1_600  # a notice alone takes up to 600 ms with these times; a second more is late
+QUIET, QUIET_EVERY_MS = "berta", 5_000
+
+
+class Answer(NamedTuple):
+    """How a receiver behaves: after how long it answers, and whether with a success."""
+
+    takes: int
+    succeeds: bool
+
+
+GOOD, HANGS, FAILS, SLOW = Answer(200, True), Answer(10_000, False), Answer(30, False), Answer(3_000, True)
+
+
+@dataclass
+class Crowd:
+    """An owner whose tasks fail at one moment. Its receivers answer from `back_at` (ms from the begin) on as they should."""
+
+    owner: str
+    tasks: int
+    receivers: int
+    answer: Answer
+    hosts: bool = False  # a host for each receiver
+    back_at: int | None = None
+    at: int = 3_000
+
+
+@dataclass
+class NoticeReport:
+    violations: Counter[str] = field(default_factory=Counter)
+    latest_ms: int = 0  # of the quiet owner's notices
+    calls: Counter[str] = field(default_factory=Counter)  # by owner
+    most_receives: int = 0
+
+
+class SimNoticeQueue(MemoryNoticeQueue):
+    """A fair queue of SQS: it delivers in any order, and messages of the owner with the fewest messages in flight first."""
+
+    def __init__(self, hub: Hub, random: Random) -> None:
+        super().__init__(SimClock(hub, 0))
+        self._hub, self._random = hub, random
+        self.most_receives = 0
+
+    def send(self, messages: Sequence[Message], now: int) -> None:
+        self._hub.sleep_until(self._hub.time + QUEUE_MS)
+        super().send(messages, self._hub.time)
+
+    def put(self, message: Message) -> None:
+        super().send([message], self._hub.time)
+
+    def put_back(self, delays: Mapping[str, int]) -> None:
+        self._hub.sleep_until(self._hub.time + QUEUE_MS * len(delays) // 8)
+        super().put_back(delays)
+
+    def _chosen(self, visible: list[str]) -> list[str]:
+        flying = Counter(
+            _owner(queued.message) for queued in self.messages.values() if queued.receives and queued.visible_at > self._hub.time
+        )
+        self._random.shuffle(visible)
+        visible.sort(key=lambda name: flying[_owner(self.messages[name].message)])
+        return visible[: self.TEN]
+
+    def _received(self, name: str) -> Received:
+        received = super()._received(name)
+        self.most_receives = max(self.most_receives, self.messages[name].receives)
+        return received
+
+
+def _owner(message: Message) -> str:
+    return (message.notice.task if isinstance(message, Sending) else message.task).owner
+
+
+class SimNotices(MemoryNotices):
+    """The table, each of whose calls takes its time."""
+
+    def __init__(self, hub: Hub, queue: SimNoticeQueue) -> None:
+        super().__init__()
+        self._hub = hub
+        self.send = queue.send  # type: ignore[method-assign]
+        for name in ("read", "decide", "delivery", "set_delivery"):
+            setattr(self, name, self._timed(getattr(self, name)))
+
+    def _timed(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*arguments: Any) -> Any:
+            self._hub.sleep_until(self._hub.time + TABLE_MS)
+            return call(*arguments)
+
+        return timed
+
+
+class SimThreads:
+    """The threads of a process: a call without a free one waits for it."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub, self._free = hub, calls.AT_ONCE
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> "SimFuture":
+        future = SimFuture(self._hub)
+        self._waiting.append(lambda: self._run(future, function, arguments))
+        self._begin()
+        return future
+
+    def _begin(self) -> None:
+        if self._free and self._waiting:
+            self._free -= 1
+            self._hub.spawn(self._waiting.popleft())
+
+    def _run(self, future: "SimFuture", function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+        future.answer, future.is_done = function(*arguments), True
+        self._free += 1
+        self._begin()
+
+
+class SimFuture:
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self.answer: Any = None
+        self.is_done = False
+
+    def result(self) -> Any:
+        while not self.is_done:
+            self._hub.sleep_until(self._hub.time + 10)
+        return self.answer
+
+
+class NoticeWorld:
+    """Crowds beside the quiet owner, whose task fails all the time."""
+
+    def __init__(self, seed: int, crowds: Sequence[Crowd], *, processes: int, minutes: int) -> None:
+        self.hub, self.random, self.report = Hub(BEGIN), Random(seed), NoticeReport()
+        self.crowds = {crowd.owner: crowd for crowd in crowds}
+        self.ports = MemoryPorts(SimClock(self.hub, 0))
+        self.queue = SimNoticeQueue(self.hub, self.random)
+        self.ports.notices = SimNotices(self.hub, self.queue)
+        self.due: dict[str, int] = {}  # when the news of each notice of the quiet owner was sent, by job
+        self.accepted: dict[str, list[int]] = {}  # when a receiver accepted each sending
+        self.end = BEGIN + minutes * 60_000
+        for _ in range(processes):
+            self.hub.spawn(self._invocations)
+        for crowd in crowds:
+            self._fail(crowd.owner, crowd.tasks, crowd.receivers, [crowd.at] * crowd.tasks, crowd.hosts)
+        quiet = [*range(4_000, (minutes - 1) * 60_000, QUIET_EVERY_MS)]
+        self.due = self._fail(QUIET, len(quiet), 1, quiet, False)
+
+    def run(self) -> NoticeReport:
+        self.hub.run(self.end)
+        self.report.most_receives = self.queue.most_receives
+        for job, at in self.due.items():
+            accepted = [times[0] for id, times in self.accepted.items() if f".{job}." in id]
+            late = accepted[0] - at if accepted else self.end - at
+            self.report.latest_ms = max(self.report.latest_ms, late)
+            self._check("lost" if not accepted else "late", bool(accepted) and late <= LATE_MS)
+        for times in self.accepted.values():
+            self._check("twice", len(times) == 1)
+        for crowd in self.crowds.values():
+            if crowd.back_at is not None or crowd.answer.succeeds:
+                accepted = [id for id in self.accepted if f"notice_{crowd.owner}-" in id]
+                self._check("lost", len(accepted) == crowd.tasks * crowd.receivers)
+        return self.report
+
+    def _check(self, kind: str, is_right: bool) -> None:
+        if not is_right:
+            self.report.violations[kind] += 1
+
+    def _fail(self, owner: str, tasks: int, receivers: int, at: Sequence[int], hosts: bool) -> dict[str, int]:
+        """Let tasks fail, and return when, by job."""
+        hooks = tuple(Webhook(f"https://{owner}{n if hosts else ''}.example.com/{n}", "hook") for n in range(receivers))
+        due = {}
+        for number in range(tasks):
+            task = make.task(owner=owner, id=f"{owner}-{number}", notifications=Notifications(webhooks=hooks))
+            assert self.ports.tasks.store(None, task, [])
+            job, time = f"{owner}_{number}", BEGIN + at[number] + self.random.randint(0, 1_000)
+            news = News(TaskKey(owner, task.id), f"{job}.0", job, "log", Status.FAILED, time, time)
+            self.hub.at(time, lambda news=news: self.queue.put(news))  # type: ignore[misc]
+            due[job] = time
+        return due
+
+    def _invocations(self) -> None:
+        post, threads = Post(lambda payload, id: Result(), self._call), SimThreads(self.hub)
+        while True:
+            event = self.queue.receive(20)
+            if not event:
+                continue
+            self.hub.sleep_until(self.hub.time + QUEUE_MS)
+            result = process(event, self.queue, self.ports, post=post, threads=threads)  # type: ignore[arg-type]
+            self.queue.delete([each.receipt for each in event if each.message_id not in result.unfinished])
+
+    def _call(self, owner: str, payload: Mapping[str, Any], id: str) -> Result:
+        crowd = self.crowds.get(owner)
+        is_good = crowd is None or (crowd.back_at is not None and self.hub.time >= BEGIN + crowd.back_at)
+        answer = GOOD if crowd is None or is_good else crowd.answer
+        self.report.calls[owner] += 1
+        self.hub.sleep_until(self.hub.time + answer.takes)
+        if not answer.succeeds:
+            return Result(failure=Failure(FailureKind.RETRYABLE, "no answer"))
+        self.accepted.setdefault(id, []).append(self.hub.time)
+        return Result()
+
+
+def beside_a_hanging_receiver(seed: int) -> NoticeWorld:
+    """One owner's receivers hang; in a small account two batches run at once."""
+    return _ran(NoticeWorld(seed, [Crowd("anton", 120, 3, HANGS)], processes=2, minutes=4))
+
+
+def beside_several(seed: int) -> NoticeWorld:
+    """Receivers of several owners hang, each in its own way."""
+    crowds = [Crowd("anton", 40, 2, HANGS, back_at=60_000), Crowd("carla", 3, 30, HANGS, hosts=True), Crowd("dora", 60, 1, SLOW)]
+    crowds += [Crowd("emil", 60, 1, FAILS), *(Crowd(f"f{number}", 20, 1, HANGS, at=number * 9_000) for number in range(4))]
+    return _ran(NoticeWorld(seed, crowds, processes=2, minutes=12))
+
+
+def _ran(world: NoticeWorld) -> NoticeWorld:
+    world.run()
+    return world

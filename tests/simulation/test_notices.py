@@ -1,0 +1,33 @@
+"""Notices in virtual time: receivers that hang delay no other owner's notices."""
+
+import pytest
+
+from tests.simulation.notices import FAILS, HANGS, SLOW, Crowd, NoticeWorld, beside_a_hanging_receiver, beside_several
+from tests.simulation.sabotage import SABOTAGES, find
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))])
+def test_notices_are_punctual_beside_receivers_that_hang(seed: int) -> None:
+    report = beside_a_hanging_receiver(seed).report
+    assert report.violations == {} and report.calls["anton"] > 50, report
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))])
+def test_notices_are_punctual_and_complete_beside_all_kinds_of_receivers(seed: int) -> None:
+    report = beside_several(seed).report
+    assert report.violations == {} and report.most_receives < 100, report
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("processes", [2, 5])
+@pytest.mark.parametrize("crowd", [Crowd("anton", 1_000, 1, HANGS), Crowd("anton", 1_000, 1, FAILS), Crowd("anton", 300, 1, SLOW)])
+def test_notices_are_punctual_beside_a_large_crowd(crowd: Crowd, processes: int) -> None:
+    report = NoticeWorld(1, [crowd], processes=processes, minutes=15).run()
+    assert report.violations == {}, report
+
+
+@pytest.mark.parametrize("name", ["wait for their receivers", "take all places", "no further messages", "until an invocation ends"])
+def test_the_simulation_notices_a_removed_guard_of_notices(name: str) -> None:
+    (removed,) = [each for each in SABOTAGES if name in each.name]
+    found = find(removed, range(1, 4))
+    assert found is not None and found.oracle == "late"
