@@ -9,25 +9,38 @@ from scheduler.storage.ports import Ports
 
 
 class Work(Protocol):
-    """The part of a step that depends on the action."""
+    """The part of a step that depends on the action. `chosen` and `key`: keys of jobs, or of tasks."""
 
     @property
     def at_most(self) -> int:
         """The largest chunk; `apply` must take less time with it than a message stays hidden."""
 
+    @property
+    def moves(self) -> bool:
+        """Whether what it reads may move, while it reads, to where it has been read already: `reread` finds it there."""
+
     def read(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
         """A page of candidates beyond the position `after` (None: from the beginning), and the position at which to read on."""
 
+    def reread(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
+        """The same for those that were moved."""
+
+    def key(self, owner: str, id: str) -> Any:
+        """The key of the candidate with this id."""
+
+    def takes_changes(self, key: Any) -> bool:
+        """Whether the table takes changes at present, though it refuses this one. Raises Unavailable if it does not answer."""
+
     def apply(self, operation: Operation, chosen: list[Any]) -> Counts:
-        """Carry out the action on the chosen candidates. Idempotent. Raises Unavailable."""
+        """Carry out the action on the chosen candidates, each once. Idempotent. Raises Unavailable."""
 
 
 def work_of(record: Operation, ports: Ports) -> Work:
-    """The work of an operation."""
+    """The work of an operation. `record` as it is stored before a step leases it."""
     if record.action is Action.REDRIVE:
         return Redrives(ports)
     if record.action is Action.CANCEL_JOBS:
-        return CancelJobs(ports)
+        return CancelJobs(ports, record.uncounted_since)
     from scheduler.operations.change_tasks import ChangeTasks  # it loads schedules, which would slow down each cold start
 
     return ChangeTasks(ports)
