@@ -38,9 +38,9 @@ class Redrives:
         job = self.ports.jobs.get(key)
         return job is None or takes_changes(job, self.ports)
 
-    def apply(self, operation: Operation, chosen: list[JobKey]) -> Counts:
+    def apply(self, operation: Operation, chosen: list[Candidate]) -> Counts:
         """Redrive these jobs. Jobs that an earlier try has redriven are counted as well."""
-        stored = self.ports.jobs.get_many(chosen)
+        stored = self.ports.jobs.get_many([each.chosen for each in chosen])
         done = sum(1 for job in stored.values() if job.redriven_by == operation.id)  # by a step that then died
         dead = [job for job in stored.values() if model.is_dead(job) and _ended_at(job) <= operation.started_at]
         runs = [job for job in dead if job.origin is not None]

@@ -85,6 +85,7 @@ class Operation:
     version: int = 1  # rises with every change; every change is conditional on it
     lease_until: int = 0  # 0: the last step ended well. A time that has passed: it died, and may have made changes that are not counted
     counted_at: int = 0  # when the counts were last stored
+    uncounted_since: int = 0  # if not 0: a step that died may have made changes since then, and they are counted when they are read again
     due_at: int = 0  # when the next job or task is due by the rate
     next_at: int = 0  # when the next step begins
     message_id: str = ""  # of the message in the work queue that drives it
@@ -103,14 +104,9 @@ class Operation:
         """The size of a chunk of at most this many."""
         return at_most if self.limit is None else max(0, min(at_most, self.limit - self.done))
 
-    @property
-    def uncounted_since(self) -> int | None:
-        """The time (ms) since when changes were made that no count includes: a step made them and died. None: all are counted."""
-        return (self.counted_at or self.started_at) if self.lease_until else None
-
 
 class Candidate(NamedTuple):
-    """A job or task that an operation has read. `chosen` is what its action needs of it; None: it does not match."""
+    """A job or task that an operation has read. `chosen`: its key; None: it does not match. An empty position: it may have moved."""
 
     position: str
     chosen: Any

@@ -18,7 +18,6 @@ class CancelJobs:
     """The work of an operation that cancels jobs."""
 
     ports: Ports
-    since: int | None = None  # jobs that were cancelled since then are chosen and counted: the step that cancelled them has died
     at_most: int = 100
     moves: bool = True  # a user may change the time of a job
 
@@ -50,29 +49,40 @@ class CancelJobs:
         job = self.ports.jobs.get(key)
         return job is None or takes_changes(job, self.ports)
 
-    def apply(self, operation: Operation, chosen: list[JobKey]) -> Counts:
-        """Cancel these jobs if they still match."""
-        stored, now = self.ports.jobs.get_many(chosen), self.ports.clock.now()
-        left = [job for job in stored.values() if not self._is_ours(job, operation)]
+    def apply(self, operation: Operation, chosen: list[Candidate]) -> Counts:
+        """Cancel these jobs if they still match. One that was moved is left to its new place, where a step after this one finds it."""
+        stored, now = self.ports.jobs.get_many([each.chosen for each in chosen]), self.ports.clock.now()
+        moved = {each.chosen for each in chosen if not operation.rereading and _is_moved(stored.get(each.chosen), each.position)}
+        there = [job for job in stored.values() if job.key not in moved]
+        left = [job for job in there if not self._is_ours(job, operation)]
         cancelled, refused = cancel_many([job for job in left if _matches(job, operation, now)], self.ports)
-        done, failed = len(stored) - len(left) + len(cancelled), len(stored.unreadable)
-        return Counts(done, len(chosen) - done - failed - len(refused), failed, tuple(job.id for job in refused))
+        done, failed = len(there) - len(left) + len(cancelled), len(stored.unreadable)
+        skipped = len(chosen) - len(moved) - done - failed - len(refused)
+        return Counts(done, skipped, failed, tuple(job.id for job in refused))
 
     def _candidates(self, operation: Operation, page: Page) -> list[Candidate]:
         now = self.ports.clock.now()
         wanted = [job.key if self._is_ours(job, operation) or _matches(job, operation, now) else None for job in page.jobs]
-        return [Candidate(ids.position(job.id, job.scheduled_at), key) for job, key in zip(page.jobs, wanted, strict=True)]
+        return [Candidate(_position(job), key) for job, key in zip(page.jobs, wanted, strict=True)]
 
     def _is_ours(self, job: Job, operation: Operation) -> bool:
         """Whether the operation has probably cancelled the job and has not counted it: its step died, or the table refused and did it."""
-        since = operation.started_at if job.id in operation.refused else self.since
-        return since is not None and is_cancelled_since(job, since) and _is_filtered(job, operation)
+        since = operation.started_at if job.id in operation.refused else operation.uncounted_since
+        return since > 0 and is_cancelled_since(job, since) and _is_filtered(job, operation)
 
     def _page(self, operation: Operation, since: int | None, until: int | None, after: str | None, *, newest_first: bool) -> Page:
         if operation.filter.task is None:
             return self.ports.jobs.history(operation.owner, since=since, until=until, after=after, limit=READ, newest_first=newest_first)
         task = TaskKey(operation.owner, operation.filter.task)
         return self.ports.jobs.of_task(task, since=since, until=until, after=after, limit=READ, newest_first=newest_first)
+
+
+def _position(job: Job) -> str:
+    return ids.position(job.id, job.scheduled_at)
+
+
+def _is_moved(job: Job | None, position: str) -> bool:
+    return job is not None and position not in ("", _position(job))
 
 
 def _matches(job: Job, operation: Operation, now: int) -> bool:

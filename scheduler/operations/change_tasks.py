@@ -46,10 +46,10 @@ class ChangeTasks:
             self.ports.tasks.move_on(absent, absent)
         return True
 
-    def apply(self, operation: Operation, chosen: list[TaskKey]) -> Counts:
+    def apply(self, operation: Operation, chosen: list[Candidate]) -> Counts:
         """Change these tasks if they still match. An error of one task stops no other."""
         done, failed, refused = 0, 0, list[str]()
-        for key in chosen:
+        for key in [each.chosen for each in chosen]:
             try:
                 done += self._change(operation, key)
             except Unavailable:

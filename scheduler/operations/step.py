@@ -11,7 +11,6 @@ import logging
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from scheduler.model import operation
 from scheduler.model.operation import SETTLED_MS, Candidate, Counts, Operation, State
@@ -81,16 +80,16 @@ class OperationStep:
         pause_ms = EACH_MS * len(running) if len(running) > 1 else 0
         wait_until = now + max(zlib.crc32(f"{id}#{record.version}".encode()) % (2 * pause_ms + 1), SECOND_MS)  # not all at once
         if self._others(running, record, now) >= self.ports.rules.operating:
-            self.result.next_at = self._leave(record, wait_until)
+            self.result.next_at = self._leave(record, wait_until, record.lease_until)
             return self.result
-        mine = replace(record, lease_until=now + operation.LEASE_MS, message_id=self.message_id, version=record.version + 1)
+        mine = _leased(record, self.message_id, now)
         self.result.next_at = wait_until
         if not self.ports.operations.change(record, mine):
             return self.result
         if len(running) > 1 and self._others(self.ports.operations.running(), mine, now) >= self.ports.rules.operating:
-            self._leave(replace(mine, lease_until=record.lease_until), wait_until)  # another one began at the same moment
+            self._leave(mine, wait_until, record.lease_until)  # another one began at the same moment
             return self.result
-        self._process(_held(record, mine, self.ports, now, pause_ms))
+        self._process(_held(mine, self.ports, now, pause_ms))
         return self.result
 
     @staticmethod
@@ -98,9 +97,10 @@ class OperationStep:
         """How many other operations are at work."""
         return sum(1 for each in running if each.lease_until > now and (each.owner, each.id) != (record.owner, record.id))
 
-    def _leave(self, record: Operation, next_at: int) -> int:
+    def _leave(self, record: Operation, next_at: int, lease_until: int) -> int:
         """Let the operation wait until `next_at`, and return that. The tick must not think that its message is lost."""
-        self.ports.operations.change(record, replace(record, next_at=next_at, message_id=self.message_id, version=record.version + 1))
+        after = replace(record, next_at=next_at, lease_until=lease_until, message_id=self.message_id, version=record.version + 1)
+        self.ports.operations.change(record, after)
         return next_at
 
     def give_up(self, owner: str, id: str, next_at: int) -> None:
@@ -124,7 +124,7 @@ class OperationStep:
         """Carry out one chunk, and store the progress: with the last one of the step also when the next step begins."""
         record = held.record
         if record.refused:
-            chosen, after, through = [held.work.key(record.owner, id) for id in record.refused], record.after, False
+            chosen, after, through = [Candidate("", held.work.key(record.owner, id)) for id in record.refused], record.after, False
         else:
             chosen, after, through = self._choose(held)
         counts = held.work.apply(record, chosen) if chosen else Counts()
@@ -136,7 +136,7 @@ class OperationStep:
         over = through and not changed.refused
         if over and held.work.moves and not record.rereading:
             again_ms = SETTLED_MS if changed.matched else 0
-            changed, over = replace(changed, rereading=True, after=None), False
+            changed, over = replace(changed, rereading=True, after=None, uncounted_since=0), False
             held.ended = True
         if over or (record.limit is not None and changed.done >= record.limit):
             changed = replace(changed, state=State.DONE, ended_at=now, refused=(), lease_until=0)
@@ -178,9 +178,9 @@ class OperationStep:
         running = stored is not None and stored.state is State.RUNNING
         self.result.next_at = self.ports.clock.now() + SECOND_MS if running else None
 
-    def _choose(self, held: _Held) -> tuple[list[Any], str | None, bool]:
+    def _choose(self, held: _Held) -> tuple[list[Candidate], str | None, bool]:
         """Return the choices of the next chunk, the position of the last candidate checked, and whether it is the last of all."""
-        chosen, after, until = list[Any](), held.record.after, self.ports.clock.now() + CHOOSE_MS
+        chosen, after, until = list[Candidate](), held.record.after, self.ports.clock.now() + CHOOSE_MS
         size = min(held.record.chunk(held.work.at_most), max(held.quota, 1))
         read = held.work.reread if held.record.rereading else held.work.read
         while len(chosen) < size:
@@ -196,17 +196,24 @@ class OperationStep:
                     break
                 looked, after = looked + 1, candidate.position
                 if candidate.chosen is not None:
-                    chosen.append(candidate.chosen)
+                    chosen.append(candidate)
             held.ahead = held.ahead[looked:]
         return chosen, after, held.begun and not held.ahead and held.cursor is None
 
 
-def _held(before: Operation, mine: Operation, ports: Ports, now: int, pause_ms: int) -> _Held:
-    """The operation `mine`, leased, at the beginning of a step. `before` the lease."""
+def _leased(record: Operation, message_id: str, now: int) -> Operation:
+    died = record.lease_until and not record.uncounted_since
+    since = (record.counted_at or record.started_at) if died else record.uncounted_since
+    lease_until = now + operation.LEASE_MS
+    return replace(record, lease_until=lease_until, uncounted_since=since, message_id=message_id, version=record.version + 1)
+
+
+def _held(mine: Operation, ports: Ports, now: int, pause_ms: int) -> _Held:
+    """The operation, leased, at the beginning of a step."""
     period_ms = max(PERIOD_MS, LEAST * 1000 // mine.rate, pause_ms)
     due_at = max(mine.due_at, now - LATE_MS - period_ms)
     quota = max(mine.rate * period_ms // 1000, 1)
-    return _Held(mine, work_of(before, ports), due_at, quota, now + STEP_MS, pause_ms, cursor=mine.after)
+    return _Held(mine, work_of(mine, ports), due_at, quota, now + STEP_MS, pause_ms, cursor=mine.after)
 
 
 def _counted(record: Operation, counts: Counts, failed: int = 0) -> Operation:

@@ -9,7 +9,7 @@ from scheduler.storage.ports import Ports
 
 
 class Work(Protocol):
-    """The part of a step that depends on the action. `chosen` and `key`: keys of jobs, or of tasks."""
+    """The part of a step that depends on the action. A candidate is chosen by its key, that of a job or of a task."""
 
     @property
     def at_most(self) -> int:
@@ -31,16 +31,16 @@ class Work(Protocol):
     def takes_changes(self, key: Any) -> bool:
         """Whether the table takes changes at present, though it refuses this one. Raises Unavailable if it does not answer."""
 
-    def apply(self, operation: Operation, chosen: list[Any]) -> Counts:
+    def apply(self, operation: Operation, chosen: list[Candidate]) -> Counts:
         """Carry out the action on the chosen candidates, each once. Idempotent. Raises Unavailable."""
 
 
 def work_of(record: Operation, ports: Ports) -> Work:
-    """The work of an operation. `record` as it is stored before a step leases it."""
+    """The work of an operation."""
     if record.action is Action.REDRIVE:
         return Redrives(ports)
     if record.action is Action.CANCEL_JOBS:
-        return CancelJobs(ports, record.uncounted_since)
+        return CancelJobs(ports)
     from scheduler.operations.change_tasks import ChangeTasks  # it loads schedules, which would slow down each cold start
 
     return ChangeTasks(ports)
