@@ -26,7 +26,7 @@ HELD = 256  # jobs that an executor can start at once: one in each of its thread
 
 
 OPERATING = 5  # operations may take a fifth of the steps of the engine ...
-MOST_OPERATING = 10  # ... up to this: so many steps of two seconds are at work if ten begin a second
+MOST_OPERATING = 10  # ... but at most this number
 
 
 class Renamed(NamedTuple):
