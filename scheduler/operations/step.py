@@ -94,7 +94,7 @@ class OperationStep:
 
     @staticmethod
     def _others(running: list[Operation], record: Operation, now: int) -> int:
-        """How many other operations are at work."""
+        """The number of other operations at work."""
         return sum(1 for each in running if each.lease_until > now and (each.owner, each.id) != (record.owner, record.id))
 
     def _leave(self, record: Operation, next_at: int, lease_until: int) -> int:
@@ -158,7 +158,8 @@ class OperationStep:
             refused, tries, failed = (), 0, len(refused)
         self._count(counts, failed)
         counted = _counted(record, counts, failed)
-        return min(AGAIN_MS << min(max(tries - 1, 0), 10), LONGEST_MS), replace(counted, refused=refused, tries=tries)
+        pause_ms = min(AGAIN_MS << min(tries - 1, 10), LONGEST_MS) if refused else 0
+        return pause_ms, replace(counted, refused=refused, tries=tries)
 
     def _count(self, counts: Counts, failed: int) -> None:
         self.result.done += counts.done

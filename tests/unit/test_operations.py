@@ -262,6 +262,16 @@ def test_a_fast_operation_works_through_several_chunks_in_a_step() -> None:
     assert stage.clock.now() - began == 5 * 90 and stage.found(record).done == 450
 
 
+def test_a_fast_operation_keeps_its_rate() -> None:
+    stage = OperationsStage()
+    stage.ahead(5_000)
+    record, began = stage.begin(rate=1_000), stage.clock.now()
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: (stage.clock.advance(80), verb(changes))[1])
+    stage.work_off(until=began + 60_000)
+    assert stage.counts(record) == (State.DONE, 5_000, 0, 0)
+    assert 4_000 <= (stage.found(record).ended_at or 0) - began - SETTLED_MS <= 6_000
+
+
 def test_a_slow_step_ends_after_a_chunk_beyond_its_time() -> None:
     stage = OperationsStage()
     stage.ahead(450)
