@@ -25,6 +25,10 @@ BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}  # a retry runs a
 HELD = 256  # jobs that an executor can start at once: one in each of its threads (`lambdas/_pool.py`)
 
 
+OPERATING = 5  # operations may take a fifth of the steps of the engine ...
+MOST_OPERATING = 10  # ... but at most this number
+
+
 class Renamed(NamedTuple):
     """An IAM action under another name; `anywhere`: enforced without a particular resource."""
 
@@ -156,6 +160,7 @@ class Settings:
         return replace(
             self.rules,
             events=self.events is not Events.NONE,
+            operating=min(max(self.steps // OPERATING, 1), MOST_OPERATING),
             executors=sum(max(self.concurrency[lane], EXECUTORS_EACH * pollers.get(lane, 0)) for lane in first),
             concurrency={lane: self.concurrency[lane] for lane in pollers},
             windows={lane: self.concurrency[lane] * BATCH[lane] for lane in first},

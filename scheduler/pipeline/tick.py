@@ -121,8 +121,8 @@ class Tick:
         self._send([WorkItem.of_unit(unit.key) for unit in self.ports.ledger.overflow_units() if _is_lost(unit, self.now)])
 
     def _drive_operations(self) -> None:
-        running = self.ports.operations.running()
-        self._send([WorkItem(WorkKind.OPERATION, each.owner, each.id) for each in running if each.lease_until + LOST_MS < self.now])
+        lost = [each for each in self.ports.operations.running() if max(each.next_at, each.lease_until) + LOST_MS < self.now]
+        self._send([WorkItem(WorkKind.OPERATION, each.owner, each.id) for each in lost])
 
     def _check(self) -> None:
         self._send([WorkItem(WorkKind.CHECKS)])

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Unit, UnitKey
-from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
+from scheduler.model.work import WorkDelivery, WorkKind
 from scheduler.pipeline import leftover
 from scheduler.pipeline.closing import Closing
 from scheduler.pipeline.dispatch import dispatch
@@ -33,7 +33,7 @@ AGAIN_MS = 5_000  # a step that failed is tried again after this time, and after
 LONGEST_MS = 300_000  # ... up to this
 
 Hide = Callable[[], None]
-Step = Callable[[WorkItem, Ports, Hide], int | None]  # returns when the next step is due (ms); None: there is none
+Step = Callable[[WorkDelivery, Ports, Hide], int | None]  # returns when the next step is due (ms); None: there is none
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def work(delivery: WorkDelivery, ports: Ports, *, operation: Step) -> WorkResult
         elif item.kind is WorkKind.RESUME:
             wake_overdue(ports, ports.clock.now())
         else:
-            result.next_at = operation(item, ports, hide)
+            result.next_at = operation(delivery, ports, hide)
     except LeaseLost:
         result.next_at = ports.clock.now() + LEASE_MS
     except Exception as error:
@@ -76,7 +76,7 @@ def work(delivery: WorkDelivery, ports: Ports, *, operation: Step) -> WorkResult
         log.log(level, "a step failed", exc_info=not refused, extra={"work": item, "error": repr(error)})
         result.failed = True
         if item.kind not in (WorkKind.CHECKS, WorkKind.RESUME):  # the tick does the same every minute
-            result.next_at = ports.clock.now() + _pause(error, delivery)
+            result.next_at = ports.clock.now() + pause(error, delivery)
     return result
 
 
@@ -85,7 +85,7 @@ def hidden_s(next_at: int, now: int) -> int:
     return max(-(-(next_at - now) // 1000), 0)
 
 
-def _pause(error: Exception, delivery: WorkDelivery) -> int:
+def pause(error: Exception, delivery: WorkDelivery) -> int:
     """Return how long to wait (ms) before a failed step is tried again."""
     return AGAIN_MS if isinstance(error, Unavailable) else min(AGAIN_MS << min(delivery.receive_count - 1, 10), LONGEST_MS)
 
@@ -107,7 +107,7 @@ def _drive(key: UnitKey, delivery: WorkDelivery, ports: Ports, hide: Hide, resul
     try:
         return _step(unit, lease, result)
     except Exception as error:
-        _release(lease, ports.clock.now() + _pause(error, delivery))
+        _release(lease, ports.clock.now() + pause(error, delivery))
         raise
 
 

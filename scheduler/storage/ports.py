@@ -285,6 +285,9 @@ class Jobs(Protocol):
         of the page's last job, so a caller that stops inside a page can derive one. Eventually consistent.
         """
 
+    def moved(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
+        """Return a page of those jobs in the list of `history`, oldest first, whose time was changed. Eventually consistent."""
+
     def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         """Return a page of the jobs of one task; order, bounds and cursor as in `history`. Eventually consistent."""
 
@@ -565,10 +568,20 @@ class Receipts(Protocol):
 
 
 class Operations(Protocol):
-    """The records of operations on many jobs or tasks. A record of an ended operation expires."""
+    """The records of operations on many jobs or tasks. A record of an ended operation expires.
 
-    def add(self, operation: Operation) -> None:
-        """Insert a new record. Idempotent: an existing record is unchanged."""
+    An owner has a few places, and each running operation takes one. A place keeps the id of an operation that has ended until another
+    one takes it.
+    """
+
+    def places(self, owner: str) -> dict[int, str]:
+        """Return the ids of the operations that took places, by place (strongly consistent)."""
+
+    def add(self, operation: Operation, place: int, former: str | None) -> bool:
+        """Insert a new record and take a place, which must have the id `former` (None: no operation has taken it yet).
+
+        False: it has another one, or the record exists; then nothing changes.
+        """
 
     def get(self, owner: str, id: str) -> Operation | None:
         """Return the record, None if there is none or it has expired (strongly consistent)."""

@@ -151,8 +151,6 @@ class Scene(World):
     It keeps a reference to its invocations, so that each has its own identity.
     """
 
-    FAULTY = (*World.FAULTY, "operations")
-
     def __init__(self, seed: int, watcher: Watcher) -> None:
         self._watcher = watcher
         super().__init__(seed, RATES)

@@ -19,11 +19,14 @@ from scheduler.admission.run_gate import RunGate
 from scheduler.jobs import by_key
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
 from scheduler.model.job import Delivery, DueEntry, Job, Lane, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
+from scheduler.model.operation import Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkItem
 from scheduler.notify import invocation, notify
 from scheduler.notify.calls import Calls
+from scheduler.operations.cancel_jobs import CancelJobs
+from scheduler.operations.step import OperationStep, StepResult
 from scheduler.pipeline import bundles, delivery, leftover, packs, submit, tick
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
@@ -31,11 +34,12 @@ from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.running_jobs import RunningJobs
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
-from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, QueuedWork
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Change, ClaimResult, Guard, KeyTaking, Ports
 from tests.simulation import deployments
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
+from tests.simulation.bulk import bulk, refused_bulk
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
@@ -212,6 +216,18 @@ def _send_on_unseen(jobs: Sequence[Delivery], ports: Ports, **how: Any) -> set[s
     return set()
 
 
+def _add_anywhere(self: MemoryOperations, operation: Operation, place: int, former: str | None) -> bool:
+    return _add_operation(self, operation, place, self.places(operation.owner).get(place))
+
+
+def _run_and_wait(self: OperationStep, owner: str, id: str) -> StepResult:
+    result, until = _run_step(self, owner, id), self.ports.clock.now() + 45_000
+    while result.next_at is not None and result.next_at < until:
+        self.ports.clock.sleep_until(result.next_at)
+        result = _run_step(self, owner, id)
+    return result
+
+
 @contextmanager
 def _lease_of_units_ignored() -> Iterator[None]:
     """Let a worker take a unit whose lease has not run out: it looks at the lease, and the ledger compares it."""
@@ -369,6 +385,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
+_add_operation, _run_step = MemoryOperations.add, OperationStep.run
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
 _send_on = bundles.send_on
 _recheck, _lagging_change = leftover.decide, LaggingJobs._change
@@ -380,7 +397,7 @@ SABOTAGES = [
     Sabotage("a claimed job leaves its slot", _claimed_out_of_slot),
     Sabotage("leases identified by the message, without the nonce", _patched(delivery, "decide", _decide_without_nonce)),
     Sabotage("slots nearer than the horizon", _patched(slots, "place", _place_without_horizon), seed=5),
-    Sabotage("minutes closed without the canary", _patched(LaggingJobs, "canary_visible", lambda *_: True), seed=71),
+    Sabotage("minutes closed without the canary", _patched(LaggingJobs, "canary_visible", lambda *_: True), seed=87),
     Sabotage("changes written without conditions", _patched(LaggingJobs, "_change", _plain_change)),
     Sabotage("new jobs written without conditions", _patched(LaggingJobs, "put", _plain_put), seed=2),
     Sabotage("a run lock that no later run takes over", _patched(overlap, "decide", _overlap_without_take_over)),
@@ -407,6 +424,12 @@ SABOTAGES = [
     Sabotage("a resume forgets early messages", _patched(tick, "_waits_since", lambda unit: unit.resting), seed=2, scene=paused_shortly),
     Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
+    # operations on many jobs
+    Sabotage("an operation started without a place", _patched(MemoryOperations, "add", _add_anywhere), scene=bulk),
+    Sabotage("a step of an operation waits in its function", _patched(OperationStep, "run", _run_and_wait), scene=bulk),
+    Sabotage("jobs that were moved are not read again", _patched(CancelJobs, "reread", lambda *_: ([], None)), scene=bulk),
+    Sabotage("a refused job stops its operation", _patched(CancelJobs, "takes_changes", lambda *_: False), scene=bulk),
+    Sabotage("jobs of a step that died are not counted", _patched(CancelJobs, "_is_ours", lambda *_: False), seed=2, scene=refused_bulk),
     # keys of owners
     Sabotage("a key taken whoever has it", _patched(MemoryJobs, "_take", _take_from_anyone), scene=crowded_keys),
     Sabotage("a key taken from a job that has not ended", _patched(by_key, "decide", _decide_to_create), scene=crowded_keys),

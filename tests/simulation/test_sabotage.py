@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.simulation.bulk import bulk, refused_bulk
 from tests.simulation.sabotage import SABOTAGES, Sabotage, doubled_work, early_crowd, few_jobs, find, lost_work, orphaned, paused_shortly
 from tests.simulation.world import World
 
@@ -44,6 +45,29 @@ def test_it_notices_a_crowd_that_is_held_too_long() -> None:
 def test_it_notices_a_removed_guard_of_the_work_queue(name: str, oracle: str) -> None:
     (removed,) = [each for each in SABOTAGES if name in each.name]
     found = find(removed, [removed.seed, *range(1, 4)])
+    assert found is not None and found.oracle == oracle
+
+
+@pytest.mark.parametrize("scene", [bulk, refused_bulk])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_operations_on_many_jobs_harm_nobody_and_count_right(scene: Callable[[int], World], seed: int) -> None:
+    report = scene(seed).report
+    assert report.violations == {}, report.examples
+
+
+@pytest.mark.parametrize(
+    ("name", "oracle"),
+    [
+        ("without a place", "too_many_operations"),
+        ("waits in its function", "late_beside_operations"),
+        ("not read again", "left_open"),
+        ("stops its operation", "operation_open"),
+        ("are not counted", "counted_wrong"),
+    ],
+)
+def test_it_notices_a_removed_guard_of_operations(name: str, oracle: str) -> None:
+    (removed,) = [each for each in SABOTAGES if name in each.name]
+    found = find(removed, [removed.seed, *range(1, 9)])
     assert found is not None and found.oracle == oracle
 
 

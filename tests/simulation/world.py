@@ -26,6 +26,7 @@ from scheduler.pipeline.worker import hidden_s, work
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.storage.memory.stores import MemoryOperations
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.tasks.plan import plan
 from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, SimWork, WatchedLedger
@@ -47,7 +48,7 @@ OWNERS = ("user",) * 4 + ("other",)
 TAKES = (1, 1, 1, 1, 20, 20, 500, 500, 4_000, 4_000) * 100 + (45_000,) * 5 + (250_000,)
 POLL_MS = 25  # between two polls of a queue by its event source mapping
 FAILS = (0,) * 24 + (1, 1, 2, 5)  # how often their targets fail
-PORTS = ("jobs", "tasks", "orders", "ledger", "lanes", "work", "receipts", "users")  # the ports that belong to one world
+PORTS = ("jobs", "tasks", "orders", "ledger", "lanes", "work", "receipts", "users", "operations")  # the ports that belong to one world
 DISPATCHERS_FREEZE = {"ledger": 20}  # factor of the rate of freezes around each port
 EXECUTORS_FREEZE = {"jobs": 5, "tasks": 5, "orders": 5, "targets": 5}
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
@@ -104,6 +105,7 @@ class World:
         self.workers = Workers(self.hub, self.faults, self.random, self._ports, self._violation)
         self.limited = Limited(self.hub, Random(seed + 3), self._violation)
         self.receipts = MemoryReceipts()
+        self.operations = MemoryOperations()
         self.users = MemoryUsers()
         self.users.set_weight("other", 3.0)
         self.orders = MemoryOrderingQueues()

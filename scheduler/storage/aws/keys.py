@@ -440,6 +440,22 @@ def running_operation(owner: str, id: str) -> Value:
     return {"pk": {"S": OPERATIONS}, "sk": {"S": f"{owner}#{id}"}}
 
 
+def operation_places(owner: str) -> str:
+    """The partition of the places that an owner's running operations take."""
+    return f"places#{owner}"
+
+
+def operation_place(owner: str, place: int) -> Value:
+    return {"pk": {"S": operation_places(owner)}, "sk": {"S": str(place)}}
+
+
+def if_taken_by(id: str | None) -> dict[str, Any]:
+    """The place has the id of this operation; None: no operation has taken it yet."""
+    if id is None:
+        return IF_NEW
+    return {"ConditionExpression": "id = :id", "ExpressionAttributeValues": {":id": {"S": id}}}
+
+
 def ended_operations(owner: str) -> str:
     """The partition of an owner's ended operations."""
     return f"redriven#{owner}"

@@ -47,6 +47,9 @@ class JobLists:
         partitions = [self._table.all(query, page) for query, page in zip(queries, first_pages, strict=True)]
         return _page(_merged([*map(_unmoved, partitions), moved], span), span)
 
+    def moved(self, owner: str, span: Span) -> Page:
+        return _page(self._moved(owner, span), span)
+
     def of_task(self, task: TaskKey, span: Span) -> Page:
         name = keys.task(*task)
         query = span.query(keys.OF_TASK, name, span.limit + 1)

@@ -182,6 +182,10 @@ class MemoryJobs:
         rows = sorted((job for job in self.rows.values() if job.owner == owner), key=attrgetter("id"))
         return self._page(_between(rows, since, until), after, limit, newest_first)
 
+    def moved(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
+        rows = [job for job in self.rows.values() if job.owner == owner and _position(job) != job.id]
+        return self._page(_between(rows, since, until), after, limit, False)
+
     def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         rows = [job for job in self.rows.values() if job.owner == task.owner and job.origin is not None and job.origin.task == task.id]
         return self._page(_between(rows, since, until), after, limit, newest_first)
@@ -493,9 +497,17 @@ class MemoryOperations:
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str], Operation] = {}
+        self._places: dict[tuple[str, int], str] = {}
 
-    def add(self, operation: Operation) -> None:
-        self.rows.setdefault((operation.owner, operation.id), operation)
+    def places(self, owner: str) -> dict[int, str]:
+        return {place: id for (of, place), id in self._places.items() if of == owner}
+
+    def add(self, operation: Operation, place: int, former: str | None) -> bool:
+        if self._places.get((operation.owner, place)) != former or (operation.owner, operation.id) in self.rows:
+            return False
+        self._places[operation.owner, place] = operation.id
+        self.rows[operation.owner, operation.id] = operation
+        return True
 
     def get(self, owner: str, id: str) -> Operation | None:
         return self.rows.get((owner, id))
