@@ -51,6 +51,7 @@ class Storage(Construct):
     def __init__(self, scope: Construct, id: str, settings: Settings, encryption: Encryption) -> None:
         super().__init__(scope, id)
         self._encryption = encryption
+        self.indexes: list[tuple[dynamodb.TableV2, str]] = []  # of all tables, by name
         self.jobs = self._table(
             "Jobs",
             settings,
@@ -189,4 +190,5 @@ class Storage(Construct):
             removal_policy=settings.removal_policy,
         )
         self._encryption.of_table(table)
+        self.indexes += [(table, index.index_name) for index in indexes or ()]
         return table
