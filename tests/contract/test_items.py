@@ -295,7 +295,7 @@ def test_only_failed_and_killed_jobs_are_in_the_index_of_failures() -> None:
     )  # still open, although it has an instant of failure
 
 
-def test_failed_and_moved_jobs_of_one_owner_are_in_several_partitions_of_their_indexes() -> None:
+def test_failed_and_moved_jobs_of_an_owner_are_in_several_partitions() -> None:
     """A partition takes 1,000 write units a second, and an index refuses the writes of its table."""
     names = {index["IndexName"]: index["KeySchema"][0]["AttributeName"] for index in tables.JOBS["GlobalSecondaryIndexes"]}
     made = [items.encode(make.failed(make.rescheduled(make.job(), NOW + 5_000))) for _ in range(800)]

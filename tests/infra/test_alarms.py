@@ -53,7 +53,7 @@ def test_three_minutes_without_the_tick_raise_an_alarm(any_stage: Synthesized, n
     assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 3, missing)
 
 
-def test_refused_writes_raise_an_alarm_in_the_jobs_table_and_in_every_index_that_may_be_hot(any_stage: Synthesized) -> None:
+def test_refused_writes_of_the_table_or_a_hot_index_raise_an_alarm(any_stage: Synthesized) -> None:
     """A metric of the table alone leaves out its indexes. A new index has an alarm, or must be named as one that cannot be hot."""
     watched = []
     for id, alarm in any_stage.all("CloudWatch::Alarm").items():

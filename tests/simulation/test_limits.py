@@ -65,7 +65,7 @@ def test_a_limit_causes_waits_that_end_when_it_is_lifted(name: str, wait: str) -
     assert wait not in burst(600, predicted=True, limits=LIFTED[name](tight))["longest_wait_ms"]
 
 
-def test_one_user_waits_for_its_partitions_the_longer_the_larger_its_items_are() -> None:
+def test_one_user_waits_for_its_partitions_longer_with_larger_items() -> None:
     tight = Limits(partition=5)
     many, one, larger = (burst(200, predicted=False, limits=tight, load=load) for load in (Load(), Load(1), Load(1, kilobytes=2)))
     waits = [seen["longest_wait_ms"].get("table partitions", 0) for seen in (many, one, larger)]
