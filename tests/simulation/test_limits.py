@@ -6,7 +6,21 @@ from functools import partial
 import pytest
 
 from infra.settings import settings_for
-from tests.simulation.limits import AHEAD, AT, LIFTED, PER_HOUR, Allowance, Limits, Load, Scene, burst, limited, rules, small_account, stream
+from tests.simulation.limits import (
+    AHEAD,
+    AT,
+    LIFTED,
+    PER_HOUR,
+    Allowance,
+    Limits,
+    Load,
+    Scene,
+    burst,
+    limited,
+    rules,
+    small_account,
+    stream,
+)
 from tests.simulation.requests import requests
 
 SMALL = Limits(first=2, more_a_minute=60, partition=40, sns=2_000)
