@@ -5,13 +5,15 @@ The tables: jobs, tasks, ledger, users, audit, counters and notices. Two modules
 
 Attributes of a job have the names of the model's fields; `items` defines how each is stored. The other attributes:
 
-    pk, sk         <owner>#<partition> and the job id: the jobs of a busy owner spread over partitions
-    task           <owner>#<task id>, only on jobs of a task: the partition of the sparse index `by_task`
-    moved_owner    the owner, only on jobs whose time was changed: the partition of the sparse index `moved`
-    failed_owner   the owner, only on failed and killed jobs: the partition of the sparse index `failures`
-    position       the place of a moved or failed job in lists by time
-    expires        epoch seconds, the tables' TTL attribute
-    v              format of the item
+    pk, sk            <owner>#<partition> and the job id: the jobs of a busy owner spread over partitions
+    task              <owner>#<task id>, only on jobs of a task: the partition of the sparse index `by_task`
+    moved_partition   <owner>#<partition>, only on jobs whose time was changed: the partition of the sparse index `moved` ...
+    moved_position    ... and the place of such a job in lists by time
+    failed_position   the place in lists by time, only on failed and killed jobs: it makes the index `failures` sparse
+    expires           epoch seconds, the tables' TTL attribute
+    v                 format of the item
+
+An index refuses the write of its table when its partition is too hot, so no index has one partition for all jobs of an owner.
 """
 
 import hashlib
@@ -33,8 +35,8 @@ _OURS = {"N": FORMAT}
 
 # Indexes of the jobs table.
 DUE = "due"  # slot, due_at: exactly the jobs that have not ended, in the order in which the scheduler checks them
-FAILURES = "failures"  # failed_owner, position, and the fields that group errors: few beside the successes
-MOVED = "moved"  # moved_owner, position; whole items: the jobs that lists by time do not find at their id
+FAILURES = "failures"  # pk, failed_position, and the fields that group errors: few beside the successes
+MOVED = "moved"  # moved_partition, moved_position, and the task: the jobs that lists by time do not find at their id
 BY_TASK = "by_task"  # task, sk; keys only
 
 # Index of the tasks table.
@@ -54,7 +56,7 @@ CANARY = "canary"  # sort key, and start of the partition key, of the item that 
 MARK: "Value" = {"pk": {"S": "mark"}, "sk": {"S": "mark"}}  # in the jobs table, and in the ledger: the minute of the last tick
 _LAST = "~"  # sorts after every job id
 _SLOT = {"#slot": "slot"}  # aliases of reserved words
-_POSITION = {"#position": "position"}
+MOVED_PARTITIONS = 8  # of an owner's moved jobs: every list by time reads them all
 
 
 class Range(NamedTuple):
@@ -73,8 +75,8 @@ class Range(NamedTuple):
 
 
 IN_PARTITION = Range("pk = :pk AND sk BETWEEN :low AND :high")
-FAILED = Range("failed_owner = :pk AND #position BETWEEN :low AND :high", FAILURES, _POSITION)
-MOVED_BETWEEN = Range("moved_owner = :pk AND #position BETWEEN :low AND :high", MOVED, _POSITION)
+FAILED = Range("pk = :pk AND failed_position BETWEEN :low AND :high", FAILURES)
+MOVED_BETWEEN = Range("moved_partition = :pk AND moved_position BETWEEN :low AND :high", MOVED)
 OF_TASK = Range("task = :pk AND sk BETWEEN :low AND :high", BY_TASK)
 IN_MONTH = Range("#month = :pk AND sk BETWEEN :low AND :high", BY_MONTH, {"#month": "month"})
 
@@ -213,6 +215,16 @@ def partition(owner: str, number: int) -> str:
 def partitions(owner: str) -> list[str]:
     """All partitions of the owner's jobs."""
     return [partition(owner, number) for number in range(ids.PARTITIONS)]
+
+
+def moved_partition(key: JobKey) -> str:
+    """The partition of a moved job in the index `moved`."""
+    return partition(key.owner, ids.partition(key.id) % MOVED_PARTITIONS)
+
+
+def moved_partitions(owner: str) -> list[str]:
+    """All partitions of the owner's jobs in the index `moved`."""
+    return [partition(owner, number) for number in range(MOVED_PARTITIONS)]
 
 
 def task(owner: str, task_id: str) -> str:

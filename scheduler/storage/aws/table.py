@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from botocore.exceptions import ClientError
 
-from scheduler.model import ids
 from scheduler.model.errors import Unavailable
 from scheduler.storage.aws import errors, keys
 from scheduler.storage.aws.batches import chunks
@@ -24,7 +23,7 @@ STATEMENTS = 25  # of one BatchExecuteStatement
 KEYS = 100  # of one BatchGetItem
 PAUSES_S = (0.05, 0.1, 0.2, 0.4)  # before keys are requested again that a BatchGetItem left unprocessed without reading any
 CONFLICT_PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)  # before a write is repeated that met a transaction in progress
-CONNECTIONS = ids.PARTITIONS  # parallel calls: an owner's partitions are read at once
+CONNECTIONS = 8  # parallel calls: more would wait for the processor
 _OWN_FAULT = frozenset(  # the fault of one write, not of its whole batch; batches report them without "Exception"
     {
         "ItemCollectionSizeLimitExceeded",
