@@ -49,7 +49,8 @@ class JobLists:
         return self._page(_merged([*map(_unmoved, jobs), *moved], span), span)
 
     def moved(self, owner: str, span: Span) -> Page:
-        return _page(self._moved(owner, span), span)
+        (moved,) = self._streams(span, (keys.MOVED_BETWEEN, keys.moved_partitions(owner)))
+        return self._page(_merged(moved, span), span)
 
     def of_task(self, task: TaskKey, span: Span) -> Page:
         name = keys.task(*task)
