@@ -355,7 +355,7 @@ def test_a_minute_with_a_running_job_does_not_become_idle() -> None:
     assert stage.tick_at(RECHECK).resting == 0
 
 
-def test_a_dead_executors_job_of_a_paused_lane_is_not_enqueued() -> None:
+def test_a_dead_executors_job_is_enqueued_though_its_lane_is_paused() -> None:
     stage, _ = held_up()
     died = a_job(due_at=NOW, timeout_ms=1_000, claim=Claim("m1", "n1", NOW, True))
     runs = a_job(due_at=NOW, timeout_ms=800_000, claim=Claim("m2", "n2", NOW, True))
@@ -363,7 +363,7 @@ def test_a_dead_executors_job_of_a_paused_lane_is_not_enqueued() -> None:
     stage.tick_at(RECHECK)
     assert stage.stored(died).lane is Lane.RETRY and stage.stored(died).claim is None
     assert stage.stored(runs).claim == runs.claim and stage.stored(runs).slot != runs.slot
-    assert stage.sent(Lane.RETRY) == []
+    assert stage.sent(Lane.RETRY) == [died.id]  # an executor moves it to the waiting room
 
 
 def test_a_minute_closes_when_its_waiting_jobs_were_cancelled() -> None:

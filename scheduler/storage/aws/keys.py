@@ -356,7 +356,7 @@ def is_breaker(item: Mapping[str, Any]) -> bool:
 
 
 def open_unit(unit: UnitKey) -> Value:
-    return {"pk": {"S": INTAKE_UNITS if unit.minute == slots.OVERFLOW else OPEN}, "sk": {"S": _unit(unit)}}
+    return {"pk": {"S": INTAKE_UNITS if slots.is_always_open(unit.minute) else OPEN}, "sk": {"S": _unit(unit)}}
 
 
 def closed_unit(unit: UnitKey) -> Value:
