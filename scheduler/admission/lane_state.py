@@ -5,12 +5,12 @@ the lane's waiting room. Executors start nothing. After the resume the job's mis
 """
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Lane, LaneState
+from scheduler.model.job import Job, Lane, LaneState
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.ports import Ledger, Ports
 
@@ -102,6 +102,23 @@ class LaneStateCache:
         self.known, self.breakers = watched.lanes, watched.breakers
         before, self.read_at, self.paused = self.paused, now, paused_lanes(self.known)
         return self.paused != before
+
+    def concerning(self, jobs: Iterable[Job], now: int) -> Mapping[Lane, LaneState]:
+        """The states of the lanes if one of these jobs is due and may wait for its lane, else none. Never raises."""
+        if not any(_may_wait(job, now) for job in jobs):
+            return {}
+        self.look()
+        return self.known or {}
+
+
+def waits_since(job: Job, lanes: Mapping[Lane, LaneState], now: int) -> int | None:
+    """Since when (ms) the lane has been paused for which the job waits; None if it does not wait for a lane."""
+    state = lanes.get(job.lane)
+    return state.paused_at if state is not None and _may_wait(job, now) else None
+
+
+def _may_wait(job: Job, now: int) -> bool:
+    return job.slot is not None and job.claim is None and job.due_at <= now
 
 
 def paused_lanes(states: Mapping[Lane, LaneState]) -> frozenset[Lane]:

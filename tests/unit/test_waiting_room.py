@@ -9,10 +9,10 @@ from scheduler.admission.lane_state import LOOK_MS, LaneStateCache, pause, resum
 from scheduler.jobs.cancel import cancel
 from scheduler.jobs.change import reschedule
 from scheduler.model import lifecycle, slots
-from scheduler.model.job import Claim, Cursor, Job, Lane, Result, Status, Unit, UnitKey, changed
+from scheduler.model.job import Claim, Cursor, Job, Lane, Packed, Result, Status, Unit, UnitKey, changed
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem
-from scheduler.pipeline import leftover, packs, waiting_room
+from scheduler.pipeline import leftover, waiting_room
 from scheduler.pipeline.delivery import LEASE_MS
 from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.overflow import EMPTY_MS, READ_MS, open_unit, unit_of, units_of
@@ -67,8 +67,8 @@ def test_jobs_of_a_pack_and_jobs_that_are_due_later_go_there_too() -> None:
     stage, jobs = Room(), [a_job(due_at=NOW + second * SECOND_MS) for second in (0, 5, 50)]
     for job in jobs:
         stage.jobs.put(job)
-    (pack,) = packs.pack([message(job, NOW) for job in jobs], lambda first: packs.MOST)
-    stage.lanes.add(pack, NOW)
+    more = tuple(Packed(job.key, job.fence, job.due_at) for job in jobs[1:])
+    stage.lanes.add(message(jobs[0], NOW)._replace(more=more), NOW)
     assert stage.execute(stage.receive()) == []
     assert [stage.stored_in(job) for job in jobs] == [stage.room(job) for job in jobs]
 
