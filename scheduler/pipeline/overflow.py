@@ -114,15 +114,14 @@ class Overflow:
         return False
 
     def _leave_room(self) -> None:
-        """Leave an empty waiting room until the next resume of its lane.
-
-        Shortly after the resume, jobs may still arrive, or the index does not show them yet: then the next step reads the room once more.
-        """
+        """Leave an empty waiting room, and look again with growing distance: jobs may still arrive, or the index may show them late."""
         now, resumed_at = self.ports.clock.now(), (self._state.resumed_at if self._state else None) or 0
-        if abs(now - resumed_at) < leftover.SKEW_MS:
+        since = now - resumed_at
+        if abs(since) < leftover.SKEW_MS:
             self.lease.leave(now + READ_MS, progress=0)
         else:
-            self.lease.leave(now + leftover.REST_MS, progress=0, handed_out_at=max(now, resumed_at + leftover.SKEW_MS))
+            following = next((look for look in leftover.LOOKS if since < look), leftover.REST_MS)
+            self.lease.leave(now + following, progress=0, handed_out_at=max(now, resumed_at + leftover.SKEW_MS))
 
     def _rest(self) -> None:
         """Leave a waiting room whose lane is or was paused. If it is not any more, the next step begins at once and publishes all jobs again.

@@ -187,7 +187,9 @@ def _wake(unit: Unit, ports: Ports, now: int) -> bool:
 
 
 def wake_rooms(ports: Ports, now: int, units: Sequence[Unit] | None = None) -> int:
-    """Send the work of the waiting rooms whose lanes were resumed and that have not been empty since; create the units that are missing.
+    """Send the work of the waiting rooms whose lanes were resumed and that have not been empty since, or are to be read again.
+
+    Also create the units that are missing.
 
     `units`: those that never close, if the caller has just read them. Returns the number of sent items. Raises Unavailable.
     """
@@ -207,13 +209,13 @@ def wake_rooms(ports: Ports, now: int, units: Sequence[Unit] | None = None) -> i
 
 
 def _waits_for_resume(room: Unit, state: LaneState, now: int) -> bool:
-    """Whether jobs may wait in this part of a waiting room though its lane was resumed.
+    """Whether jobs may wait in this part of a waiting room though its lane was resumed: it was not seen empty `SKEW_MS` after the resume.
 
-    A room that was seen empty within `SKEW_MS` after the resume is read once more: clocks differ, and the index lags.
+    A room that was seen empty is read again when its next step is due: the index may lag.
     """
     if state.paused_at is not None or state.resumed_at is None or room.lease_until > now:
         return False
-    return (room.handed_out_at or 0) < state.resumed_at + leftover.SKEW_MS
+    return (room.handed_out_at or 0) < state.resumed_at + leftover.SKEW_MS or _is_lost(room, now)
 
 
 def units(minute: str, shards: int, count: int, now: int) -> list[Unit]:
