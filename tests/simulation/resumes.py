@@ -72,7 +72,7 @@ class ResumedWorld(World):
 
     def _is_judged(self, job: Job, now: int) -> bool:
         """Whether the job is due, and waits for its lane alone: no gate has requeued it for another reason, or it was woken since."""
-        if not lifecycle.is_open(job) or job.due_at > now:
+        if not lifecycle.is_open(job) or job.due_at > now or job.cancel_requested_at is not None:
             return False
         if lifecycle.waits(job):
             return callback_lease.ends_at(job) <= now - PATIENCE_MS

@@ -540,7 +540,7 @@ def test_a_lane_paused_again_keeps_its_remaining_jobs() -> None:
 def test_a_minute_that_ended_after_the_resume_is_reconciled_later() -> None:
     """Its dispatcher has published everything: a second message would only make work."""
     stage, jobs = held_up(resting=0)
-    stage.clock.at = END - leftover.RESUME_SLACK - 1
+    stage.clock.at = END - 1_001
     stage.resume(*Lane)
     stage.tick_at(RECHECK - 2_000)
     assert [stage.stored(job) for job in jobs] == jobs
