@@ -13,6 +13,7 @@ from scheduler.admission.overlap import REPLACED
 from scheduler.jobs.cancel import cancel
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.job import (
+    Claim,
     Delivery,
     Failure,
     FailureKind,
@@ -516,6 +517,30 @@ def test_run_that_may_become_late_keeps_the_order(early_ms: int) -> None:
     stage.jobs.put(first)
     second = replace(second, origin=replace(second.origin, late_from=NOW + early_ms))
     assert started(run(stage, second)) == ([second.key] if early_ms > READ_WINDOW_MS else [])
+
+
+@pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE_ONE])
+def test_a_run_in_time_waits_behind_late_runs_of_its_sequence(overlap: Overlap) -> None:
+    """All of them run, whatever the overlap rule."""
+    stage = a_stage()
+    first, second, third = late_runs(2, 1, 0, overlap=overlap)
+    for job in (changed(first, claim=Claim("m1", "n1", NOW - 1_000, False)), second):
+        stage.jobs.put(job)
+    assert stage.tasks.hold([(None, RunLock(TASK.key, first.id, second.id))]) == [Written.YES]
+    assert run(stage, third).starts == []
+    assert (state(stage, third), reason(stage, third)) == (Status.SCHEDULED, f"misfire: it runs after run {second.id}")
+    end(stage, stage.stored(first), Event.SKIP)
+    assert started(run(stage, second)) == [second.key]
+    assert started(run(stage, *stage.receive(Lane.RECURRING))) == [third.key]
+
+
+@pytest.mark.parametrize(("claimed_ago", "expected"), [(1_000, Status.SCHEDULED), (MINUTE, Status.SKIPPED)])
+def test_the_overlap_rule_decides_behind_a_run_that_started_in_time(claimed_ago: int, expected: Status) -> None:
+    stage = a_stage()
+    first, second = late_runs(1, 0, overlap=Overlap.SKIP)
+    stage.jobs.put(changed(first, claim=Claim("m1", "n1", NOW - claimed_ago, False)))
+    assert stage.tasks.hold([(None, RunLock(TASK.key, first.id))]) == [Written.YES]
+    assert run(stage, second).starts == [] and state(stage, second) is expected
 
 
 def test_run_is_enqueued_when_its_predecessor_ends_before_the_wait() -> None:

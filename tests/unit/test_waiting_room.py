@@ -283,7 +283,7 @@ def test_a_job_that_arrives_just_after_the_resume_is_found() -> None:
     assert found == job.id and at <= NOW + 60_000 + 2 * SECOND_MS
 
 
-def test_an_empty_room_is_read_for_seconds_after_a_resume_and_not_again() -> None:
+def test_an_empty_room_is_read_for_seconds_after_a_resume_and_then_seldom() -> None:
     stage = Room()
     stage_jobs = stage.jobs
     stage.tick()
@@ -296,7 +296,8 @@ def test_an_empty_room_is_read_for_seconds_after_a_resume_and_not_again() -> Non
         stage.clock.at = max(stage.clock.at, NOW + minute * slots.MINUTE)
         stage.tick()
         stage.work_off(until=NOW + minute * slots.MINUTE + 10 * SECOND_MS)
-    assert 3 <= len(reads) <= 8 and max(reads) <= NOW + leftover.SKEW_MS + 2 * SECOND_MS
+    soon = [at for at in reads if at <= NOW + leftover.SKEW_MS + 2 * SECOND_MS]
+    assert 3 <= len(soon) <= 7 and len(reads) == len(soon) + 1, "once more after five minutes"
 
 
 def test_a_room_whose_lane_is_paused_again_while_it_is_emptied_rests_and_loses_nothing() -> None:
