@@ -36,7 +36,8 @@ def pause(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[Lan
 def resume(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[LaneState]:
     """Resume these lanes and return the states of all. A lane that is not paused stays unchanged.
 
-    A message of the work queue then wakes the units whose jobs waited, and the waiting rooms; if the queue refuses it, the next tick wakes them.
+    A message of the work queue then wakes the units whose jobs waited, and the waiting rooms. If the queue refuses it, the next tick wakes
+    them.
     """
     stored = ports.ledger.watched().lanes
     for lane in lanes:

@@ -98,8 +98,8 @@ def requeue(
 
     Its slot is that of `look_at` if this is later than its due time.
 
-    A pause of its lane (no `at`) moves it to the lane's waiting room and keeps its due time. The cause PAUSED is recorded, so that the misfire rule still applies,
-    unless the job waited for another reason before.
+    A pause of its lane (no `at`) moves it to the lane's waiting room and keeps its due time. The cause PAUSED is recorded, so that the
+    misfire rule still applies, unless the job waited for another reason before.
     """
     recorded = None
     if cause is RequeueCause.PAUSED:

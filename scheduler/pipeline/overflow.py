@@ -124,7 +124,7 @@ class Overflow:
             self.lease.leave(now + following, progress=0, handed_out_at=max(now, resumed_at + leftover.SKEW_MS))
 
     def _rest(self) -> None:
-        """Leave a waiting room whose lane is or was paused. If it is not any more, the next step begins at once and publishes all jobs again.
+        """Leave a waiting room whose lane is or was paused. If the lane is open again, the next step begins at once and publishes all jobs.
 
         The state is read after the lease was released: a resume before that found the unit leased, and sent no work.
         """

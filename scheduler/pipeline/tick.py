@@ -191,7 +191,7 @@ def wake_rooms(ports: Ports, now: int, units: Sequence[Unit] | None = None) -> i
 
     Also create the units that are missing.
 
-    `units`: those that never close, if the caller has just read them. Returns the number of sent items. Raises Unavailable.
+    `units`: the units that never close, if the caller has just read them. Returns the number of sent items. Raises Unavailable.
     """
     states = ports.ledger.watched().lanes
     if not states:

@@ -401,7 +401,9 @@ SABOTAGES = [
     Sabotage("a resume that wakes no waiting room", _patched(worker, "wake_rooms", lambda *_: 0), scene=resumed_often),
     Sabotage("a tick that wakes no room after a lost resume", _patched(tick, "wake_rooms", lambda *_: 0), scene=resumed_often),
     Sabotage("a dispatcher that misses a second pause", _patched(Overflow, "_was_paused", lambda _: False), scene=resumed_often),
-    Sabotage("jobs sent away by an old read of a pause", _patched(LaneStateCache, "is_paused", _is_paused_by_an_old_read), scene=resumed_often),
+    Sabotage(
+        "jobs sent away by an old read of a pause", _patched(LaneStateCache, "is_paused", _is_paused_by_an_old_read), scene=resumed_often
+    ),
     Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
     # keys of owners

@@ -59,7 +59,7 @@ def test_a_lane_starts_no_more_than_its_rate(monkeypatch: pytest.MonkeyPatch) ->
     assert max(world.starts[Lane.ONE_TIME].values()) <= 12
 
 
-def test_jobs_of_a_paused_lane_go_to_its_waiting_room_and_leave_it_after_the_resume() -> None:
+def test_jobs_of_a_paused_lane_wait_in_its_room_until_the_resume() -> None:
     world = CrowdWorld({Lane.ONE_TIME: 100}, rules=Rules(shards=4))
     at = START + 8 * slots.MINUTE
     world.store("ada", Lane.ONE_TIME, [at], created_at=START)

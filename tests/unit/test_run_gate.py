@@ -271,7 +271,7 @@ def pause(stage: Stage, lane: Lane = Lane.RECURRING) -> None:
     stage.ledger.set_lane_state(LaneState(lane, stage.clock.now()))
 
 
-def test_messages_of_a_paused_lane_are_forgotten_and_their_jobs_wait_unclaimed() -> None:
+def test_messages_of_a_paused_lane_go_and_their_jobs_wait_unclaimed() -> None:
     stage = a_stage()
     pause(stage)
     job = a_run()

@@ -19,7 +19,7 @@ from scheduler.pipeline.tick import READY_MS
 from scheduler.pipeline.unit_lease import LEASE_MS
 from scheduler.pipeline.worker import hidden_s, work
 from tests.conftest import NOW, ScriptedPool, a_job
-from tests.unit.stage import Stage, Wrapped, refuse, times
+from tests.unit.stage import Stage, Wrapped, times
 
 MINUTE = slots.minute_of(NOW)
 UNIT = UnitKey(MINUTE, 0)

@@ -1,5 +1,6 @@
 """Waiting rooms: which jobs of a paused lane go there, that nothing polls them, and how they leave after the resume."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +58,7 @@ class Room(Stage):
 # who goes there
 
 
-def test_a_job_whose_message_comes_in_a_pause_moves_to_the_room_under_its_fence() -> None:
+def test_a_job_whose_message_comes_in_a_pause_moves_to_the_room() -> None:
     stage, job = Room(), a_job()
     assert stage.come(job) == []
     assert stage.stored(job) == changed(job, slot=stage.room(job))
@@ -125,7 +126,7 @@ def test_a_job_runs_if_its_lane_is_resumed_while_it_is_moved() -> None:
     assert [started.id for started, _ in pool.starts] == [job.id] and stage.stored(job).completed_at is not None
 
 
-def test_a_claimed_job_is_sent_again_if_its_lane_is_resumed_while_it_is_moved() -> None:
+def test_a_claimed_job_is_sent_again_if_its_lane_is_resumed_in_between() -> None:
     stage, job = Room(Lane.RETRY), a_job(due_at=NOW + 3_000)
 
     def claim(verb: Any, requests: Any) -> Any:
@@ -163,7 +164,7 @@ def test_jobs_in_the_overflow_go_to_the_room_and_its_dispatcher_ends() -> None:
     assert stage.clock.now() <= NOW + EMPTY_MS + 3 * READ_MS and stage.asked == []
 
 
-def test_jobs_that_wait_in_the_overflow_for_room_in_their_lane_leave_it_in_a_pause() -> None:
+def test_jobs_in_the_flow_of_the_overflow_leave_it_in_a_pause() -> None:
     stage = Room(Lane.RETRY, windows={Lane.ONE_TIME: 2})
     jobs = [a_job() for _ in range(9)]
     unit = unit_of(slots.overflow("x", 1), 1)
@@ -192,7 +193,7 @@ def test_a_job_of_the_overflow_stays_there_if_the_table_refuses_to_move_it() -> 
     stage.work.send([WorkItem.of_unit(unit.key)])
     stage.work_off()
     assert stage.stored_in(job) == stage.room(job)
-    assert all(later - earlier >= READ_MS for earlier, later in zip(tries, tries[1:], strict=False))
+    assert all(later - earlier >= READ_MS for earlier, later in itertools.pairwise(tries))
 
 
 # the pause
@@ -211,7 +212,7 @@ def test_nothing_polls_a_room_during_a_pause() -> None:
     assert reads == [] and stage.published == []
 
 
-def test_a_tick_creates_the_units_of_the_rooms_before_the_sweep_looks_for_them() -> None:
+def test_a_tick_creates_the_units_of_the_rooms_of_paused_lanes() -> None:
     stage = Room(Lane.RETRY)
     stage.tick()
     assert [unit.key for unit in stage.ledger.overflow_units()] == [UnitKey(slots.room_of(Lane.RETRY), 0)]
@@ -300,7 +301,7 @@ def test_an_empty_room_is_read_for_seconds_after_a_resume_and_then_seldom() -> N
     assert 3 <= len(soon) <= 7 and len(reads) == len(soon) + 1, "once more after five minutes"
 
 
-def test_a_room_whose_lane_is_paused_again_while_it_is_emptied_rests_and_loses_nothing() -> None:
+def test_a_room_whose_lane_is_paused_again_rests_and_loses_nothing() -> None:
     stage = Room(windows={Lane.ONE_TIME: 2})
     jobs = [a_job(due_at=NOW + number) for number in range(6)]
     stage.come(*jobs)
@@ -314,7 +315,7 @@ def test_a_room_whose_lane_is_paused_again_while_it_is_emptied_rests_and_loses_n
     assert sorted(key for key, _ in stage.published) == sorted(job.id for job in jobs)
 
 
-def test_a_pause_that_ended_before_the_dispatcher_saw_it_publishes_all_jobs_again() -> None:
+def test_a_pause_that_the_dispatcher_missed_publishes_all_jobs_again() -> None:
     """Executors may have dropped what it had published."""
     stage, jobs = Room(), [a_job(due_at=NOW + number) for number in range(3)]
     stage.come(*jobs)
