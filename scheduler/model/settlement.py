@@ -98,14 +98,14 @@ def requeue(
 
     Its slot is that of `look_at` if this is later than its due time.
 
-    A pause of its lane (no `at`) changes neither slot nor due time. The cause PAUSED is recorded, so that the misfire rule still applies,
-    unless the job waited for another reason before.
+    A pause of its lane (no `at`) moves it to the lane's waiting room and keeps its due time. The cause PAUSED is recorded, so that the
+    misfire rule still applies, unless the job waited for another reason before.
     """
     recorded = None
     if cause is RequeueCause.PAUSED:
         reason, recorded = (job.reason, job.requeue_cause) if job.reason else (reason, cause)
         if at is None:
-            return lifecycle.requeue(job, reason=reason, cause=recorded)
+            return lifecycle.requeue(job, slot=slots.waiting(job.lane, job.shard_key, shards), reason=reason, cause=recorded)
     due_at = max(job.due_at, at or 0)
     slot = slots.place(max(due_at, look_at or 0), now, job.shard_key, shards).slot
     reserved_at = due_at if reserved else None

@@ -15,6 +15,7 @@ HORIZON = 300_000  # ms; a new slot never starts sooner than this
 OPEN_AHEAD = 195_000  # ms; ticks open minutes up to here: after two missed ticks in a row a minute is still opened 15 s before its start
 SLOW_PUT = 10_000  # ms; a writer whose put took longer reads the clock again
 OVERFLOW = "intake"  # names the overflow slots, which are always open: for jobs due too soon for a minute, of owners above their share
+ROOM = "paused-"  # begins the names of waiting rooms, which are always open too: for jobs that fell due while their lane was paused
 DIRECT_LEAD = 1_700  # ms; a job enqueued directly reaches its lane this long, plus at most a second, before its instant: a cold start
 
 
@@ -47,7 +48,7 @@ def following(minute: str) -> str:
 
 
 def minute(slot: str) -> str:
-    """The minute of a slot, `OVERFLOW` for an overflow slot."""
+    """The minute of a slot; `OVERFLOW` for an overflow slot, the name of the waiting room for a slot of one."""
     return slot.partition("#")[0]
 
 
@@ -58,7 +59,7 @@ def first_safe_minute(now: int) -> str:
 
 def is_safe(slot: str, now: int) -> bool:
     """Whether dispatch of the slot's minute cannot have begun yet; half of the slack between `HORIZON` and `OPEN_AHEAD` is left."""
-    return is_overflow(slot) or start_of(minute(slot)) - now >= (HORIZON + OPEN_AHEAD) // 2
+    return is_always_open(slot) or start_of(minute(slot)) - now >= (HORIZON + OPEN_AHEAD) // 2
 
 
 def slot(minute: str, shard_key: str, shards: int) -> str:
@@ -76,9 +77,29 @@ def is_overflow(slot: str) -> bool:
     return minute(slot) == OVERFLOW
 
 
+def room_of(lane: str) -> str:
+    """The name of the lane's waiting room, which stands for a minute in its slots and units."""
+    return ROOM + lane
+
+
+def waiting(lane: str, shard_key: str, shards: int) -> str:
+    """The slot for this key in the lane's waiting room."""
+    return slot(room_of(lane), shard_key, shards)
+
+
+def lane_of_room(minute: str) -> str | None:
+    """The lane of the waiting room with this name; None for a minute or the overflow."""
+    return minute.removeprefix(ROOM) if minute.startswith(ROOM) else None
+
+
+def is_always_open(slot: str) -> bool:
+    """Whether it is a slot, or the name, of the overflow or of a waiting room: they have no time, and are never closed."""
+    return minute(slot) == OVERFLOW or slot.startswith(ROOM)
+
+
 def is_safety_slot(slot: str | None, due_at: int) -> bool:
     """Whether it is the safety slot of a job placed just now: the job was due too soon for its own minute, so its writer enqueues it."""
-    return slot is not None and not is_overflow(slot) and minute(slot) != minute_of(due_at)
+    return slot is not None and not is_always_open(slot) and minute(slot) != minute_of(due_at)
 
 
 def is_direct(due_at: int, now: int) -> bool:

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from scheduler.admission.lane_state import resumed_lanes
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, Unit, UnitKey
 from scheduler.model.work import WorkItem
@@ -84,16 +83,9 @@ class Dispatch:
         return all(count <= windows.get(lane, SPARSE) * share for lane, count in Counter(entry.lane for entry in entries).items())
 
     def _not_early(self, entries: Sequence[DueEntry]) -> Sequence[DueEntry]:
-        """Leave out the entries that a dispatcher before this one published early, unless executors have dropped their messages.
-
-        Executors drop the messages of a paused lane, also early ones.
-        """
-        early, watch = set(self.publisher.unit.early), self.publisher.watch
-        if not early or not entries:
-            return entries
-        watch.look()
-        dropped = watch.paused | resumed_lanes(watch.known or {}, self.start - slots.MINUTE)
-        return [entry for entry in entries if entry.lane in dropped or _digest(entry.mark) not in early]
+        """Leave out the entries that a dispatcher before this one published early."""
+        early = set(self.publisher.unit.early)
+        return [entry for entry in entries if _digest(entry.mark) not in early] if early else entries
 
     def _early(self) -> tuple[int, ...]:
         """Return the digests of the published entries, if they are few: the next dispatcher of the unit does not publish them again."""
@@ -167,7 +159,7 @@ class Dispatch:
         """
         own = max(self.start, self.publisher.unit.progress)
         entries = self._read_since(0 if self._reread else own)
-        if self._read_at >= self.start + slots.MINUTE:  # messages of jobs that were enqueued directly may have been dropped in a pause
+        if self._read_at >= self.start + slots.MINUTE:  # the messages of jobs that were enqueued directly may be lost
             return [entry for entry in entries if not self.start <= entry.due_at < own]
         behind: dict[Lane, bool] = {}
         return [entry for entry in entries if entry.due_at >= own or self._is_lost(entry, behind)]

@@ -45,7 +45,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Failure, FailureKind, Finished, Job, JobKey, Lane, RequeueCause, Result, TaskHead
 from scheduler.model.lifecycle import is_open, waits
 from scheduler.model.rules import Rules
-from scheduler.pipeline import bundles, delivery
+from scheduler.pipeline import bundles, delivery, waiting_room
 from scheduler.pipeline.follow_up import FollowUps
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.lease import Lease
@@ -186,8 +186,7 @@ class Execution:
         """Run until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
         try:
             if self.process.pauses.is_paused(self.lane, trust_ms=TRUSTED_MS):
-                log.info("the lane is paused: messages dropped, their jobs stay in their slots", extra={"messages": len(self.deliveries)})
-                return []
+                self._make_wait()
         except Unavailable:  # raised only in a process that is new or was idle: any other one uses the state that it read last
             for item in _messages(self.deliveries):
                 self._put_back(item, delivery.refused(item).seconds)
@@ -246,6 +245,19 @@ class Execution:
 
     def _is_busy(self) -> bool:
         return bool(self._held or self.work or self._done or self._unwritten)
+
+    def _make_wait(self) -> None:
+        """Move the jobs of a paused lane into its waiting room, and forget their messages.
+
+        Deliveries of other jobs stay: of claimed ones, whose executor or worker may be gone, and those that the table refused to move. All
+        stay if the lane was resumed in between.
+        """
+        moved: set[JobKey] = set()
+        for part in _parts(self.deliveries):
+            moved |= waiting_room.enter({item.message.key: item.message.fence for item in part}, self.ports)
+        if self.process.pauses.is_paused(self.lane):
+            log.info("the lane is paused: jobs moved to its waiting room", extra={"jobs": len(moved), "of": len(self.deliveries)})
+            self.deliveries = [item for item in self.deliveries if item.message.key not in moved]
 
     # claim
 
@@ -412,7 +424,7 @@ class Execution:
         self._look_ahead([held for key, held in ours.items() if stored[key].cancel_requested_at is None], now)
 
     def _look_ahead(self, near: Sequence[_Held], now: int) -> None:
-        """Decide what is decided before the instant: requeue the jobs of a paused lane to their slots, else check the gates."""
+        """Decide what is decided before the instant: requeue the jobs of a paused lane to its waiting room, else check the gates."""
         self.lease.beat()
         if near and self.process.pauses.is_paused(self.lane, SEEN_MS - READ_WINDOW_MS):  # no read is needed when one of them starts
             self._give_back(near, now)

@@ -50,6 +50,8 @@ class FollowUps:
                 ended.append(job)
             elif (back is None or back.at is not None) and slots.is_direct(job.due_at, now):
                 go.append(job)
+            elif back is not None and back.cause is RequeueCause.PAUSED and not self.is_paused(job.lane):
+                go.append(job)  # the lane was resumed while the job was moved to its waiting room
         free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.ports.jobs)
         go += [job for job in free if job.spec.ordering is None]
         self.beat()
@@ -60,10 +62,10 @@ class FollowUps:
         self._enqueue([job for job, back in backs if back.cause is RequeueCause.REFUSED], after=now + ASK_LATER_MS)
 
     def _enqueue(self, jobs: Sequence[Job], *, after: int = 0) -> None:
-        """Enqueue the jobs whose lanes are not paused, each once."""
+        """Enqueue the jobs, each once. Those of a paused lane go, too: an executor moves them to its waiting room."""
         if not jobs:
             return
-        sent = list({job.key: job for job in jobs if not self.is_paused(job.lane)}.values())
+        sent = list({job.key: job for job in jobs}.values())
         try_enqueue(sent, lanes=self.ports.lanes, now=self.ports.clock.now(), after=after)
 
 

@@ -95,8 +95,7 @@ def _sweep(ports: Ports) -> int:
 
 
 def _is_past(entry: DueEntry, now: int) -> bool:
-    minute = slots.minute(entry.slot)
-    return (entry.due_at if minute == slots.OVERFLOW else slots.start_of(minute)) < now - ORPHAN_MS
+    return (entry.due_at if slots.is_always_open(entry.slot) else slots.start_of(slots.minute(entry.slot))) < now - ORPHAN_MS
 
 
 def _uncovered(entries: list[DueEntry], ledger: Ledger) -> list[DueEntry]:

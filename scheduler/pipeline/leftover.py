@@ -13,7 +13,6 @@ BACKOFF = (120_000, 240_000, 480_000, 900_000)  # ms from one message of a job t
 REST_MS = 3_600_000  # a unit that waits only for paused lanes is read again after this time; a resume wakes it before
 PIECE = 300  # entries that are reconciled at once
 UNREADABLE_AGAIN_MS = 900_000  # an item that this version cannot read is checked again after this time
-RESUME_SLACK = 1_000  # ms; the dispatcher of a unit that ended this shortly after a resume may have seen the lane paused
 SKEW_MS = 5_000  # between the clock of the function that resumes a lane and the clock of the one that checks
 LOOKS = (300_000, 3_600_000)  # the later checks of a closed unit, in ms after its closing; the sweep finds what appears later still
 

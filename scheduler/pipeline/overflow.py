@@ -3,14 +3,16 @@
 This works like the dispatch of a minute, with the same window. But new jobs keep arriving: the dispatcher reads the slots repeatedly, and
 reconciles jobs that it sent long ago and that are still there. It ends when no job has arrived for a while. The process that puts a job
 into the overflow sends the work item of its unit, and so does the tick. The shards of the overflow are divided into units of
-`WIDTH` shards, so that several dispatchers share a flood.
+`WIDTH` shards, so that several dispatchers share a flood. Entries of paused lanes leave the overflow for the waiting rooms of their lanes.
+
+The waiting rooms are dispatched in the same way, but only after the resume of their lanes: see `waiting_room`.
 """
 
 from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
-from scheduler.model.job import DueEntry, Unit, UnitKey
-from scheduler.pipeline import leftover, slot_pages
+from scheduler.model.job import DueEntry, Lane, LaneState, Unit, UnitKey
+from scheduler.pipeline import leftover, slot_pages, waiting_room
 from scheduler.pipeline.publisher import DispatchResult, Publisher, mark
 from scheduler.pipeline.reconcile import recheck
 from scheduler.pipeline.unit_lease import UnitLease
@@ -26,10 +28,13 @@ RECHECK_AGAIN_MS = 10_000  # the time until a job is reconciled again if the tab
 
 @dataclass(slots=True)
 class Overflow:
-    """One dispatcher of one unit of the overflow. `run` is its only entry point."""
+    """One dispatcher of one unit of the overflow, or of a waiting room. `run` is its only entry point."""
 
     lease: UnitLease
     publisher: Publisher = field(init=False)
+    room: Lane | None = field(init=False)  # the lane of the waiting room
+    _state: LaneState | None = None  # of that lane when this dispatcher began; None: unknown, or it was never paused
+    _moved_at: int = 0  # when entries of paused lanes were last moved to waiting rooms
     _read_again_at: int = 0
     _rechecked_at: int = 0
     _seen_at: int = 0  # the last time that a job was there
@@ -40,6 +45,8 @@ class Overflow:
 
     def __post_init__(self) -> None:
         self.publisher = Publisher(self.lease, 0, self._progress)
+        lane = slots.lane_of_room(self.lease.unit.key.minute)
+        self.room = None if lane is None else Lane(lane)
 
     @property
     def ports(self) -> Ports:
@@ -47,6 +54,14 @@ class Overflow:
 
     def run(self) -> DispatchResult:
         self._seen_at = self.ports.clock.now()
+        if self.room is not None:
+            self.publisher.watch.look()
+            self._state = self._stored_state()
+            if self.room in self.publisher.watch.paused:
+                self._rest()
+                return self.publisher.result
+            self._seen_at -= EMPTY_MS  # of an empty room the dispatcher leaves at once
+            self._read()
         while self._hand_out_all():
             if self._leave():
                 break
@@ -63,10 +78,15 @@ class Overflow:
             if not publisher.stays(now):
                 publisher.leave(now)
                 return False
+            if self._was_paused():
+                self._rest()
+                return False
             published = publisher.go_on(now)  # before each read, so that a long read never delays all jobs
             if published:
                 sent_at = clock.now()
                 self._out |= {entry.mark: (entry, sent_at) for entry in published}
+            elif self._make_wait(now):
+                pass  # others may be due by now
             elif now >= self._read_again_at:
                 self._read()
             elif now - self._rechecked_at >= READ_MS:
@@ -80,6 +100,9 @@ class Overflow:
     def _leave(self) -> bool:
         """Release the lease and read again: a process that put a job here in between found the lease taken. False: continue."""
         clock = self.ports.clock
+        if self.room is not None:
+            self._leave_room()
+            return True
         if not self.lease.leave(clock.now() + IDLE_MS, progress=0):
             return True
         clock.sleep_until(clock.now() + READ_MS)
@@ -89,6 +112,53 @@ class Overflow:
             return True
         self._seen_at = clock.now()
         return False
+
+    def _leave_room(self) -> None:
+        """Leave an empty waiting room, and look again with growing distance: jobs may still arrive, or the index may show them late."""
+        now, resumed_at = self.ports.clock.now(), (self._state.resumed_at if self._state else None) or 0
+        since = now - resumed_at
+        if abs(since) < leftover.SKEW_MS:
+            self.lease.leave(now + READ_MS, progress=0)
+        else:
+            following = next((look for look in leftover.LOOKS if since < look), leftover.REST_MS)
+            self.lease.leave(now + following, progress=0, handed_out_at=max(now, resumed_at + leftover.SKEW_MS))
+
+    def _rest(self) -> None:
+        """Leave a waiting room whose lane is or was paused. If the lane is open again, the next step begins at once and publishes all jobs.
+
+        The state is read after the lease was released: a resume before that found the unit leased, and sent no work.
+        """
+        clock, watch = self.ports.clock, self.publisher.watch
+        if self.lease.leave(clock.now() + leftover.REST_MS, progress=0):
+            watch.look(at_once=True)
+            if self.room not in watch.paused:
+                self.lease.leave(clock.now())
+
+    def _was_paused(self) -> bool:
+        """Whether the lane of this waiting room was paused since the dispatcher began: executors may have dropped what it has published."""
+        if self.room is None:
+            return False
+        self.publisher.watch.look()
+        return self._stored_state() != self._state
+
+    def _stored_state(self) -> LaneState | None:
+        return (self.publisher.watch.known or {}).get(self.room) if self.room is not None else None
+
+    def _make_wait(self, now: int) -> bool:
+        """Move some of the entries of paused lanes to the waiting rooms. False: there are none, or the table refused them just now."""
+        publisher = self.publisher
+        if now < self._moved_at + READ_MS or not (entries := publisher.take_paused(leftover.PIECE)):
+            return False
+        moved = waiting_room.enter({entry.key: entry.fence for entry in entries}, self.ports)
+        publisher.watch.look(at_once=True)  # a lane that was resumed in between: its entries are published here
+        gone = {entry.mark for entry in entries if entry.key in moved and entry.lane in publisher.watch.paused}
+        publisher.sent |= gone
+        stay = [entry for entry in entries if entry.mark not in gone]
+        publisher.sent -= {entry.mark for entry in stay}
+        if stay:
+            publisher.plan(stay)
+            self._moved_at = now
+        return True
 
     def _read(self) -> None:
         """Read the slots and plan new jobs. Thousands of jobs may wait here for minutes, so most are planned or waiting already."""
@@ -132,9 +202,14 @@ class Overflow:
 
 
 def unit_of(slot: str, shards: int) -> Unit:
-    """The unit of the overflow to which a slot belongs, not leased yet; `shards` is the number of shards."""
+    """The unit to which a slot of the overflow or of a waiting room belongs, not leased yet; `shards` is the number of shards."""
     part = int(slot.rpartition("#")[2]) // WIDTH
-    return Unit(UnitKey(slots.OVERFLOW, part), part * WIDTH, min((part + 1) * WIDTH, max(shards, part * WIDTH + 1)) - 1)
+    return Unit(UnitKey(slots.minute(slot), part), part * WIDTH, min((part + 1) * WIDTH, max(shards, part * WIDTH + 1)) - 1)
+
+
+def units_of(name: str, shards: int) -> list[Unit]:
+    """All units of the overflow, or of the waiting room of this name."""
+    return [unit_of(f"{name}#{shard:02d}", shards) for shard in range(0, shards, WIDTH)]
 
 
 def open_unit(unit: Unit, ports: Ports, now: int) -> None:

@@ -292,6 +292,11 @@ class Publisher:
 
         self.planned, self.held, self.refused = kept(self.planned), kept(self.held), kept(self.refused)
 
+    def take_paused(self, most: int) -> list[DueEntry]:
+        """Remove and return entries that should leave now, but whose lanes are paused; at most `most`."""
+        taken, self.held = [item.entry for item in self.held[:most]], self.held[most:]
+        return [*taken, *self.flow.take_paused(self.watch.paused, most - len(taken))]
+
     def _outstanding(self, lane: Lane, until: int) -> int:
         """Return how many jobs of the lane, due by `until`, are released and not finished: they are still in their slots."""
         there = self.ports.jobs.count(self.unit.slots, lane, since=self.since, until=until)

@@ -68,7 +68,7 @@ def recheck(
     planned = moves + taken
     held = ports.jobs.change([change for change, _ in planned])
     written = [(change.after, send) for (change, send), ok in zip(planned, held, strict=True) if ok is Written.YES]
-    sends = [after for after, send in written if send and after.lane not in paused]
+    sends = [after for after, send in written if send]
     done.moved, done.taken_back = len(moves), len(taken)
     done.waiting = sum(1 for _, _, decision in decided if isinstance(decision, leftover.Stay))
     done.left = len(there) - len(planned) + held.count(Written.REFUSED) + _set_aside(unreadable, done, now, ports)

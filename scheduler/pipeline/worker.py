@@ -22,7 +22,7 @@ from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.later_checks import check
 from scheduler.pipeline.overflow import overflow
 from scheduler.pipeline.publisher import DispatchResult
-from scheduler.pipeline.tick import waits_its_turn, wake_overdue
+from scheduler.pipeline.tick import waits_its_turn, wake_overdue, wake_rooms
 from scheduler.pipeline.unit_lease import LEASE_MS, LeaseLost, UnitLease
 from scheduler.storage.ports import Ports
 
@@ -66,6 +66,7 @@ def work(delivery: WorkDelivery, ports: Ports, *, operation: Step) -> WorkResult
             log.info("checks", extra=asdict(check(ports, hide)))
         elif item.kind is WorkKind.RESUME:
             wake_overdue(ports, ports.clock.now())
+            wake_rooms(ports, ports.clock.now())
         else:
             result.next_at = operation(delivery, ports, hide)
     except LeaseLost:
@@ -95,7 +96,7 @@ def _drive(key: UnitKey, delivery: WorkDelivery, ports: Ports, hide: Hide, resul
     now, unit = ports.clock.now(), ports.ledger.unit(key)
     if unit is None:
         return None  # it is closed
-    wanted = key.minute == slots.OVERFLOW  # its messages are sent when jobs are put there: its step is due at once
+    wanted = slots.is_always_open(key.minute)  # its messages are sent when jobs wait there: its step is due at once
     busy_until = max(unit.lease_until, 0 if wanted else unit.next_at - EARLY_MS)
     if busy_until > now:
         mine = unit.message_id in ("", delivery.message_id)  # none drives it yet: the tick's clock is ahead of this one
@@ -114,10 +115,10 @@ def _drive(key: UnitKey, delivery: WorkDelivery, ports: Ports, hide: Hide, resul
 def _step(unit: Unit, lease: UnitLease, result: WorkResult) -> int | None:
     """Carry out the step of a unit that is leased to this worker; `unit` is the unit before the lease. Returns when the next one is due."""
     clock, began = lease.ports.clock, lease.ports.clock.now()
-    if unit.key.minute == slots.OVERFLOW:
+    if slots.is_always_open(unit.key.minute):
         _count(overflow(lease), result)
         next_at = lease.unit.next_at
-        return next_at if next_at <= clock.now() else None  # the dispatcher ran out of time, or no job is there
+        return next_at if next_at <= clock.now() + AGAIN_MS else None  # the dispatcher has more to do, or no job is there
     if unit.handed_out_at is not None:
         closing = Closing(lease)
         closing.run()

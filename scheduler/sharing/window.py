@@ -195,6 +195,16 @@ class Flow:
                 released += self._drain(gate)
         return released
 
+    def take_paused(self, paused: Collection[Lane], most: int) -> list[DueEntry]:
+        """Remove and return entries that wait for these lanes, at most `most`."""
+        taken: list[DueEntry] = []
+        for gate in self._gates.values():
+            if gate.queue and gate.lane in paused:
+                taken += gate.queue.take(most - len(taken))
+                if not gate.queue:
+                    self._hide(gate)
+        return taken
+
     def close(self) -> None:
         """Drop the published backlogs: no job waits here now, or another dispatcher takes over."""
         for gate in self._gates.values():

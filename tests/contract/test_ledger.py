@@ -229,8 +229,9 @@ def test_a_dropped_backlog_is_gone(ledger: Ledger) -> None:
     assert ledger.backlogs(Lane.ONE_TIME, 0) == []
 
 
-def test_the_intake_is_a_unit_that_never_closes(ledger: Ledger) -> None:
-    overflow = Unit(UnitKey(slots.OVERFLOW, 0), 0, 15)
+@pytest.mark.parametrize("name", [slots.OVERFLOW, slots.room_of(Lane.RETRY)])
+def test_a_unit_that_never_closes_is_no_unit_of_a_minute(ledger: Ledger, name: str) -> None:
+    overflow = Unit(UnitKey(name, 0), 0, 15)
     ledger.open_unit(unit())
     assert ledger.open_unit(overflow) and not ledger.open_unit(overflow)
     leased = replace(overflow, epoch=1, lease_until=AT)
@@ -238,8 +239,9 @@ def test_the_intake_is_a_unit_that_never_closes(ledger: Ledger) -> None:
     assert ledger.open_units() == [unit()]
 
 
-def test_units_of_the_overflow_are_listed_apart(ledger: Ledger) -> None:
-    parts = [Unit(UnitKey(slots.OVERFLOW, part), part * 4, part * 4 + 3, next_at=AT) for part in range(3)]
+def test_units_of_the_overflow_and_of_waiting_rooms_are_listed_apart(ledger: Ledger) -> None:
+    parts = [Unit(UnitKey(slots.OVERFLOW, part), part * 4, part * 4 + 3, next_at=AT) for part in range(2)]
+    parts += [Unit(UnitKey(slots.room_of(Lane.ONE_TIME), 0), 0, 7, next_at=AT)]
     assert ledger.overflow_units() == []
     for one in [unit(), *reversed(parts)]:
         ledger.open_unit(one)

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from lambdas import api
 from lambdas._settings import Settings
 from scheduler.accounts.quota import QuotaGate
+from scheduler.admission.lane_state import LaneStateCache
 from scheduler.admission.target_cache import TargetCache
 from scheduler.model.errors import Invalid, Unauthorized
 from scheduler.model.instants import parse
@@ -67,6 +68,7 @@ class World(MemoryPorts):
         self.settings = Settings(stage="test")
         self.reach = reach or Reach()
         self.named, self.direct, self.quotas = TargetCache(self), DirectPath(self), QuotaGate(self)
+        self.pauses = LaneStateCache(self)
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from scheduler.admission import ordering, overlap, run_gate
-from scheduler.admission.lane_state import LaneStateCache, pause, resume
+from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.admission.run_gate import RunGate
 from scheduler.jobs import by_key
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
-from scheduler.model.job import Delivery, DueEntry, Job, Lane, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
+from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Lane, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
 from scheduler.model.operation import Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
@@ -27,10 +27,11 @@ from scheduler.notify import invocation, notify
 from scheduler.notify.calls import Calls
 from scheduler.operations.cancel_jobs import CancelJobs
 from scheduler.operations.step import OperationStep, StepResult
-from scheduler.pipeline import bundles, delivery, leftover, packs, submit, tick
+from scheduler.pipeline import bundles, delivery, leftover, packs, submit, tick, waiting_room, worker
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
 from scheduler.pipeline.lease import Lease
+from scheduler.pipeline.overflow import Overflow
 from scheduler.pipeline.running_jobs import RunningJobs
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
@@ -44,11 +45,11 @@ from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several
+from tests.simulation.resumes import resumed_often
 from tests.simulation.world import START, USUAL, World
 
 SEEDS = 40  # of the default run of `make simulate`
 REFUSED_MS = 60_000  # a job of a bundle that the queue refused in part starts this much after its time, at the latest
-PAUSED_MS = 60_000  # a job that was due in a pause of ten seconds starts this much after its time, at the latest
 
 
 class Found(BaseException):
@@ -211,6 +212,15 @@ def _change_or_not(before: Job, *rest: Any) -> Job:
     return _try_change(before, *rest) or before
 
 
+def _enter_without_move(fences: Mapping[JobKey, int], ports: Ports) -> set[JobKey]:
+    return set(fences)
+
+
+def _is_paused_by_an_old_read(self: LaneStateCache, lane: Lane, age_ms: int = LOOK_MS, *, trust_ms: int | None = None) -> bool:
+    self.look(at_once=self.known is None)
+    return lane in self.paused
+
+
 def _send_on_unseen(jobs: Sequence[Delivery], ports: Ports, **how: Any) -> set[str]:
     _send_on(jobs, ports, **how)
     return set()
@@ -332,21 +342,6 @@ def refused_bundles(seed: int) -> World:
     return world
 
 
-def paused_shortly(seed: int) -> World:
-    """All lanes are paused for some seconds, several times, after the few jobs of a minute were published. None may wait for long."""
-    world = World(seed, CALM, rules=Rules(shards=2))
-    for minute in range(8, 16):
-        began = START + minute * slots.MINUTE + world.random.randint(2_000, 30_000)
-        world.hub.at(began, lambda: pause(tuple(Lane), None, world.plain) and None)
-        world.hub.at(began + 10_000, lambda: resume(tuple(Lane), None, world.plain) and None)
-    world.run(600, 17, tasks=0, ordered=0, wind_down=60)
-    for job in world.jobs.rows.values():
-        is_early = job.fence == 1 and job.scheduled_at - job.created_at > slots.HORIZON + slots.MINUTE  # it was in the slot of its minute
-        if is_early and job.started_at is not None and job.started_at - job.scheduled_at > PAUSED_MS:
-            world._violation("late_after_resume", job.id)
-    return world
-
-
 def orphaned(seed: int) -> World:
     """Jobs wait in slots of a time before the ledger began."""
     world = deployments.DeployedWorld(seed)
@@ -421,7 +416,14 @@ SABOTAGES = [
     Sabotage("workers ignore the lease of a unit", _lease_of_units_ignored, seed=2, scene=doubled_work),
     Sabotage("ticks that never send lost work again", _patched(tick, "_is_lost", lambda *_: False), scene=lost_work),
     Sabotage("dispatchers forget what they published early", _patched(Dispatch, "_not_early", lambda _, entries: entries), scene=few_jobs),
-    Sabotage("a resume forgets early messages", _patched(tick, "_waits_since", lambda unit: unit.resting), seed=2, scene=paused_shortly),
+    # paused lanes
+    Sabotage("messages of a paused lane dropped without a move", _patched(waiting_room, "enter", _enter_without_move), scene=resumed_often),
+    Sabotage("a resume that wakes no waiting room", _patched(worker, "wake_rooms", lambda *_: 0), scene=resumed_often),
+    Sabotage("a tick that wakes no room after a lost resume", _patched(tick, "wake_rooms", lambda *_: 0), scene=resumed_often),
+    Sabotage("a dispatcher that misses a second pause", _patched(Overflow, "_was_paused", lambda _: False), scene=resumed_often),
+    Sabotage(
+        "jobs sent away by an old read of a pause", _patched(LaneStateCache, "is_paused", _is_paused_by_an_old_read), scene=resumed_often
+    ),
     Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
     # operations on many jobs

@@ -431,7 +431,7 @@ class World:
         self._violation("settlement_refused", job.id)
 
     def _fell(self, unit: Unit) -> None:
-        if unit.key.minute != slots.OVERFLOW:  # the overflow is never done, so its progress may go back
+        if not slots.is_always_open(unit.key.minute):  # the overflow is never done, so its progress may go back
             self._violation("unit_fell", unit.key.minute)
 
     def _closed(self, unit: Unit) -> None:

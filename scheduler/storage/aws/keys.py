@@ -350,7 +350,7 @@ LANES = "lanes"  # the states of the lanes, and the breakers that are not closed
 SWEEP: Value = {"pk": {"S": "sweep"}, "sk": {"S": "sweep"}}  # where the sweep of the due index continues
 PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # the cursor of `plan`
 LATENCY_BUCKETS = 8  # items per lane that its executors share, so that no item becomes hot
-INTAKE_UNITS = slots.OVERFLOW  # a partition of their own: these units never close
+INTAKE_UNITS = slots.OVERFLOW  # a partition of their own: these units never close, nor do those of waiting rooms
 
 
 def circuit(of: "Circuit") -> str:
@@ -368,7 +368,7 @@ def is_breaker(item: Mapping[str, Any]) -> bool:
 
 
 def open_unit(unit: UnitKey) -> Value:
-    return {"pk": {"S": INTAKE_UNITS if unit.minute == slots.OVERFLOW else OPEN}, "sk": {"S": _unit(unit)}}
+    return {"pk": {"S": INTAKE_UNITS if slots.is_always_open(unit.minute) else OPEN}, "sk": {"S": _unit(unit)}}
 
 
 def closed_unit(unit: UnitKey) -> Value:

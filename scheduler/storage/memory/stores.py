@@ -392,10 +392,10 @@ class MemoryLedger:
         return True
 
     def open_units(self) -> list[Unit]:
-        return sorted((unit for unit in self._open.values() if unit.key.minute != slots.OVERFLOW), key=lambda unit: unit.key)
+        return sorted((unit for unit in self._open.values() if not slots.is_always_open(unit.key.minute)), key=lambda unit: unit.key)
 
     def overflow_units(self) -> list[Unit]:
-        return sorted((unit for unit in self._open.values() if unit.key.minute == slots.OVERFLOW), key=lambda unit: unit.key)
+        return sorted((unit for unit in self._open.values() if slots.is_always_open(unit.key.minute)), key=lambda unit: unit.key)
 
     def unit(self, key: UnitKey) -> Unit | None:
         return self._open.get(key)
