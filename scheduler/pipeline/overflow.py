@@ -1,26 +1,33 @@
 """Dispatch the overflow: slots that are always open, for jobs due too soon for any minute whose owners exceed their direct share.
 
 This works like the dispatch of a minute, with the same window. But new jobs keep arriving: the dispatcher reads the slots repeatedly, and
-reconciles jobs that it sent long ago and that are still there. It ends when no job has arrived for a while. The process that puts a job
-into the overflow sends the work item of its unit, and so does the tick. The shards of the overflow are divided into units of
-`WIDTH` shards, so that several dispatchers share a flood.
+reconciles jobs that it sent long ago and that are still there. If it takes long to read them whole, it reads the new jobs in between.
+
+It ends when no job has arrived for a while, and looks again with growing distance, for the index may lag. A process marks the unit as
+wanted before it puts a job there, and sends its work item then; if it ends before, the next tick sends it. The shards of the overflow
+are divided into units of `WIDTH` shards, so that several dispatchers share a flood.
 """
 
 from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, Unit, UnitKey
-from scheduler.pipeline import leftover, slot_pages
-from scheduler.pipeline.publisher import DispatchResult, Publisher, mark
+from scheduler.pipeline import leftover
+from scheduler.pipeline.publisher import DispatchResult, Publisher
 from scheduler.pipeline.reconcile import recheck
+from scheduler.pipeline.slot_pages import SlotReader
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.storage.ports import Ports
 
 WIDTH = 8  # shards of one unit
 READ_MS = 1_000  # from the end of a read to the next one, at least ...
 READ_PAUSE = 3  # ... and this number of times as long as the read took: most of the time is for publishing
+WHOLE_PAUSE = 5  # the same for a read of all jobs
+NEW_MS, OLDEST_MS = 1_000, 20_000  # jobs are new that are due this long before the last read, or later: the index lags, puts take time
+NEAR_MS = 5_000  # jobs due later than this from now are left to the next read of all jobs, or to a later one of new jobs
 EMPTY_MS = 3_000  # the dispatcher stays this long after the last job was there: the next job then needs no start
-IDLE_MS = 300_000  # an empty unit is read again after this time: the process that put a job there may have ended
+LOOK_MS = 2_000  # an empty unit is read again after this time, then after twice as long each time ...
+IDLE_MS = 3_600_000  # ... up to this
 RECHECK_AGAIN_MS = 10_000  # the time until a job is reconciled again if the table refused
 
 
@@ -30,91 +37,109 @@ class Overflow:
 
     lease: UnitLease
     publisher: Publisher = field(init=False)
-    _read_again_at: int = 0
+    _read_at: int = 0  # when to read next
+    _whole_at: int = 0  # when to read all jobs next
+    _new_from: int = 0  # the due time of the oldest new jobs
+    _new_ms: int = OLDEST_MS
+    _is_whole: bool = False  # the read in progress is one of all jobs
     _rechecked_at: int = 0
     _seen_at: int = 0  # the last time that a job was there
-    _through: int | None = None  # the last read left out the jobs due later than this instant; None: it left out none
+    _unseen: set[str] = field(default_factory=set)  # marks of known entries that a read of all jobs has not come across
     _out: dict[str, tuple[DueEntry, int]] = field(
         default_factory=dict
-    )  # by mark: entries sent and still there at the last read, and when they were sent (ms)
+    )  # by mark: entries sent and still there at the last read of all jobs, and when they were sent (ms)
 
     def __post_init__(self) -> None:
         self.publisher = Publisher(self.lease, 0, self._progress)
+        self.reader.wanted = self._seen
+
+    @property
+    def reader(self) -> SlotReader:
+        return self.publisher.reader
 
     @property
     def ports(self) -> Ports:
         return self.lease.ports
 
     def run(self) -> DispatchResult:
-        self._seen_at = self.ports.clock.now()
-        while self._hand_out_all():
-            if self._leave():
-                break
+        now = self.ports.clock.now()
+        self._seen_at = self.lease.unit.handed_out_at or now  # no process wants it: this is one look
+        if self._hand_out_all():
+            self._leave()
         self.publisher.flow.close()
         return self.publisher.result
 
     def _hand_out_all(self) -> bool:
         """Publish jobs until none has been there for a while. False: this dispatcher lost or left the unit."""
         clock, publisher = self.ports.clock, self.publisher
-        while clock.now() - self._seen_at < EMPTY_MS:
+        while not self._whole_at or clock.now() - self._seen_at < EMPTY_MS:
             now = clock.now()
             if not publisher.keep():
                 return False
             if not publisher.stays(now):
-                publisher.leave(now)
+                self.lease.leave(now, progress=self._progress(), handed_out_at=None)
                 return False
             published = publisher.go_on(now)  # before each read, so that a long read never delays all jobs
             if published:
                 sent_at = clock.now()
                 self._out |= {entry.mark: (entry, sent_at) for entry in published}
-            elif now >= self._read_again_at:
+            elif now >= self._read_at:
                 self._read()
             elif now - self._rechecked_at >= READ_MS:
                 self._recheck()
             elif published is None:
-                clock.sleep_until(max(min([*publisher.wakes(), self.lease.renew_at, self._read_again_at]), now + 1))
-            if clock.now() >= self._read_again_at + READ_MS * READ_PAUSE:
+                clock.sleep_until(max(min([*publisher.wakes(), self.lease.renew_at, self._read_at]), now + 1))
+            if clock.now() >= self._read_at + READ_MS * READ_PAUSE:
                 self._read()  # publishing never ends under a flood
         return True
 
-    def _leave(self) -> bool:
-        """Release the lease and read again: a process that put a job here in between found the lease taken. False: continue."""
-        clock = self.ports.clock
-        if not self.lease.leave(clock.now() + IDLE_MS, progress=0):
-            return True
-        clock.sleep_until(clock.now() + READ_MS)
-        if not any(slot_pages.pages(self.lease.unit, self.ports.jobs, lambda: None)):
-            return True
-        if not self.lease.renew(epoch=self.lease.unit.epoch + 1):
-            return True
-        self._seen_at = clock.now()
-        return False
+    def _leave(self) -> None:
+        """Release the lease, and look again later: a process that put a job here may have found it taken, or the index lags."""
+        now = self.ports.clock.now()
+        quiet = now - self._seen_at
+        self.lease.leave(now + min(max(quiet - READ_MS, LOOK_MS), IDLE_MS), progress=0, handed_out_at=self._seen_at)
 
     def _read(self) -> None:
-        """Read the slots and plan new jobs. Thousands of jobs may wait here for minutes, so most are planned or waiting already."""
-        publisher, clock = self.publisher, self.ports.clock
-        began = clock.now()
-        found = slot_pages.read(publisher.unit, self.ports.jobs, self.lease.beat)
-        ended = clock.now()
-        self._read_again_at = ended + max(READ_MS, READ_PAUSE * (ended - began))
-        if found.entries:
-            self._seen_at = ended
-        marks = {*map(mark, found.entries)}
-        self._through = found.through
-        for of in self._out.keys() - marks:
-            if not self._is_beyond(self._out[of][0]):
-                del self._out[of]
-        unsent = marks - publisher.sent
-        planned = publisher.planned_marks()
-        if unsent == planned:
+        """Read the next piece of the slots, and plan its new jobs."""
+        reader, clock = self.reader, self.ports.clock
+        if not reader.goes_on:
+            self._begin(clock.now())
+        if new := reader.read():
+            self.publisher.plan(new)
+        now = clock.now()
+        if reader.goes_on:
+            self._read_at = reader.next_at() or now
             return
-        publisher.keep_planned(unsent, self._is_beyond)
-        if new := unsent - planned:
-            publisher.plan([entry for entry in found.entries if entry.mark in new])
+        if self._is_whole:
+            self._forget()
+            self._whole_at = now + max(READ_MS, WHOLE_PAUSE * reader.took)
+        self._new_ms = max(self._new_ms // 2, NEW_MS) if reader.took > READ_MS // 4 else min(self._new_ms * 2, OLDEST_MS)
+        self._read_at = now + max(READ_MS, READ_PAUSE * reader.took)
+        if self._out or reader.has_missed or self.publisher.planned or len(self.publisher.flow):
+            self._seen_at = now
 
-    def _is_beyond(self, entry: DueEntry) -> bool:
-        """Whether the last read may have left out this entry."""
-        return self._through is not None and entry.due_at > self._through
+    def _begin(self, now: int) -> None:
+        """Begin to read all jobs, or only the new ones if the last read of all took long."""
+        self._is_whole = now >= self._whole_at
+        since, self._new_from = self._new_from - self._new_ms, now
+        if self._is_whole:
+            self._unseen = self._out.keys() | self.publisher.planned_marks()
+            self.reader.begin()
+        elif not self.reader.refill():
+            self.reader.begin(since, until=now + NEAR_MS, only=())
+
+    def _seen(self, page: list[DueEntry]) -> list[DueEntry]:
+        if page:
+            self._seen_at = self.ports.clock.now()
+            self._unseen.difference_update([entry.mark for entry in page])
+        return page
+
+    def _forget(self) -> None:
+        """Forget the known jobs that have left the slots."""
+        for gone in self._unseen & self._out.keys():
+            del self._out[gone]
+        self.publisher.forget(self._unseen)
+        self._unseen = set()
 
     def _recheck(self) -> None:
         """Reconcile jobs sent long ago that are still there: each one runs long, or its message was lost. They move to a minute's slots."""
@@ -138,11 +163,23 @@ def unit_of(slot: str, shards: int) -> Unit:
 
 
 def open_unit(unit: Unit, ports: Ports, now: int) -> None:
-    """Create a unit of the overflow. A process does this before it puts jobs there: else no tick would send its work.
+    """Create a unit of the overflow that is wanted. Idempotent. Raises Unavailable."""
+    ports.ledger.open_unit(replace(unit, opened_at=now, next_at=now))
 
-    Idempotent. Raises Unavailable.
+
+def want(unit: Unit, ports: Ports, now: int) -> bool:
+    """Mark a unit of the overflow as wanted, unless a dispatcher has it; return whether one has.
+
+    A process does this before it puts jobs there: else no tick would send its work. Raises Unavailable.
     """
-    ports.ledger.open_unit(replace(unit, opened_at=now, next_at=now + IDLE_MS))
+    found = ports.ledger.unit(unit.key)
+    if found is None:
+        open_unit(unit, ports, now)
+    elif found.lease_until > now:
+        return True
+    elif found.handed_out_at is not None or found.next_at > now:
+        ports.ledger.change_unit(found, replace(found, next_at=now, handed_out_at=None))
+    return False
 
 
 def overflow(lease: UnitLease) -> DispatchResult:

@@ -20,6 +20,7 @@ from scheduler.storage.ports import Ports
 FIRST_MINUTES = 15  # a new ledger starts this far back; the sweep finds older jobs
 READY_MS = 15_000  # the first step of a unit is due this long before its minute
 LOST_MS = 30_000  # work that is not begun this long after it was due is sent again: its message is lost
+WANTED_MS = 2_000  # the same for the overflow: the process that wanted it may have ended
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +119,7 @@ class Tick:
         self.result.sent += wake_overdue(self.ports, self.now, units)
 
     def _drive_overflow(self) -> None:
-        self._send([WorkItem.of_unit(unit.key) for unit in self.ports.ledger.overflow_units() if _is_lost(unit, self.now)])
+        self._send([WorkItem.of_unit(unit.key) for unit in self.ports.ledger.overflow_units() if _is_lost(unit, self.now, WANTED_MS)])
 
     def _drive_operations(self) -> None:
         running = self.ports.operations.running()
@@ -138,8 +139,8 @@ def waits_its_turn(unit: Unit, now: int) -> bool:
     return unit.handed_out_at is None and is_overdue(unit, now)
 
 
-def _is_lost(unit: Unit, now: int) -> bool:
-    return unit.next_at + LOST_MS < now and unit.lease_until < now
+def _is_lost(unit: Unit, now: int, after_ms: int = LOST_MS) -> bool:
+    return unit.next_at + after_ms < now and unit.lease_until < now
 
 
 def wake_overdue(ports: Ports, now: int, units: Sequence[Unit] | None = None) -> int:
