@@ -64,7 +64,7 @@ class DirectPath:
         for (owner, lane), jobs in groups.items():
             alone = self._apart(owner, jobs, now)
             over |= {job.key for job in jobs} - {job.key for job in self._allowed(owner, lane, alone, now)}
-        moved = {job.key: slots.overflow(job.shard_key, self.ports.rules.shards) for job in drafts if job.key in over}
+        moved = {job.key: slots.overflow(job.id, self.ports.rules.shards) for job in drafts if job.key in over}
         if not moved or not self._want({*moved.values()}, now):
             return list(drafts)
         return [changed(job, slot=moved[job.key]) if job.key in moved else job for job in drafts]

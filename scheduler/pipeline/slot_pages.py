@@ -238,6 +238,4 @@ def _source(entry: DueEntry) -> Source:
 
 
 def _count(dues: Mapping[Source, Counter[int]], lane: Lane, since: int, until: int) -> int:
-    return sum(
-        [jobs for source, by_due in dues.items() if source[1] is lane for due, jobs in by_due.items() if since <= due <= until]
-    )
+    return sum([jobs for source, by_due in dues.items() if source[1] is lane for due, jobs in by_due.items() if since <= due <= until])

@@ -125,9 +125,9 @@ def _decide_without_nonce(item: Any, answer: ClaimResult | None, nonce: str, now
     return _decide(item, answer, nonce, now, hold_ms=hold_ms)
 
 
-def _place_without_horizon(due_at: int, now: int, shard_key: str, shards: int) -> slots.Placement:
-    safe = _place(due_at, now, shard_key, shards)
-    return safe._replace(slot=slots.slot(slots.minute_of(max(due_at, now)), shard_key, shards))
+def _place_without_horizon(due_at: int, now: int, job_id: str, shards: int) -> slots.Placement:
+    safe = _place(due_at, now, job_id, shards)
+    return safe._replace(slot=slots.slot(slots.minute_of(max(due_at, now)), job_id, shards))
 
 
 def _change_unit_without_epoch(self: MemoryLedger, before: Unit, after: Unit) -> bool:
