@@ -37,11 +37,13 @@ class Overflow:
 
     lease: UnitLease
     publisher: Publisher = field(init=False)
-    _read_at: int = 0  # when to read next
+    _read_at: int = 0  # when to read on
     _whole_at: int = 0  # when to read all jobs next
-    _new_from: int = 0  # the due time of the oldest new jobs
+    _new_at: int = 0  # when to read the new jobs next, ...
+    _new_from: int = 0  # ... from about which due time on
     _new_ms: int = OLDEST_MS
-    _is_whole: bool = False  # the read in progress is one of all jobs
+    _reads_all: bool = False  # a pass of all jobs goes on
+    _reads_new: bool = False  # a pass of the new jobs goes on, perhaps in the middle of another one
     _rechecked_at: int = 0
     _seen_at: int = 0  # the last time that a job was there
     _unseen: set[str] = field(default_factory=set)  # marks of known entries that a read of all jobs has not come across
@@ -102,31 +104,42 @@ class Overflow:
     def _read(self) -> None:
         """Read the next piece of the slots, and plan its new jobs."""
         reader, clock = self.reader, self.ports.clock
-        if not reader.goes_on:
+        if clock.now() >= self._new_at and not self._reads_new:
             self._begin(clock.now())
+        before = reader.passes
         if new := reader.read():
             self.publisher.plan(new)
-        now = clock.now()
-        if reader.goes_on:
-            self._read_at = reader.next_at() or now
-            return
-        if self._is_whole:
-            self._forget()
-            self._whole_at = now + max(READ_MS, WHOLE_PAUSE * reader.took)
-        self._new_ms = max(self._new_ms // 2, NEW_MS) if reader.took > READ_MS // 4 else min(self._new_ms * 2, OLDEST_MS)
-        self._read_at = now + max(READ_MS, READ_PAUSE * reader.took)
+        if reader.passes < before:
+            self._ended(clock.now())
+        self._read_at = min(self._new_at, reader.next_at() or self._new_at) if reader.passes else self._new_at
         if self._out or reader.has_missed or self.publisher.planned or len(self.publisher.flow):
-            self._seen_at = now
+            self._seen_at = clock.now()
 
     def _begin(self, now: int) -> None:
-        """Begin to read all jobs, or only the new ones if the last read of all took long."""
-        self._is_whole = now >= self._whole_at
+        """Begin to read all jobs; only the new ones if all are being read, or if the last read of all took long."""
         since, self._new_from = self._new_from - self._new_ms, now
-        if self._is_whole:
+        if not self.reader.goes_on and now >= self._whole_at:
+            self._reads_all, self._new_at = True, now + READ_MS
             self._unseen = self._out.keys() | self.publisher.planned_marks()
             self.reader.begin()
-        elif not self.reader.refill():
-            self.reader.begin(since, until=now + NEAR_MS, only=())
+        elif not self.reader.goes_on and self.reader.refill():
+            self._new_at = now + READ_MS
+        else:
+            self._reads_new = True
+            self.reader.begin(since, until=now + NEAR_MS, only=(), is_beside=True)
+
+    def _ended(self, now: int) -> None:
+        """Determine when to read next, after the end of a pass."""
+        took = self.reader.took
+        self._new_at = now + max(READ_MS, READ_PAUSE * took)
+        if self._reads_new:
+            self._reads_new = False
+            self._new_ms = max(self._new_ms // 2, NEW_MS) if took > READ_MS // 4 else min(self._new_ms * 2, OLDEST_MS)
+        elif self._reads_all:
+            self._reads_all = False
+            self._forget()
+            self._whole_at = now + max(READ_MS, WHOLE_PAUSE * took)
+            self._new_at = now + READ_MS
 
     def _seen(self, page: list[DueEntry]) -> list[DueEntry]:
         if page:

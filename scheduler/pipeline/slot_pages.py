@@ -55,6 +55,23 @@ class _Room:
 
 
 @dataclass(slots=True)
+class _Pass:
+    """A read of all slots, from the due time `since` on."""
+
+    since: int
+    until: int | None  # a slot is read about up to here
+    only: set[Source]  # if there were any, the pass ends once it has found as many entries of these as fit
+    shut: set[Source]  # sources without room, up to the end of the pass
+    places: list[Place]  # a heap: the slots that are still to be read
+    took: int = 0  # how long its pieces have taken so far (ms)
+    found: dict[Source, Counter[int]] = field(default_factory=dict)  # entries left in the slots, by due time
+    is_early: bool = field(init=False)  # it may end early
+
+    def __post_init__(self) -> None:
+        self.is_early = bool(self.only)
+
+
+@dataclass(slots=True)
 class SlotReader:
     """Reads the slots of the leased unit.
 
@@ -66,22 +83,21 @@ class SlotReader:
     waiting: Callable[[], Sequence[DueEntry]]
     paused: Callable[[], Collection[Lane]]
     wanted: Callable[[list[DueEntry]], list[DueEntry]] = field(default=list)  # sees each page, returns the entries that matter
-    began: int = 0  # when the pass began (ms)
-    took: int = 0  # how long its pieces have taken so far (ms)
-    _places: list[Place] = field(default_factory=list)  # a heap: the slots that the pass has still to read
-    _since: int = 0
-    _until: int | None = None  # a slot is read up to here
-    _only: set[Source] | None = None  # the pass ends once it has found as many entries of these as fit
-    _shut: set[Source] = field(default_factory=set)  # sources without room, up to the end of the pass
+    took: int = 0  # how long the pass that was read last has taken so far (ms)
+    _passes: list[_Pass] = field(default_factory=list)  # the last one is read now, the ones before it after that
     _missed: dict[Source, Counter[int]] = field(default_factory=dict)  # entries left in the slots, by due time
-    _found: dict[Source, Counter[int]] = field(default_factory=dict)  # the same as this pass finds it
     _full: dict[Source, int] = field(default_factory=dict)  # how many entries a source had when it found no room
     _again_at: int = 0
 
     @property
+    def passes(self) -> int:
+        """How many passes are not at their end."""
+        return len(self._passes)
+
+    @property
     def goes_on(self) -> bool:
         """Whether a pass is not at its end."""
-        return bool(self._places)
+        return bool(self._passes)
 
     @property
     def is_behind(self) -> bool:
@@ -93,17 +109,16 @@ class SlotReader:
         """Whether entries were left in the slots."""
         return bool(self._missed)
 
-    def begin(self, since: int = 0, *, until: int | None = None, only: Collection[Source] | None = None) -> None:
+    def begin(self, since: int = 0, *, until: int | None = None, only: Collection[Source] | None = None, is_beside: bool = False) -> None:
         """Begin a pass over the entries with `since <= due_at`, and about up to `until`.
 
-        Missed sources get their room again: all of them, or `only` these, and then the pass ends early.
+        Missed sources get their room again: all of them, or `only` these, and then the pass ends early. It takes the place of a pass
+        that goes on, which continues after it if it `is_beside`.
         """
-        self.began, self.took = self.lease.ports.clock.now(), 0
-        self._since, self._until = since, until
-        self._only = set(only) if only else None
-        self._shut = set() if only is None else {*self._missed} - {*only}
-        self._found = {}
-        self._places = [(since, slot, None) for slot in self.lease.unit.slots]
+        shut = set() if only is None else {*self._missed} - {*only}
+        places: list[Place] = [(since, slot, None) for slot in self.lease.unit.slots]
+        new = _Pass(since, until, {*(only or ())}, shut, places)
+        self._passes = [*self._passes, new] if is_beside else [new]
 
     def next_at(self) -> int | None:
         """Return when to read on (ms); None: there is nothing to read."""
@@ -120,27 +135,27 @@ class SlotReader:
         if not self.goes_on and (began < self._again_at or not self.refill()):
             self._again_at = max(self._again_at, began + AGAIN_MS)
             return []
-        waiting, entries = self.waiting(), list[DueEntry]()
-        room = _Room.of(waiting) if self._missed or self._shut else None
-        while self._places and read < max(MOST // PIECES, 1):
+        this, waiting, entries = self._passes[-1], self.waiting(), list[DueEntry]()
+        room = _Room.of(waiting) if self._missed or this.shut else None
+        while this.places and read < max(MOST // PIECES, 1):
             found: list[DueEntry] = []
-            for place, page, cursor in self._pages():
+            for place, page, cursor in self._pages(this):
                 read += len(page)
-                if cursor is not None and not (self._until is not None and page and page[-1].due_at > self._until):
-                    heapq.heappush(self._places, (page[-1].due_at if page else place[0], place[1], cursor))
+                if cursor is not None and not (this.until is not None and page and page[-1].due_at > this.until):
+                    heapq.heappush(this.places, (page[-1].due_at if page else place[0], place[1], cursor))
                 found += self.wanted(page)
             if room is None and len(waiting) + len(entries) + len(found) > MOST // 2:
                 room = _Room.of([*waiting, *entries])
-            entries += found if room is None else self._keep(sorted(found, key=attrgetter("due_at")), room)
-            if self._only is not None and not self._only:
-                self._stop()
+            entries += found if room is None else self._keep(this, sorted(found, key=attrgetter("due_at")), room)
+            if this.is_early and not this.only:
                 break
-        else:
-            if not self._places:
-                self._replace()
         ended = clock.now()
-        self.took += ended - began
-        self._again_at = ended + (ended - began if self._places else max(AGAIN_MS, READ_PAUSE * self.took))
+        this.took += ended - began
+        self.took = this.took
+        if not this.places or (this.is_early and not this.only):
+            self._passes.pop()
+            self._end(this)
+        self._again_at = ended + (ended - began if self._passes else max(AGAIN_MS, READ_PAUSE * this.took))
         return entries
 
     def first_dues(self) -> list[int]:
@@ -149,29 +164,27 @@ class SlotReader:
 
     def count(self, lane: Lane, since: int, until: int) -> int:
         """Return how many entries of the lane, due from `since` to `until` (ms), were left in the slots."""
-        known = _count(self._missed, lane, since, until)
-        if not self._found:
-            return known
-        first, last = max(self._since, since), until if self._until is None else min(self._until, until)
-        inside = _count(self._missed, lane, first, last)
-        return known - inside + max(inside, _count(self._found, lane, first, last))
+        count = _count(self._missed, lane, since, until)
+        for each in self._passes:
+            if each.found:
+                first, last = max(each.since, since), until if each.until is None else min(each.until, until)
+                count += max(_count(each.found, lane, first, last) - _count(self._missed, lane, first, last), 0)
+        return count
 
-    def _pages(self) -> list[tuple[Place, list[DueEntry], str | None]]:
+    def _pages(self, this: _Pass) -> list[tuple[Place, list[DueEntry], str | None]]:
         """Read the next page of the slot that is behind the others; the first pages of several slots in parallel."""
-        jobs, since = self.lease.ports.jobs, self._since
+        jobs, places = self.lease.ports.jobs, [heapq.heappop(this.places)]
         self.lease.beat()
-        if self._places[0][2] is not None:
-            place = heapq.heappop(self._places)
-            return [(place, *jobs.due(place[1], since=since, after=place[2]))]
-        places = [heapq.heappop(self._places)]
-        while self._places and self._places[0][2] is None and len(places) < AT_ONCE:
-            places.append(heapq.heappop(self._places))
-        read = jobs.due_in([slot for _, slot, _ in places], since=since)
+        if (cursor := places[0][2]) is not None:
+            return [(places[0], *jobs.due(places[0][1], since=this.since, after=cursor))]
+        while this.places and this.places[0][2] is None and len(places) < AT_ONCE:
+            places.append(heapq.heappop(this.places))
+        read = jobs.due_in([slot for _, slot, _ in places], since=this.since)
         return [(place, page, cursor) for place, (page, cursor) in zip(places, read, strict=True)]
 
-    def _keep(self, entries: Sequence[DueEntry], room: _Room) -> list[DueEntry]:
+    def _keep(self, this: _Pass, entries: Sequence[DueEntry], room: _Room) -> list[DueEntry]:
         """Return the unknown ones of these entries for which there is room, and count the others as missed."""
-        sent, shut, missed, kept = self.sent, self._shut, self._missed, list[DueEntry]()
+        sent, shut, missed, kept = self.sent, this.shut, self._missed, list[DueEntry]()
         for entry in entries:
             if entry.mark in sent or entry.mark in room.marks:
                 continue
@@ -186,10 +199,9 @@ class SlotReader:
                     continue
                 shut.add(source)
                 self._full[source] = held
-                if self._only is not None:
-                    self._only.discard(source)
-            if self._until is None or entry.due_at <= self._until:
-                self._found.setdefault(source, Counter())[entry.due_at] += 1
+                this.only.discard(source)
+            if this.until is None or entry.due_at <= this.until:
+                this.found.setdefault(source, Counter())[entry.due_at] += 1
         return kept
 
     def _take(self, source: Source, due_at: int) -> None:
@@ -217,19 +229,16 @@ class SlotReader:
             self.begin(min(firsts[source] for source in short), only=short)
         return bool(short)
 
-    def _stop(self) -> None:
-        """End the pass early: what it left in the slots is known already, except for sources that missed nothing before."""
-        self._missed = self._found | self._missed
-        self._places, self._found = [], {}
-
-    def _replace(self) -> None:
-        """Take over what the pass left in the slots."""
-        missed, first, last = self._found, self._since, self._until
-        if first or last is not None:
+    def _end(self, this: _Pass) -> None:
+        """Take over what a pass left in the slots. If it ended early, that is known, except for sources that missed nothing before."""
+        missed, first, last = this.found, this.since, this.until
+        if this.places:
+            missed = this.found | self._missed
+        elif first or last is not None:
             for source, dues in self._missed.items():
                 if outside := {due: jobs for due, jobs in dues.items() if due < first or (last is not None and due > last)}:
                     missed.setdefault(source, Counter()).update(outside)
-        self._missed, self._found = missed, {}
+        self._missed = missed
         self._full = {source: self._full.get(source, 0) for source in missed}
 
 
