@@ -22,11 +22,12 @@ from scheduler.model.job import Delivery, DueEntry, Job, Lane, Message, Ordering
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkItem
-from scheduler.pipeline import bundles, delivery, leftover, packs, submit, tick
+from scheduler.pipeline import bundles, delivery, direct_path, leftover, overflow, packs, slot_pages, submit, tick
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
 from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.running_jobs import RunningJobs
+from scheduler.pipeline.slot_pages import SlotReader
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, QueuedWork
@@ -37,6 +38,7 @@ from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
+from tests.simulation.reading import crowded_instant, late_index
 from tests.simulation.world import START, USUAL, World
 
 SEEDS = 40  # of the default run of `make simulate`
@@ -404,6 +406,11 @@ SABOTAGES = [
     Sabotage("a resume forgets early messages", _patched(tick, "_waits_since", lambda unit: unit.resting), seed=2, scene=paused_shortly),
     Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
+    # what dispatchers read
+    Sabotage("a full step reads nobody's jobs", _patched(slot_pages, "_source", lambda entry: ("", entry.lane)), scene=crowded_instant),
+    Sabotage("jobs that were not read count as started", _patched(SlotReader, "count", lambda *_: 0), scene=crowded_instant),
+    Sabotage("an empty overflow is not looked at again", _patched(overflow, "LOOK_MS", 3_600_000), scene=late_index),
+    Sabotage("jobs stored before the overflow is wanted", _patched(direct_path, "want", lambda *_: False), scene=late_index),
     # keys of owners
     Sabotage("a key taken whoever has it", _patched(MemoryJobs, "_take", _take_from_anyone), scene=crowded_keys),
     Sabotage("a key taken from a job that has not ended", _patched(by_key, "decide", _decide_to_create), scene=crowded_keys),
