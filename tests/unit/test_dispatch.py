@@ -16,7 +16,7 @@ from scheduler.model.job import DueEntry, Job, Lane, Message, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import packs
-from scheduler.pipeline.dispatch import PARK_MS, WAKE_MS, dispatch
+from scheduler.pipeline.dispatch import PARK_MS, WAKE_MS, dispatch, parts_of
 from scheduler.pipeline.publisher import GATHER_MS, REFUSED_MS, Publisher
 from scheduler.pipeline.tick import READY_MS
 from scheduler.pipeline.unit_lease import LEASE_MS, UnitLease
@@ -272,6 +272,41 @@ def test_the_lease_is_renewed_between_the_pages_of_a_slow_read() -> None:
     dispatch(UnitLease(leased, stage, lambda: hidden.append(stage.clock.now())))
     assert len(leases) >= 8 and min(leases) > LEASE_MS / 2
     assert len(hidden) >= 3
+
+
+@pytest.mark.parametrize(
+    ("loads", "bounds"),
+    [
+        ([10] * 8, [0, 2, 4, 6, 8]),
+        ([1] * 8, [0, 8]),
+        ([0, 0, 0], [0, 3]),
+        ([1, 1, 80, 1, 1], [0, 2, 3, 5]),  # a full slot gets a dispatcher of its own
+        ([80], [0, 1]),
+    ],
+)
+def test_a_unit_is_split_by_the_load_of_its_slots(loads: list[int], bounds: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scheduler.pipeline.dispatch.SPLIT", 20)
+    assert parts_of(loads) == bounds
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_a_job_behind_the_crowd_of_another_user_leaves_on_time(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scheduler.pipeline.slot_pages.MOST", 60)
+    crowd = [a_job(due_at=NOW + 1_000 + number * step) for number in range(300)]
+    other = a_job(owner="zoe", due_at=NOW + 1_500)
+    stage, sent = unit_of(*crowd, other, now=NOW - WAKE_MS)
+    stage.rules = replace(stage.rules, windows={Lane.ONE_TIME: 10})
+    stage.jobs = Wrapped(stage.jobs, due=paged(20))
+    reads = stage.jobs
+
+    def publish(verb: Any, messages: Sequence[Message]) -> Any:
+        answer = sent.publish(messages)
+        reads._port.withdraw([single.key for message in messages for single in message.singles()])  # they have run
+        return answer
+
+    stage.lanes = Wrapped(stage.lanes._port, publish=publish)
+    stage.dispatch_all(UNIT)
+    assert len(sent.messages) == 301 and len(sent.of(other)) == 1 and sent.of(other)[0] - other.due_at <= 1_000
 
 
 # the lease
