@@ -91,7 +91,7 @@ class SlotReader:
 
     @property
     def passes(self) -> int:
-        """How many passes are not at their end."""
+        """The number of passes that are not at their end."""
         return len(self._passes)
 
     @property

@@ -193,7 +193,7 @@ def test_a_second_dispatcher_of_the_overflow_does_nothing(stage: Working) -> Non
     assert stage.dispatch(OVERFLOW).published == 0
 
 
-def test_a_job_stored_while_the_lease_is_released_is_found_by_the_next_look(stage: Working) -> None:
+def test_the_next_look_finds_a_job_stored_while_the_lease_is_released(stage: Working) -> None:
     direct, late = stage.direct(), list[Job]()
     post(stage, direct, 1)
 
