@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from scheduler.model.notifications import Notifications
-from scheduler.model.spec import JobSpec, Ordering
+from scheduler.model.spec import JobSpec
 
 
 class Lane(StrEnum):
@@ -287,11 +287,6 @@ class Attempt:
     kept: Kept | None = None  # None: output and log are complete
 
 
-def shard_key(owner: str, job_id: str, ordering: Ordering | None) -> str:
-    """The key that determines the shard of a job's slot. See `Job.shard_key`."""
-    return job_id if ordering is None else f"{owner}#{ordering.key}"
-
-
 @dataclass(frozen=True)  # without slots: `changed` copies its dictionary
 class Job:
     """One run at one instant.
@@ -346,14 +341,6 @@ class Job:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", JobKey(self.owner, self.id))
-
-    @property
-    def shard_key(self) -> str:
-        """The key that determines the shard of its slot.
-
-        Jobs of one ordering key share it, so that one dispatcher publishes them in order.
-        """
-        return shard_key(self.owner, self.id, self.spec.ordering)
 
     @property
     def own_key(self) -> OwnKey | None:

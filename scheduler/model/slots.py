@@ -62,14 +62,14 @@ def is_safe(slot: str, now: int) -> bool:
     return is_always_open(slot) or start_of(minute(slot)) - now >= (HORIZON + OPEN_AHEAD) // 2
 
 
-def slot(minute: str, shard_key: str, shards: int) -> str:
+def slot(minute: str, job_id: str, shards: int) -> str:
     """The slot of a minute for this key: the minute and, by a hash of the key, the shard, as in 2026-11-20T10:01#07."""
-    return f"{minute}#{zlib.crc32(shard_key.encode()) % shards:02d}"
+    return f"{minute}#{zlib.crc32(job_id.encode()) % shards:02d}"
 
 
-def overflow(shard_key: str, shards: int) -> str:
+def overflow(job_id: str, shards: int) -> str:
     """The overflow slot for this key."""
-    return slot(OVERFLOW, shard_key, shards)
+    return slot(OVERFLOW, job_id, shards)
 
 
 def is_overflow(slot: str) -> bool:
@@ -82,9 +82,9 @@ def room_of(lane: str) -> str:
     return ROOM + lane
 
 
-def waiting(lane: str, shard_key: str, shards: int) -> str:
-    """The slot for this key in the lane's waiting room."""
-    return slot(room_of(lane), shard_key, shards)
+def waiting(lane: str, job_id: str, shards: int) -> str:
+    """The slot for this job in the lane's waiting room."""
+    return slot(room_of(lane), job_id, shards)
 
 
 def lane_of_room(minute: str) -> str | None:
@@ -107,10 +107,10 @@ def is_direct(due_at: int, now: int) -> bool:
     return minute_of(due_at) < first_safe_minute(now)
 
 
-def place(due_at: int, now: int, shard_key: str, shards: int) -> Placement:
+def place(due_at: int, now: int, job_id: str, shards: int) -> Placement:
     """The slot of a job due at `due_at` (ms), and whether its writer must enqueue the job at once."""
     own, safe = minute_of(due_at), first_safe_minute(now)
-    return Placement(slot(max(own, safe), shard_key, shards), direct=own < safe)
+    return Placement(slot(max(own, safe), job_id, shards), direct=own < safe)
 
 
 def not_before(due_at: int) -> int:

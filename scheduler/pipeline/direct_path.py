@@ -8,7 +8,7 @@ Each process counts on its own: that is cheap, and enough to keep a flood off th
 import logging
 from collections import Counter, deque
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from scheduler.model import slots
@@ -16,12 +16,12 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Lane, Unit, UnitKey, changed
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import packs
-from scheduler.pipeline.overflow import open_unit, unit_of
+from scheduler.pipeline.overflow import unit_of, want
 from scheduler.sharing.fair_queue import Backlog
 from scheduler.sharing.window import PUBLISHED_MS
 from scheduler.storage.ports import Ports
 
-START_MS = 1_000  # a process sends the work of a unit at most once in this time
+START_MS = 1_000  # a process marks a unit as wanted, and sends its work, at most once in this time
 LOOK_MS = 1_000  # how long published backlogs are cached
 FEW = 20  # up to this number of jobs of a user within a second, the published backlogs are not read
 SOON_MS, LATER_MS = 5_000, 60_000  # the overflow has the time to pack jobs that are due later than the first; the second bounds its wait
@@ -49,7 +49,7 @@ class DirectPath:
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
     _backlogs: dict[Lane, tuple[int, list[Backlog]]] = field(default_factory=dict)
     _started_at: dict[UnitKey, int] = field(default_factory=dict)
-    _opened: set[UnitKey] = field(default_factory=set)
+    _wanted: dict[UnitKey, tuple[int, bool]] = field(default_factory=dict)  # when it was marked (ms), and whether a dispatcher had it
 
     def place(self, drafts: Sequence[Job], now: int) -> list[Job]:
         """Return the drafts; those beyond their owner's share of the direct path are moved to the overflow slots.
@@ -64,8 +64,8 @@ class DirectPath:
         for (owner, lane), jobs in groups.items():
             alone = self._apart(owner, jobs, now)
             over |= {job.key for job in jobs} - {job.key for job in self._allowed(owner, lane, alone, now)}
-        moved = {job.key: slots.overflow(job.shard_key, self.ports.rules.shards) for job in drafts if job.key in over}
-        if not moved or not self._open({*moved.values()}, now):
+        moved = {job.key: slots.overflow(job.id, self.ports.rules.shards) for job in drafts if job.key in over}
+        if not moved or not self._want({*moved.values()}, now):
             return list(drafts)
         return [changed(job, slot=moved[job.key]) if job.key in moved else job for job in drafts]
 
@@ -73,31 +73,22 @@ class DirectPath:
         """Send the work of the overflow's units, after jobs were put into the slots `taken`. Never raises: the tick sends it, too."""
         now = self.ports.clock.now()
         for unit in self._units(taken):
-            if now - self._started_at.get(unit.key, -START_MS) < START_MS:
+            wanted_at, is_awake = self._wanted.get(unit.key, (0, False))
+            is_new = now - self._started_at.get(unit.key, -START_MS) >= START_MS
+            if not is_new or (is_awake and now - wanted_at < START_MS):
                 continue
             self._started_at[unit.key] = now
             try:
-                self._send(unit, now)
+                self.ports.work.send([WorkItem.of_unit(unit.key)])
             except Unavailable as error:
                 log.warning("could not send the overflow's work; the tick sends it", extra={"unit": unit.key, "error": str(error)})
 
-    def _send(self, unit: Unit, now: int) -> None:
-        """Send the work of a unit, unless a dispatcher has it. If the queue refuses, the tick finds the unit's step due."""
-        found = self.ports.ledger.unit(unit.key)
-        if found is None:  # the ledger was emptied
-            open_unit(unit, self.ports, now)
-        elif found.lease_until > now + START_MS:
-            return
-        if self.ports.work.send([WorkItem.of_unit(unit.key)]) and found is not None:
-            self.ports.ledger.change_unit(found, replace(found, next_at=now))
-
-    def _open(self, taken: Collection[str], now: int) -> bool:
-        """Return whether the overflow's units of these slots exist, after creating missing ones. Else every job takes the direct path."""
+    def _want(self, taken: Collection[str], now: int) -> bool:
+        """Mark the overflow's units of these slots as wanted; return whether they are. Else every job takes the direct path."""
         try:
             for unit in self._units(taken):
-                if unit.key not in self._opened:
-                    open_unit(unit, self.ports, now)
-                    self._opened.add(unit.key)
+                if now - self._wanted.get(unit.key, (-START_MS, False))[0] >= START_MS:
+                    self._wanted[unit.key] = (now, want(unit, self.ports, now))
         except Unavailable as error:
             log.warning("could not open the overflow; jobs take the direct path", extra={"error": str(error)})
             return False

@@ -74,7 +74,7 @@ def _moved(stored: Sequence[Job], unsafe: set[JobKey], now: int, ports: Ports) -
 
 
 def _move(job: Job, now: int, rules: Rules) -> Change:
-    return Change.of_slot(job, lifecycle.move(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot))
+    return Change.of_slot(job, lifecycle.move(job, slot=slots.place(job.due_at, now, job.id, rules.shards).slot))
 
 
 def _enqueue_in_parts(jobs: Sequence[Job], ports: Ports) -> None:

@@ -326,7 +326,7 @@ class Execution:
                 lost.append(decision.job)
             elif isinstance(decision, delivery.Later):
                 self.lease.in_hand[item.message.key] = item
-                slot = slots.place(decision.at, now, decision.job.shard_key, rules.shards).slot
+                slot = slots.place(decision.at, now, decision.job.id, rules.shards).slot
                 later.append(_Write(Change.of_slot(decision.job, lifecycle.move(decision.job, slot=slot, due_at=decision.at))))
         self._write(later)
         if lost:

@@ -58,7 +58,7 @@ def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, p
         return Leave()
     if lifecycle.waits(job):
         ends_at = callback_lease.ends_at(job)
-        placement = slots.place(ends_at, now, job.shard_key, shards)
+        placement = slots.place(ends_at, now, job.id, shards)
         return TakeBack() if now >= ends_at else Move(placement.slot, placement.direct, ends_at)
     if lifecycle.state(job) is Status.RUNNING:
         lost_at = lifecycle.started_at(job) + job.spec.timeout_ms + STOP_GRACE
@@ -66,7 +66,7 @@ def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, p
     if paused:
         return Stay()
     if job.due_at > now:
-        placement = slots.place(job.due_at, now, job.shard_key, shards)
+        placement = slots.place(job.due_at, now, job.id, shards)
         return Move(placement.slot, hand_over=placement.direct)
     pause = BACKOFF[min(job.looks, len(BACKOFF) - 1)]
     return _move(job, now + pause, now, shards, hand_over=not behind)
@@ -78,4 +78,4 @@ def lane_is_behind(backlog: int, lane: Lane, rules: Rules) -> bool:
 
 
 def _move(job: Job, at: int, now: int, shards: int, *, hand_over: bool) -> Move:
-    return Move(slots.place(at, now, job.shard_key, shards).slot, hand_over)
+    return Move(slots.place(at, now, job.id, shards).slot, hand_over)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from scheduler.admission.ordering_queue import join_queues, leave_queues
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, TooLarge, Unavailable
-from scheduler.model.job import Job, JobKey, KeyEntry, OwnKey, Receipt, changed, new_job, shard_key
+from scheduler.model.job import Job, JobKey, KeyEntry, OwnKey, Receipt, changed, new_job
 from scheduler.model.notifications import Notifications
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
@@ -241,7 +241,7 @@ def _answer(asked: Submission, standing: Mapping[str, Receipt | None], now: int,
 def _placed(answer: Accepted, now: int, rules: Rules) -> Job:
     """Return the job in a slot that is safe now, no matter when it was first requested."""
     job = answer.job
-    return job if answer.at == now else changed(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot)
+    return job if answer.at == now else changed(job, slot=slots.place(job.due_at, now, job.id, rules.shards).slot)
 
 
 def _never_started(job: Job) -> bool:
@@ -259,7 +259,7 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
         scheduled_at=scheduled_at,
         due_at=due_at,
         created_at=now,
-        slot=slots.place(due_at, now, shard_key(request.owner, job_id, request.spec.ordering), rules.shards).slot,
+        slot=slots.place(due_at, now, job_id, rules.shards).slot,
         notifications=request.notifications,
         start_by=request.expires_at,
     )

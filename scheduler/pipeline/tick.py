@@ -21,6 +21,7 @@ from scheduler.storage.ports import Ports
 FIRST_MINUTES = 15  # a new ledger starts this far back; the sweep finds older jobs
 READY_MS = 15_000  # the first step of a unit is due this long before its minute
 LOST_MS = 30_000  # work that is not begun this long after it was due is sent again: its message is lost
+WANTED_MS = 2_000  # the same for the overflow: the process that wanted it may have ended
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +122,7 @@ class Tick:
     def _drive_overflow(self) -> None:
         """Send unfinished work of the overflow again, and that of waiting rooms after a resume."""
         units = self.ports.ledger.overflow_units()
-        lost = [unit for unit in units if unit.key.minute == slots.OVERFLOW and _is_lost(unit, self.now)]
+        lost = [unit for unit in units if unit.key.minute == slots.OVERFLOW and _is_lost(unit, self.now, WANTED_MS)]
         self._send([WorkItem.of_unit(unit.key) for unit in lost])
         self.result.sent += wake_rooms(self.ports, self.now, units)
 
@@ -143,8 +144,8 @@ def waits_its_turn(unit: Unit, now: int) -> bool:
     return unit.handed_out_at is None and is_overdue(unit, now)
 
 
-def _is_lost(unit: Unit, now: int) -> bool:
-    return unit.next_at + LOST_MS < now and unit.lease_until < now
+def _is_lost(unit: Unit, now: int, after_ms: int = LOST_MS) -> bool:
+    return unit.next_at + after_ms < now and unit.lease_until < now
 
 
 def wake_overdue(ports: Ports, now: int, units: Sequence[Unit] | None = None) -> int:

@@ -24,7 +24,7 @@ def enter(fences: Mapping[JobKey, int], ports: Ports) -> set[JobKey]:
         found = ports.jobs.outlines(list(fences))
         here = {key: job for key, job in found.items() if lifecycle.is_open(job) and job.fence == fences[key]}
         waiting = [job for job in here.values() if job.claim is None]
-        places = {job.key: slots.waiting(job.lane, job.shard_key, ports.rules.shards) for job in waiting}
+        places = {job.key: slots.waiting(job.lane, job.id, ports.rules.shards) for job in waiting}
         moves = [Change.of_slot(job, lifecycle.move(job, slot=places[job.key])) for job in waiting if job.slot != places[job.key]]
         written = ports.jobs.change(moves) if moves else []
     except Unavailable:

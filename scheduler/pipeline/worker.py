@@ -31,6 +31,7 @@ SECOND_MS = 1_000  # SQS counts in seconds: a message hidden for less than one i
 EARLY_MS = 1_500  # a step may begin this much early: the tick sends its message rounded down, and clocks differ
 AGAIN_MS = 5_000  # a step that failed is tried again after this time, and after twice as long each further time ...
 LONGEST_MS = 300_000  # ... up to this
+HIDDEN_MS = 300_000  # the message of an overflow unit is hidden for this long at most; of an idle one it is deleted
 
 Hide = Callable[[], None]
 Step = Callable[[WorkDelivery, Ports, Hide], int | None]  # returns when the next step is due (ms); None: there is none
@@ -96,7 +97,8 @@ def _drive(key: UnitKey, delivery: WorkDelivery, ports: Ports, hide: Hide, resul
     now, unit = ports.clock.now(), ports.ledger.unit(key)
     if unit is None:
         return None  # it is closed
-    wanted = slots.is_always_open(key.minute)  # its messages are sent when jobs wait there: its step is due at once
+    # A waiting room is woken by a resume, the overflow by a process that has put jobs there: the step is due at once.
+    wanted = slots.is_always_open(key.minute) and (key.minute != slots.OVERFLOW or unit.handed_out_at is None)
     busy_until = max(unit.lease_until, 0 if wanted else unit.next_at - EARLY_MS)
     if busy_until > now:
         mine = unit.message_id in ("", delivery.message_id)  # none drives it yet: the tick's clock is ahead of this one
@@ -118,7 +120,8 @@ def _step(unit: Unit, lease: UnitLease, result: WorkResult) -> int | None:
     if slots.is_always_open(unit.key.minute):
         _count(overflow(lease), result)
         next_at = lease.unit.next_at
-        return next_at if next_at <= clock.now() + AGAIN_MS else None  # the dispatcher has more to do, or no job is there
+        most = HIDDEN_MS if unit.key.minute == slots.OVERFLOW else AGAIN_MS  # a resume wakes a waiting room
+        return next_at if next_at <= clock.now() + most else None  # the tick sends another one
     if unit.handed_out_at is not None:
         closing = Closing(lease)
         closing.run()

@@ -251,6 +251,12 @@ class Jobs(Protocol):
         Eventually consistent.
         """
 
+    def tally(self, slots: Sequence[str], most: int) -> list[int]:
+        """Count the entries of each slot; a slot with `most` or more is not counted to its end. The slots are counted in parallel.
+
+        Eventually consistent. Canaries count, too.
+        """
+
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         """Move the canary of a unit to `slot`, creating it if necessary. Idempotent."""
 

@@ -481,6 +481,14 @@ def test_a_slot_counts_the_jobs_of_a_lane_due_in_a_span(jobs: Jobs, lane: Lane) 
     assert jobs.count(["2026-11-20T10:01#08"], lane, since=NOW, until=NOW + 9) == 0
 
 
+def test_the_entries_of_each_slot_are_tallied(jobs: Jobs) -> None:
+    several = ["2026-11-20T10:01#07", "2026-11-20T10:01#08", "2026-11-20T10:01#09"]
+    stored(jobs, *(make.job(slot=slot, lane=lane) for slot in several[:2] for lane in (Lane.ONE_TIME, Lane.RETRY)))
+    stored(jobs, make.job(slot=several[0]))
+    assert jobs.tally(several, 100) == [3, 2, 0]
+    assert min(jobs.tally(several[:2], 2)) == 2 and jobs.tally([], 9) == []
+
+
 def test_several_slots_are_counted_together(jobs: Jobs) -> None:
     several = [f"2026-11-20T10:01#{shard:02d}" for shard in range(3)]
     stored(jobs, *(make.job(slot=slot, due_at=NOW + offset) for slot in several for offset in range(2)), make.job(slot="intake#00"))

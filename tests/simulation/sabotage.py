@@ -27,12 +27,13 @@ from scheduler.notify import invocation, notify
 from scheduler.notify.calls import Calls
 from scheduler.operations.cancel_jobs import CancelJobs
 from scheduler.operations.step import OperationStep, StepResult
-from scheduler.pipeline import bundles, delivery, leftover, packs, submit, tick, waiting_room, worker
+from scheduler.pipeline import bundles, delivery, direct_path, leftover, overflow, packs, slot_pages, submit, tick, waiting_room, worker
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
 from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.overflow import Overflow
 from scheduler.pipeline.running_jobs import RunningJobs
+from scheduler.pipeline.slot_pages import SlotReader
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
@@ -45,6 +46,7 @@ from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several
+from tests.simulation.reading import crowded_instant, late_index
 from tests.simulation.resumes import resumed_often
 from tests.simulation.world import START, USUAL, World
 
@@ -133,9 +135,9 @@ def _decide_without_nonce(item: Any, answer: ClaimResult | None, nonce: str, now
     return _decide(item, answer, nonce, now, hold_ms=hold_ms)
 
 
-def _place_without_horizon(due_at: int, now: int, shard_key: str, shards: int) -> slots.Placement:
-    safe = _place(due_at, now, shard_key, shards)
-    return safe._replace(slot=slots.slot(slots.minute_of(max(due_at, now)), shard_key, shards))
+def _place_without_horizon(due_at: int, now: int, job_id: str, shards: int) -> slots.Placement:
+    safe = _place(due_at, now, job_id, shards)
+    return safe._replace(slot=slots.slot(slots.minute_of(max(due_at, now)), job_id, shards))
 
 
 def _change_unit_without_epoch(self: MemoryLedger, before: Unit, after: Unit) -> bool:
@@ -432,6 +434,11 @@ SABOTAGES = [
     Sabotage("jobs that were moved are not read again", _patched(CancelJobs, "reread", lambda *_: ([], None)), scene=bulk),
     Sabotage("a refused job stops its operation", _patched(CancelJobs, "takes_changes", lambda *_: False), scene=bulk),
     Sabotage("jobs of a step that died are not counted", _patched(CancelJobs, "_is_ours", lambda *_: False), seed=2, scene=refused_bulk),
+    # what dispatchers read
+    Sabotage("a full step reads nobody's jobs", _patched(slot_pages, "_source", lambda entry: ("", entry.lane)), scene=crowded_instant),
+    Sabotage("jobs that were not read count as started", _patched(SlotReader, "count", lambda *_: 0), scene=crowded_instant),
+    Sabotage("an empty overflow is not looked at again", _patched(overflow, "LOOK_MS", 3_600_000), scene=late_index),
+    Sabotage("jobs stored before the overflow is wanted", _patched(direct_path, "want", lambda *_: False), scene=late_index),
     # keys of owners
     Sabotage("a key taken whoever has it", _patched(MemoryJobs, "_take", _take_from_anyone), scene=crowded_keys),
     Sabotage("a key taken from a job that has not ended", _patched(by_key, "decide", _decide_to_create), scene=crowded_keys),

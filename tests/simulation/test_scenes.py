@@ -68,7 +68,7 @@ def test_jobs_of_a_paused_lane_wait_in_its_room_until_the_resume() -> None:
     world.lanes.add(Message(job.key, job.fence, job.lane, job.due_at), at)
     world.hub.run(at + slots.MINUTE)
     assert world.ended == 0 and not world.lanes.queues[Lane.ONE_TIME]
-    assert world.jobs.rows[job.key].slot == slots.waiting(Lane.ONE_TIME, job.shard_key, 4)
+    assert world.jobs.rows[job.key].slot == slots.waiting(Lane.ONE_TIME, job.id, 4)
     resume([Lane.ONE_TIME], None, world.plain)
     world.hub.run(at + slots.MINUTE + 2_000)
     assert world.ended == 1

@@ -8,14 +8,14 @@ import pytest
 
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Claim, Job, JobKey, Lane, UnitKey, shard_key
+from scheduler.model.job import Claim, Job, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec, Ordering
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import direct_path as service
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import lag
-from scheduler.pipeline.overflow import EMPTY_MS, IDLE_MS, WIDTH, unit_of
+from scheduler.pipeline.overflow import EMPTY_MS, IDLE_MS, LOOK_MS, WIDTH, unit_of
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.pipeline.tick import LOST_MS
 from scheduler.sharing.fair_queue import Backlog, Demand
@@ -135,12 +135,10 @@ def test_a_flood_is_divided_among_several_units() -> None:
     assert unit_of(f"{slots.OVERFLOW}#{WIDTH:02d}", 2 * WIDTH + 1).key == units[1].key
 
 
-def test_jobs_of_one_ordering_key_share_a_slot_of_the_overflow() -> None:
+def test_jobs_of_one_ordering_key_are_spread_over_the_overflow() -> None:
     stage = Stage(rules=Rules(shards=16, direct_burst=0, direct_rate=0))
-    requests = [NewJob("ann", JobSpec("log", {}, ordering=Ordering(key))) for key in ("a", "b", "a", "b", "a")]
-    made = stage.post(*requests, direct=stage.direct())
-    slots_of_a, slots_of_b = ({job.slot for job in made[place::2] if job is not None} for place in (0, 1))
-    assert slots_of_a == {slots.overflow(shard_key("ann", "", Ordering("a")), 16)} and len(slots_of_b) == 1 and slots_of_a != slots_of_b
+    made = stage.post(*[NewJob("ann", JobSpec("log", {}, ordering=Ordering("a")))] * 50, direct=stage.direct())
+    assert len({job.slot for job in made if job is not None}) > 8
 
 
 def test_a_single_job_counts_for_the_bucket() -> None:
@@ -195,18 +193,46 @@ def test_a_second_dispatcher_of_the_overflow_does_nothing(stage: Working) -> Non
     assert stage.dispatch(OVERFLOW).published == 0
 
 
-def test_a_job_stored_while_the_lease_is_released_is_found(stage: Working) -> None:
+def test_the_next_look_finds_a_job_stored_while_the_lease_is_released(stage: Working) -> None:
     direct, late = stage.direct(), list[Job]()
     post(stage, direct, 1)
 
     def change(verb: Any, before: Any, after: Any) -> Any:
         if after.lease_until == 0 and not late:
-            late.extend(post(stage, direct, 1))  # its start finds the lease taken
+            late.extend(post(stage, direct, 1))  # it finds the lease taken, and sends no work
         return verb(before, after)
 
     stage.ledger = Wrapped(stage.ledger, change_unit=change)
-    assert stage.dispatch(OVERFLOW).published == 2
+    assert stage.dispatch(OVERFLOW).published == 1 and len(late) == 1
+    unit = stage.ledger.unit(OVERFLOW)
+    assert unit.next_at - stage.clock.now() == LOOK_MS
+    stage.clock.at = unit.next_at
+    assert stage.dispatch(OVERFLOW).published == 1
     assert late[0].id in [id for id, _ in stage.sent]
+
+
+def test_an_empty_unit_is_looked_at_with_growing_distance(stage: Working) -> None:
+    """Each look is one read. A job that the index shows late therefore starts at most twice as late, and a few seconds."""
+    post(stage, stage.direct(), 1)
+    stage.dispatch(OVERFLOW)
+    began, looks = stage.clock.now() - EMPTY_MS, list[int]()
+    for _ in range(14):
+        unit = stage.ledger.unit(OVERFLOW)
+        looks.append(unit.next_at - began)
+        stage.clock.at = unit.next_at
+        assert stage.dispatch(OVERFLOW).published == 0 and stage.clock.now() == unit.next_at
+    assert looks[:4] == [5_000, 9_000, 17_000, 33_000] and looks[-1] - looks[-2] == IDLE_MS
+    assert all(later <= 2 * earlier for earlier, later in pairwise(looks))
+
+
+def test_a_process_marks_the_unit_before_it_stores_the_jobs(stage: Working) -> None:
+    post(stage, stage.direct(), 1)
+    stage.dispatch(OVERFLOW)
+    stage.clock.advance(IDLE_MS // 2)
+    now, seen = stage.clock.now(), list[Any]()
+    stage.jobs = Wrapped(stage.jobs, put_many=lambda verb, jobs: (seen.append(stage.ledger.unit(OVERFLOW)), verb(jobs))[1])
+    post(stage, stage.direct(), 2)
+    assert [(unit.next_at, unit.handed_out_at) for unit in seen] == [(now, None)]
 
 
 def test_jobs_beside_a_flood_are_published_in_fair_order() -> None:
@@ -345,7 +371,7 @@ def test_a_job_that_waited_for_a_dead_one_in_the_overflow_goes_on(stage: Working
     stage.stuck.add(first.id)
     claim = Claim("m", "nonce", NOW, alone=True)
     stage.jobs._store(first, replace(stage.stored(first), claim=claim, cancel_requested_at=NOW))
-    stage.jobs._store(second, replace(stage.stored(second), fence=2, slot=slots.place(NOW, NOW, second.shard_key, 2).slot))  # it waits
+    stage.jobs._store(second, replace(stage.stored(second), fence=2, slot=slots.place(NOW, NOW, second.id, 2).slot))  # it waits
     stage.dispatch(OVERFLOW)
     assert stage.stored(first).cancelled_at is not None
     assert stage.waiting(Lane.ONE_TIME) == [second.id]

@@ -836,7 +836,7 @@ def test_a_pause_while_the_start_is_stored_stops_the_job(frozen_ms: int) -> None
     assert stage.execute(stage.hand(job), pool=pool, lane=Lane.RETRY, jobs=Wrapped(stage.jobs, change=times(1, change))) == []
     after = stage.stored(job)
     assert pool.starts == [] and lifecycle.state(after) is Status.SCHEDULED
-    assert after.slot == slots.waiting(Lane.RETRY, job.shard_key, stage.rules.shards)
+    assert after.slot == slots.waiting(Lane.RETRY, job.id, stage.rules.shards)
     assert (after.due_at, after.charged, after.started_at) == (job.due_at, job.charged, None)
 
 

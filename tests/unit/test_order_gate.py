@@ -418,10 +418,10 @@ def test_entry_is_stored_before_the_job_or_the_job_is_refused() -> None:
     assert len(seen) == 1
 
 
-def test_jobs_of_one_key_share_their_shard() -> None:
+def test_jobs_of_one_key_are_spread_over_the_shards() -> None:
     stage = Stage()
     made = [job for job in submitted(stage, *range(NOW + 10 * MINUTE, NOW + 10 * MINUTE + 20)) if job is not None]
-    assert len({job.slot for job in made}) == 1 and made[0].shard_key == "ann#order-17"
+    assert len({job.slot for job in made}) > 1
 
 
 def test_attempt_of_an_earlier_life_is_not_the_head() -> None:

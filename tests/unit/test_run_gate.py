@@ -276,7 +276,7 @@ def test_messages_of_a_paused_lane_go_and_their_jobs_wait_unclaimed() -> None:
     pause(stage)
     job = a_run()
     assert run(stage, job).starts == []
-    room = slots.waiting(job.lane, job.shard_key, stage.rules.shards)
+    room = slots.waiting(job.lane, job.id, stage.rules.shards)
     assert stage.stored(job) == changed(job, slot=room) and stage.waiting(Lane.RECURRING) == [] and len(stage.jobs.due(room)[0]) == 1
 
 
@@ -298,7 +298,7 @@ def test_a_claimed_job_of_a_paused_lane_goes_to_the_waiting_room(job: Job) -> No
     back = stage.stored(job)
     assert (lifecycle.state(back), back.slot, back.fence, back.lane, back.reason) == (
         Status.SCHEDULED,
-        slots.waiting(job.lane, job.shard_key, stage.rules.shards),
+        slots.waiting(job.lane, job.id, stage.rules.shards),
         2,
         job.lane,
         gate.PAUSED.reason,
@@ -386,7 +386,7 @@ def test_a_retry_in_a_paused_lane_is_sent_and_then_waits() -> None:
     stage.clock.advance(MINUTE)
     assert stage.execute(stage.receive(Lane.RETRY), lane=Lane.RETRY) == []
     after = stage.stored(job)
-    assert (after.slot, after.claim, stage.waiting(Lane.RETRY)) == (slots.waiting(Lane.RETRY, job.shard_key, stage.rules.shards), None, [])
+    assert (after.slot, after.claim, stage.waiting(Lane.RETRY)) == (slots.waiting(Lane.RETRY, job.id, stage.rules.shards), None, [])
 
 
 def test_new_executor_leaves_messages_when_lane_state_is_unknown() -> None:

@@ -45,7 +45,7 @@ class Room(Stage):
         resume(lanes or tuple(Lane), None, self)
 
     def room(self, job: Job) -> str:
-        return slots.waiting(job.lane, job.shard_key, self.rules.shards)
+        return slots.waiting(job.lane, job.id, self.rules.shards)
 
     def come(self, *jobs: Job, process: LaneStateCache | None = None, **ports: Any) -> list[str]:
         """Deliver the messages of these jobs to an executor. Returns the ids of the messages that stay in the lane."""
@@ -381,7 +381,7 @@ def test_a_job_whose_expiry_passed_in_the_pause_is_skipped_after_it() -> None:
 def test_a_job_in_a_room_without_units_is_swept() -> None:
     """The ledger was emptied."""
     stage, job = Stage(rules=Rules(shards=1)), a_job(due_at=NOW - 3_600_000)
-    stage.jobs.put(changed(job, slot=slots.waiting(job.lane, job.shard_key, 1)))
+    stage.jobs.put(changed(job, slot=slots.waiting(job.lane, job.id, 1)))
     stage.tick()
     stage.work_off()
     assert slots.is_safe(stage.stored(job).slot or "", NOW) and not slots.is_always_open(stage.stored(job).slot or "")

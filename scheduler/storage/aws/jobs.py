@@ -139,6 +139,9 @@ class DynamoJobs:
         queries = [keys.in_slot_of_lane(slot, lane, since, until) for slot in slots]
         return sum(self._table.pool.map(self._table.count, queries) if len(queries) > 1 else map(self._table.count, queries))
 
+    def tally(self, slots: Sequence[str], most: int) -> list[int]:
+        return list(self._table.pool.map(lambda slot: self._table.count(keys.in_slot(slot, 0), most), slots))
+
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         item = keys.canary(unit) | {"slot": {"S": slot}, "due_at": {"N": "0"}, "created_at": {"N": str(at)}}
         self._table.put(item, {})

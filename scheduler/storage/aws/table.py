@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -112,14 +113,14 @@ class Table:
                 return
             page = self.query({**query, "ExclusiveStartKey": page["LastEvaluatedKey"]})
 
-    def count(self, query: Mapping[str, Any]) -> int:
-        """The number of items that a query finds, over all pages; no item is transferred."""
+    def count(self, query: Mapping[str, Any], most: float = inf) -> int:
+        """The number of items that a query finds, over all pages or until there are `most`; no item is transferred."""
         total = 0
         start: dict[str, Any] = {}
         while True:
             page = self.query({**query, "Select": "COUNT", **start})
             total += int(page["Count"])
-            if "LastEvaluatedKey" not in page:
+            if "LastEvaluatedKey" not in page or total >= most:
                 return total
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 

@@ -158,6 +158,9 @@ class MemoryJobs:
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         return sum(self._index[slot].count(lane, since, until) for slot in slots)
 
+    def tally(self, slots: Sequence[str], most: int) -> list[int]:
+        return [min(len(self.due(slot)[0]) + (slot in self._canaries.values()), most) for slot in slots]
+
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         self._canaries[unit] = slot
 
