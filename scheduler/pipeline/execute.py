@@ -39,6 +39,7 @@ from scheduler.admission.ordering_gate import OrderingGate
 from scheduler.admission.overlap import Skip
 from scheduler.admission.owner_gate import BarredOwners, OwnerGate
 from scheduler.admission.run_gate import RunGate
+from scheduler.admission.share_gate import ShareGate
 from scheduler.admission.target_cache import TargetCache
 from scheduler.model import callback_lease, lifecycle, misfire, settlement, slots
 from scheduler.model.errors import Unavailable
@@ -50,6 +51,7 @@ from scheduler.pipeline.follow_up import FollowUps
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.running_jobs import RunningJobs
+from scheduler.sharing.pins import LONG_MS
 from scheduler.storage.ports import Change, ClaimRequest, Guard, Pool, Ports, Written
 
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
@@ -168,6 +170,7 @@ class Execution:
     gates: Sequence[Gate]
     followers: Sequence[Follower]
     work: RunningJobs
+    share: ShareGate
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _held: list[_Held] = field(default_factory=list)
     _done: list[Finished] = field(default_factory=list)  # finished, not settled yet
@@ -214,9 +217,17 @@ class Execution:
                 self._came_back(back)
             if self.lease.beat() and (killed := self.work.look()):
                 self._came_back(killed)
+            self._look_for_long_jobs()
             self._settle()
             self._write_again()
         return sorted(self.returned)
+
+    def _look_for_long_jobs(self) -> None:
+        """Count the owners whose jobs keep this executor busy for long."""
+        now = self.ports.clock.now()
+        if self.share.is_due(now) and self.lease.beat():
+            here = self.work.owners()
+            self.share.look(self.work.owners(now - LONG_MS), here.union(held.job.owner for held in self._held))
 
     def _stop(self) -> None:
         """Start no further job: other executors may already have these jobs, or the invocation ends."""
@@ -707,8 +718,9 @@ def execute(
     `left_ms`: the time until the invocation is ended. Work that has not been settled shortly before that is left to another executor.
     """
     breakers, limits = BreakerGate(process.circuits, ports.clock), LimitGate(process.named, ports)
-    owners = OwnerGate(process.owners, ports)
-    gates: tuple[Gate, ...] = (owners, OrderingGate(ports), RunGate(ports), breakers, limits)  # limits last: a start uses up a slot
+    owners, share = OwnerGate(process.owners, ports), ShareGate(lane, process.pauses, ports)
+    # Limits last: a start uses up a slot. The share of executors just before: it takes a place.
+    gates: tuple[Gate, ...] = (owners, OrderingGate(ports), RunGate(ports), breakers, share, limits)
     batch = Execution(
         lane,
         [single for item in deliveries for single in item.singles()],
@@ -719,8 +731,10 @@ def execute(
         gates=gates,
         followers=(breakers, limits),
         work=RunningJobs(pool, ports),
+        share=share,
     )
     left = batch.run()
+    share.close()
     process.owners.look()
     for meter in process.meters:
         meter.report(ports.ledger, ports.clock.now())
