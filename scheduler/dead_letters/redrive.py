@@ -9,6 +9,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import DeadLetter, Job
 from scheduler.model.operation import Candidate, Counts, Operation
 from scheduler.pipeline.change_many import change_many
+from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Change, Ports
 
@@ -37,11 +38,14 @@ class Redrives:
         heads = self.ports.tasks.heads(sorted({task_of(run) for run in runs})) if runs else {}
         now = self.ports.clock.now()
         wanted = [job for job in dead if job.origin is None or unwanted(job, heads.get(task_of(job))) is None]
-        changes = [Change(job, model.again(job, now, self.ports.rules.shards, operation.id)) for job in wanted]
+        direct = DirectPath(self.ports)
+        afters = direct.divert([model.again(job, now, self.ports.rules.shards, operation.id) for job in wanted], now)
+        changes = [Change(job, after) for job, after in zip(wanted, afters, strict=True)]
         if not all(join_queues([change.after for change in changes], orders=self.ports.orders, now=now)):
             raise Unavailable("the table refused the ordering entries of the jobs")
         again, refused = change_many(changes, self.ports)
         enqueue_if_due_soon(again, now, self.ports)
+        direct.start_for(again)
         if refused:
             raise Unavailable
         return Counts(done=done + len(again), skipped=len(chosen) - done - len(again))

@@ -47,6 +47,7 @@ from scheduler.model.job import Delivery, Failure, FailureKind, Finished, Job, J
 from scheduler.model.lifecycle import is_open, waits
 from scheduler.model.rules import Rules
 from scheduler.pipeline import bundles, delivery
+from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.follow_up import FollowUps
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.lease import Lease
@@ -147,6 +148,7 @@ class Process:
     named: TargetCache
     circuits: BreakerRegistry
     owners: BarredOwners
+    direct: DirectPath  # of retries
     ahead: Ahead = at_the_instant
 
     @classmethod
@@ -154,7 +156,7 @@ class Process:
         """Return the state of a new process of the lane, which reports its latencies as `reporter`."""
         pauses = LaneStateCache(ports)
         meters = LatencyMeter(lane, reporter), LatencyMeter(lane, reporter, delayed=True)
-        return cls(meters, pauses, TargetCache(ports), BreakerRegistry(ports, pauses), BarredOwners(ports), ahead)
+        return cls(meters, pauses, TargetCache(ports), BreakerRegistry(ports, pauses), BarredOwners(ports), DirectPath(ports), ahead)
 
 
 @dataclass(slots=True)
@@ -183,7 +185,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         self.admission = Admission(self.gates, self.followers, self.lease.beat)
-        self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self.lease.beat)
+        self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self.lease.beat, self.process.direct)
 
     def run(self) -> list[str]:
         """Run until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
@@ -398,7 +400,7 @@ class Execution:
         for job in lost:
             log.warning("the worker did not report within its lease" if waits(job) else "the executor died", extra=job.log_context())
         rules = self.ports.rules
-        after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
+        after = self._shared([settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost], now)
         self._write([_Write(Change(job, back, Guard.LEASE)) for job, back in zip(lost, after, strict=True)])
 
     # wait and start
@@ -587,6 +589,8 @@ class Execution:
             after = settlement.requeue(
                 job, verdict.cause, verdict.reason, now, shards=self.ports.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
             )
+            if verdict.cause is RequeueCause.CROWDED:  # messages of their own would fill the executors
+                (after,) = self.process.direct.divert([after], now)
             return _Write(Change(job, after), verdict)
         end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
         return _Write(Change(job, end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)))
@@ -631,11 +635,19 @@ class Execution:
 
     def _settlements(self, done: Sequence[Finished], now: int) -> list[_Write]:
         rules = self.ports.rules
-        after = [settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done]
+        after = self._shared([settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done], now)
         # The write that accepts a job may be repeated after a lost answer; it must not undo a lease that a heartbeat got in between.
         guards = [Guard.LEASE if waits(job) else Guard.FENCE for job in after]
         changes = [Change(each.job, job, guard) for each, job, guard in zip(done, after, guards, strict=True)]
         return [_Write(change, done=each) for change, each in zip(changes, done, strict=True)]
+
+    def _shared(self, after: Sequence[Job], now: int) -> Sequence[Job]:
+        """Return the jobs; the retries among them that are beyond the direct path are moved to the overflow slots."""
+        retries = [job for job in after if job.lane is Lane.RETRY and job.claim is None and is_open(job)]
+        if not retries:
+            return after
+        moved = {job.key: job for job in self.process.direct.place(retries, now)}
+        return [moved.get(job.key, job) for job in after]
 
     def _write(self, writes: Sequence[_Write]) -> None:
         """Apply changes under their fences; then enqueue the jobs that go to a lane at once. Refused changes are tried again later."""

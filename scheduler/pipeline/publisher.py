@@ -89,7 +89,7 @@ class Publisher:
         self.watch = LaneStateCache(self.ports)
         self._stay_until = self.ports.clock.now() + STAY_MS
         share = min(len(self.unit.slots) / self.ports.rules.shards, 1.0)
-        self.flow = Flow(self.unit.key, self._outstanding, self._backlog, self.ports, share)
+        self.flow = Flow(self.unit.key, self._outstanding, self._backlog, self.ports, lambda lane: self.watch.pins.get(lane, {}), share)
 
     @property
     def unit(self) -> Unit:
@@ -336,7 +336,7 @@ class Publisher:
 
         messages = [self._message(entry, now) for entry in entries]
         early, rest = [each for each in messages if each.not_before], [each for each in messages if not each.not_before]
-        packed = bundles.bundle(early) + packs.pack(rest, most)
+        packed = bundles.bundle(early) + packs.pack(rest, most, now)
         self._each |= {lane: jobs / sum(message.lane is lane for message in packed) for lane, jobs in together.items()}
         return packed
 
