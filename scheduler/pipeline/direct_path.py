@@ -6,7 +6,7 @@ many jobs as fit into them, unless it sees that the user's jobs are quick: a job
 time. Then no lane is behind, and none of its executors is kept busy. Nothing goes directly of a user of whom a dispatcher publishes that
 jobs wait.
 
-A retry is sent directly only if it is alone, and its attempt was short. The other retries of a batch, and redriven jobs, go to the overflow.
+A retry is sent directly only if it is alone and its attempt was short. Several retries of a batch, and redriven jobs, go to the overflow.
 """
 
 import logging
@@ -17,7 +17,7 @@ from itertools import groupby
 
 from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, JobKey, Lane, Unit, UnitKey, changed
+from scheduler.model.job import FailureKind, Job, JobKey, Lane, Unit, UnitKey, changed
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import packs
 from scheduler.pipeline.overflow import open_unit, unit_of
@@ -38,6 +38,7 @@ ASK_MS = 200  # between two reads of a job that may be such a sign
 SOON_MS, LATER_MS = 5_000, 60_000  # the overflow has the time to pack jobs that are due later than the first; the second bounds its wait
 TOGETHER = 2  # messages of a user that one process sends directly for the same instant
 IN_A_CALL = 5  # the same in its first call for that instant: a dispatcher of the overflow stays until the instant, and that costs more
+NO_SIGN = (FailureKind.CRASHED, FailureKind.REFUSED)  # such an attempt lasts until its executor is missed, however short the work is
 MOST_INSTANTS = 1_000  # counted at once; more are searched for those that have passed
 INSTANT_MS = 100  # jobs due within this time are due at the same instant
 
@@ -229,7 +230,6 @@ def _instant(job: Job) -> int:
 
 def _was_long(job: Job) -> bool:
     """Whether the last attempt of the job was long: the next one probably is, too."""
-    if not job.attempts:
+    if not job.attempts or (last := job.attempts[-1]).failure is None or last.failure.kind in NO_SIGN:
         return False
-    last = job.attempts[-1]
     return last.ended_at - (last.started_at or last.ended_at) >= LONG_MS

@@ -43,7 +43,10 @@ log = logging.getLogger(__name__)
 
 
 def narrowest(most: int, *, estimated: bool = False) -> float:
-    """Return the first window of a lane with a capacity of `most` jobs; polls correct it later. `estimated`: the capacity may be smaller."""
+    """Return the first window of a lane with a capacity of `most` jobs; polls correct it later.
+
+    `estimated`: the capacity may be smaller.
+    """
     return min(max(most / NARROWEST, FEWEST if estimated else LEAST), most)
 
 

@@ -83,7 +83,7 @@ class DynamoLedger:
         states = readable.each(_read_lane_state, (item for item in found if not keys.is_breaker(item) and not keys.is_pin(item)))
         breakers = readable.each(_read_breaker, filter(keys.is_breaker, found))
         pins = readable.each(_read_pin, filter(keys.is_pin, found))
-        return Watched({state.lane: state for state in states}, {breaker.circuit: breaker for breaker in breakers}, list(pins))
+        return Watched({state.lane: state for state in states}, {breaker.circuit: breaker for breaker in breakers}, tuple(pins))
 
     def pin(self, lane: Lane, owner: str, period: int, by: int) -> None:
         fields: Item = {"lane": {"S": lane.value}, "owner": {"S": owner}, "period": {"N": str(period)}}

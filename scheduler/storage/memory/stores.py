@@ -426,7 +426,7 @@ class MemoryLedger:
 
     def watched(self) -> Watched:
         pins = [Pin(*key, executors) for key, executors in self._pins.items() if executors]
-        return Watched(dict(self._lane_states), dict(self._breakers), pins)
+        return Watched(dict(self._lane_states), dict(self._breakers), tuple(pins))
 
     def pin(self, lane: Lane, owner: str, period: int, by: int) -> None:
         for old in [key for key in self._pins if key[2] < period - 1]:
