@@ -25,6 +25,7 @@ class Execute(Construct):
                 *JOB_RESOURCES,
                 "ledger_table",
                 "users_table",
+                "work_queue_url",
                 "outputs_bucket",
                 "callback_secret",
                 reach=settings.reach,
@@ -48,6 +49,7 @@ class Execute(Construct):
                 allow(storage.users.table_arn, "dynamodb:GetItem"),  # which users are disabled
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem"),  # the weights of users with long jobs
                 allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs that are enqueued again
+                allow(lanes.work.queue_arn, "sqs:SendMessage"),  # the work of the overflow, in which many retries wait
                 allow(  # the visibility of a message is the lease of its job
                     queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"
                 ),

@@ -34,7 +34,7 @@ FEW, EACH = 2, 100  # messages of a user that a process sends directly without a
 FILL_MS, RETRY_FILL_MS = 1_000, 10_000  # after this time the process may send one message more; the second: one retry
 QUICK_MS = 500  # a job is quick that ends at most this long after its time ...
 QUICK_FOR_MS = 1_000  # ... and a sign for so long that the jobs of its owner are quick
-ASK_MS = 200  # between two reads of a job that may be such a sign
+ASK_MS, MOST_SIGNS = 200, 10  # between two reads of jobs that may be such signs, and their number
 SOON_MS, LATER_MS = 5_000, 60_000  # the overflow has the time to pack jobs that are due later than the first; the second bounds its wait
 TOGETHER = 2  # messages of a user that one process sends directly for the same instant
 IN_A_CALL = 5  # the same in its first call for that instant: a dispatcher of the overflow stays until the instant, and that costs more
@@ -50,7 +50,7 @@ class _Bucket:
     tokens: float
     few: float  # messages that may be sent without a sign that the jobs are quick
     filled_at: int
-    sign: tuple[JobKey, int] | None = None  # a job sent directly, and when: once it has ended, it shows whether the jobs are quick
+    signs: dict[JobKey, int] = field(default_factory=dict)  # jobs sent directly, and when they were due: whether they end shortly after it
     asked_at: int = 0
     quick_until: int = 0
     seen_at: int | None = None  # when the user last had jobs that were due soon
@@ -173,26 +173,27 @@ class DirectPath:
         if packs.messages(len(soon), ready) > few and not self._is_quick(bucket, now):
             soon = soon[: packs.most_in(few)]
         bucket.few = max(bucket.few - packs.messages(len(soon), ready), 0)
-        if soon and bucket.sign is None:
-            bucket.sign = soon[0].key, max(now, soon[0].due_at)
+        for job in (soon[0], soon[-1]) if soon and len(bucket.signs) < MOST_SIGNS else ():
+            bucket.signs[job.key] = max(now, job.due_at)
         allowed = soon + [job for job in allowed if job.due_at - now > SOON_MS]
         bucket.tokens -= len(allowed)
         return allowed
 
     def _is_quick(self, bucket: _Bucket, now: int) -> bool:
-        """Return whether the jobs of the user are quick, by one that was sent directly lately."""
-        if bucket.sign is not None and now - bucket.asked_at >= ASK_MS:
-            key, due_at = bucket.sign
+        """Return whether the jobs of the user are quick, by those that were sent directly lately. One that is not says more than others."""
+        if bucket.signs and now - bucket.asked_at >= ASK_MS:
             bucket.asked_at = now
             try:
-                job = self.ports.jobs.get_many([key]).get(key)
+                found = self.ports.jobs.get_many(list(bucket.signs))
             except Unavailable:
                 return now < bucket.quick_until
-            ended_at = None if job is None else lifecycle.first_end(job)
-            if ended_at is not None:
-                bucket.quick_until = now + QUICK_FOR_MS if ended_at - due_at <= QUICK_MS else 0
-            if ended_at is not None or job is None:
-                bucket.sign = None
+            ends = {key: lifecycle.first_end(found[key]) if key in found else 0 for key in bucket.signs}
+            slow = [key for key, due_at in bucket.signs.items() if (now if (at := ends[key]) is None else at) - due_at > QUICK_MS]
+            if slow:
+                bucket.quick_until = 0
+            elif any(ends.values()):
+                bucket.quick_until = now + QUICK_FOR_MS
+            bucket.signs = {key: due_at for key, due_at in bucket.signs.items() if ends[key] is None}
         return now < bucket.quick_until
 
     def _most_few(self, lane: Lane) -> int:

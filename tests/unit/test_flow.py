@@ -241,7 +241,7 @@ def test_late_jobs_begin_with_a_narrow_window() -> None:
     assert (narrowest(WINDOW), narrowest(500)) == (WINDOW, 50), "few are no crowd"
 
 
-def test_a_lane_without_waiting_messages_is_widened_to_three_quarters_of_its_capacity() -> None:
+def test_a_window_is_widened_to_three_quarters_of_the_capacity() -> None:
     world = World(capacity=0, window=400)
     world.release(*late(1_000))
     for _ in range(8):

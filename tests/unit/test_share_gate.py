@@ -27,7 +27,7 @@ def most(executors: int, users: int = 1, weight: float = 1.0) -> int:
 @pytest.mark.parametrize(
     ("executors", "of_one", "of_two"), [(1, 1, 1), (2, 1, 0), (5, 3, 2), (20, 15, 8), (100, 75, 42), (1_000, 750, 428)]
 )
-def test_one_user_may_pin_three_quarters_and_some_executors_stay_free_of_any_users(executors: int, of_one: int, of_two: int) -> None:
+def test_executors_stay_free_however_many_users_pin_some(executors: int, of_one: int, of_two: int) -> None:
     assert most(executors) == of_one
     assert most(executors, 2) == of_two
     assert executors == 1 or all(users * most(executors, users) < executors for users in range(1, 9))
