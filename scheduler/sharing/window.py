@@ -120,14 +120,14 @@ class _Gate:
     def room(self, due_at: int, now: int, share: float = 1.0) -> int:
         """Return how many more jobs the dispatcher may release if it has this share of the lane."""
         base = max(int(self.base(due_at, now) * share), 1)
-        return fair_queue.window(base, self._ahead(base)) - self.in_hand
+        return fair_queue.window(base, self.ahead(base)) - self.in_hand
 
-    def _ahead(self, base: float) -> float:
+    def ahead(self, base: float, others: float = 0.0) -> float:
         """Return the jobs per second of which some may wait in the lane: all, if the jobs are short; else fewer than would fill the
         executors that stay free."""
-        mean = _rate(self.done)
+        mean = _rate(self.done) + others
         if self.batch > 1 and mean >= base / SHORT_S:
-            return self.rate
+            return self.rate + others
         return min(mean, base * (1 - FREE)) * PART_AHEAD
 
     def fit(self, backlog: int) -> None:
@@ -310,10 +310,11 @@ class Flow:
             return
         mine = {name: Demand(weights.get(name, fair_queue.DEFAULT_WEIGHT), count) for name, count in counts.items()}
         others = self._tell(gate, Backlog(self.unit, gate.lane, now, gate.in_hand, gate.rate, fair_queue.published(mine)))
-        rate, in_hand = gate.rate + sum(each.rate for each in others), gate.in_hand + sum(each.outstanding for each in others)
+        in_hand, base = gate.in_hand + sum(each.outstanding for each in others), gate.base(first, now)
+        ahead = gate.ahead(base, sum(each.rate for each in others))
         backlogs: dict[str, Mapping[str, Demand]] = {_name(each.unit): _apart(each) for each in others}
         backlogs[_name(self.unit)] = mine
-        share = fair_queue.quotas(fair_queue.window(gate.base(first, now), rate) - in_hand, backlogs)[_name(self.unit)]
+        share = fair_queue.quotas(fair_queue.window(base, ahead) - in_hand, backlogs)[_name(self.unit)]
         gate.credit = gate.credit % 1 + share.room
         gate.queue.weigh(share.weights)
 
