@@ -12,6 +12,7 @@ from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane, LaneState
 from scheduler.model.work import WorkItem, WorkKind
+from scheduler.sharing.pins import Pins, by_owner
 from scheduler.storage.ports import Ledger, Ports
 
 LOOK_MS = 1_000  # how often a working process reads the states
@@ -65,6 +66,7 @@ class LaneStateCache:
     known: Mapping[Lane, LaneState] | None = None  # None: never read
     paused: frozenset[Lane] = field(default_factory=frozenset)
     breakers: Mapping[Circuit, Breaker] = field(default_factory=dict)  # open and probed ones only
+    pins: Pins = field(default_factory=dict)  # executors that long jobs keep busy, by lane and user
     read_at: int = 0  # when the read of `known` began
     tried_at: int = 0
 
@@ -100,7 +102,7 @@ class LaneStateCache:
         except Unavailable as error:
             log.warning("could not read the lane states", extra={"known": self.known is not None, "error": str(error)})
             return False
-        self.known, self.breakers = watched.lanes, watched.breakers
+        self.known, self.breakers, self.pins = watched.lanes, watched.breakers, by_owner(watched.pins, now)
         before, self.read_at, self.paused = self.paused, now, paused_lanes(self.known)
         return self.paused != before
 

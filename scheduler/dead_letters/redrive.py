@@ -8,6 +8,7 @@ from scheduler.dead_letters import model
 from scheduler.model.job import DeadLetter, Job, JobKey
 from scheduler.model.operation import Candidate, Counts, Operation
 from scheduler.pipeline.change_many import change_many, takes_changes
+from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Change, Ports
 
@@ -47,11 +48,14 @@ class Redrives:
         heads = self.ports.tasks.heads(sorted({task_of(run) for run in runs})) if runs else {}
         now = self.ports.clock.now()
         wanted = [job for job in dead if job.origin is None or unwanted(job, heads.get(task_of(job))) is None]
-        changes = [Change(job, model.again(job, now, self.ports.rules.shards, operation.id)) for job in wanted]
+        direct = DirectPath(self.ports)
+        afters = direct.divert([model.again(job, now, self.ports.rules.shards, operation.id) for job in wanted], now)
+        changes = [Change(job, after) for job, after in zip(wanted, afters, strict=True)]
         entered = join_queues([change.after for change in changes], orders=self.ports.orders, now=now)
         again, refused = change_many([change for change, ok in zip(changes, entered, strict=True) if ok], self.ports)
         refused += [change.before for change, ok in zip(changes, entered, strict=True) if not ok]
         enqueue_if_due_soon(again, now, self.ports)
+        direct.start_for(again)
         done, failed = done + len(again), len(stored.unreadable)
         return Counts(done, len(chosen) - done - failed - len(refused), failed, tuple(job.id for job in refused))
 

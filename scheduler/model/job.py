@@ -219,6 +219,7 @@ class RequeueCause(StrEnum):
     LIMIT = "limit"  # its target is at its limit
     REFUSED = "refused"  # its gates could not be checked: a table refused the read or write
     CROWDED = "crowded"  # its executor is full
+    SHARE = "share"  # the long jobs of its owner keep as many executors of the lane busy as one user may
 
 
 class FailureKind(StrEnum):

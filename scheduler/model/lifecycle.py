@@ -140,6 +140,13 @@ def waits(job: Job) -> bool:
     return job.claim is not None and job.claim.lease_until is not None
 
 
+def first_end(job: Job) -> int | None:
+    """When the first attempt of the job ended, as far as its history goes back, or the job itself; None: neither has ended."""
+    if job.attempts:
+        return job.attempts[0].ended_at
+    return next((at for name in FINAL_TIMES.values() if (at := getattr(job, name)) is not None), None)
+
+
 def delay(job: Job, now: int) -> int | None:
     """The first start minus the scheduled time, in ms; None while the job has not started."""
     if job.delay_ms is not None:

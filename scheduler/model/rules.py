@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from scheduler.model.job import Lane
 from scheduler.model.lifecycle import Retention
 
+BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}  # a retry runs alone: a job that kills its executor affects no other job
+RETRY_SHARE = 5  # while no window of the retry lane is known, it is taken to have a fifth of the executors of the one-time lane
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -20,7 +23,7 @@ class Rules:
     overdue_units: int = 4  # parallel dispatchers of past minutes: a backlog is processed in order, at a bounded rate
     operating: int = 1  # operations at work at once: whatever their number, they leave the other steps to the minutes
     max_backlog: int = 1_000  # a lane with more waiting messages is behind, and a reconcile adds no more to it
-    windows: Mapping[Lane, int] = field(  # jobs in a lane when all its executors are busy; a lane not listed is unbounded
+    windows: Mapping[Lane, int] = field(  # jobs in a lane when all its executors are busy; see `window`
         default_factory=lambda: {Lane.ONE_TIME: 1_000, Lane.RECURRING: 1_000}
     )
     crowds: Mapping[Lane, int] = field(default_factory=dict)  # jobs that a lane's executors can start at once; else: its window
@@ -37,3 +40,14 @@ class Rules:
     events: bool = False  # jobs may ask for events: the stage has an event bus
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
     one_shard: bool = False  # stream events name no shard, since the stream has one shard
+
+    def window(self, lane: Lane) -> int | None:
+        """The jobs in a lane when all its executors are busy; None: unbounded. Of a retry lane that is not listed it is an estimate."""
+        if lane is Lane.RETRY and lane not in self.windows and (first := self.windows.get(Lane.ONE_TIME)):
+            return max(first // BATCH[Lane.ONE_TIME] // RETRY_SHARE, 1)
+        return self.windows.get(lane)
+
+    def executors_of(self, lane: Lane) -> int | None:
+        """The executors of a lane; None: unbounded."""
+        window = self.window(lane)
+        return None if window is None else max(window // BATCH[lane], 1)

@@ -86,10 +86,10 @@ class Dispatch:
         """
         if self.reader.is_behind or len(new) > SPARSE or len(entries := [*new, *self.publisher.waiting()]) > SPARSE:
             return False
-        windows, share = self.publisher.ports.rules.windows, self.publisher.flow.share
+        rules, share = self.publisher.ports.rules, self.publisher.flow.share
         if self.publisher.has_crowd(entries):
             return False
-        return all(count <= windows.get(lane, SPARSE) * share for lane, count in Counter(entry.lane for entry in entries).items())
+        return all(count <= (rules.window(lane) or SPARSE) * share for lane, count in Counter(entry.lane for entry in entries).items())
 
     def _not_early(self, entries: Sequence[DueEntry]) -> Sequence[DueEntry]:
         """Leave out the entries that a dispatcher before this one published early."""

@@ -39,6 +39,7 @@ from scheduler.admission.ordering_gate import OrderingGate
 from scheduler.admission.overlap import Skip
 from scheduler.admission.owner_gate import BarredOwners, OwnerGate
 from scheduler.admission.run_gate import RunGate
+from scheduler.admission.share_gate import ShareGate
 from scheduler.admission.target_cache import TargetCache
 from scheduler.model import callback_lease, lifecycle, misfire, settlement, slots
 from scheduler.model.errors import Unavailable
@@ -46,10 +47,12 @@ from scheduler.model.job import Delivery, Failure, FailureKind, Finished, Job, J
 from scheduler.model.lifecycle import is_open, waits
 from scheduler.model.rules import Rules
 from scheduler.pipeline import bundles, delivery, waiting_room
+from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.follow_up import FollowUps
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.running_jobs import RunningJobs
+from scheduler.sharing.pins import LONG_MS
 from scheduler.storage.ports import Change, ClaimRequest, Guard, Pool, Ports, Written
 
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
@@ -145,6 +148,7 @@ class Process:
     named: TargetCache
     circuits: BreakerRegistry
     owners: BarredOwners
+    direct: DirectPath  # of retries
     ahead: Ahead = at_the_instant
 
     @classmethod
@@ -152,7 +156,7 @@ class Process:
         """Return the state of a new process of the lane, which reports its latencies as `reporter`."""
         pauses = LaneStateCache(ports)
         meters = LatencyMeter(lane, reporter), LatencyMeter(lane, reporter, delayed=True)
-        return cls(meters, pauses, TargetCache(ports), BreakerRegistry(ports, pauses), BarredOwners(ports), ahead)
+        return cls(meters, pauses, TargetCache(ports), BreakerRegistry(ports, pauses), BarredOwners(ports), DirectPath(ports), ahead)
 
 
 @dataclass(slots=True)
@@ -168,6 +172,7 @@ class Execution:
     gates: Sequence[Gate]
     followers: Sequence[Follower]
     work: RunningJobs
+    share: ShareGate
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _held: list[_Held] = field(default_factory=list)
     _done: list[Finished] = field(default_factory=list)  # finished, not settled yet
@@ -180,7 +185,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         self.admission = Admission(self.gates, self.followers, self.lease.beat)
-        self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self.lease.beat)
+        self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self.lease.beat, self.process.direct)
 
     def run(self) -> list[str]:
         """Run until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
@@ -213,9 +218,17 @@ class Execution:
                 self._came_back(back)
             if self.lease.beat() and (killed := self.work.look()):
                 self._came_back(killed)
+            self._look_for_long_jobs()
             self._settle()
             self._write_again()
         return sorted(self.returned)
+
+    def _look_for_long_jobs(self) -> None:
+        """Count the owners whose jobs keep this executor busy for long."""
+        now = self.ports.clock.now()
+        if self.share.is_due(now) and self.lease.beat():
+            here = self.work.owners()
+            self.share.look(self.work.owners(now - LONG_MS), here.union(held.job.owner for held in self._held))
 
     def _stop(self) -> None:
         """Start no further job: other executors may already have these jobs, or the invocation ends."""
@@ -399,7 +412,7 @@ class Execution:
         for job in lost:
             log.warning("the worker did not report within its lease" if waits(job) else "the executor died", extra=job.log_context())
         rules = self.ports.rules
-        after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
+        after = self._shared([settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost], now)
         self._write([_Write(Change(job, back, Guard.LEASE)) for job, back in zip(lost, after, strict=True)])
 
     # wait and start
@@ -588,6 +601,8 @@ class Execution:
             after = settlement.requeue(
                 job, verdict.cause, verdict.reason, now, shards=self.ports.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
             )
+            if verdict.cause is RequeueCause.CROWDED:  # messages of their own would fill the executors
+                (after,) = self.process.direct.divert([after], now)
             return _Write(Change(job, after), verdict)
         end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
         return _Write(Change(job, end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)))
@@ -632,11 +647,19 @@ class Execution:
 
     def _settlements(self, done: Sequence[Finished], now: int) -> list[_Write]:
         rules = self.ports.rules
-        after = [settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done]
+        after = self._shared([settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done], now)
         # The write that accepts a job may be repeated after a lost answer; it must not undo a lease that a heartbeat got in between.
         guards = [Guard.LEASE if waits(job) else Guard.FENCE for job in after]
         changes = [Change(each.job, job, guard) for each, job, guard in zip(done, after, guards, strict=True)]
         return [_Write(change, done=each) for change, each in zip(changes, done, strict=True)]
+
+    def _shared(self, after: Sequence[Job], now: int) -> Sequence[Job]:
+        """Return the jobs; the retries among them that are beyond the direct path are moved to the overflow slots."""
+        retries = [job for job in after if job.lane is Lane.RETRY and job.claim is None and is_open(job)]
+        if not retries:
+            return after
+        moved = {job.key: job for job in self.process.direct.place(retries, now)}
+        return [moved.get(job.key, job) for job in after]
 
     def _write(self, writes: Sequence[_Write]) -> None:
         """Apply changes under their fences; then enqueue the jobs that go to a lane at once. Refused changes are tried again later."""
@@ -719,8 +742,9 @@ def execute(
     `left_ms`: the time until the invocation is ended. Work that has not been settled shortly before that is left to another executor.
     """
     breakers, limits = BreakerGate(process.circuits, ports.clock), LimitGate(process.named, ports)
-    owners = OwnerGate(process.owners, ports)
-    gates: tuple[Gate, ...] = (owners, OrderingGate(ports), RunGate(ports), breakers, limits)  # limits last: a start uses up a slot
+    owners, share = OwnerGate(process.owners, ports), ShareGate(lane, process.pauses, ports)
+    # Limits last: a start uses up a slot. The share of executors just before: it takes a place.
+    gates: tuple[Gate, ...] = (owners, OrderingGate(ports), RunGate(ports), breakers, share, limits)
     batch = Execution(
         lane,
         [single for item in deliveries for single in item.singles()],
@@ -731,8 +755,10 @@ def execute(
         gates=gates,
         followers=(breakers, limits),
         work=RunningJobs(pool, ports),
+        share=share,
     )
     left = batch.run()
+    share.close()
     process.owners.look()
     for meter in process.meters:
         meter.report(ports.ledger, ports.clock.now())

@@ -8,6 +8,7 @@ A wake-up may be lost (its sender ends, or the lane refuses): the waiting job is
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from scheduler.admission import overlap
 from scheduler.admission.gate import Requeue
@@ -18,6 +19,9 @@ from scheduler.model.job import Job, JobKey, Lane, RequeueCause, TaskKey
 from scheduler.model.lifecycle import is_open
 from scheduler.pipeline.enqueue import try_enqueue
 from scheduler.storage.ports import Jobs, Ports, Tasks
+
+if TYPE_CHECKING:  # the overflow, to which the direct path leads, reconciles jobs, and so enqueues what follows them
+    from scheduler.pipeline.direct_path import DirectPath
 
 ASK_LATER_MS = 10_000  # delay of a run that was requeued because its task could not be read
 
@@ -34,6 +38,7 @@ class FollowUps:
     ports: Ports
     is_paused: Callable[[Lane], bool]
     beat: Callable[[], object]
+    direct: "DirectPath"
 
     def send(self, written: Sequence[Job], requeues: Mapping[JobKey, Requeue]) -> None:
         """Enqueue the successors of jobs just written: retries that are due soon, and jobs that waited for an ended job.
@@ -41,13 +46,15 @@ class FollowUps:
         `requeues` has the cause for each of them that was requeued.
         """
         now = self.ports.clock.now()
-        go, ended, backs = list[Job](), list[Job](), list[tuple[Job, Requeue]]()
+        go, over, ended, backs = list[Job](), list[Job](), list[Job](), list[tuple[Job, Requeue]]()
         for job in written:
             back = requeues.get(job.key)
             if back is not None:
                 backs.append((job, back))
             if not is_open(job):
                 ended.append(job)
+            elif slots.is_overflow(job.slot or ""):
+                over += [job] if back is None or back.at is not None else []  # a job of a paused lane keeps its slot, and waits there
             elif (back is None or back.at is not None) and slots.is_direct(job.due_at, now):
                 go.append(job)
             elif back is not None and back.cause is RequeueCause.PAUSED and not self.is_paused(job.lane):
@@ -59,6 +66,7 @@ class FollowUps:
         self.beat()
         go += in_line(ended, free, self.ports, now=now)
         self._enqueue(go)
+        self.direct.start_for(over)
         self._enqueue([job for job, back in backs if back.cause is RequeueCause.REFUSED], after=now + ASK_LATER_MS)
 
     def _enqueue(self, jobs: Sequence[Job], *, after: int = 0) -> None:

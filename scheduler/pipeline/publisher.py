@@ -91,7 +91,9 @@ class Publisher:
         self.watch = LaneStateCache(self.ports)
         self._stay_until = self.ports.clock.now() + STAY_MS
         self.reader = SlotReader(self.lease, self.sent, self.waiting, lambda: self.watch.paused)
-        self.flow = Flow(self.unit.key, self._outstanding, self._backlog, self.ports, self.share)
+        self.flow = Flow(
+            self.unit.key, self._outstanding, self._backlog, self.ports, lambda lane: self.watch.pins.get(lane, {}), self.share
+        )
 
     @property
     def unit(self) -> Unit:
@@ -351,7 +353,7 @@ class Publisher:
 
         messages = [self._message(entry, now) for entry in entries]
         early, rest = [each for each in messages if each.not_before], [each for each in messages if not each.not_before]
-        packed = bundles.bundle(early) + packs.pack(rest, most)
+        packed = bundles.bundle(early) + packs.pack(rest, most, now)
         self._each |= {lane: jobs / sum(message.lane is lane for message in packed) for lane, jobs in together.items()}
         return packed
 

@@ -105,7 +105,7 @@ def _submit_all(asked: Sequence[Submission], ports: Ports, direct: DirectPath | 
     stored = [draft for draft in drafts if held[draft.key] is Written.YES]
     waiting = [job for job in found.values() if _never_started(job)]  # the call that stored it may have ended before it enqueued the job
     handed = enqueue_if_due_soon([*stored, *waiting], now, ports)
-    _start_intake([*stored, *waiting], direct)
+    _start_overflow([*stored, *waiting], direct)
     new = {job.key: job for job in handed[: len(stored)]}
     return [_settled(answer, new, held) if isinstance(answer, Accepted) and answer.job.key not in found else answer for answer in answers]
 
@@ -127,7 +127,7 @@ def take_over(request: NewJob, before: KeyEntry | None, ports: Ports, *, random:
         leave_queues([draft], orders=ports.orders)
         return None
     (job,) = enqueue_if_due_soon([draft], now, ports)
-    _start_intake([draft], direct)
+    _start_overflow([draft], direct)
     return job
 
 
@@ -203,10 +203,9 @@ def _shared(drafts: list[Job], now: int, direct: DirectPath | None) -> list[Job]
     return drafts if direct is None else direct.place(drafts, now)
 
 
-def _start_intake(stored: Sequence[Job], direct: DirectPath | None) -> None:
-    taken = {job.slot for job in stored if job.slot is not None and slots.is_overflow(job.slot)}
-    if direct is not None and taken:
-        direct.start(taken)
+def _start_overflow(stored: Sequence[Job], direct: DirectPath | None) -> None:
+    if direct is not None:
+        direct.start_for(stored)
 
 
 def _keep(asked: Sequence[Submission], receipts: Receipts, now: int) -> dict[str, Receipt | None]:

@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.notify.messages import Received as ReceivedNotice
     from scheduler.notify.policy import DeliveryRecord, NotificationState, Outbox
     from scheduler.sharing.fair_queue import Backlog
+    from scheduler.sharing.pins import Pin
     from scheduler.targets.named_target import NamedTarget
     from scheduler.tasks.task import Task, TaskPage
 
@@ -362,7 +363,13 @@ class Ledger(Protocol):
         """Store the state of a lane, paused or resumed. Unconditional: the last writer wins."""
 
     def watched(self) -> Watched:
-        """Return the stored lane states and breakers in one read (strongly consistent)."""
+        """Return the stored lane states, breakers and pins in one read (strongly consistent)."""
+
+    def pin(self, lane: Lane, owner: str, period: int, by: int) -> None:
+        """Add `by` to the number of the lane's executors that the long jobs of this user keep busy in this period.
+
+        A call that is repeated after a lost answer counts twice, until the period has passed. Raises Unavailable.
+        """
 
     def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
         """Open, change or close (`after` None) a breaker if the stored one has the version of `before` (None: no breaker is stored).
@@ -418,10 +425,14 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The lane states and breakers that long-running processes poll every second. Lanes never paused and closed breakers are absent."""
+    """The lane states, breakers and pins that long-running processes poll every second.
+
+    Lanes never paused, closed breakers and users without long jobs are absent; pins of passed periods may still be there.
+    """
 
     lanes: dict[Lane, LaneState]
     breakers: dict[Circuit, Breaker]
+    pins: Sequence[Pin] = ()
 
 
 class Tasks(Protocol):

@@ -28,7 +28,12 @@ class ResumedWorld(World):
     """See the module."""
 
     def __init__(self, seed: int, rates: Rates = CALM, *, rules: Rules | None = None) -> None:
-        super().__init__(seed, rates, rules=rules or Rules(shards=2, direct_burst=5, direct_rate=1), concurrency=1_000)
+        super().__init__(
+            seed,
+            rates,
+            rules=rules or Rules(shards=2, windows=dict.fromkeys(Lane, 1_000), direct_burst=5, direct_rate=1),
+            concurrency=1_000,
+        )
         self.waited: Counter[str] = Counter()
         self._claimed: dict[JobKey, int] = {}  # when each job was last claimed
         self._paused_at: dict[Lane, int] = {}  # the last pause of each lane

@@ -27,7 +27,7 @@ OVERFLOW = UnitKey(slots.OVERFLOW, 0)
 
 
 def a_stage(**rules: Any) -> Stage:
-    return Stage(rules=Rules(shards=2, direct_burst=BURST, direct_rate=2, **rules))
+    return Stage(rules=Rules(**{"shards": 2, "direct_burst": BURST, "direct_rate": 2, **rules}))
 
 
 def post(stage: Stage, direct: service.DirectPath, count: int, execute_at: int | None = None, owner: str = "ann") -> list[Job]:
@@ -40,26 +40,55 @@ def in_intake(jobs: list[Job]) -> list[Job]:
     return [job for job in jobs if slots.is_overflow(job.slot or "")]
 
 
+def sent(stage: Stage) -> int:
+    """The number of jobs in the messages of the lane."""
+    return sum(len(queued.message.singles()) for queued in stage.lanes.queues[Lane.ONE_TIME].values())
+
+
 # the direct path
 
 
-def test_jobs_up_to_the_burst_take_the_direct_path() -> None:
+def test_a_few_jobs_take_the_direct_path_and_read_nothing() -> None:
     stage = a_stage()
-    stage.ledger = Wrapped(stage.ledger, open_unit=refuse)
+    stage.ledger = Wrapped(stage.ledger, open_unit=refuse, backlogs=refuse)
     assert not in_intake(post(stage, stage.direct(), BURST)) and not stage.asked
-    assert len(stage.waiting(Lane.ONE_TIME)) == BURST
+    assert sent(stage) == BURST
 
 
-def test_jobs_beyond_the_burst_go_to_the_overflow() -> None:
-    stage = a_stage()
+def test_jobs_beyond_a_few_messages_go_to_the_overflow() -> None:
+    stage = a_stage(direct_burst=200)
     direct = stage.direct()
-    jobs = post(stage, direct, 20)
-    assert len(in_intake(jobs)) == 15 and len(stage.waiting(Lane.ONE_TIME)) == BURST
+    jobs = post(stage, direct, 100)
+    assert len(in_intake(jobs)) == 50 and sent(stage) == 50 and len(stage.lanes.queues[Lane.ONE_TIME]) == service.FEW
     post(stage, direct, 3)
     assert stage.asked == [WorkItem.of_unit(OVERFLOW)]
     stage.clock.advance(1_000)
-    post(stage, direct, 5)
+    assert len(in_intake(post(stage, direct, 12))) == 2, "one message more, of ten jobs"
     assert stage.asked == [WorkItem.of_unit(OVERFLOW)] * 2
+
+
+def test_a_larger_lane_takes_more_messages_directly() -> None:
+    stage = a_stage(direct_burst=200, windows={Lane.ONE_TIME: 5_000})
+    assert len(in_intake(post(stage, stage.direct(), 200))) == 200 - 5 * 25
+
+
+@pytest.mark.parametrize(("took", "direct"), [(service.QUICK_MS, 20), (service.QUICK_MS + 1, 0)])
+def test_jobs_of_a_user_whose_jobs_end_quickly_go_on_directly(took: int, direct: int) -> None:
+    stage = a_stage(direct_burst=200)
+    path = stage.direct()
+    for job in post(stage, path, 20):
+        stage.jobs._store(job, replace(job, slot=None, completed_at=job.due_at + took))
+    stage.clock.advance(service.ASK_MS)
+    jobs = post(stage, path, 20)
+    assert len(jobs) - len(in_intake(jobs)) == direct
+
+
+def test_jobs_that_have_not_ended_are_no_sign_of_quick_ones() -> None:
+    stage = a_stage(direct_burst=200)
+    direct = stage.direct()
+    post(stage, direct, 20)
+    stage.clock.advance(service.ASK_MS)
+    assert len(in_intake(post(stage, direct, 20))) == 20
 
 
 def test_the_soonest_jobs_of_a_call_keep_the_direct_path() -> None:
@@ -88,21 +117,21 @@ def test_each_user_has_a_bucket_that_fills_up_again() -> None:
     assert len(in_intake(post(stage, direct, 10))) == 8
 
 
-def test_a_user_with_a_backlog_has_the_direct_path_for_a_few_jobs() -> None:
+def test_a_user_with_a_backlog_has_no_direct_path() -> None:
     stage = Stage()
     waits = {"ann": Demand(1.0, 50)}
     stage.ledger.report_backlog(Backlog(UnitKey("2026-11-20T10:01", 0), Lane.ONE_TIME, NOW, 0, 0.0, waits))
     direct = stage.direct()
-    assert not in_intake(post(stage, direct, service.FEW))
+    assert not in_intake(post(stage, direct, 1)), "a sporadic job reads no backlogs"
     assert len(in_intake(post(stage, direct, 1))) == 1
-    assert not in_intake(post(stage, direct, 100, owner="ben"))
+    assert not in_intake(post(stage, direct, 1, owner="ben") + post(stage, direct, 1, owner="ben"))
 
 
 def test_without_the_ledger_all_jobs_take_the_direct_path() -> None:
     stage = a_stage()
     stage.ledger = Wrapped(stage.ledger, open_unit=refuse, backlogs=refuse)
     jobs = post(stage, stage.direct(), 30)
-    assert not in_intake(jobs) and len(stage.waiting(Lane.ONE_TIME)) == 30
+    assert not in_intake(jobs) and sent(stage) == 30
 
 
 def test_the_tick_starts_an_overflow_that_could_not_be_started() -> None:
@@ -144,8 +173,8 @@ def test_jobs_of_one_ordering_key_are_spread_over_the_overflow() -> None:
 def test_a_single_job_counts_for_the_bucket() -> None:
     stage = a_stage()
     direct = stage.direct()
-    made = [submit(NewJob("ann", JobSpec("log", {})), stage, random=n, direct=direct) for n in range(BURST + 1)]
-    assert [slots.is_overflow(job.slot or "") for job in made] == [False] * BURST + [True]
+    made = [submit(NewJob("ann", JobSpec("log", {})), stage, random=n, direct=direct) for n in range(service.FEW + 1)]
+    assert [slots.is_overflow(job.slot or "") for job in made] == [False] * service.FEW + [True]
 
 
 # the dispatcher of the overflow

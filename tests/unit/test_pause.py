@@ -30,7 +30,7 @@ class Paused(Stage):
     """A stage with one shard, whose lanes can be paused; its ledger opens nothing by itself."""
 
     def __init__(self, *lanes: Lane, at: int = NOW - 30_000) -> None:
-        super().__init__(rules=Rules(shards=1), clock=FixedClock(at))
+        super().__init__(rules=Rules(shards=1, windows=dict.fromkeys(Lane, 1_000)), clock=FixedClock(at))
         self.ledger.advance(None, Cursor("2026-11-25T00:00", 1))
         self.published: list[tuple[str, int]] = []
         good = self.lanes
@@ -38,7 +38,7 @@ class Paused(Stage):
         self.pause(*lanes)
 
     def _publish(self, verb: Any, messages: Sequence[Message]) -> Any:
-        self.published += [(message.key.id, self.clock.now()) for message in messages]
+        self.published += [(single.key.id, self.clock.now()) for message in messages for single in message.singles()]
         return verb(messages)
 
     def pause(self, *lanes: Lane) -> None:
@@ -88,7 +88,7 @@ class Paused(Stage):
 
     def sent(self, lane: Lane = Lane.ONE_TIME) -> list[str]:
         """Return the ids of the messages in the lane in order of arrival; a second message of a job is listed, too."""
-        return [queued.message.key.id for queued in self.lanes.queues[lane].values()]
+        return [single.key.id for queued in self.lanes.queues[lane].values() for single in queued.message.singles()]
 
 
 # lane states

@@ -346,7 +346,7 @@ def if_names(former: str | None) -> dict[str, Any]:
 CURSOR: Value = {"pk": {"S": "cursor"}, "sk": {"S": "cursor"}}
 OPEN = "open"  # units whose slots are not yet proved empty
 LOOKS = "look"  # later checks of closed units, by their instant
-LANES = "lanes"  # the states of the lanes, and the breakers that are not closed
+LANES = "lanes"  # the states of the lanes, the breakers that are not closed, and the pins
 SWEEP: Value = {"pk": {"S": "sweep"}, "sk": {"S": "sweep"}}  # where the sweep of the due index continues
 PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # the cursor of `plan`
 LATENCY_BUCKETS = 8  # items per lane that its executors share, so that no item becomes hot
@@ -365,6 +365,15 @@ def breaker(of: "Circuit") -> Value:
 
 def is_breaker(item: Mapping[str, Any]) -> bool:
     return bool(item["sk"]["S"].startswith("breaker#"))
+
+
+def pin(lane: Lane, owner: str, period: int) -> Value:
+    """Beside the states of the lanes: each working process reads them every second anyway."""
+    return {"pk": {"S": LANES}, "sk": {"S": f"pin#{lane}#{period}#{owner}"}}
+
+
+def is_pin(item: Mapping[str, Any]) -> bool:
+    return bool(item["sk"]["S"].startswith("pin#"))
 
 
 def open_unit(unit: UnitKey) -> Value:

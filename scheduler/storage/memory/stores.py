@@ -40,6 +40,7 @@ from scheduler.model.operation import Operation, State
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.sharing.fair_queue import Backlog
+from scheduler.sharing.pins import Pin
 from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Found, Guard, KeyTaking, Watched, Written
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
@@ -378,6 +379,7 @@ class MemoryLedger:
         self._sweep_cursor: str | None = None
         self._mark: str | None = None
         self._backlogs: dict[tuple[UnitKey, Lane], Backlog] = {}
+        self._pins: dict[tuple[Lane, str, int], int] = {}
 
     def cursor(self) -> Cursor | None:
         return self._cursor
@@ -430,7 +432,14 @@ class MemoryLedger:
         self._lane_states[state.lane] = state
 
     def watched(self) -> Watched:
-        return Watched(dict(self._lane_states), dict(self._breakers))
+        pins = [Pin(*key, executors) for key, executors in self._pins.items() if executors]
+        return Watched(dict(self._lane_states), dict(self._breakers), tuple(pins))
+
+    def pin(self, lane: Lane, owner: str, period: int, by: int) -> None:
+        for old in [key for key in self._pins if key[2] < period - 1]:
+            del self._pins[old]
+        key = (lane, owner, period)
+        self._pins[key] = self._pins.get(key, 0) + by
 
     def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
         circuits = [each.circuit for each in (before, after) if each is not None]
