@@ -109,7 +109,7 @@ def in_line(ended: Sequence[Job], free: Sequence[Job], ports: Ports, *, now: int
     if not of:
         return []
     leave_queues(ended, orders=ports.orders)
-    return [job for job in next_in_line(of, ports) if waits(job, now)]
+    return [job for job in next_in_line(of, ports, now) if waits(job, now)]
 
 
 def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
