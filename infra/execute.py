@@ -25,6 +25,7 @@ class Execute(Construct):
                 *JOB_RESOURCES,
                 "ledger_table",
                 "users_table",
+                "work_queue_url",
                 "outputs_bucket",
                 "callback_secret",
                 reach=settings.reach,
@@ -38,7 +39,7 @@ class Execute(Construct):
                 change_jobs(foundation),
                 *step_out(foundation),  # also the heads of ordering queues, run locks, named targets and their limits
                 allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # run locks, heads and ordering entries
-                allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # the usage of limits
+                allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # the usage of limits, and users who join a target queue
                 allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a call whose answer was lost took a head
                 allow(storage.ledger.table_arn, "dynamodb:GetItem"),  # the shards that it may use
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead; a breaker that opens
@@ -46,6 +47,7 @@ class Execute(Construct):
                 allow(storage.ledger.table_arn, "dynamodb:Query"),  # paused lanes and open breakers
                 allow(storage.users.table_arn, "dynamodb:GetItem"),  # which users are disabled
                 allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs that are enqueued again
+                allow(lanes.work.queue_arn, "sqs:SendMessage"),  # release steps of target queues
                 allow(  # the visibility of a message is the lease of its job
                     queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"
                 ),

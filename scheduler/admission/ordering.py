@@ -170,8 +170,8 @@ def to_watch(line: OrderingQueue, jobs: Mapping[JobKey, Job], now: int) -> Job |
 
 
 def _is_near(job: Job, now: int) -> bool:
-    minute = slots.minute(job.slot or "")
-    return minute == slots.OVERFLOW or slots.start_of(minute) <= now + NEAR_MS
+    slot = job.slot or ""
+    return slots.is_overflow(slot) or slots.is_queued(slot) or slots.start_of(slots.minute(slot)) <= now + NEAR_MS
 
 
 def parked_by(line: OrderingQueue, jobs: Mapping[JobKey, Job]) -> list[QueueEntry]:

@@ -15,6 +15,8 @@ HORIZON = 300_000  # ms; a new slot never starts sooner than this
 OPEN_AHEAD = 195_000  # ms; ticks open minutes up to here: after two missed ticks in a row a minute is still opened 15 s before its start
 SLOW_PUT = 10_000  # ms; a writer whose put took longer reads the clock again
 OVERFLOW = "intake"  # names the overflow slots, which are always open: for jobs due too soon for a minute, of owners above their share
+QUEUE = "target/"  # begins the slots of jobs that wait for a limited target: they belong to no minute, and release steps read them
+QUEUE_SHARDS = 4  # slots of one user's jobs in a target queue: a slot takes 1,000 index writes a second
 DIRECT_LEAD = 1_700  # ms; a job enqueued directly reaches its lane this long, plus at most a second, before its instant: a cold start
 
 
@@ -47,7 +49,7 @@ def following(minute: str) -> str:
 
 
 def minute(slot: str) -> str:
-    """The minute of a slot, `OVERFLOW` for an overflow slot."""
+    """The minute of a slot, `OVERFLOW` for an overflow slot. A slot of a target queue has none."""
     return slot.partition("#")[0]
 
 
@@ -58,7 +60,7 @@ def first_safe_minute(now: int) -> str:
 
 def is_safe(slot: str, now: int) -> bool:
     """Whether dispatch of the slot's minute cannot have begun yet; half of the slack between `HORIZON` and `OPEN_AHEAD` is left."""
-    return is_overflow(slot) or start_of(minute(slot)) - now >= (HORIZON + OPEN_AHEAD) // 2
+    return is_overflow(slot) or is_queued(slot) or start_of(minute(slot)) - now >= (HORIZON + OPEN_AHEAD) // 2
 
 
 def slot(minute: str, shard_key: str, shards: int) -> str:
@@ -69,6 +71,27 @@ def slot(minute: str, shard_key: str, shards: int) -> str:
 def overflow(shard_key: str, shards: int) -> str:
     """The overflow slot for this key."""
     return slot(OVERFLOW, shard_key, shards)
+
+
+def queued(target: str, owner: str, job_id: str) -> str:
+    """The slot of a job that waits for this limited target."""
+    return queue(target, owner)[zlib.crc32(job_id.encode()) % QUEUE_SHARDS]
+
+
+def queue(target: str, owner: str) -> list[str]:
+    """The slots of the jobs of one user that wait for this limited target."""
+    return [f"{QUEUE}{target}/{owner}#{shard:02d}" for shard in range(QUEUE_SHARDS)]
+
+
+def is_queued(slot: str) -> bool:
+    """Whether it is a slot of a target queue."""
+    return slot.startswith(QUEUE)
+
+
+def queue_of(slot: str) -> tuple[str, str]:
+    """The target and the user of a slot of a target queue."""
+    target, _, owner = slot.removeprefix(QUEUE).rpartition("#")[0].partition("/")
+    return target, owner
 
 
 def is_overflow(slot: str) -> bool:

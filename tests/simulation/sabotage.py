@@ -13,16 +13,17 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from scheduler.admission import ordering, overlap, run_gate
+from scheduler.admission import limit_gate, ordering, overlap, run_gate, target_queue
 from scheduler.admission.lane_state import LaneStateCache, pause, resume
+from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
 from scheduler.jobs import by_key
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
 from scheduler.model.job import Delivery, DueEntry, Job, Lane, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
-from scheduler.model.work import WorkItem
-from scheduler.pipeline import bundles, delivery, leftover, packs, submit, tick
+from scheduler.model.work import WorkDelivery, WorkItem
+from scheduler.pipeline import bundles, delivery, leftover, packs, release, submit, tick, worker
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
 from scheduler.pipeline.lease import Lease
@@ -32,7 +33,7 @@ from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Change, ClaimResult, Guard, KeyTaking, Ports
-from tests.simulation import deployments
+from tests.simulation import deployments, queues
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.keyed import crowded_keys
@@ -116,6 +117,17 @@ def _plain_put(self: LaggingJobs, job: Job) -> bool:
 
 def _entry_unless_claimed(job: Job) -> DueEntry | None:
     return _entry(job) if job.claim is None else None
+
+
+def _release_once(item: WorkDelivery, ports: Ports) -> int | None:
+    _release(item, ports)
+    return None
+
+
+def _in_order_of_joining(users: Mapping[str, Any], clock: float, weights: Mapping[str, float], take: Callable[[str], Any]) -> Iterator[Any]:
+    for owner in sorted(users, key=lambda owner: users[owner].joined_at):
+        while (job := take(owner)) is not None:
+            yield job, owner, clock, clock
 
 
 def _decide_without_nonce(item: Any, answer: ClaimResult | None, nonce: str, now: int, *, hold_ms: int) -> delivery.Decision:
@@ -366,6 +378,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
+_release = release.release
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
 _send_on = bundles.send_on
 _recheck, _lagging_change = leftover.decide, LaggingJobs._change
@@ -408,6 +421,13 @@ SABOTAGES = [
     Sabotage("a key taken whoever has it", _patched(MemoryJobs, "_take", _take_from_anyone), scene=crowded_keys),
     Sabotage("a key taken from a job that has not ended", _patched(by_key, "decide", _decide_to_create), scene=crowded_keys),
     Sabotage("a change by key answered whether stored or not", _patched(by_key, "try_change", _change_or_not), scene=crowded_keys),
+    # queues
+    Sabotage("release steps that do not come again", _patched(worker, "release", _release_once), scene=queues.waiting),
+    Sabotage("expired jobs take starts", _patched(release.Release, "_is_expired", lambda *_: False), scene=queues.expired),
+    Sabotage("users of a target queue do not take turns", _patched(target_queue, "in_turn", _in_order_of_joining), scene=queues.waiting),
+    Sabotage("a job that reports by call-back frees its slot", _patched(LimitGate, "ended", lambda *_: None), scene=queues.reporting),
+    Sabotage("released jobs queue again", _patched(limit_gate, "RELEASED_MS", -60_000), scene=queues.long_jobs),
+    Sabotage("every job of an ordering queue is checked soon", _patched(ordering, "look_at", lambda *_, **__: None), scene=queues.ordered),
     # the lease of a batch
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=14, scene=frozen),
 ]

@@ -506,3 +506,15 @@ def test_a_cancelled_job_passes_its_near_slot_on() -> None:
     jobs = long_queue(stage, 15)
     cancel(jobs[9].key, stage)
     assert near(stage, jobs[1:]) == [9]
+
+
+def test_the_near_slot_also_finds_a_head_that_lost_its_executor() -> None:
+    stage = Stage()
+    jobs = in_line(stage, 1, 2)
+    stage.claim(stage.hand(jobs[0])[0])
+    late = stage.stored(jobs[0])
+    stage.jobs.change([Change(late, lifecycle.move(late, slot="2026-11-20T18:00#00"))])
+    run(stage, jobs[1])
+    stage.clock.advance(jobs[0].spec.timeout_ms + 2 * MINUTE)
+    assert run(stage, stage.stored(jobs[1])) == []
+    assert stage.stored(jobs[0]).claim is None and stage.waiting(Lane.RETRY) == [jobs[0].id]
