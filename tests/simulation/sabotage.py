@@ -386,7 +386,7 @@ _answer = submit._answer
 _take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
 
 SABOTAGES = [
-    Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence), seed=2),
+    Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence), seed=3),
     Sabotage("a claimed job leaves its slot", _claimed_out_of_slot),
     Sabotage("leases identified by the message, without the nonce", _patched(delivery, "decide", _decide_without_nonce)),
     Sabotage("slots nearer than the horizon", _patched(slots, "place", _place_without_horizon), seed=5),
