@@ -39,7 +39,7 @@ class Execute(Construct):
                 change_jobs(foundation),
                 *step_out(foundation),  # also the heads of ordering queues, run locks, named targets and their limits
                 allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # run locks, heads and ordering entries
-                allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # the usage of limits
+                allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # the usage of limits, and users who join a target queue
                 allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a call whose answer was lost took a head
                 allow(storage.ledger.table_arn, "dynamodb:GetItem"),  # the shards that it may use
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead; a breaker that opens
@@ -49,7 +49,7 @@ class Execute(Construct):
                 allow(storage.users.table_arn, "dynamodb:GetItem"),  # which users are disabled
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem"),  # the weights of users with long jobs
                 allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs that are enqueued again
-                allow(lanes.work.queue_arn, "sqs:SendMessage"),  # the work of the overflow, in which many retries wait
+                allow(lanes.work.queue_arn, "sqs:SendMessage"),  # the work of the overflow, in which many retries wait; release steps
                 allow(  # the visibility of a message is the lease of its job
                     queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"
                 ),

@@ -332,7 +332,7 @@ class Job:
     response: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()
     dropped: int = 0  # the number of attempts that its history no longer has
-    reserved_at: int | None = None  # its reservation at a limited target; valid while it equals `due_at`
+    released_at: int | None = None  # the start that its limited target has assigned to it under its present fence
     fingerprint: str | None = None  # of the error of a failed or killed job: `fingerprint.of_job`
     redrives: int = 0  # how often it was scheduled again after it had failed or was killed
     redriven_at: int | None = None  # the last time

@@ -91,10 +91,10 @@ def requeue(
     *,
     shards: int,
     at: int | None = None,
-    reserved: bool = False,
     look_at: int | None = None,
+    target: str | None = None,
 ) -> Job:
-    """The claimed job back in its lane, since it may not start yet, or not before `at`; `reserved` if a limit has reserved that instant.
+    """The claimed job back in its lane, since it may not start yet, or not before `at`; or in the queue of its limited `target`.
 
     Its slot is that of `look_at` if this is later than its due time.
 
@@ -106,10 +106,11 @@ def requeue(
         reason, recorded = (job.reason, job.requeue_cause) if job.reason else (reason, cause)
         if at is None:
             return lifecycle.requeue(job, slot=slots.waiting(job.lane, job.id, shards), reason=reason, cause=recorded)
+    if target is not None:
+        return lifecycle.requeue(job, slot=slots.queued(target, job.owner, job.id), reason=reason)
     due_at = max(job.due_at, at or 0)
     slot = slots.place(max(due_at, look_at or 0), now, job.id, shards).slot
-    reserved_at = due_at if reserved else None
-    return lifecycle.requeue(job, slot=slot, due_at=due_at, reason=reason, cause=recorded, reserved_at=reserved_at)
+    return lifecycle.requeue(job, slot=slot, due_at=due_at, reason=reason, cause=recorded)
 
 
 def take_back(job: Job, now: int, *, shards: int, retention: Retention, crash: Failure = lifecycle.CRASHED) -> Job:

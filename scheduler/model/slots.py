@@ -16,6 +16,8 @@ OPEN_AHEAD = 195_000  # ms; ticks open minutes up to here: after two missed tick
 SLOW_PUT = 10_000  # ms; a writer whose put took longer reads the clock again
 OVERFLOW = "intake"  # names the overflow slots, which are always open: for jobs due too soon for a minute, of owners above their share
 ROOM = "paused-"  # begins the names of waiting rooms, which are always open too: for jobs that fell due while their lane was paused
+QUEUE = "target/"  # begins the slots of jobs that wait for a limited target: they belong to no minute, and release steps read them
+QUEUE_SHARDS = 4  # slots of one user's jobs in a target queue: a slot takes 1,000 index writes a second
 DIRECT_LEAD = 1_700  # ms; a job enqueued directly reaches its lane this long, plus at most a second, before its instant: a cold start
 
 
@@ -48,7 +50,10 @@ def following(minute: str) -> str:
 
 
 def minute(slot: str) -> str:
-    """The minute of a slot; `OVERFLOW` for an overflow slot, the name of the waiting room for a slot of one."""
+    """The minute of a slot; `OVERFLOW` for an overflow slot, the name of the waiting room for a slot of one.
+
+    A slot of a target queue has none.
+    """
     return slot.partition("#")[0]
 
 
@@ -59,7 +64,7 @@ def first_safe_minute(now: int) -> str:
 
 def is_safe(slot: str, now: int) -> bool:
     """Whether dispatch of the slot's minute cannot have begun yet; half of the slack between `HORIZON` and `OPEN_AHEAD` is left."""
-    return is_always_open(slot) or start_of(minute(slot)) - now >= (HORIZON + OPEN_AHEAD) // 2
+    return is_always_open(slot) or is_queued(slot) or start_of(minute(slot)) - now >= (HORIZON + OPEN_AHEAD) // 2
 
 
 def slot(minute: str, job_id: str, shards: int) -> str:
@@ -70,6 +75,27 @@ def slot(minute: str, job_id: str, shards: int) -> str:
 def overflow(job_id: str, shards: int) -> str:
     """The overflow slot for this key."""
     return slot(OVERFLOW, job_id, shards)
+
+
+def queued(target: str, owner: str, job_id: str) -> str:
+    """The slot of a job that waits for this limited target."""
+    return queue(target, owner)[zlib.crc32(job_id.encode()) % QUEUE_SHARDS]
+
+
+def queue(target: str, owner: str) -> list[str]:
+    """The slots of the jobs of one user that wait for this limited target."""
+    return [f"{QUEUE}{target}/{owner}#{shard:02d}" for shard in range(QUEUE_SHARDS)]
+
+
+def is_queued(slot: str) -> bool:
+    """Whether it is a slot of a target queue."""
+    return slot.startswith(QUEUE)
+
+
+def queue_of(slot: str) -> tuple[str, str]:
+    """The target and the user of a slot of a target queue."""
+    target, _, owner = slot.removeprefix(QUEUE).rpartition("#")[0].partition("/")
+    return target, owner
 
 
 def is_overflow(slot: str) -> bool:

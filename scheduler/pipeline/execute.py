@@ -34,7 +34,7 @@ from scheduler.admission.gate import (
     Verdict,
 )
 from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, LaneStateCache
-from scheduler.admission.limit_gate import LimitGate
+from scheduler.admission.limit_gate import LimitGate, free_waiting
 from scheduler.admission.ordering_gate import OrderingGate
 from scheduler.admission.overlap import Skip
 from scheduler.admission.owner_gate import BarredOwners, OwnerGate
@@ -597,9 +597,9 @@ class Execution:
     def _dropped(self, job: Job, verdict: Cancel | Skip | Requeue) -> _Write:
         now = self.ports.clock.now()
         if isinstance(verdict, Requeue):
-            at, reserved = verdict.at, verdict.reserved
+            where = {"at": verdict.at, "look_at": verdict.look_at}
             after = settlement.requeue(
-                job, verdict.cause, verdict.reason, now, shards=self.ports.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
+                job, verdict.cause, verdict.reason, now, shards=self.ports.rules.shards, target=verdict.target, **where
             )
             if verdict.cause is RequeueCause.CROWDED:  # messages of their own would fill the executors
                 (after,) = self.process.direct.divert([after], now)
@@ -705,6 +705,7 @@ class Execution:
                 log.info("the worker reported before its job was accepted, or the job has changed since", extra=change.before.log_context())
             else:
                 log.warning("could not settle a job: its fence has changed", extra=change.before.log_context())
+        free_waiting([each.change for each in applied], self.ports)
         requeues = {each.change.before.key: each.requeue for each in applied if each.requeue is not None}
         self.onward.send([each.change.after for each in applied], requeues)
         return refused

@@ -61,8 +61,7 @@ def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, p
         placement = slots.place(ends_at, now, job.id, shards)
         return TakeBack() if now >= ends_at else Move(placement.slot, placement.direct, ends_at)
     if lifecycle.state(job) is Status.RUNNING:
-        lost_at = lifecycle.started_at(job) + job.spec.timeout_ms + STOP_GRACE
-        return TakeBack() if now >= lost_at else _move(job, lost_at, now, shards, hand_over=False)
+        return TakeBack() if is_lost(job, now) else _move(job, _lost_at(job), now, shards, hand_over=False)
     if paused:
         return Stay()
     if job.due_at > now:
@@ -70,6 +69,15 @@ def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, p
         return Move(placement.slot, hand_over=placement.direct)
     pause = BACKOFF[min(job.looks, len(BACKOFF) - 1)]
     return _move(job, now + pause, now, shards, hand_over=not behind)
+
+
+def is_lost(job: Job, now: int) -> bool:
+    """Whether the claimed job has lost its executor: it would have stopped the work by now."""
+    return now >= _lost_at(job)
+
+
+def _lost_at(job: Job) -> int:
+    return lifecycle.started_at(job) + job.spec.timeout_ms + STOP_GRACE
 
 
 def lane_is_behind(backlog: int, lane: Lane, rules: Rules) -> bool:

@@ -22,6 +22,7 @@ from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.later_checks import check
 from scheduler.pipeline.overflow import overflow
 from scheduler.pipeline.publisher import DispatchResult
+from scheduler.pipeline.release import release
 from scheduler.pipeline.tick import waits_its_turn, wake_overdue, wake_rooms
 from scheduler.pipeline.unit_lease import LEASE_MS, LeaseLost, UnitLease
 from scheduler.storage.ports import Ports
@@ -65,6 +66,8 @@ def work(delivery: WorkDelivery, ports: Ports, *, operation: Step) -> WorkResult
             result.next_at = _drive(UnitKey(item.of, int(item.part)), delivery, ports, hide, result)
         elif item.kind is WorkKind.CHECKS:
             log.info("checks", extra=asdict(check(ports, hide)))
+        elif item.kind is WorkKind.RELEASE:
+            result.next_at = release(delivery, ports)
         elif item.kind is WorkKind.RESUME:
             wake_overdue(ports, ports.clock.now())
             wake_rooms(ports, ports.clock.now())

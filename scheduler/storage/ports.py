@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.accounts.model import Account, Profile, Quotas, Stock, Tally
     from scheduler.admission.breaker import Breaker, Circuit
     from scheduler.admission.limits import TargetUsage, UsageChange
+    from scheduler.admission.target_queue import QueueUser, TargetQueue
     from scheduler.insight.counting import Counted, Entry
     from scheduler.model.attempt_output import FullOutput
     from scheduler.model.operation import Operation
@@ -245,6 +246,9 @@ class Jobs(Protocol):
 
     def due_in(self, slots: Sequence[str], *, since: int = 0) -> list[tuple[list[DueEntry], str | None]]:
         """Return the first page of each slot as `due` does, in their order. The slots are read in parallel."""
+
+    def waiting(self, slots: Sequence[str], *, limit: int) -> list[DueEntry]:
+        """Return the first entries of these slots together, by due time and id, at most `limit`. Eventually consistent."""
 
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         """Count the jobs of the lane in these slots of the due index with `since <= due_at <= until`, without canaries.
@@ -551,8 +555,32 @@ class Targets(Protocol):
         """Apply each change, of different targets or items, if it is valid (see `limits.used`); one result per change, in order.
 
         NO: it is not valid for the stored usage. If refused, the change may still have been applied: a concurrency slot that was taken
-        shows up in `usages`, a reservation that was made stays unused.
+        shows up in `usages`, a start that was assigned stays unused.
         """
+
+    def join_queue(self, target: str, owner: str, at: int) -> None:
+        """Note that jobs of the owner wait for the target since `at`. A release step then looks for them."""
+
+    def queue(self, target: str) -> tuple[TargetQueue | None, list[QueueUser]]:
+        """Return the queue of a target (None: it never had a release step) and its users (strongly consistent)."""
+
+    def queues(self) -> list[tuple[TargetQueue, list[QueueUser]]]:
+        """Return all queues with their users (strongly consistent)."""
+
+    def queue_users(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], QueueUser]:
+        """Return the users of queues that exist, by target and owner (strongly consistent)."""
+
+    def change_queue(self, before: TargetQueue | None, after: TargetQueue) -> bool:
+        """Store the queue if the stored one has the epoch of `before` (None: none is stored). False if it does not.
+
+        True also if an earlier try, whose answer was lost, stored it.
+        """
+
+    def note_queue_user(self, user: QueueUser) -> None:
+        """Store the turn of a user and whether jobs of it wait, but not when it joined. Unconditional: the last writer wins."""
+
+    def drop_queue_user(self, user: QueueUser) -> bool:
+        """Delete the user of a queue unless it has joined since. False if it has."""
 
     def all(self) -> list[NamedTarget]:
         """Return all targets, by name (strongly consistent)."""

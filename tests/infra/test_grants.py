@@ -163,7 +163,7 @@ def test_an_executor_receives_only_messages_of_its_own_lane(prod: Synthesized) -
 def test_only_dispatch_publishes_and_only_messages_start_it(prod: Synthesized) -> None:
     assert who_may(prod, "sns:Publish", "LanesTopic") == {"Dispatch"}
     assert who_may(prod, "lambda:InvokeFunction", "DispatchFunction") == set()
-    assert who_may(prod, "sqs:SendMessage", "LanesWork") == {"Api", "Tick", "Dispatch"} | EXECUTORS  # executors: many retries
+    assert who_may(prod, "sqs:SendMessage", "LanesWork") == {"Api", "Tick", "Dispatch"} | EXECUTORS  # executors: retries, release steps
     for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "ChangeMessageVisibility"):
         assert who_may(prod, f"sqs:{action}", "LanesWork") == {"Dispatch"}
 

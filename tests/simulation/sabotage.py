@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from scheduler.admission import ordering, overlap, run_gate
+from scheduler.admission import limit_gate, ordering, overlap, run_gate, target_queue
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
+from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
 from scheduler.jobs import by_key
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
@@ -22,12 +23,25 @@ from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Lane, Message, 
 from scheduler.model.operation import Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
-from scheduler.model.work import WorkItem
+from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.notify import invocation, notify
 from scheduler.notify.calls import Calls
 from scheduler.operations.cancel_jobs import CancelJobs
 from scheduler.operations.step import OperationStep, StepResult
-from scheduler.pipeline import bundles, delivery, direct_path, leftover, overflow, packs, slot_pages, submit, tick, waiting_room, worker
+from scheduler.pipeline import (
+    bundles,
+    delivery,
+    direct_path,
+    leftover,
+    overflow,
+    packs,
+    release,
+    slot_pages,
+    submit,
+    tick,
+    waiting_room,
+    worker,
+)
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
 from scheduler.pipeline.lease import Lease
@@ -39,7 +53,7 @@ from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Change, ClaimResult, Guard, KeyTaking, Ports
-from tests.simulation import deployments
+from tests.simulation import deployments, queues
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.bulk import bulk, refused_bulk
 from tests.simulation.faults import CALM, ROUGH, Rates
@@ -126,6 +140,17 @@ def _plain_put(self: LaggingJobs, job: Job) -> bool:
 
 def _entry_unless_claimed(job: Job) -> DueEntry | None:
     return _entry(job) if job.claim is None else None
+
+
+def _release_once(item: WorkDelivery, ports: Ports) -> int | None:
+    _release(item, ports)
+    return None
+
+
+def _in_order_of_joining(users: Mapping[str, Any], clock: float, weights: Mapping[str, float], take: Callable[[str], Any]) -> Iterator[Any]:
+    for owner in sorted(users, key=lambda owner: users[owner].joined_at):
+        while (job := take(owner)) is not None:
+            yield job, owner, clock, clock
 
 
 def _decide_without_nonce(item: Any, answer: ClaimResult | None, nonce: str, now: int, *, hold_ms: int) -> delivery.Decision:
@@ -383,6 +408,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
+_release = release.release
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
 _send_on = bundles.send_on
 _recheck, _lagging_change = leftover.decide, LaggingJobs._change
@@ -390,7 +416,7 @@ _answer = submit._answer
 _take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
 
 SABOTAGES = [
-    Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence), seed=2),
+    Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence), seed=3),
     Sabotage("a claimed job leaves its slot", _claimed_out_of_slot),
     Sabotage("leases identified by the message, without the nonce", _patched(delivery, "decide", _decide_without_nonce)),
     Sabotage("slots nearer than the horizon", _patched(slots, "place", _place_without_horizon), seed=5),
@@ -448,6 +474,13 @@ SABOTAGES = [
     Sabotage("owners take all places for calls", _patched(Calls, "_has_place", lambda *_: True), scene=beside_a_hanging_receiver),
     Sabotage("invocations take no further messages", _patched(invocation, "RECEIVES_MS", 0), scene=beside_a_hanging_receiver),
     Sabotage("slow calls begin until an invocation ends", _patched(invocation, "SLOW_CALLS_MS", 10**9), scene=beside_several),
+    # queues
+    Sabotage("release steps that do not come again", _patched(worker, "release", _release_once), scene=queues.waiting),
+    Sabotage("expired jobs take starts", _patched(release.Release, "_is_expired", lambda *_: False), scene=queues.expired),
+    Sabotage("users of a target queue do not take turns", _patched(target_queue, "in_turn", _in_order_of_joining), scene=queues.waiting),
+    Sabotage("a job that reports by call-back frees its slot", _patched(LimitGate, "ended", lambda *_: None), scene=queues.reporting),
+    Sabotage("released jobs queue again", _patched(limit_gate, "RELEASED_MS", -60_000), scene=queues.long_jobs),
+    Sabotage("every job of an ordering queue is checked soon", _patched(ordering, "look_at", lambda *_, **__: None), scene=queues.ordered),
     # the lease of a batch
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=14, scene=frozen),
 ]

@@ -211,9 +211,8 @@ class World:
         fails = self.random.choice(FAILS)
         timeout_ms = 60_000 if takes < 60_000 else 300_000
         expires_at = max(execute_at or at, at) + 90_000 if self.faults.strike("expiry", self.faults.rates.expire) else None
-        payload, reports = {"takes": takes, "fails": fails}, self.workers.policy()
+        payload, callback = {"takes": takes, "fails": fails}, self.workers.policy()
         target = self.limited.choose() if takes < 20_000 else None  # a long job would block all others of its target
-        callback = reports if target is None else None  # a job that waits for its call-back uses no concurrency slot
         spec = JobSpec("log", payload, timeout_ms=timeout_ms, callback=callback, target=target)
         return NewJob(self.random.choice(OWNERS), spec, execute_at, expires_at=expires_at)
 

@@ -1,7 +1,9 @@
 """The jobs table on DynamoDB."""
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from scheduler.model import item_limit
@@ -134,6 +136,13 @@ class DynamoJobs:
 
     def due_in(self, slots: Sequence[str], *, since: int = 0) -> list[tuple[list[DueEntry], str | None]]:
         return list(self._table.pool.map(lambda slot: self.due(slot, since=since), slots))
+
+    def waiting(self, slots: Sequence[str], *, limit: int) -> list[DueEntry]:
+        def first(slot: str) -> list[DueEntry]:
+            page = self._table.query(keys.in_slot(slot, 0) | {"Limit": limit})
+            return list(readable.each(items.due_entry, page["Items"]))
+
+        return sorted(itertools.chain.from_iterable(self._table.pool.map(first, slots)), key=attrgetter("due_at", "key.id"))[:limit]
 
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         queries = [keys.in_slot_of_lane(slot, lane, since, until) for slot in slots]

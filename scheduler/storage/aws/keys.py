@@ -261,11 +261,37 @@ def holder(key: TaskKey) -> Value:
 
 
 TARGETS = "targets"  # the partition of all named targets
-BESIDE_TASKS = ("holder#", "order#", "usage#", "key#", TARGETS)  # starts of the partitions of the tasks table that contain no tasks
+QUEUES = "queues"  # the partition of the queues of targets, each followed by its users
+BESIDE_TASKS = ("holder#", "order#", "usage#", "key#", TARGETS, QUEUES)  # starts of the partitions of the tasks table that contain no tasks
 
 
 def target(name: str) -> Value:
     return {"pk": {"S": TARGETS}, "sk": {"S": name}}
+
+
+def target_queue(target: str) -> Value:
+    return queue_user(target, "")
+
+
+def queue_user(target: str, owner: str) -> Value:
+    """A user of the queue of a target. No name of a target contains `#`."""
+    return {"pk": {"S": QUEUES}, "sk": {"S": f"{target}#{owner}"}}
+
+
+def queue_of(sk: str) -> tuple[str, str]:
+    """The target and the user of a sort key; no user: the queue itself."""
+    target, _, owner = sk.partition("#")
+    return target, owner
+
+
+def in_queue(target: str) -> dict[str, Any]:
+    """The query of the queue of a target and its users."""
+    return IN_PARTITION.query(QUEUES, f"{target}#", f"{target}#{_LAST}")
+
+
+def if_joined(at: int) -> dict[str, Any]:
+    """The user has not joined the queue since it was read, or is gone."""
+    return {"ConditionExpression": f"{NEW} OR joined_at = :at", "ExpressionAttributeValues": {":at": {"N": str(at)}}}
 
 
 def usage(target: str) -> Value:

@@ -156,6 +156,10 @@ class MemoryJobs:
     def due_in(self, slots: Sequence[str], *, since: int = 0) -> list[tuple[list[DueEntry], str | None]]:
         return [self.due(slot, since=since) for slot in slots]
 
+    def waiting(self, slots: Sequence[str], *, limit: int) -> list[DueEntry]:
+        found = [entry for slot in slots for entry in self.due(slot)[0][:limit]]
+        return sorted(found, key=attrgetter("due_at", "key.id"))[:limit]
+
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         return sum(self._index[slot].count(lane, since, until) for slot in slots)
 
