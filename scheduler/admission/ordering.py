@@ -171,7 +171,7 @@ def to_watch(line: OrderingQueue, jobs: Mapping[JobKey, Job], now: int) -> Job |
 
 def _is_near(job: Job, now: int) -> bool:
     slot = job.slot or ""
-    return slots.is_overflow(slot) or slots.is_queued(slot) or slots.start_of(slots.minute(slot)) <= now + NEAR_MS
+    return slots.is_always_open(slot) or slots.is_queued(slot) or slots.start_of(slots.minute(slot)) <= now + NEAR_MS
 
 
 def parked_by(line: OrderingQueue, jobs: Mapping[JobKey, Job]) -> list[QueueEntry]:

@@ -459,7 +459,7 @@ SABOTAGES = [
     Sabotage("a step of an operation waits in its function", _patched(OperationStep, "run", _run_and_wait), scene=bulk),
     Sabotage("jobs that were moved are not read again", _patched(CancelJobs, "reread", lambda *_: ([], None)), scene=bulk),
     Sabotage("a refused job stops its operation", _patched(CancelJobs, "takes_changes", lambda *_: False), scene=bulk),
-    Sabotage("jobs of a step that died are not counted", _patched(CancelJobs, "_is_ours", lambda *_: False), seed=2, scene=refused_bulk),
+    Sabotage("jobs of a step that died are not counted", _patched(CancelJobs, "_is_ours", lambda *_: False), seed=11, scene=refused_bulk),
     # what dispatchers read
     Sabotage("a full step reads nobody's jobs", _patched(slot_pages, "_source", lambda entry: ("", entry.lane)), scene=crowded_instant),
     Sabotage("jobs that were not read count as started", _patched(SlotReader, "count", lambda *_: 0), scene=crowded_instant),
