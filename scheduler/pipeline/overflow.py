@@ -31,6 +31,7 @@ NEAR_MS = 5_000  # jobs due later than this from now are left to the next read o
 EMPTY_MS = 3_000  # the dispatcher stays this long after the last job was there: the next job then needs no start
 LOOK_MS = 2_000  # an empty unit is read again after this time, then after twice as long each time ...
 IDLE_MS = 3_600_000  # ... up to this
+BARRED_MS = 10_000  # a unit is read again after this time in which wait only jobs of users with as many long jobs as they may have
 RECHECK_AGAIN_MS = 10_000  # the time until a job is reconciled again if the table refused
 
 
@@ -43,6 +44,8 @@ class Overflow:
     room: Lane | None = field(init=False)  # the lane of the waiting room
     _state: LaneState | None = None  # of that lane when this dispatcher began; None: unknown, or it was never paused
     _moved_at: int = 0  # when entries of paused lanes were last moved to waiting rooms
+    _began_at: int = 0
+    _sent_at: int = 0  # when a job was last published
     _read_at: int = 0  # when to read on
     _whole_at: int = 0  # when to read all jobs next
     _new_at: int = 0  # when to read the new jobs next, ...
@@ -73,7 +76,7 @@ class Overflow:
         return self.lease.ports
 
     def run(self) -> DispatchResult:
-        now = self.ports.clock.now()
+        now = self._began_at = self.ports.clock.now()
         self._seen_at = self.lease.unit.handed_out_at or now  # no process wants it: this is one look
         if self.room is not None:
             self.publisher.watch.look()
@@ -103,7 +106,7 @@ class Overflow:
                 return False
             published = publisher.go_on(now)  # before each read, so that a long read never delays all jobs
             if published:
-                sent_at = clock.now()
+                sent_at = self._sent_at = clock.now()
                 self._out |= {entry.mark: (entry, sent_at) for entry in published}
             elif self._make_wait(now):
                 pass  # others may be due by now
@@ -111,11 +114,20 @@ class Overflow:
                 self._read()
             elif now - self._rechecked_at >= READ_MS:
                 self._recheck()
+            elif published is None and self._is_barred(now):
+                self.lease.leave(now + BARRED_MS, progress=self._progress(), handed_out_at=None)
+                return False
             elif published is None:
                 clock.sleep_until(max(min([*publisher.wakes(), self.lease.renew_at, self._read_at]), now + 1))
             if clock.now() >= self._read_at + READ_MS * READ_PAUSE:
                 self._read()  # publishing never ends under a flood
         return True
+
+    def _is_barred(self, now: int) -> bool:
+        """Whether only users wait here whose long jobs must end first, and nobody else's jobs were there for a while."""
+        publisher = self.publisher
+        is_quiet = now - max(self._sent_at, self._began_at) >= EMPTY_MS and not publisher.planned and not self.reader.goes_on
+        return is_quiet and publisher.flow.only_barred()
 
     def _leave(self) -> None:
         """Release the lease, and look again later: a process that put a job here may have found it taken, or the index lags."""

@@ -260,6 +260,11 @@ class Flow:
                     self._hide(gate)
         return taken
 
+    def only_barred(self) -> bool:
+        """Return whether jobs wait, and all of them are of users whose long jobs keep as many executors busy as one user may."""
+        waiting = [gate for gate in self._gates.values() if gate.queue]
+        return bool(waiting) and all(gate.pins and gate.queue.counts().keys() <= gate.full(self._weights) for gate in waiting)
+
     def close(self) -> None:
         """Drop the published backlogs: no job waits here now, or another dispatcher takes over."""
         for gate in self._gates.values():
