@@ -48,6 +48,7 @@ from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.overflow import Overflow
 from scheduler.pipeline.running_jobs import RunningJobs
 from scheduler.pipeline.slot_pages import SlotReader
+from scheduler.sharing import pins
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
@@ -57,6 +58,7 @@ from tests.simulation import deployments, queues
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.bulk import bulk, refused_bulk
 from tests.simulation.faults import CALM, ROUGH, Rates
+from tests.simulation.hostile import filling, pinning
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several
@@ -405,6 +407,13 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _dispatchers_that_stay() -> Iterator[None]:
+    """Let dispatchers of past minutes stay while their jobs wait, however many they are and whatever their jobs wait for."""
+    with patch.object(Dispatch, "_is_barred", lambda *_: False), patch.object(Dispatch, "_gives_way", lambda *_: False):
+        yield
+
+
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
@@ -481,6 +490,9 @@ SABOTAGES = [
     Sabotage("a job that reports by call-back frees its slot", _patched(LimitGate, "ended", lambda *_: None), scene=queues.reporting),
     Sabotage("released jobs queue again", _patched(limit_gate, "RELEASED_MS", -60_000), scene=queues.long_jobs),
     Sabotage("every job of an ordering queue is checked soon", _patched(ordering, "look_at", lambda *_, **__: None), scene=queues.ordered),
+    # a hostile owner
+    Sabotage("users pin as many executors as they like", _patched(pins, "is_within", lambda *_: True), scene=pinning),
+    Sabotage("dispatchers with nothing to release keep their steps", _dispatchers_that_stay, scene=filling),
     # the lease of a batch
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=14, scene=frozen),
 ]

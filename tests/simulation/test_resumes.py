@@ -11,7 +11,7 @@ KINDS = {"planned", "direct", "run", "run now", "retry", "ordering key", "limite
 
 def test_jobs_of_every_kind_start_after_each_resume() -> None:
     waited: Counter[str] = Counter()
-    for seed in range(1, 5):
+    for seed in range(5, 9):
         world = resumed_often(seed)
         assert world.report.violations == {}, world.report.examples
         waited += world.waited
@@ -20,6 +20,6 @@ def test_jobs_of_every_kind_start_after_each_resume() -> None:
 
 @pytest.mark.long
 def test_jobs_of_every_kind_start_after_each_resume_in_many_worlds() -> None:
-    for seed in range(5, 60):
+    for seed in (*range(1, 5), *range(9, 60)):
         world = resumed_often(seed)
         assert world.report.violations == {}, world.report.examples
