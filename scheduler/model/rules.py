@@ -7,7 +7,10 @@ from scheduler.model.job import Lane
 from scheduler.model.lifecycle import Retention
 
 BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}  # a retry runs alone: a job that kills its executor affects no other job
-RETRY_SHARE = 5  # while no window of the retry lane is known, it is taken to have a fifth of the executors of the one-time lane
+RETRY_SHARE, RETRY_LEAST = (
+    5,
+    5,
+)  # a retry lane without a window is taken to have a fifth of the executors of the one-time lane, or this number
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Rules:
     def window(self, lane: Lane) -> int | None:
         """The jobs in a lane when all its executors are busy; None: unbounded. Of a retry lane that is not listed it is an estimate."""
         if lane is Lane.RETRY and lane not in self.windows and (first := self.windows.get(Lane.ONE_TIME)):
-            return max(first // BATCH[Lane.ONE_TIME] // RETRY_SHARE, 1)
+            return max(first // BATCH[Lane.ONE_TIME] // RETRY_SHARE, RETRY_LEAST)
         return self.windows.get(lane)
 
     def executors_of(self, lane: Lane) -> int | None:

@@ -31,10 +31,6 @@ IDLE_MS = 1_000  # a dispatcher without any job to publish ends even if it has s
 SPLIT = 20_000  # a unit with more jobs than this is split: one dispatcher on a whole core takes about four seconds for them
 CLOSE_AFTER_MS = 2_000  # a unit is closed this long after its minute at the earliest
 MEASURED = 4  # a slot with more than this many times `SPLIT` entries is not counted further
-STAYING = (
-    2  # dispatchers of past minutes that stay while their jobs wait for room: each takes a step of the engine from the minutes ahead ...
-)
-TURN_MS = 5_000, 15_000  # the others leave after the first time, and ask again after the second
 BARRED_MS = 5_000, 30_000  # bounds of the pause while all waiting jobs are of users with as many long jobs as they may have
 SPLIT_PARTS = 1_000  # the part of a split unit is this number plus its first shard
 
@@ -50,7 +46,6 @@ class Dispatch:
     publisher: Publisher = field(init=False)
     _read_at: int = 0
     _behind: dict[Lane, bool] = field(default_factory=dict)  # lanes with too many messages, as the pass found them
-    _turn_at: int = 0  # when to ask whether to give way to older units
     _reread: bool = False  # the slots have been read at the start of the minute, or later
 
     def __post_init__(self) -> None:
@@ -65,11 +60,7 @@ class Dispatch:
     def run(self) -> DispatchResult:
         """Publish the due jobs. The leased unit then has the time of its next step."""
         publisher, is_first = self.publisher, not self.lease.unit.progress and not self.lease.unit.early
-        now = publisher.ports.clock.now()
-        self._reread, self._turn_at = now >= self.start, now + TURN_MS[0] if is_first else 0
-        if self._gives_way(now):
-            publisher.leave(now + TURN_MS[1])
-            return publisher.result
+        self._reread = publisher.ports.clock.now() >= self.start
         entries = self._read()
         if is_first and (self.reader.is_behind or len(entries) > SPLIT) and self._split():
             entries = self._read()
@@ -80,15 +71,6 @@ class Dispatch:
         publisher.result.held_back = len(publisher.held) + len(publisher.flow)
         publisher.result.handed_out = self._hand_out()
         return publisher.result
-
-    def _gives_way(self, now: int) -> bool:
-        """Whether enough dispatchers of older units stay beyond their minutes; else check again in a while."""
-        if now < max(self.start + slots.MINUTE, self._turn_at):
-            return False
-        self._turn_at = now + TURN_MS[0]
-        own = self.lease.unit.key
-        older = [unit for unit in self.publisher.ports.ledger.open_units() if unit.key < own and unit.lease_until > now]
-        return sum(unit.handed_out_at is None for unit in older) >= STAYING
 
     def _is_barred(self, now: int, end: int) -> bool:
         """Whether the minute is over, and only users wait here whose long jobs must end first."""
@@ -152,9 +134,6 @@ class Dispatch:
                 return False
             if not publisher.stays(now) and (len(publisher.flow) or self.reader.is_behind):
                 publisher.leave(now)
-                return False
-            if self._gives_way(now):
-                publisher.leave(now + TURN_MS[1])
                 return False
             if publisher.go_on(now) is not None:
                 continue

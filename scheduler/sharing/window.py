@@ -297,8 +297,8 @@ class Flow:
             gate.credit = float(gate.room(gate.queue.first_due(), now, self.share))  # more jobs came than fit, but some of them do
             gate.queue.weigh(self._weights_of(gate.queue.counts()))
         most = max(int(gate.credit), 0)
-        if most < len(gate.queue):
-            most -= most % gate.pack  # a message may keep an executor busy: no small ones
+        if gate.pack <= most < len(gate.queue):
+            most -= most % gate.pack  # a message may keep an executor busy: no small ones, unless this dispatcher's share is small
         went = gate.let(gate.queue.take(most, gate.full(self._weights) if gate.pins else ()), now)
         gate.credit -= len(went)
         if not gate.queue:

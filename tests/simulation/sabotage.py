@@ -407,13 +407,6 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _dispatchers_that_stay() -> Iterator[None]:
-    """Let dispatchers of past minutes stay while their jobs wait, however many they are and whatever their jobs wait for."""
-    with patch.object(Dispatch, "_is_barred", lambda *_: False), patch.object(Dispatch, "_gives_way", lambda *_: False):
-        yield
-
-
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
@@ -492,7 +485,7 @@ SABOTAGES = [
     Sabotage("every job of an ordering queue is checked soon", _patched(ordering, "look_at", lambda *_, **__: None), scene=queues.ordered),
     # a hostile owner
     Sabotage("users pin as many executors as they like", _patched(pins, "is_within", lambda *_: True), scene=pinning),
-    Sabotage("dispatchers with nothing to release keep their steps", _dispatchers_that_stay, scene=filling),
+    Sabotage("dispatchers with nothing to release keep their steps", _patched(Dispatch, "_is_barred", lambda *_: False), scene=filling),
     # the lease of a batch
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=14, scene=frozen),
 ]
