@@ -297,8 +297,8 @@ class Flow:
             gate.credit = float(gate.room(gate.queue.first_due(), now, self.share))  # more jobs came than fit, but some of them do
             gate.queue.weigh(self._weights_of(gate.queue.counts()))
         most = max(int(gate.credit), 0)
-        if gate.pack <= most < len(gate.queue):
-            most -= most % gate.pack  # a message may keep an executor busy: no small ones, unless this dispatcher's share is small
+        if most < len(gate.queue):
+            most -= most % gate.pack  # a message may keep an executor busy: no small ones
         went = gate.let(gate.queue.take(most, gate.full(self._weights) if gate.pins else ()), now)
         gate.credit -= len(went)
         if not gate.queue:
@@ -330,7 +330,8 @@ class Flow:
         backlogs: dict[str, Mapping[str, Demand]] = {_name(each.unit): _apart(each) for each in others}
         backlogs[_name(self.unit)] = mine
         share = fair_queue.quotas(fair_queue.window(base, ahead) - in_hand, backlogs)[_name(self.unit)]
-        gate.credit = gate.credit % 1 + share.room
+        left = gate.credit if share.room < gate.pack else gate.credit % 1  # small shares add up to a message
+        gate.credit = min(left, gate.pack) + share.room
         gate.queue.weigh(share.weights)
 
     def _tell(self, gate: _Gate, mine: Backlog) -> list[Backlog]:
