@@ -36,9 +36,8 @@ class Cancel:
 class Requeue:
     """The executor requeues the job.
 
-    `blocker`: the job that must end first; its executor enqueues this one then. `at`: the new instant of the job.
-    `look_at`: when the job must be checked again if no executor enqueues it before; None: soon. `target`: the limited target in whose
-    queue it waits; `wake`: the queue has no release step soon.
+    `blocker`: the job that must end first; its executor enqueues this one then. `at`: the new instant of the job. `reserved`: `at` is
+    its reservation with a limited target. `look_at`: when the job must be checked again if no executor enqueues it before; None: soon.
     """
 
     cause: RequeueCause
@@ -46,8 +45,7 @@ class Requeue:
     blocker: JobKey | None = None
     at: int | None = None
     look_at: int | None = None
-    target: str | None = None
-    wake: bool = False
+    reserved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
