@@ -9,7 +9,8 @@
 The whole engine runs in virtual time at the costs of `costs`, for an account of 100 executors. A scene is smaller by `--factor`:
 executors, windows, pages and numbers of jobs. Steps of operations, rates of targets and durations stay as they are. The quiet owners
 post small work for 15 minutes. Each kind of their jobs has a row: the median and the maximum of how late they started, and the number
-of those that started `LATE_MS` late or not at all. The exit code is 1 if the oracle `others_late` or `planned_late` finds a violation.
+of those that started `LATE_MS` late or not at all.
+At present one user does delay the others. The exit code is 1 if the oracle `others_late` or `planned_late` finds a violation.
 """
 
 import argparse
@@ -114,7 +115,7 @@ class Row:
 
 
 class HostileWorld(CostlyWorld):
-    """A world without faults: a hostile owner does the `acts`. Its executors are a hundredth of `executors` by lane, and so on."""
+    """A world without faults: a hostile owner does the `acts`. It is smaller than an account of `executors` by `factor`."""
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ ALL = FRAMED | UNFRAMED
 
 
 def shut(connection: socket.socket) -> None:
-    """End cleanly: TLS is told, too."""
+    """End cleanly: TLS announces the end, too."""
     if isinstance(connection, ssl.SSLSocket):
         connection.unwrap()
     else:
