@@ -102,6 +102,8 @@ soak: setup console ## Run what takes hours, for a night: all faults on a stack,
 	$(PY) -m pytest -m soak
 	$(PY) -m tests.simulation --seeds 200 --jobs 10000 --minutes 60 --unexpected 40
 	$(PY) -m tests.simulation.scenes
+	$(PY) -m tests.simulation.hostile all --factor 4 --seeds 3
+	$(PY) -m tests.simulation.hostile long flood --factor 1
 
 system: faults # after these, so that three stacks run at a time
 	$(PY) -m pytest -m "system and not apart"

@@ -21,7 +21,7 @@ INVOCATION_CPU_MS = 2.0  # of a whole core, for an invocation without any call .
 CALL_CPU_MS = 0.4  # ... and for each call: both are about twice what this machine needs
 QUEUES = 6  # the work queue, three lanes, their dead-letter queue and notices, each polled by Lambda
 POLLS = 15  # per minute and queue: five pollers that wait 20 s each, according to Lambda's documentation
-ALARMS, SECRETS = {"dev": 18, "prod": 20}, 1  # of a stage; a test counts them in the template
+ALARMS, SECRETS = {"dev": 20, "prod": 22}, 1  # of a stage; a test counts them in the template
 REQUESTS = {
     "SQS": prices.SQS_PLAIN,
     "SQS with a group": prices.SQS_REQUEST,

@@ -24,10 +24,11 @@ from moto import mock_aws
 from bench.inprocess import Context, VirtualClock
 from bench.operations import REQUEST, Recorder, Statements
 from infra.project import FILTERS
-from infra.settings import BATCH, Settings
+from infra.settings import Settings
 from lambdas._settings import Settings as Environment
 from scheduler.model import slots
 from scheduler.model.job import Finished, Job, Lane, Message, Result, TaskHead
+from scheduler.model.rules import BATCH
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.execute import Process
 from scheduler.pipeline.submit import NewJob, submit

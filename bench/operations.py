@@ -212,12 +212,13 @@ class Bench(MemoryPorts):
             done = dispatch(UnitLease(unit, self)).handed_out
 
     def execute(self, lane: Lane, result: Result, batch: int = 1) -> None:
-        """Execute one batch of the lane; every job ends with `result`."""
+        """Execute one batch of the lane, of `batch` jobs; every job ends with `result`."""
         deliveries = self.lanes.receive(lane, batch, self.now_ms)
         process = Process.of(lane, "bench", self)
         left = execute(lane, deliveries, self, process, pool=_Instant(self, result), request_id="5f1d7e3c-6a90-4b7e-9d4e")
-        if left or len(deliveries) != batch:
-            raise RuntimeError(f"{len(deliveries)} of {batch} messages arrived, {len(left)} of them were not processed")
+        jobs = sum(len(item.singles()) for item in deliveries)
+        if left or jobs != batch:
+            raise RuntimeError(f"{jobs} of {batch} jobs arrived, {len(left)} of their messages were not processed")
         for item in deliveries:
             self.lanes.delete(lane, item.receipt)
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from local.plot import Curve, Panel, svg
 
-TOP, HOUR, SECOND, API = "scale-top", "scale-hour", "scale-second", "scale-api"
-RUNS = (TOP, HOUR, SECOND, API)
+TOP, HOUR, SECOND, OWNER, API = "scale-top", "scale-hour", "scale-second", "scale-owner", "scale-api"
+RUNS = (TOP, HOUR, SECOND, OWNER, API)
 Record = Mapping[str, Any]
 SHARES = (0, 1, 5, *range(10, 100, 10), 95, 98, 99, 100)  # of the quantiles of a scene
 DELAY_MS, BUSY, POLLERS = 2, 3, 4  # the columns of a series
@@ -64,12 +64,14 @@ def part(run: str) -> Any:
 def picture(run: str, record: Record) -> str:
     """Return the picture of a run, as SVG."""
     scenes = record["scenes"]
-    if run == SECOND:
+    if run in (SECOND, OWNER):
         curves = [
             Curve(name.removeprefix("burst, "), [(float(ms), float(share)) for share, ms in zip(SHARES, seen["quantiles_ms"], strict=True)])
             for name, seen in scenes.items()
+            if name.startswith("burst")
         ]
-        return svg("50,000 jobs within a second", [Panel("share of the jobs that had started, %, by start delay", curves)], "ms")
+        title = "50,000 jobs within a second" + (", of one user" if run == OWNER else "")
+        return svg(title, [Panel("share of the jobs that had started, %, by start delay", curves)], "ms")
     if run == API:
         return svg(
             "1,000 requests a second",

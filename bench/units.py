@@ -17,7 +17,7 @@ from bench.metered import Meter, crowded
 from bench.operations import Bench, Scenario
 from infra.settings import PROD
 from local.steps import step
-from scheduler.model import ids, slots
+from scheduler.model import slots
 from scheduler.model.job import Lane, Result
 from scheduler.storage.aws.table import CONNECTIONS
 
@@ -75,7 +75,7 @@ class Way(NamedTuple):
 
 WAYS = (
     Way("one_by_one", "jobs, created one by one", "api", 1, "PutItem", 1, 5.0),
-    Way("by_batch", f"jobs, created {AT_ONCE:,} a call", "batch", AT_ONCE, "BatchExecuteStatement", ids.PARTITIONS, 3.5),
+    Way("by_batch", f"jobs, created {AT_ONCE:,} a call", "batch", AT_ONCE, "BatchExecuteStatement", CONNECTIONS, 3.5),
 )
 Part = tuple[str, float]  # kind of cost, and dollars a job
 

@@ -17,7 +17,7 @@ from constructs import Construct
 
 from infra.lanes import Lanes, camel
 from infra.settings import Settings
-from infra.storage import DUE_INDEX, Storage
+from infra.storage import BY_MONTH_INDEX, BY_TASK_INDEX, REPLENISH_INDEX, Storage
 from scheduler.insight import metrics
 from scheduler.model.job import Lane
 
@@ -27,6 +27,9 @@ LATE_MS = 10_000
 LANE_AGE_SECONDS = 1_800  # a message is up to 4 minutes old when it becomes visible, and its job may run for 15
 WORK_MINUTES = 5  # a step that is due is taken up within a second
 COUNTED_LATE_MS = 300_000  # how far the counters may lag behind the streams
+# Indexes without an alarm, which costs ten cents a month. Their entries are one a request or one a run, and change seldom: one partition
+# gets no more writes than the API accepts in a second, or than tasks are planned in a slot.
+CALM_INDEXES = (BY_TASK_INDEX, REPLENISH_INDEX, BY_MONTH_INDEX)
 NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
 BREACHING = cloudwatch.TreatMissingData.BREACHING
 RUNBOOK = "docs/reference/metrics-alarms.md"  # its table of alarms has a row for each entry
@@ -249,22 +252,26 @@ class Alarms(Construct):
         operators.alarm(self, "Buried", own_metric(metrics.BURIED, "bury", "Sum"), buried, above=0)
 
     def _throttles(self, operators: Operators, storage: Storage) -> None:
-        """Of the index of due jobs too: all jobs of a minute are in few of its partitions, and the table refuses a write with its index."""
+        """Of the indexes too: a table refuses a write that one of its indexes refuses, and its own metric does not count that."""
         table = Description(
             "Throttles",
             "For 3 minutes, DynamoDB has throttled writes of the jobs table.",
             "Writes are repeated, so jobs may be late.",
             "Compare capacity and throttles on the dashboard, then raise the table's warm throughput.",
         )
-        index = Description(
-            "Throttles",
-            "For 3 minutes, DynamoDB has throttled writes of the index of due jobs.",
-            "Writes are repeated, so jobs may be late.",
-            "Compare capacity and throttles on the dashboard. If one partition is too hot, raise `shards`.",
-        )
         name, throttles = storage.jobs.table_name, "WriteThrottleEvents"
         operators.alarm(self, "JobsThrottles", table_metric(name, throttles, "Sum"), table, above=0, minutes=3)
-        operators.alarm(self, "DueThrottles", table_metric(name, throttles, "Sum", index=DUE_INDEX), index, above=0, minutes=3)
+        for indexed, index in storage.indexes:
+            if index in CALM_INDEXES:
+                continue
+            of_index = Description(
+                "Throttles",
+                f"For 3 minutes, DynamoDB has throttled writes of the index {index}, and with them writes of its table.",
+                "Writes are repeated, so jobs or requests may be late.",
+                "Compare capacity and throttles on the dashboard, then find the hot partition by the runbook.",
+            )
+            metric = table_metric(indexed.table_name, throttles, "Sum", index=index)
+            operators.alarm(self, f"{index.capitalize()}Throttles", metric, of_index, above=0, minutes=3)
 
 
 def table_metric(table: str, name: str, statistic: str, index: str | None = None) -> cloudwatch.Metric:

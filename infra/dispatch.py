@@ -1,4 +1,4 @@
-"""dispatch: consumes the work queue: publishes, reconciles and closes units of minutes, dispatches the overflow, operates, sweeps."""
+"""dispatch: consumes the work queue: units of minutes, the overflow, the queues of limited targets, operations, checks and the sweep."""
 
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -25,7 +25,7 @@ class Dispatch(Construct):
                 allow(storage.due_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the sweep scans it
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:DeleteItem"),  # canaries
                 *list_jobs(foundation),  # operations; reconciling reads jobs in batches too
-                *change_tasks(foundation),  # operations
+                *change_tasks(foundation),  # operations; the usage of limits, and the target queues
                 change_jobs(foundation),
                 *step_out(foundation),  # ends jobs whose last attempt ended with its executor; whether the task of a run allows a redrive
                 step_in(foundation),

@@ -6,8 +6,8 @@ from constructs import Construct
 from infra import targets
 from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, read_callback_secret, step_out
 from infra.lanes import EXECUTE_TIMEOUT
-from infra.settings import BATCH
 from scheduler.model.job import Lane
+from scheduler.model.rules import BATCH
 
 
 class Execute(Construct):
@@ -25,6 +25,7 @@ class Execute(Construct):
                 *JOB_RESOURCES,
                 "ledger_table",
                 "users_table",
+                "work_queue_url",
                 "outputs_bucket",
                 "callback_secret",
                 reach=settings.reach,
@@ -38,14 +39,17 @@ class Execute(Construct):
                 change_jobs(foundation),
                 *step_out(foundation),  # also the heads of ordering queues, run locks, named targets and their limits
                 allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # run locks, heads and ordering entries
-                allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # the usage of limits
+                allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # the usage of limits, and users who join a target queue
                 allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a call whose answer was lost took a head
                 allow(storage.ledger.table_arn, "dynamodb:GetItem"),  # the shards that it may use
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead; a breaker that opens
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # ... and closes
+                allow(storage.ledger.table_arn, "dynamodb:UpdateItem"),  # the executors that the long jobs of a user keep busy
                 allow(storage.ledger.table_arn, "dynamodb:Query"),  # paused lanes and open breakers
                 allow(storage.users.table_arn, "dynamodb:GetItem"),  # which users are disabled
+                allow(storage.users.table_arn, "dynamodb:BatchGetItem"),  # the weights of users with long jobs
                 allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs that are enqueued again
+                allow(lanes.work.queue_arn, "sqs:SendMessage"),  # the work of the overflow, in which many retries wait; release steps
                 allow(  # the visibility of a message is the lease of its job
                     queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"
                 ),

@@ -13,16 +13,17 @@ from infra.options import Events, Options
 from infra.parameters import CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
 from scheduler.model.job import Lane
-from scheduler.model.rules import Rules
+from scheduler.model.rules import BATCH, Rules
 from scheduler.targets.base import Reach
 
 SAMPLE = "punctual-sample"  # the name of the resources in `infra/samples.py`
 
 
-BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}  # a retry runs alone: a job that kills its executor affects no other job
-
-
 HELD = 256  # jobs that an executor can start at once: one in each of its threads (`lambdas/_pool.py`)
+
+
+OPERATING = 5  # operations may take a fifth of the steps of the engine ...
+MOST_OPERATING = 10  # ... but at most this number
 
 
 class Renamed(NamedTuple):
@@ -156,9 +157,10 @@ class Settings:
         return replace(
             self.rules,
             events=self.events is not Events.NONE,
+            operating=min(max(self.steps // OPERATING, 1), MOST_OPERATING),
             executors=sum(max(self.concurrency[lane], EXECUTORS_EACH * pollers.get(lane, 0)) for lane in first),
             concurrency={lane: self.concurrency[lane] for lane in pollers},
-            windows={lane: self.concurrency[lane] * BATCH[lane] for lane in first},
+            windows={lane: self.concurrency[lane] * BATCH[lane] for lane in Lane},
             crowds={lane: self.concurrency[lane] * HELD for lane in first},
         )
 

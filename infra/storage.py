@@ -51,6 +51,7 @@ class Storage(Construct):
     def __init__(self, scope: Construct, id: str, settings: Settings, encryption: Encryption) -> None:
         super().__init__(scope, id)
         self._encryption = encryption
+        self.indexes: list[tuple[dynamodb.TableV2, str]] = []  # of all tables, by name
         self.jobs = self._table(
             "Jobs",
             settings,
@@ -64,18 +65,19 @@ class Storage(Construct):
                     projection_type=dynamodb.ProjectionType.INCLUDE,
                     non_key_attributes=["lane", "fence"],  # all fields that dispatch needs, and none that a claim changes
                 ),
-                dynamodb.GlobalSecondaryIndexPropsV2(  # failed and killed jobs of one owner; reading them is independent of successful ones
+                dynamodb.GlobalSecondaryIndexPropsV2(  # failed and killed jobs; reading them is independent of successful ones
                     index_name=FAILURES_INDEX,
-                    partition_key=_text("failed_owner"),
-                    sort_key=_text("position"),
+                    partition_key=_text("pk"),
+                    sort_key=_text("failed_position"),
                     projection_type=dynamodb.ProjectionType.INCLUDE,
                     non_key_attributes=["type", "task", "fingerprint", "failed_at", "killed_at"],  # to count by error, and to select
                 ),
                 dynamodb.GlobalSecondaryIndexPropsV2(  # rescheduled jobs: a list by time does not find them by their ids
                     index_name=MOVED_INDEX,
-                    partition_key=_text("moved_owner"),
-                    sort_key=_text("position"),
-                    projection_type=dynamodb.ProjectionType.ALL,  # they are few, and a page of a list takes one query per partition
+                    partition_key=_text("moved_partition"),
+                    sort_key=_text("moved_position"),
+                    projection_type=dynamodb.ProjectionType.INCLUDE,
+                    non_key_attributes=["task"],  # to select; a claim and a settlement change nothing of it
                 ),
                 dynamodb.GlobalSecondaryIndexPropsV2(  # the runs of one task
                     index_name=BY_TASK_INDEX,
@@ -188,4 +190,5 @@ class Storage(Construct):
             removal_policy=settings.removal_policy,
         )
         self._encryption.of_table(table)
+        self.indexes += [(table, index.index_name) for index in indexes or ()]
         return table

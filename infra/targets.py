@@ -13,10 +13,10 @@ from infra.settings import Settings
 from scheduler.targets import arns, registry
 
 # The scheduler's own resources that no executor uses: service, text before a name in ARNs, and the beginnings of construct names. Its
-# other resources (fetch, the lanes, most tables) are protected by the check of each payload alone: `arns.is_own`.
+# other resources (fetch, the lanes, the work queue, most tables) are protected by the check of each payload alone: `arns.is_own`.
 UNUSED = (
     ("lambda", "function:", ("Api", "Bury", "Dispatch", "Execute", "Notify", "Plan", "Project", "Provision", "Scale", "Tick")),
-    ("sqs", "", ("LanesDead", "LanesWork", "Notify")),
+    ("sqs", "", ("LanesDead", "Notify")),
     ("sns", "", ("Lanes", "Operators")),
     ("dynamodb", "table/", ("StorageAudit", "StorageCounters", "StorageNotices")),
 )
@@ -25,7 +25,7 @@ UNUSED = (
 def denials(scope: Construct) -> list[iam.PolicyStatement]:
     """Deny everything on the scheduler's own resources that no executor uses.
 
-    The event of a call of the API's function names the caller, an administrator perhaps; a message of the work queue drives the engine.
+    The event of a call of the API's function names the caller, an administrator perhaps.
     """
     stack = Stack.of(scope)
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from lambdas._pool import ThreadPool
     from scheduler.accounts.quota import QuotaGate
+    from scheduler.admission.lane_state import LaneStateCache
     from scheduler.admission.target_cache import TargetCache
     from scheduler.pipeline.direct_path import DirectPath
     from scheduler.storage.aws.notice_queue import SqsNoticeQueue
@@ -236,6 +237,12 @@ class Api(AwsPorts):
         from scheduler.pipeline.direct_path import DirectPath
 
         return DirectPath(self)
+
+    @cached_property
+    def pauses(self) -> "LaneStateCache":
+        from scheduler.admission.lane_state import LaneStateCache
+
+        return LaneStateCache(self)
 
     @cached_property
     def quotas(self) -> "QuotaGate":

@@ -240,7 +240,7 @@ def list_jobs(
     query = HistoryQuery(app.owner, upcoming, parameters.task_id(task), tuple(tag), tuple(status), type, since, until, limit, cursor)
     world = _runtime.api()
     now = world.clock.now()
-    return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now))
+    return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now, world.pauses))
 
 
 @app.get("/api/v1/me/jobs/<job_id>", summary="Get a job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
@@ -277,7 +277,8 @@ def update_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
 
 
 def _job(job: Job, now: int) -> Response[str]:
-    return answer(JobShape.of(job, now), headers=etags.header(etags.of_job(job)))
+    lanes = _runtime.api().pauses.concerning([job], now)
+    return answer(JobShape.of(job, now, lanes), headers=etags.header(etags.of_job(job)))
 
 
 @app.post(

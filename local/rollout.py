@@ -23,7 +23,7 @@ from local.failure import Trouble, exit_code
 from local.home import REPOSITORY
 from local.publish import publish
 
-AT_REST = {"dev": "5.86", "prod": "6.84"}  # USD a month, from docs/concepts/cost.md
+AT_REST = {"dev": "6.06", "prod": "7.04"}  # USD a month, from docs/concepts/cost.md
 
 
 def main() -> int:

@@ -39,7 +39,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 @needs(Need.WRITE, foreign=True, action="job.retry", creates=1)
 def retry_job(job_id: str) -> Response[str]:
     world, event = _runtime.api(), router.current_event.raw_event
-    again = retry(job_of(event, job_id), world, request=str(event["requestContext"]["requestId"]))
+    again = retry(job_of(event, job_id), world, request=str(event["requestContext"]["requestId"]), direct=world.direct)
     return answer(JobShape.of(again, world.clock.now()))
 
 

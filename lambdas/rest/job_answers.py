@@ -1,19 +1,22 @@
 """Jobs as the API shows them. The archive keeps the same fields, so this module loads no HTTP resolver."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lambdas.rest.notification_answers import NotificationsShape
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional, seconds
+from scheduler.admission.lane_state import LaneStateCache, waits_since
 from scheduler.insight.counting import ended_at
 from scheduler.model import callback_lease, lifecycle
+from scheduler.model.instants import render
 from scheduler.model.job import (
     Attempt,
     Failure,
     Job,
     Kept,
     Lane,
+    LaneState,
     Misfire,
     Outcome,
     Overlap,
@@ -218,8 +221,8 @@ class JobShape(SpecShape):
     misfire: Misfire | None
 
     @classmethod
-    def of(cls, job: Job, now: int) -> Json:
-        """Every field of a job as of `now`."""
+    def of(cls, job: Job, now: int, lanes: Mapping[Lane, LaneState] | None = None) -> Json:
+        """Every field of a job as of `now`. `lanes`: the states of the lanes; without them no reason names a paused lane."""
         origin = job.origin
         ended = None if lifecycle.is_open(job) else ended_at(job)
         started = _started_at(job, now)
@@ -233,7 +236,7 @@ class JobShape(SpecShape):
             duration_ms=None if ended is None or started is None else max(0, ended - started),
             start_delay_ms=lifecycle.delay(job, now),
             late=lifecycle.is_late(job, now),
-            reason=job.reason or _burials(job),
+            reason=_paused(job, lanes or {}, now) or job.reason or _burials(job),
             lease_until=callback_lease.ends_at(job) if lifecycle.waits(job) else None,
             progress=optional(ProgressShape.from_record, job.progress),
             attempts=[AttemptShape.of(number, attempt) for number, attempt in _with_outputs(job)],
@@ -254,6 +257,12 @@ def _started_at(job: Job, now: int) -> int | None:
         return job.started_at
     started = lifecycle.started_at(job)
     return started if started <= now else None
+
+
+def _paused(job: Job, lanes: Mapping[Lane, LaneState], now: int) -> str | None:
+    """The reason of a job that waits for its paused lane. It is derived: the pause of a lane writes no job."""
+    since = waits_since(job, lanes, now)
+    return None if since is None else f"its lane {job.lane} is paused since {render(since)}"
 
 
 def _burials(job: Job) -> str | None:
@@ -305,8 +314,9 @@ class PageShape(ListShape):
     """The same as `jobs`."""
 
     @classmethod
-    def of(cls, page: Page, now: int) -> Json:
-        return cls.page([JobShape.of(job, now) for job in page.jobs], page.cursor)
+    def of(cls, page: Page, now: int, lanes: LaneStateCache | None = None) -> Json:
+        states = lanes.concerning(page.jobs, now) if lanes is not None else {}
+        return cls.page([JobShape.of(job, now, states) for job in page.jobs], page.cursor)
 
 
 class AcceptedShape(Shape):

@@ -67,8 +67,8 @@ def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examp
 @needs(Need.READ, foreign=True)
 def get_job_by_key(key: str) -> Response[str]:
     world = _runtime.api()
-    job = by_key.find_by_key(_own(key), world)
-    return answer(JobShape.of(job, world.clock.now()), headers=etags.header(etags.of_job(job)))
+    job, now = by_key.find_by_key(_own(key), world), world.clock.now()
+    return answer(JobShape.of(job, now, world.pauses.concerning([job], now)), headers=etags.header(etags.of_job(job)))
 
 
 @router.post(

@@ -235,7 +235,7 @@ def list_task_jobs(
     world = _runtime.api()
     task, now = service.find(_key(task_id), world), world.clock.now()
     query = HistoryQuery(task.owner, upcoming, task=task.id, statuses=tuple(status), since=since, until=until, limit=limit, cursor=cursor)
-    return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now))
+    return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now, world.pauses))
 
 
 def _owner() -> str:

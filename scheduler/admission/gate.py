@@ -36,8 +36,9 @@ class Cancel:
 class Requeue:
     """The executor requeues the job.
 
-    `blocker`: the job that must end first; its executor enqueues this one then. `at`: the new instant of the job. `reserved`: `at` is
-    its reservation with a limited target. `look_at`: when the job must be checked again if no executor enqueues it before; None: soon.
+    `blocker`: the job that must end first; its executor enqueues this one then. `at`: the new instant of the job.
+    `look_at`: when the job must be checked again if no executor enqueues it before; None: soon. `target`: the limited target in whose
+    queue it waits; `wake`: the queue has no release step soon.
     """
 
     cause: RequeueCause
@@ -45,7 +46,8 @@ class Requeue:
     blocker: JobKey | None = None
     at: int | None = None
     look_at: int | None = None
-    reserved: bool = False
+    target: str | None = None
+    wake: bool = False
 
 
 @dataclass(frozen=True, slots=True)

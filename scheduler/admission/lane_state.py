@@ -1,17 +1,18 @@
 """Pause lanes, resume them, and cache their states while a process works.
 
-An accepted job of a paused lane waits in its slot: dispatch publishes nothing, reconcile leaves the job where it is, executors
-start nothing. After the resume the job's misfire rule decides, as after any delay.
+An accepted job of a paused lane waits: a planned one in the slot of its minute, of which dispatch publishes nothing, and any other one in
+the lane's waiting room. Executors start nothing. After the resume the job's misfire rule decides, as after any delay.
 """
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Lane, LaneState
+from scheduler.model.job import Job, Lane, LaneState
 from scheduler.model.work import WorkItem, WorkKind
+from scheduler.sharing.pins import Pins, by_owner
 from scheduler.storage.ports import Ledger, Ports
 
 LOOK_MS = 1_000  # how often a working process reads the states
@@ -36,7 +37,8 @@ def pause(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[Lan
 def resume(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[LaneState]:
     """Resume these lanes and return the states of all. A lane that is not paused stays unchanged.
 
-    A message of the work queue then wakes the units whose jobs waited; if the queue refuses it, the next tick wakes them.
+    A message of the work queue then wakes the units whose jobs waited, and the waiting rooms. If the queue refuses it, the next tick wakes
+    them.
     """
     stored = ports.ledger.watched().lanes
     for lane in lanes:
@@ -64,6 +66,7 @@ class LaneStateCache:
     known: Mapping[Lane, LaneState] | None = None  # None: never read
     paused: frozenset[Lane] = field(default_factory=frozenset)
     breakers: Mapping[Circuit, Breaker] = field(default_factory=dict)  # open and probed ones only
+    pins: Pins = field(default_factory=dict)  # executors that long jobs keep busy, by lane and user
     read_at: int = 0  # when the read of `known` began
     tried_at: int = 0
 
@@ -71,16 +74,17 @@ class LaneStateCache:
         return self.ports.clock.now() - self.tried_at >= LOOK_MS
 
     def is_paused(self, lane: Lane, age_ms: int = LOOK_MS, *, trust_ms: int | None = None) -> bool:
-        """Whether the lane is paused, by the last read; reads again if that is older than `age_ms`.
+        """Whether the lane is paused, by the last read; reads again if that is older than `age_ms`, or says that the lane is paused.
+
+        So no job is sent away by an old read when its lane was just resumed.
 
         Raises Unavailable if the ledger refuses and the states were never read, or are older than `trust_ms`.
         """
         now = self.ports.clock.now()
-        if not self._is_believed(trust_ms, now):
-            self.tried_at = 0
-        elif now - self.tried_at < age_ms:
-            return lane in self.paused
-        self.look()
+        is_known = self._is_believed(trust_ms, now)
+        if is_known and lane not in self.paused and now - self.tried_at < age_ms:
+            return False
+        self.look(at_once=not is_known or lane in self.paused)
         if not self._is_believed(trust_ms, self.ports.clock.now()):
             raise Unavailable("the lane states cannot be read")
         return lane in self.paused
@@ -88,9 +92,9 @@ class LaneStateCache:
     def _is_believed(self, trust_ms: int | None, now: int) -> bool:
         return self.known is not None and (trust_ms is None or now - self.read_at <= trust_ms)
 
-    def look(self) -> bool:
-        """Read the states if they are due. Returns whether the set of paused lanes has changed."""
-        if not self.is_due():
+    def look(self, *, at_once: bool = False) -> bool:
+        """Read the states if they are due, or `at_once`. Returns whether the set of paused lanes has changed."""
+        if not at_once and not self.is_due():
             return False
         now = self.tried_at = self.ports.clock.now()
         try:
@@ -98,9 +102,26 @@ class LaneStateCache:
         except Unavailable as error:
             log.warning("could not read the lane states", extra={"known": self.known is not None, "error": str(error)})
             return False
-        self.known, self.breakers = watched.lanes, watched.breakers
+        self.known, self.breakers, self.pins = watched.lanes, watched.breakers, by_owner(watched.pins, now)
         before, self.read_at, self.paused = self.paused, now, paused_lanes(self.known)
         return self.paused != before
+
+    def concerning(self, jobs: Iterable[Job], now: int) -> Mapping[Lane, LaneState]:
+        """The states of the lanes if one of these jobs is due and may wait for its lane, else none. Never raises."""
+        if not any(_may_wait(job, now) for job in jobs):
+            return {}
+        self.look()
+        return self.known or {}
+
+
+def waits_since(job: Job, lanes: Mapping[Lane, LaneState], now: int) -> int | None:
+    """Since when (ms) the lane has been paused for which the job waits; None if it does not wait for a lane."""
+    state = lanes.get(job.lane)
+    return state.paused_at if state is not None and _may_wait(job, now) else None
+
+
+def _may_wait(job: Job, now: int) -> bool:
+    return job.slot is not None and job.claim is None and job.due_at <= now
 
 
 def paused_lanes(states: Mapping[Lane, LaneState]) -> frozenset[Lane]:

@@ -8,23 +8,25 @@ or four of a target with further items. Once a second it reads `LOOK_AT` jobs at
 
 import logging
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scheduler.admission import limits
+from scheduler.admission import limits, target_queue
 from scheduler.admission.gate import UNDECIDED, AskAgain, Clear, Requeue, Verdict
-from scheduler.admission.limits import Answer, Ask, At, Full, Place, Start, TargetUsage, Ticket, UsageChange
+from scheduler.admission.limits import Answer, Ask, At, Full, Place, Queue, Start, TargetUsage, UsageChange
 from scheduler.admission.target_cache import TargetCache
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, RequeueCause
-from scheduler.model.lifecycle import is_open
-from scheduler.storage.ports import Ports, Written
-from scheduler.targets.named_target import ITEMS, NamedTarget, item_name, share_of
+from scheduler.model.lifecycle import is_open, waits
+from scheduler.storage.ports import Change, Ports, Written
+from scheduler.targets.named_target import ITEMS, NamedTarget, item_name, share_of, target_of
 
 ROUNDS = 5  # tries at a usage that other executors change at the same time
-WAIT_MS = 2_000  # how long a due job waits for a concurrency slot before it is requeued with another instant ...
+WAIT_MS = 2_000  # how long a due job waits for a concurrency slot before it goes into the target queue ...
 ASK_MS, SELDOM_MS = 50, 200  # ... and how often it checks, at first and later; checks only read until a slot is free
-AWAY_MS = 1_000  # a requeued job is not delivered again sooner than this
+RELEASED_MS = 60_000  # a job that a release step chose is new to its target after this time: its message was late or lost
+JOINED_MS = 20_000  # a process notes this often that jobs of an owner wait: release steps look for them for much longer
+WOKEN_MS = 1_000  # a process requests a release step of a target at most this often
 LOOK_MS = 1_000  # how often to check that the jobs with concurrency slots still run ...
 LOOK_AT = 50  # ... and the number of them at a time
 TRIED = 3  # further items of a target in which a job looks for a free slot, at a time
@@ -34,12 +36,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class LimitGate:
-    """See `admission.Gate`. Belongs to one batch: it remembers the starts, reservations and slots of its jobs."""
+    """See `admission.Gate`. Belongs to one batch: it remembers the starts and slots of its jobs."""
 
     known: TargetCache
     ports: Ports
     _starts: dict[JobKey, int] = field(default_factory=dict)
-    _tickets: dict[JobKey, int] = field(default_factory=dict)
     _waiting: dict[JobKey, int] = field(default_factory=dict)  # when each job began to wait for a concurrency slot
     _placed: dict[JobKey, tuple[str, Place]] = field(default_factory=dict)  # with the item that has it
     _looked_at: dict[str, int] = field(default_factory=dict)
@@ -51,7 +52,7 @@ class LimitGate:
         return job.spec.target is not None
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        """Reserve the starts of a rate ahead: a job starts on the millisecond, and a job that must wait is requeued before its instant.
+        """Assign the starts of a rate ahead: a job starts on the millisecond, and a job that must wait is requeued before its instant.
 
         A concurrency slot is taken at the instant only.
         """
@@ -82,7 +83,10 @@ class LimitGate:
         log.info("could not free concurrency slots; the next job that needs one frees them", extra={"targets": sorted(left)})
 
     def ended(self, done: Sequence[Finished]) -> None:
-        """Do nothing: their concurrency slots are already free."""
+        """Forget the slots of jobs that report by call-back: each keeps its slot until it has reported, or its lease has ended."""
+        for each in done:
+            if each.job.spec.callback is not None and each.result.failure is None:
+                self._placed.pop(each.job.key, None)
 
     def _release(self, ended: Mapping[str, list[Place]]) -> dict[str, list[Place]]:
         """Try once to free these slots and return the remaining ones.
@@ -90,12 +94,16 @@ class LimitGate:
         A slot missing from the table is free: another executor considered it lost, or its lease has run out.
         """
         now = self.ports.clock.now()
+        wake = set[str]()
         uses = [limits.freed(name, places, self._took.get(name, limits.USUAL_MS), now) for name, places in ended.items()]
         left: dict[str, list[Place]] = {}
         for use, (done, usage) in zip(uses, self.ports.targets.use(uses), strict=True):
+            if usage is not None and target_queue.wants_ends(usage, now):
+                wake.add(target_of(use.target))
             stands = use.drops if usage is None else usage.places
             if done is not Written.YES and (there := [place for place in use.drops if place in stands]):
                 left[use.target] = there
+        target_queue.wake_queues(wake, self.ports)
         return left
 
     def _judged(self, jobs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
@@ -133,12 +141,13 @@ class LimitGate:
         if unknown := sorted(names - usages.keys()):
             usages |= {name: TargetUsage(name) for name in unknown} | self.ports.targets.usages(unknown)
         now = self.ports.clock.now()
+        behind = self._behind(asked, usages, now)
         uses: list[tuple[UsageChange, dict[JobKey, Answer]]] = []
         left: dict[str, list[Job]] = {}
         for name, jobs in asked.items():
             items = {number: usages[item_name(name, number)] for number in beside[name]}
             gone = self._gone({0: usages[name]} | items, targets[name], now)
-            use, answers = limits.admit(usages[name], targets[name], self._asks(jobs, now), now, gone, items)
+            use, answers = limits.admit(usages[name], targets[name], self._asks(jobs, behind, now), now, gone, items)
             if use is None:
                 verdicts |= self._noted(jobs, targets[name], answers, usages, asked_at, now)
             else:
@@ -184,17 +193,25 @@ class LimitGate:
         if name in self._tried:
             self._tried[name] += TRIED
 
-    def _asks(self, jobs: Sequence[Job], now: int) -> list[Ask]:
-        return [self._ask(job, now) for job in sorted(jobs, key=lambda job: (job.due_at, job.id))]
+    def _behind(self, asked: Mapping[str, Sequence[Job]], usages: Mapping[str, TargetUsage], now: int) -> Collection[tuple[str, str]]:
+        """The targets and owners of which jobs are in the queue: their other jobs go there too. Read only where jobs wait."""
+        pairs = {(name, job.owner) for name, jobs in asked.items() if usages[name].queued_until > now for job in jobs}
+        return {pair for pair, user in self.ports.targets.queue_users(sorted(pairs)).items() if user.waiting} if pairs else ()
 
-    def _ask(self, job: Job, now: int) -> Ask:
-        """The request of a job. The job keeps its start for WAIT_MS while it waits for a slot; then it requests a reservation instead."""
+    def _asks(self, jobs: Sequence[Job], behind: Collection[tuple[str, str]], now: int) -> list[Ask]:
+        return [self._ask(job, behind, now) for job in sorted(jobs, key=lambda job: (job.due_at, job.id))]
+
+    def _ask(self, job: Job, behind: Collection[tuple[str, str]], now: int) -> Ask:
+        """The request of a job. The job keeps its start for WAIT_MS while it waits for a slot; then it goes into the queue."""
         waits, since = job.key in self._waiting, self._waiting.get(job.key, now)
-        ticket = self._tickets.get(job.key, job.due_at if job.reserved_at == job.due_at else None)
+        released = job.released_at is not None and now - job.released_at < RELEASED_MS
+        lasts_ms = job.spec.timeout_ms + (0 if job.spec.callback is None else job.spec.callback.max_ms)
+        earliest = max(job.due_at, now)
         if now - since >= WAIT_MS:
-            return Ask(job.key, job.fence, job.spec.timeout_ms, now + AWAY_MS, again=True)
-        start = now if waits else self._starts.get(job.key)
-        return Ask(job.key, job.fence, job.spec.timeout_ms, max(job.due_at, now), ticket, start)
+            return Ask(job.key, job.fence, lasts_ms, earliest, behind=True)
+        start = now if waits else self._starts.get(job.key, job.released_at if released else None)
+        is_behind = not released and not waits and (job.spec.target, job.owner) in behind
+        return Ask(job.key, job.fence, lasts_ms, earliest, start, released, waits, is_behind)
 
     def _gone(self, items: Mapping[int, TargetUsage], target: NamedTarget, now: int) -> Collection[Place]:
         """Concurrency slots that an executor did not free, as it ended or could not; checked only when no slot is free.
@@ -211,7 +228,7 @@ class LimitGate:
             places = (places[first:] + places[:first])[:LOOK_AT]
             found = self.ports.jobs.get_many([place.job for place in places])
             known = [place for place in places if place.job not in found.unreadable]
-            self._lost.setdefault(target.name, set()).update(place for place in known if not _runs(found.get(place.job), place.fence))
+            self._lost.setdefault(target.name, set()).update(place for place in known if not runs(found.get(place.job), place.fence))
         return self._lost.get(target.name, ())
 
     def _noted(
@@ -223,7 +240,7 @@ class LimitGate:
         asked_at: int,
         now: int,
     ) -> dict[JobKey, Verdict]:
-        """Note the places of these jobs, and return the verdicts that follow from the answers."""
+        """Note the slots of these jobs, and return the verdicts that follow from the answers. Raises Unavailable."""
         verdicts: dict[JobKey, Verdict] = {}
         for job in jobs:
             answer = answers.get(job.key)
@@ -232,20 +249,28 @@ class LimitGate:
                 there = (name for name in items if name in usages and answer.place in usages[name].places)
                 self._placed[job.key] = (next(there, target.name), answer.place)
             if answer is not None:
-                verdicts[job.key] = self._verdict(job, target, answer, asked_at, now)
+                verdicts[job.key] = self._verdict(job, target, answer, usages[target.name].queued_until, asked_at, now)
         return verdicts
 
-    def _verdict(self, job: Job, target: NamedTarget, answer: Answer, asked_at: int, now: int) -> Verdict:
+    def _queue(self, job: Job, name: str, queued_until: int, now: int) -> Requeue:
+        """Requeue the job into the target queue, of which a release step is requested if none comes soon. Raises Unavailable."""
+        joined, woken = self.known.joined, self.known.woken
+        if now - joined.get((name, job.owner), -JOINED_MS) >= JOINED_MS:
+            self.ports.targets.join_queue(name, job.owner, now)
+            joined[name, job.owner] = now
+        wake = queued_until <= now and now - woken.get(name, -WOKEN_MS) >= WOKEN_MS
+        if wake:
+            woken[name] = now
+        return Requeue(RequeueCause.LIMIT, f"target {name} is at its limit", target=name, wake=wake)
+
+    def _verdict(self, job: Job, target: NamedTarget, answer: Answer, queued_until: int, asked_at: int, now: int) -> Verdict:
         if isinstance(answer, Start):
             self._waiting.pop(job.key, None)
             return Clear(asked_at)
-        if isinstance(answer, Ticket):
-            gave_up = self._waiting.pop(job.key, None) is not None
+        if isinstance(answer, Queue):
+            self._waiting.pop(job.key, None)
             self._starts.pop(job.key, None)
-            if answer.at - now > limits.NEAR_MS or gave_up or job.key in self._tickets:
-                return Requeue(RequeueCause.LIMIT, f"target {target.name} is at its limit", at=answer.at, reserved=True)
-            self._tickets[job.key] = answer.at
-            return AskAgain(answer.at)
+            return self._queue(job, target.name, queued_until, now)
         if isinstance(answer, At):
             self._starts[job.key] = answer.at
             return Clear(asked_at, answer.at) if target.concurrency is None else AskAgain(answer.at)  # for its concurrency slot
@@ -257,6 +282,32 @@ def _is_full(usage: TargetUsage, share: int | None) -> bool:
     return share is not None and len(usage.places) >= share
 
 
-def _runs(job: Job | None, fence: int) -> bool:
-    """Whether the attempt still runs: the job is claimed by the executor that took the slot."""
+def runs(job: Job | None, fence: int) -> bool:
+    """Whether the attempt still runs: the job is claimed by the executor that took the slot, or waits for its call-back."""
     return job is not None and is_open(job) and job.claim is not None and job.fence == fence
+
+
+def free_waiting(changes: Iterable[Change], ports: Ports) -> None:
+    """Free the slots of jobs that waited for their call-back before these changes, and no longer do."""
+    for change in changes:
+        if waits(change.before) and not waits(change.after):
+            free(change.before, change.before.fence, ports)
+
+
+def free(ended: Job, fence: int, ports: Ports) -> None:
+    """Free the concurrency slot of an attempt that reports by call-back. Never raises: a release step finds a slot that stays taken."""
+    name = ended.spec.target
+    if name is None:
+        return
+    try:
+        target = ports.targets.targets([name]).get(name)
+        if target is None or target.concurrency is None:
+            return
+        usages = ports.targets.usages([item_name(name, number) for number in range(ITEMS + 1 if target.beside else 1)])
+        for item, usage in usages.items():
+            if places := [place for place in usage.places if place.job == ended.key and place.fence == fence]:
+                ports.targets.use([limits.freed(item, places, usage.took_ms, ports.clock.now())])
+        if name in usages and target_queue.wants_ends(usages[name], ports.clock.now()):
+            target_queue.wake_queues({name}, ports)
+    except Unavailable:
+        log.info("could not free a concurrency slot; a release step frees it", extra={"target": name})

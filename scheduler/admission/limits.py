@@ -3,19 +3,18 @@
 One record per limited target has the whole state:
 
 - The **rate** is virtual scheduling (GCRA without a burst): each start gets an instant of its own, one step after the start before it,
-  and its executor starts the job then.
+  and its executor starts the job then. No start is assigned more than `NEAR_MS` ahead.
 - The **concurrency slots** are leases: a job that runs has one until its work ends, or until the lease has passed.
-- A job that would have to wait long gets a **reservation**, the instant of its next request. A reservation permits a request, not a
-  start: a late request loses nothing, and jobs that request together do not start together. Reservations are one step of the rate
-  apart. Without a rate, and for a job that found no slot at its reservation, they follow the pace at which slots become free.
+- A job that would have to wait longer goes into the **target queue** (`scheduler/admission/target_queue.py`), without a start. A job that
+  was released from there has a start, or may wait for the slot that becomes free next.
 
 DynamoDB bills a write by the size of its item, and takes 1,000 units a second in one partition. So a target with more slots than fit
 into one small item has them in `ITEMS` further ones, each with a share of the limit; a job looks for a slot in a few of them. The shares
-add up to the limit, so the limit is never exceeded. The cursors stay in the first item, so that rates stay exact.
+add up to the limit, so the limit is never exceeded. The cursor stays in the first item, so that rates stay exact.
 
 Hundreds of executors may write the record at one moment. A change is therefore not conditional on an unchanged record. It names the slots
-and instants that it takes, and is conditional only on their validity. If another executor has moved the last reservation before, its
-reservations precede ours.
+and instants that it takes, and is conditional only on their validity. If another executor has moved the last start before, its starts
+precede ours.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,11 +23,10 @@ from dataclasses import dataclass, field, replace
 from scheduler.model.job import JobKey
 from scheduler.targets.named_target import NamedTarget, share_of
 
-NEAR_MS = 1_500  # the executor waits for a start at most this far ahead; a job with a later start gets a reservation
-LATE_MS = 250  # a job that is at most this late for its start instant may still use it
+NEAR_MS = 1_500  # the executor waits for a start at most this far ahead; a job with a later start goes into the target queue
+LATE_MS, LATEST_MS = 250, 2_500  # a job that is late for its start by at most this, or a quarter of a step of the rate, may still use it
+QUICK_MS = 1_000  # where jobs keep their slots for longer than this, no job waits for one in its executor
 LEASE_MS = 60_000  # the lease of a concurrency slot is this much longer than the time-out of its job
-PACE = 0.8  # part of the average time per freed slot between two reservations: a job may wait a little, but no slot should stay free
-LONGEST_STEP_US = 5_000_000  # between two reservations
 USUAL_MS = 200  # the assumed time for which a job uses its slot, before the first measurement
 NO_ITEMS: Mapping[int, "TargetUsage"] = {}
 UP, DOWN = 5, 4  # each job changes the measured time by at most this ratio: it follows the median, and one slow job hardly changes it
@@ -46,31 +44,34 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class TargetUsage:
-    """The state of a target's limits. Its two cursors, of the reservations and of the starts, are instants in microseconds."""
+    """The state of a target's limits. Its cursor, of the starts, is an instant in microseconds."""
 
     target: str
-    next_us: int = 0  # the first instant after all reservations
-    start_us: int = 0  # the first instant after all assigned starts
+    start_us: int = 0  # the first instant after all assigned starts: `step_us` after the last one
+    step_us: int = 0
     places: tuple[Place, ...] = ()
     took_ms: int = USUAL_MS  # the time for which recent jobs used their slots: a running median
+    taken: int = 0  # the number of slots taken so far
+    queued_until: int = 0  # until then a release step comes every second or two, since jobs wait in the target queue
     stored: bool = False  # False: the table has no record of the target yet
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An advance of one of the two cursors, of the reservations or of the starts, by `by_us` from `base_us`.
-
-    `given` has the instant that each job got, in microseconds.
-    """
+    """An advance of the cursor of the starts, by `by_us` from `base_us`. `given` has the instant that each job got, in microseconds."""
 
     base_us: int
     by_us: int
+    step_us: int  # between two starts
     behind: bool  # True: `base_us` was the cursor, and advances of others come before this one. False: the cursor must be before `base_us`
     latest_us: int | None = None  # others must not have advanced the cursor beyond this
     given: tuple[tuple[JobKey, int], ...] = ()
+    back_from_us: int | None = None  # the cursor must be here, and goes back to `base_us`: the rate was raised
 
     def begins_at(self, end_us: int) -> int | None:
         """The instant (in microseconds) at which it begins if the cursor is now at `end_us`; None if it is no longer valid."""
+        if self.back_from_us is not None:
+            return self.base_us if end_us == self.back_from_us else None
         if not self.behind:
             return self.base_us if end_us < self.base_us else None
         return end_us if self.base_us <= end_us and (self.latest_us is None or end_us <= self.latest_us) else None
@@ -78,22 +79,22 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class UsageChange:
-    """One atomic change of a target's usage. It is valid if both moves are, if enough slots are free and if all `drops` still exist."""
+    """One atomic change of a target's usage. It is valid if the move is, if enough slots are free and if all `drops` still exist."""
 
     target: str
     first: bool = False  # True: no record may be stored yet
-    line: Move | None = None  # of the reservations
     starts: Move | None = None
     takes: tuple[Place, ...] = ()  # slots to take
     drops: tuple[Place, ...] = ()  # slots to free
     most: int | None = None  # the number of slots of the target; None: no limit
     took_ms: int | None = None  # None: unchanged
+    queued_until: int | None = None  # None: unchanged
     also: tuple["UsageChange", ...] = ()  # changes of further items: each is written by itself, once this one is
 
     @property
     def is_empty(self) -> bool:
         """Whether only further items change."""
-        return not (self.line or self.starts or self.takes or self.drops or self.took_ms is not None)
+        return not (self.starts or self.takes or self.drops or self.took_ms is not None or self.queued_until is not None)
 
     @property
     def room(self) -> int | None:
@@ -109,9 +110,10 @@ class Ask:
     fence: int
     timeout_ms: int
     earliest: int
-    ticket: int | None = None  # the instant of its reservation
-    start: int | None = None  # the start instant assigned to it
-    again: bool = False  # it found no free slot for too long, and needs another reservation
+    start: int | None = None  # the start assigned to it, by this executor or by a release step
+    released: bool = False  # a release step chose it: it waits for a slot rather than in the queue
+    waits: bool = False  # it waits for a slot already
+    behind: bool = False  # other jobs of its owner are in the queue, or it found no slot for too long
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +131,16 @@ class At:
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
-    """A reservation: the job repeats its request at this instant (ms)."""
-
-    at: int
+class Full:
+    """The job could start now, but no concurrency slot is free. It waits for one in its executor."""
 
 
 @dataclass(frozen=True, slots=True)
-class Full:
-    """The job could start now, but no concurrency slot is free."""
+class Queue:
+    """The job waits in the target queue."""
 
 
-Answer = Start | At | Ticket | Full
+Answer = Start | At | Full | Queue
 
 
 def admit(
@@ -153,7 +153,7 @@ def admit(
 ) -> tuple[UsageChange | None, dict[JobKey, Answer]]:
     """The answers to requests, in order, and the change to write before they apply (None: no change). See `confirmed`.
 
-    A repeated request gets the same answer: a slot belongs to a job and fence, and the request itself has its reservation and start
+    A repeated request gets the same answer: a slot belongs to a job and fence, and the request itself has its start
     instant. A request for an ended attempt, while a later attempt has the slot, gets no answer: its executor has lost the job without
     noticing yet. `gone`: slots whose attempts are known to have ended. `beside`: further items, by their number, in
     which to look for free slots.
@@ -169,10 +169,9 @@ def admit(
 
 
 def confirmed(answers: Mapping[JobKey, Answer], use: UsageChange, after: TargetUsage) -> dict[JobKey, Answer]:
-    """The answers after the change was written: reservations and starts are later by as much as others advanced the cursors meanwhile."""
-    moved: dict[JobKey, Answer] = {job: Ticket(at) for job, at in _given(use.line, after.next_us)}
-    moved |= {job: At(at) for job, at in _given(use.starts, after.start_us)}
-    return {job: answer if isinstance(answer, Start | Full) else moved.get(job, answer) for job, answer in answers.items()}
+    """The answers after the change was written: starts are later by as much as others advanced the cursor meanwhile."""
+    moved: dict[JobKey, Answer] = {job: At(at) for job, at in _given(use.starts, after.start_us)}
+    return {job: moved.get(job, answer) if isinstance(answer, At) else answer for job, answer in answers.items()}
 
 
 def assigned(use: UsageChange, after: TargetUsage) -> dict[JobKey, int]:
@@ -189,14 +188,16 @@ def _given(move: Move | None, end_us: int) -> Iterator[tuple[JobKey, int]]:
 
 def used(usage: TargetUsage, use: UsageChange) -> TargetUsage | None:
     """The usage after the change; None if the change is not valid."""
-    line, starts = _moved(usage.next_us, use.line), _moved(usage.start_us, use.starts)
+    starts = _moved(usage.start_us, use.starts)
     full = use.room is not None and len(usage.places) > use.room
-    if line is None or starts is None or full or usage.stored == use.first or not set(use.drops) <= set(usage.places):
+    if starts is None or full or usage.stored == use.first or not set(use.drops) <= set(usage.places):
         return None
     taken = {place.job for place in use.takes}
     kept = tuple(place for place in usage.places if place not in use.drops and place.job not in taken)
     took_ms = usage.took_ms if use.took_ms is None else use.took_ms
-    return TargetUsage(usage.target, line, starts, kept + use.takes, took_ms, stored=True)
+    queued_until = usage.queued_until if use.queued_until is None else use.queued_until
+    step_us = usage.step_us if use.starts is None else use.starts.step_us
+    return TargetUsage(usage.target, starts, step_us, kept + use.takes, took_ms, usage.taken + len(use.takes), queued_until, stored=True)
 
 
 def _moved(end_us: int, move: Move | None) -> int | None:
@@ -209,31 +210,75 @@ def _moved(end_us: int, move: Move | None) -> int | None:
 def freed(target: str, ended: Sequence[Place], took_ms: int, now: int) -> UsageChange:
     """The change that frees these slots, whose attempts have ended at `now`; `took_ms` is the value of the usage read last."""
     for place in ended:
-        took = now - place.since
+        took = max(now - place.since, 1)
+        if took_ms == USUAL_MS:
+            took_ms = took  # the first measurement
+            continue
         took_ms = min(took, took_ms * UP // DOWN + 1) if took > took_ms else max(took, took_ms * DOWN // UP, 1)
     return UsageChange(target, drops=tuple(ended), took_ms=took_ms)
 
 
+def held_ms(usages: Sequence[TargetUsage], now: int) -> int:
+    """The time for which jobs keep their slots: as measured, or longer if those of now already have them for longer."""
+    took = sorted(usage.took_ms for usage in usages)
+    ages = sorted(now - place.since for usage in usages for place in usage.places)
+    return max(took[len(took) // 2], ages[len(ages) // 2] if ages else 0)
+
+
+def late_ms(limit: NamedTarget) -> int:
+    """The lateness (ms) up to which a job may use the start that was assigned to it."""
+    return LATE_MS if limit.rate is None else max(LATE_MS, min(round(250 / limit.rate), LATEST_MS))
+
+
+def reserve(usage: TargetUsage, limit: NamedTarget, jobs: Sequence[JobKey], now: int) -> Move | None:
+    """Assign the next starts to these jobs, or to the first of them: none more than `NEAR_MS` ahead. None: the next start is later."""
+    cursor = _Cursor.of(usage, limit)
+    for job in jobs:
+        at_us = max(cursor.end_us, now * 1_000)
+        if at_us > (now + NEAR_MS) * 1_000:
+            break
+        cursor.give(job, at_us)
+    return cursor.move((now + NEAR_MS) * 1_000)
+
+
+def next_start(usage: TargetUsage, limit: NamedTarget, now: int) -> int:
+    """The next instant (ms) that is not assigned yet."""
+    return max(_ms(_Cursor.of(usage, limit).end_us), now)
+
+
+def _step_us(limit: NamedTarget) -> int:
+    return 0 if limit.rate is None else round(1_000_000 / limit.rate)
+
+
 @dataclass(slots=True)
 class _Cursor:
-    """One of the two cursors of a usage, while instants are assigned from it one by one."""
+    """The cursor of a usage, while instants are assigned from it one by one."""
 
     read_us: int
     end_us: int
+    step_us: int
     base_us: int | None = None
     given: list[tuple[JobKey, int]] = field(default_factory=list)
 
-    def give(self, job: JobKey, at_us: int, step_us: int) -> int:
+    @classmethod
+    def of(cls, usage: TargetUsage, limit: NamedTarget) -> "_Cursor":
+        """The cursor by this limit: if the rate was raised, the next start is sooner."""
+        step_us = _step_us(limit)
+        return cls(usage.start_us, usage.start_us - max(usage.step_us - step_us, 0), step_us)
+
+    def give(self, job: JobKey, at_us: int) -> int:
         """Assign the instant to the job and advance the cursor to a step after it; returns the instant in ms."""
         self.base_us = at_us if self.base_us is None else self.base_us
         self.given.append((job, at_us))
-        self.end_us = at_us + step_us
+        self.end_us = at_us + self.step_us
         return _ms(at_us)
 
     def move(self, latest_us: int | None = None) -> Move | None:
         if self.base_us is None:
             return None
-        return Move(self.base_us, self.end_us - self.base_us, self.base_us == self.read_us, latest_us, tuple(self.given))
+        back = self.read_us if self.base_us < self.read_us else None
+        by_us, behind = self.end_us - self.base_us, self.base_us == self.read_us
+        return Move(self.base_us, by_us, self.step_us, behind, latest_us, tuple(self.given), back)
 
 
 class _Item:
@@ -268,11 +313,12 @@ class _Plan:
         self, usage: TargetUsage, limit: NamedTarget, now: int, gone: Collection[Place], beside: Mapping[int, TargetUsage]
     ) -> None:
         self.limit, self.now = limit, now
-        self.line, self.starts = _Cursor(usage.next_us, usage.next_us), _Cursor(usage.start_us, usage.start_us)
+        self.starts = _Cursor.of(usage, limit)
         self.main = _Item(usage, share_of(limit, 0), now, gone)
         self.items = [self.main, *(_Item(each, share_of(limit, number), now, gone) for number, each in beside.items())]
-        took = sorted(item.usage.took_ms for item in self.items[1:] or self.items)
-        self.took_ms = took[len(took) // 2]
+        took_ms = held_ms([item.usage for item in self.items[1:] or self.items], now)
+        # The number of further jobs that may wait for a slot in their executor: one, if others wait in the queue.
+        self.patience = 0 if took_ms > QUICK_MS else 1 if usage.queued_until > now else limit.concurrency or 0
         self.near_us = 0  # the cursor of the starts must not be beyond this, so that no executor waits long with a job ...
         self.at_once = False  # ... nor beyond its first instant, if a job is to start now: it would start late
 
@@ -280,7 +326,7 @@ class _Plan:
         """The whole change; None if nothing changes."""
         starts = self.starts.move(self.starts.base_us if self.at_once else self.near_us)
         also = tuple(item.change() for item in self.items[1:] if item.takes)
-        use = replace(self.main.change(), line=self.line.move(), starts=starts, also=also)
+        use = replace(self.main.change(), starts=starts, also=also)
         return None if use.is_empty and not also else use
 
     def answer(self, ask: Ask) -> Answer:
@@ -290,7 +336,9 @@ class _Plan:
         # While the first item has more jobs than its share, slots have just moved to further items, or are fewer: those jobs end first.
         item = max(self.items, key=lambda item: item.room) if self.main.room >= 0 else self.main
         has_room = item.room > 0
-        wait = self._turn(ask, has_room=has_room)
+        if (ask.behind and ask.start is None) or (not has_room and not self._may_wait(ask)):
+            return Queue()
+        wait = self._turn(ask)
         if wait is not None:
             return wait
         if not has_room:
@@ -301,34 +349,28 @@ class _Plan:
         item.take(place)
         return Start(place)
 
-    def _turn(self, ask: Ask, *, has_room: bool) -> At | Ticket | None:
-        """The start or reservation that the job has to wait for; None: it may start now if a slot is free."""
+    def _may_wait(self, ask: Ask) -> bool:
+        """Whether the job may wait for a concurrency slot in its executor."""
+        if ask.released or ask.waits or ask.earliest > self.now:
+            return True
+        self.patience -= 1
+        return self.patience >= 0
+
+    def _turn(self, ask: Ask) -> At | Queue | None:
+        """The start that the job has to wait for, or the queue; None: it may start now if a slot is free."""
         now = self.now
-        if ask.start is not None and now <= ask.start + LATE_MS:
+        if ask.start is not None and now <= ask.start + late_ms(self.limit):
             return At(ask.start) if ask.start > now else None
         earliest_us = max(ask.earliest, now) * 1_000
         is_far = self.starts.end_us > earliest_us + NEAR_MS * 1_000
-        if ask.ticket is None or ask.again or is_far:
-            others_wait = self.line.end_us > earliest_us
-            if others_wait or ask.again or is_far or not has_room:
-                ticket = self._in_line(ask, earliest_us)
-                if ticket > now:
-                    return Ticket(ticket)
-        elif ask.ticket > now:
-            return Ticket(ask.ticket)
         if self.limit.rate is None:
             return At(ask.earliest) if ask.earliest > now else None
+        if is_far:
+            return Queue()
         self.near_us = self.near_us or earliest_us + NEAR_MS * 1_000
-        at = self.starts.give(ask.job, max(self.starts.end_us, earliest_us), round(1_000_000 / self.limit.rate))
+        at = self.starts.give(ask.job, max(self.starts.end_us, earliest_us))
         self.at_once = self.at_once or at <= now
         return At(at) if at > now else None
-
-    def _in_line(self, ask: Ask, earliest_us: int) -> int:
-        """Make a reservation behind all others; returns its instant in ms."""
-        step_us = 0 if self.limit.rate is None else round(1_000_000 / self.limit.rate)
-        if self.limit.concurrency is not None and (ask.again or self.limit.rate is None):
-            step_us = max(step_us, min(round(self.took_ms * 1_000 * PACE / self.limit.concurrency), LONGEST_STEP_US))
-        return self.line.give(ask.job, max(self.line.end_us, self.starts.end_us, earliest_us), step_us)
 
 
 def _ms(at_us: int) -> int:

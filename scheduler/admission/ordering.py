@@ -8,16 +8,19 @@ An entry is written before its job and removed after its job, so it may be witho
 since its job may be about to be stored, and is removed after that.
 """
 
+import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from scheduler.model import slots
 from scheduler.model.job import Job, JobKey, OrderingQueue, OrderKey, QueueEntry, QueueHead
 from scheduler.model.lifecycle import DEAD, is_open, state
 from scheduler.model.spec import OnFailure
 
 YOUNG_MS = 60_000  # how long an entry may exist before its job is stored, or is rescheduled to it
-KEPT_PARKED_MS = 3_600_000  # the interval at which a job of a parked key is checked: only a resume or a retry lets it continue
+LATE_MS, LATEST_MS = 3_600_000, 86_400_000  # a job far back in its queue is checked after three times its wait, within these bounds
+NEAR_MS = slots.HORIZON + 2 * slots.MINUTE  # a slot that begins sooner than this is as near as a new slot can be
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,18 @@ def decide(job: Job, line: OrderingQueue, jobs: Mapping[JobKey, Job], now: int, 
     return LookAgain(tuple(stale))  # the job's own entry is behind those that were read
 
 
+def look_at(job: Job, line: OrderingQueue, now: int, *, parked: bool) -> int | None:
+    """When to check a waiting job that no executor enqueues before; None: soon.
+
+    One job of the beginning of a queue is checked soon: it finds a lost wake-up. See `to_watch`. The others wait long, and not until
+    the same minute. A parked key waits for its owner alone.
+    """
+    if not parked and line.markers and line.markers[-1].key == job.key:
+        return None
+    waited = now - max(job.scheduled_at, job.created_at, job.redriven_at or 0)
+    return now + min(max(3 * waited, LATE_MS), LATEST_MS) + zlib.crc32(job.id.encode()) % LATE_MS
+
+
 def after(job_id: str) -> str:
     """The reason of a job that waits for this one."""
     return f"order: it runs after job {job_id}"
@@ -136,6 +151,27 @@ def next_up(line: OrderingQueue, jobs: Mapping[JobKey, Job]) -> Job | None:
         if job is not None and is_open(job) and marker(job) == each:
             return job
     return None
+
+
+def to_watch(line: OrderingQueue, jobs: Mapping[JobKey, Job], now: int) -> Job | None:
+    """The waiting job that needs a near slot now: no other job behind the next one has it. None: one has it, or none waits.
+
+    It is the last one that was read, so that it serves for as many ends as possible.
+    """
+    following = next_up(line, jobs)
+    waiting = [
+        job
+        for each in line.markers
+        if (job := jobs.get(each.key)) is not None and is_open(job) and job.claim is None and job.due_at <= now and marker(job) == each
+    ]
+    if parked_by(line, jobs) or any(_is_near(job, now) for job in waiting if job is not following):
+        return None
+    return waiting[-1] if waiting and waiting[-1] is not following else None
+
+
+def _is_near(job: Job, now: int) -> bool:
+    slot = job.slot or ""
+    return slots.is_always_open(slot) or slots.is_queued(slot) or slots.start_of(slots.minute(slot)) <= now + NEAR_MS
 
 
 def parked_by(line: OrderingQueue, jobs: Mapping[JobKey, Job]) -> list[QueueEntry]:

@@ -60,7 +60,7 @@ class OrderingGate:
             if isinstance(decision, LookLater) or (isinstance(decision, Start) and written.get(order) is Written.REFUSED):
                 del left[order]  # undecided: the executor checks again, but not at once
             elif isinstance(decision, Wait) or (isinstance(decision, Start) and written.get(order, Written.YES) is Written.YES):
-                verdicts |= _verdicts(first, left.pop(order), decision, asked_at)
+                verdicts |= _verdicts(first, left.pop(order), decision, lines[order], asked_at)
         return verdicts
 
     def _known(
@@ -112,10 +112,14 @@ def _decide(jobs: Sequence[Job], line: OrderingQueue, known: Mapping[JobKey, Job
     return next((each for each in decisions if isinstance(each[1], Start) and each[1].turn is None), decisions[0])
 
 
-def _verdicts(first: Job, jobs: Sequence[Job], decision: Start | Wait, asked_at: int) -> dict[JobKey, Verdict]:
-    if isinstance(decision, Wait) and decision.parked:
-        look_at = asked_at + ordering.KEPT_PARKED_MS
-        return {job.key: Requeue(RequeueCause.ORDERING, decision.reason, decision.blocker, look_at=look_at) for job in jobs}
-    verdict = Clear(asked_at) if isinstance(decision, Start) else Requeue(RequeueCause.ORDERING, decision.reason, decision.blocker)
-    behind: dict[JobKey, Verdict] = {job.key: Requeue(RequeueCause.ORDERING, ordering.after(first.id), first.key) for job in jobs}
+def _verdicts(first: Job, jobs: Sequence[Job], decision: Start | Wait, line: OrderingQueue, asked_at: int) -> dict[JobKey, Verdict]:
+    parked = isinstance(decision, Wait) and decision.parked
+
+    def wait(job: Job, reason: str, blocker: JobKey) -> Requeue:
+        return Requeue(RequeueCause.ORDERING, reason, blocker, look_at=ordering.look_at(job, line, asked_at, parked=parked))
+
+    if isinstance(decision, Wait) and parked:
+        return {job.key: wait(job, decision.reason, decision.blocker) for job in jobs}
+    verdict = Clear(asked_at) if isinstance(decision, Start) else wait(first, decision.reason, decision.blocker)
+    behind: dict[JobKey, Verdict] = {job.key: wait(job, ordering.after(first.id), first.key) for job in jobs if job is not first}
     return behind | {first.key: verdict}

@@ -130,7 +130,24 @@ class RunGate:
         if origin.overlap is Overlap.ALLOW:
             return known.clear(run)
         holding, waiting = (known.jobs.get(JobKey(run.owner, name)) if name else None for name in _names(holder))
-        return overlap.decide(run, origin, holder, holding, waiting)
+        decision = overlap.decide(run, origin, holder, holding, waiting)
+        if isinstance(decision, Skip) and origin.overlap is not Overlap.CANCEL_RUNNING:
+            return self._behind_late_runs(run, known) or decision
+        return decision
+
+    def _behind_late_runs(self, run: Job, known: _Known) -> Requeue | None:
+        """The requeue of a run in a sequence whose earlier runs are late: all of them run, and this one is the last. None: it has none.
+
+        The run itself is in time. The one before it waits for its turn, or has started late.
+        """
+        origin, now = _origin(run), self.ports.clock.now()
+        if origin.late_from is None or origin.previous_at is None or run.delay_ms is not None:
+            return None
+        key = JobKey(run.owner, ids.run(origin.previous_at, origin.task, origin.generation))
+        before = known.jobs.get(key) or self.ports.jobs.get_many([key]).get(key)
+        if before is None or not is_open(before) or not _is_late(before, now):
+            return None
+        return Requeue(RequeueCause.MISFIRE, f"misfire: it runs after run {before.id}", before.key)
 
     def _carry_out(self, decisions: Sequence[tuple[Job, _Write]], known: _Known) -> dict[JobKey, Verdict]:
         writes = [(known.holders.get(task_of(run)), decision.hold) for run, decision in decisions if decision.hold is not None]
@@ -185,6 +202,12 @@ def _origin(run: Job) -> RunInfo:
     if run.origin is None:
         raise ValueError(f"job {run.id} is no run of a task")
     return run.origin
+
+
+def _is_late(run: Job, now: int) -> bool:
+    """Whether an open run of a sequence has not started yet, or has started late."""
+    delay, late_from = lifecycle.delay(run, now), _origin(run).late_from
+    return delay is None or (late_from is not None and run.scheduled_at + delay >= late_from)
 
 
 def _names(holder: RunLock | None) -> tuple[str | None, str | None]:

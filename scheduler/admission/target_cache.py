@@ -12,9 +12,11 @@ KNOWN_MS = 1_000  # an older entry is read again: a change applies after this ti
 
 @dataclass(slots=True)
 class TargetCache:
-    """Lives as long as its process."""
+    """Lives as long as its process. It also notes what the process has told target queues, so that it is not told for each job."""
 
     ports: Ports
+    joined: dict[tuple[str, str], int] = field(default_factory=dict)  # when it noted that jobs of an owner wait for a target
+    woken: dict[str, int] = field(default_factory=dict)  # when it requested a release step of a target
     _found: dict[str, NamedTarget | None] = field(default_factory=dict)
     _read_at: dict[str, int] = field(default_factory=dict)
 

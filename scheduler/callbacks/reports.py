@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from scheduler.admission import limit_gate
 from scheduler.callbacks import tokens
 from scheduler.callbacks.tokens import AttemptKey, NotSigned
 from scheduler.model import attempt_output, callback_lease, lifecycle, settlement
@@ -82,6 +83,7 @@ def report(which: AttemptKey, result: Result, ports: Ports) -> Job:
         return job if any(_is_told(attempt, which, result) for attempt in job.attempts) else None
 
     job = _changed(which, settled, again, ports)
+    limit_gate.free(job, which.fence, ports)
     send_on(job, ports, now=ports.clock.now())
     return job
 

@@ -22,4 +22,4 @@ def is_dead(job: Job) -> bool:
 
 def again(job: Job, now: int, shards: int, by: str | None = None) -> Job:
     """The dead job scheduled again, due at `now`, by the request with the id `by`. Raises IllegalTransition for any other job."""
-    return lifecycle.redrive(job, now, slot=slots.place(now, now, job.shard_key, shards).slot, by=by)
+    return lifecycle.redrive(job, now, slot=slots.place(now, now, job.id, shards).slot, by=by)

@@ -42,7 +42,7 @@ def cancel(key: JobKey, ports: Ports) -> Job:
 def cancel_many(jobs: Sequence[Job], ports: Ports) -> tuple[list[Job], list[Job]]:
     """Cancel or flag these open jobs as `cancel` does, without waiting for their executors.
 
-    Returns the changed jobs, and the jobs that the table refuses to change; a job that was changed in between is in neither.
+    Returns the changed jobs, and the jobs that the table refuses to change. A job that was changed in between is in neither.
     """
     changed, refused = change_many([_cancelling(job, ports) for job in jobs], ports)
     now = ports.clock.now()
@@ -53,10 +53,10 @@ def cancel_many(jobs: Sequence[Job], ports: Ports) -> tuple[list[Job], list[Job]
     return changed, refused
 
 
-def is_cancelled_after(job: Job, at: int) -> bool:
-    """Whether a user has cancelled the job later than at `at`, or has requested it."""
+def is_cancelled_since(job: Job, at: int) -> bool:
+    """Whether a user has cancelled the job at `at` or later, or has requested it."""
     wanted = lifecycle.is_open(job) or (job.cancelled_at is not None and job.reason == settlement.CANCELLED)
-    return wanted and job.cancel_requested_at is not None and job.cancel_requested_at > at
+    return wanted and job.cancel_requested_at is not None and job.cancel_requested_at >= at
 
 
 def _cancelling(job: Job, ports: Ports) -> Change:

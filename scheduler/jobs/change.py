@@ -12,7 +12,7 @@ from scheduler.admission import ordering
 from scheduler.admission.ordering_queue import join_queues, leave_queues
 from scheduler.model import ids, instants, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
-from scheduler.model.job import Job, JobKey, QueueEntry, shard_key
+from scheduler.model.job import Job, JobKey, QueueEntry
 from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.pipeline.follow_up import wake_line
@@ -96,7 +96,7 @@ def _changed(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job
     start = max(wanted["scheduled_at"], now) if "scheduled_at" in wanted else job.due_at
     _check_end(job, wanted, max(start, now))
     fields = _fields(job, wanted)
-    slot = slots.place(start, now, shard_key(job.owner, job.id, fields["spec"].ordering), rules.shards).slot
+    slot = slots.place(start, now, job.id, rules.shards).slot
     return lifecycle.reschedule(job, slot=slot, fields={**fields, "due_at": start})
 
 

@@ -6,11 +6,12 @@ from scheduler.dead_letters import model
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey
+from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Change, Ports, Tasks, Written
 
 
-def retry_job(key: JobKey, ports: Ports, *, request: str) -> Job:
+def retry_job(key: JobKey, ports: Ports, *, request: str, direct: DirectPath | None = None) -> Job:
     """Schedule the job again, enqueue it and return it. `request` is a unique id of this call.
 
     Raises NotFound; Conflict if it has not ended, has ended otherwise, or its task no longer includes it; Unavailable.
@@ -21,6 +22,8 @@ def retry_job(key: JobKey, ports: Ports, *, request: str) -> Job:
         raise NotFound("there is no such job")
     _check(job, ports.tasks, now)
     after = model.again(job, now, ports.rules.shards, request)
+    if direct is not None:
+        (after,) = direct.place([after], now)
     if not all(join_queues([after], orders=ports.orders, now=now)):
         raise Unavailable
     (held,) = ports.jobs.change([Change(job, after)])
@@ -29,6 +32,8 @@ def retry_job(key: JobKey, ports: Ports, *, request: str) -> Job:
     if held is Written.NO:
         raise Conflict("another request has already retried the job")
     (placed,) = enqueue_if_due_soon([after], now, ports)
+    if direct is not None:
+        direct.start_for([placed])
     return placed
 
 

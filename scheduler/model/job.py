@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from scheduler.model.notifications import Notifications
-from scheduler.model.spec import JobSpec, Ordering
+from scheduler.model.spec import JobSpec
 
 
 class Lane(StrEnum):
@@ -219,6 +219,7 @@ class RequeueCause(StrEnum):
     LIMIT = "limit"  # its target is at its limit
     REFUSED = "refused"  # its gates could not be checked: a table refused the read or write
     CROWDED = "crowded"  # its executor is full
+    SHARE = "share"  # the long jobs of its owner keep as many executors of the lane busy as one user may
 
 
 class FailureKind(StrEnum):
@@ -287,11 +288,6 @@ class Attempt:
     kept: Kept | None = None  # None: output and log are complete
 
 
-def shard_key(owner: str, job_id: str, ordering: Ordering | None) -> str:
-    """The key that determines the shard of a job's slot. See `Job.shard_key`."""
-    return job_id if ordering is None else f"{owner}#{ordering.key}"
-
-
 @dataclass(frozen=True)  # without slots: `changed` copies its dictionary
 class Job:
     """One run at one instant.
@@ -336,7 +332,7 @@ class Job:
     response: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()
     dropped: int = 0  # the number of attempts that its history no longer has
-    reserved_at: int | None = None  # its reservation at a limited target; valid while it equals `due_at`
+    released_at: int | None = None  # the start that its limited target has assigned to it under its present fence
     fingerprint: str | None = None  # of the error of a failed or killed job: `fingerprint.of_job`
     redrives: int = 0  # how often it was scheduled again after it had failed or was killed
     redriven_at: int | None = None  # the last time
@@ -346,14 +342,6 @@ class Job:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", JobKey(self.owner, self.id))
-
-    @property
-    def shard_key(self) -> str:
-        """The key that determines the shard of its slot.
-
-        Jobs of one ordering key share it, so that one dispatcher publishes them in order.
-        """
-        return shard_key(self.owner, self.id, self.spec.ordering)
 
     @property
     def own_key(self) -> OwnKey | None:

@@ -140,6 +140,13 @@ def waits(job: Job) -> bool:
     return job.claim is not None and job.claim.lease_until is not None
 
 
+def first_end(job: Job) -> int | None:
+    """When the first attempt of the job ended, as far as its history goes back, or the job itself; None: neither has ended."""
+    if job.attempts:
+        return job.attempts[0].ended_at
+    return next((at for name in FINAL_TIMES.values() if (at := getattr(job, name)) is not None), None)
+
+
 def delay(job: Job, now: int) -> int | None:
     """The first start minus the scheduled time, in ms; None while the job has not started."""
     if job.delay_ms is not None:
@@ -279,13 +286,12 @@ def requeue(
     cause: RequeueCause | None = None,
     slot: str | None = None,
     due_at: int | None = None,
-    reserved_at: int | None = None,
 ) -> Job:
     """The claimed job goes back to its lane before it started.
 
-    `cause` is given only if it is to be recorded; `slot`, `due_at` and `reserved_at` only if they change.
+    `cause` is given only if it is to be recorded; `slot` and `due_at` only if they change.
     """
-    given = {"slot": slot, "due_at": due_at, "reserved_at": reserved_at}
+    given = {"slot": slot, "due_at": due_at}
     why = {"reason": reason, "requeue_cause": cause}
     return _next_fence(job, Event.REQUEUE, why | {name: value for name, value in given.items() if value is not None})
 
@@ -298,6 +304,11 @@ def reschedule(job: Job, *, slot: str, fields: Mapping[str, Any]) -> Job:
 def move(job: Job, *, slot: str, looked: bool = False, due_at: int | None = None) -> Job:
     """The job is checked again in `slot`. `looked`: reconciling found it not started."""
     return _same_fence(job, Event.MOVE, {"slot": slot, "due_at": due_at or job.due_at, "looks": job.looks + looked})
+
+
+def release(job: Job, at: int, *, slot: str) -> Job:
+    """The job that waited for its limited target may start at `at`, and is enqueued. It keeps its due time: so it keeps its place."""
+    return _same_fence(job, Event.MOVE, {"slot": slot, "released_at": at})
 
 
 def bury(job: Job) -> Job:
@@ -364,7 +375,7 @@ def _same_fence(job: Job, event: Event, changes: Changes) -> Job:
 def _next_fence(job: Job, event: Event, changes: Changes) -> Job:
     _arrow(job, event)
     lane = Lane.RETRY if event in TRIES_AGAIN else changes.get("lane", job.lane)
-    fresh = dict.fromkeys(("picked_at", "started_at", "heartbeat_at", "progress", "claim"))
+    fresh = dict.fromkeys(("picked_at", "started_at", "heartbeat_at", "progress", "claim", "released_at"))
     return changed(job, **changes | {"fence": job.fence + 1, "lane": lane, "looks": 0, "buried": 0} | fresh)
 
 

@@ -15,7 +15,7 @@ from scheduler.model.job import Lane
 DEFAULT_RATE = 50
 MAX_RATE = 1_000
 MAX_RUNNING = 5  # operations of one owner at once
-CHUNKS_PER_S = 4
+SETTLED_MS = 2_000  # after its start: by then, the indexes have all items that were written before
 LEASE_MS = 30_000  # a chunk takes seconds at most; after this time another invocation continues the operation
 KEPT_S = 90 * 86_400  # how long the record is kept after its end
 
@@ -79,8 +79,16 @@ class Operation:
     skipped: int = 0  # matched when they were read, but no longer when their turn came
     failed: int = 0  # an unexpected error; the log has it
     after: str | None = None  # the position of the last job or task read
+    rereading: bool = False  # it has read all, and now reads those that were moved meanwhile
+    refused: tuple[str, ...] = ()  # ids of those that the table refused to change; they are tried again before any other
+    tries: int = 0  # how often it has refused exactly these
     version: int = 1  # rises with every change; every change is conditional on it
-    lease_until: int = 0
+    lease_until: int = 0  # 0: the last step ended well. A time that has passed: it died, and may have made changes that are not counted
+    counted_at: int = 0  # when the counts were last stored
+    uncounted_since: int = 0  # if not 0: a step that died may have made changes since then, and they are counted when they are read again
+    due_at: int = 0  # when the next job or task is due by the rate
+    next_at: int = 0  # when the next step begins
+    message_id: str = ""  # of the message in the work queue that drives it
 
     @property
     def matched(self) -> int:
@@ -93,24 +101,24 @@ class Operation:
         return None if self.ended_at is None else self.ended_at // 1000 + KEPT_S
 
     def chunk(self, at_most: int) -> int:
-        """The size of a chunk. There are several chunks a second, so that an abort takes effect soon and the rate stays even."""
-        size = max(1, min(self.rate // CHUNKS_PER_S, at_most))
-        return size if self.limit is None else max(0, min(size, self.limit - self.done))
+        """The size of a chunk of at most this many."""
+        return at_most if self.limit is None else max(0, min(at_most, self.limit - self.done))
 
 
 class Candidate(NamedTuple):
-    """A job or task that an operation has read. `chosen` is what its action needs of it; None: it does not match."""
+    """A job or task that an operation has read. `chosen`: its key; None: it does not match. An empty position: it may have moved."""
 
     position: str
     chosen: Any
 
 
 class Counts(NamedTuple):
-    """The result of one chunk."""
+    """The result of one chunk. `refused`: the ids of those that the table refused to change; they are in no count yet."""
 
     done: int = 0
     skipped: int = 0
     failed: int = 0
+    refused: tuple[str, ...] = ()
 
 
 def new(
@@ -125,4 +133,5 @@ def new(
     reason: str | None = None,
 ) -> Operation:
     """An operation that starts at `now`; `random` fills its id: see `ids.new`."""
-    return Operation(owner, ids.new(now, random), now, action, filter, rate, limit, reason)
+    due_at = now + SETTLED_MS
+    return Operation(owner, ids.new(now, random), now, action, filter, rate, limit, reason, due_at=due_at, next_at=due_at)

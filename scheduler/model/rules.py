@@ -6,6 +6,12 @@ from dataclasses import dataclass, field
 from scheduler.model.job import Lane
 from scheduler.model.lifecycle import Retention
 
+BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}  # a retry runs alone: a job that kills its executor affects no other job
+RETRY_SHARE, RETRY_LEAST = (
+    5,
+    5,
+)  # a retry lane without a window is taken to have a fifth of the executors of the one-time lane, or this number
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -18,8 +24,9 @@ class Rules:
     crowd_hold_ms: int = 20_000  # the same for the jobs of a pack: one executor that waits long with hundreds of jobs costs less than many
     ready_executors: int = 5  # executors of a lane that was quiet: Lambda reads five batches at once from a queue
     overdue_units: int = 4  # parallel dispatchers of past minutes: a backlog is processed in order, at a bounded rate
+    operating: int = 1  # operations at work at once: whatever their number, they leave the other steps to the minutes
     max_backlog: int = 1_000  # a lane with more waiting messages is behind, and a reconcile adds no more to it
-    windows: Mapping[Lane, int] = field(  # jobs in a lane when all its executors are busy; a lane not listed is unbounded
+    windows: Mapping[Lane, int] = field(  # jobs in a lane when all its executors are busy; see `window`
         default_factory=lambda: {Lane.ONE_TIME: 1_000, Lane.RECURRING: 1_000}
     )
     crowds: Mapping[Lane, int] = field(default_factory=dict)  # jobs that a lane's executors can start at once; else: its window
@@ -36,3 +43,14 @@ class Rules:
     events: bool = False  # jobs may ask for events: the stage has an event bus
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
     one_shard: bool = False  # stream events name no shard, since the stream has one shard
+
+    def window(self, lane: Lane) -> int | None:
+        """The jobs in a lane when all its executors are busy; None: unbounded. Of a retry lane that is not listed it is an estimate."""
+        if lane is Lane.RETRY and lane not in self.windows and (first := self.windows.get(Lane.ONE_TIME)):
+            return max(first // BATCH[Lane.ONE_TIME] // RETRY_SHARE, RETRY_LEAST)
+        return self.windows.get(lane)
+
+    def executors_of(self, lane: Lane) -> int | None:
+        """The executors of a lane; None: unbounded."""
+        window = self.window(lane)
+        return None if window is None else max(window // BATCH[lane], 1)

@@ -25,7 +25,7 @@ def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Jo
     decision = retry.decide(job, result.failure, now)
     if isinstance(decision, retry.GiveUp):
         return _given_up(done, result.failure.kind, decision.reason, now, retention)
-    slot = slots.place(decision.at, now, job.shard_key, shards).slot
+    slot = slots.place(decision.at, now, job.id, shards).slot
     return lifecycle.retry(job, end, started_at=done.started_at, result=result, due_at=decision.at, slot=slot)
 
 
@@ -40,7 +40,7 @@ def returned(done: Finished, now: int, *, shards: int, retention: Retention) -> 
     if job.spec.callback is None or done.result.failure is not None:
         return settle(done, now, shards=shards, retention=retention)
     until = callback_lease.lease(job, now)
-    slot = slots.place(until, now, job.shard_key, shards).slot
+    slot = slots.place(until, now, job.id, shards).slot
     return lifecycle.accept(job, started_at=done.started_at, result=done.result, lease_until=until, slot=slot)
 
 
@@ -57,7 +57,7 @@ def still_safe(before: Job, after: Job, now: int, *, shards: int) -> Job:
     """`after` as it may be written now, some time after it was decided: dispatch of its new slot must not have begun."""
     if after.slot is None or after.slot == before.slot or slots.is_safe(after.slot, now):
         return after
-    return lifecycle.move(after, slot=slots.place(after.due_at, now, after.shard_key, shards).slot)
+    return lifecycle.move(after, slot=slots.place(after.due_at, now, after.id, shards).slot)
 
 
 def _given_up(done: Finished, kind: FailureKind, reason: str, now: int, retention: Retention) -> Job:
@@ -80,7 +80,7 @@ def flag(job: Job, reason: str, now: int, *, shards: int) -> Job:
     if not lifecycle.waits(job):
         return flagged
     at = callback_lease.ends_at(flagged)
-    return lifecycle.flag(flagged, now, due_at=at, slot=slots.place(at, now, job.shard_key, shards).slot)
+    return lifecycle.flag(flagged, now, due_at=at, slot=slots.place(at, now, job.id, shards).slot)
 
 
 def requeue(
@@ -91,25 +91,26 @@ def requeue(
     *,
     shards: int,
     at: int | None = None,
-    reserved: bool = False,
     look_at: int | None = None,
+    target: str | None = None,
 ) -> Job:
-    """The claimed job back in its lane, since it may not start yet, or not before `at`; `reserved` if a limit has reserved that instant.
+    """The claimed job back in its lane, since it may not start yet, or not before `at`; or in the queue of its limited `target`.
 
     Its slot is that of `look_at` if this is later than its due time.
 
-    A pause of its lane (no `at`) changes neither slot nor due time. The cause PAUSED is recorded, so that the misfire rule still applies,
-    unless the job waited for another reason before.
+    A pause of its lane (no `at`) moves it to the lane's waiting room and keeps its due time. The cause PAUSED is recorded, so that the
+    misfire rule still applies, unless the job waited for another reason before.
     """
     recorded = None
     if cause is RequeueCause.PAUSED:
         reason, recorded = (job.reason, job.requeue_cause) if job.reason else (reason, cause)
         if at is None:
-            return lifecycle.requeue(job, reason=reason, cause=recorded)
+            return lifecycle.requeue(job, slot=slots.waiting(job.lane, job.id, shards), reason=reason, cause=recorded)
+    if target is not None:
+        return lifecycle.requeue(job, slot=slots.queued(target, job.owner, job.id), reason=reason)
     due_at = max(job.due_at, at or 0)
-    slot = slots.place(max(due_at, look_at or 0), now, job.shard_key, shards).slot
-    reserved_at = due_at if reserved else None
-    return lifecycle.requeue(job, slot=slot, due_at=due_at, reason=reason, cause=recorded, reserved_at=reserved_at)
+    slot = slots.place(max(due_at, look_at or 0), now, job.id, shards).slot
+    return lifecycle.requeue(job, slot=slot, due_at=due_at, reason=reason, cause=recorded)
 
 
 def take_back(job: Job, now: int, *, shards: int, retention: Retention, crash: Failure = lifecycle.CRASHED) -> Job:
@@ -131,7 +132,7 @@ def take_back(job: Job, now: int, *, shards: int, retention: Retention, crash: F
     decision = retry.decide(job, failure, now)
     if isinstance(decision, retry.GiveUp):
         return lifecycle.fail(job, now, started_at=start, result=result, reason=decision.reason, retention=retention)
-    slot = slots.place(decision.at, now, job.shard_key, shards).slot
+    slot = slots.place(decision.at, now, job.id, shards).slot
     return lifecycle.take_back(job, now, slot=slot, due_at=decision.at, failure=failure)
 
 

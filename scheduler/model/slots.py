@@ -15,6 +15,9 @@ HORIZON = 300_000  # ms; a new slot never starts sooner than this
 OPEN_AHEAD = 195_000  # ms; ticks open minutes up to here: after two missed ticks in a row a minute is still opened 15 s before its start
 SLOW_PUT = 10_000  # ms; a writer whose put took longer reads the clock again
 OVERFLOW = "intake"  # names the overflow slots, which are always open: for jobs due too soon for a minute, of owners above their share
+ROOM = "paused-"  # begins the names of waiting rooms, which are always open too: for jobs that fell due while their lane was paused
+QUEUE = "target/"  # begins the slots of jobs that wait for a limited target: they belong to no minute, and release steps read them
+QUEUE_SHARDS = 4  # slots of one user's jobs in a target queue: a slot takes 1,000 index writes a second
 DIRECT_LEAD = 1_700  # ms; a job enqueued directly reaches its lane this long, plus at most a second, before its instant: a cold start
 
 
@@ -47,7 +50,10 @@ def following(minute: str) -> str:
 
 
 def minute(slot: str) -> str:
-    """The minute of a slot, `OVERFLOW` for an overflow slot."""
+    """The minute of a slot; `OVERFLOW` for an overflow slot, the name of the waiting room for a slot of one.
+
+    A slot of a target queue has none.
+    """
     return slot.partition("#")[0]
 
 
@@ -58,17 +64,38 @@ def first_safe_minute(now: int) -> str:
 
 def is_safe(slot: str, now: int) -> bool:
     """Whether dispatch of the slot's minute cannot have begun yet; half of the slack between `HORIZON` and `OPEN_AHEAD` is left."""
-    return is_overflow(slot) or start_of(minute(slot)) - now >= (HORIZON + OPEN_AHEAD) // 2
+    return is_always_open(slot) or is_queued(slot) or start_of(minute(slot)) - now >= (HORIZON + OPEN_AHEAD) // 2
 
 
-def slot(minute: str, shard_key: str, shards: int) -> str:
+def slot(minute: str, job_id: str, shards: int) -> str:
     """The slot of a minute for this key: the minute and, by a hash of the key, the shard, as in 2026-11-20T10:01#07."""
-    return f"{minute}#{zlib.crc32(shard_key.encode()) % shards:02d}"
+    return f"{minute}#{zlib.crc32(job_id.encode()) % shards:02d}"
 
 
-def overflow(shard_key: str, shards: int) -> str:
+def overflow(job_id: str, shards: int) -> str:
     """The overflow slot for this key."""
-    return slot(OVERFLOW, shard_key, shards)
+    return slot(OVERFLOW, job_id, shards)
+
+
+def queued(target: str, owner: str, job_id: str) -> str:
+    """The slot of a job that waits for this limited target."""
+    return queue(target, owner)[zlib.crc32(job_id.encode()) % QUEUE_SHARDS]
+
+
+def queue(target: str, owner: str) -> list[str]:
+    """The slots of the jobs of one user that wait for this limited target."""
+    return [f"{QUEUE}{target}/{owner}#{shard:02d}" for shard in range(QUEUE_SHARDS)]
+
+
+def is_queued(slot: str) -> bool:
+    """Whether it is a slot of a target queue."""
+    return slot.startswith(QUEUE)
+
+
+def queue_of(slot: str) -> tuple[str, str]:
+    """The target and the user of a slot of a target queue."""
+    target, _, owner = slot.removeprefix(QUEUE).rpartition("#")[0].partition("/")
+    return target, owner
 
 
 def is_overflow(slot: str) -> bool:
@@ -76,9 +103,29 @@ def is_overflow(slot: str) -> bool:
     return minute(slot) == OVERFLOW
 
 
+def room_of(lane: str) -> str:
+    """The name of the lane's waiting room, which stands for a minute in its slots and units."""
+    return ROOM + lane
+
+
+def waiting(lane: str, job_id: str, shards: int) -> str:
+    """The slot for this job in the lane's waiting room."""
+    return slot(room_of(lane), job_id, shards)
+
+
+def lane_of_room(minute: str) -> str | None:
+    """The lane of the waiting room with this name; None for a minute or the overflow."""
+    return minute.removeprefix(ROOM) if minute.startswith(ROOM) else None
+
+
+def is_always_open(slot: str) -> bool:
+    """Whether it is a slot, or the name, of the overflow or of a waiting room: they have no time, and are never closed."""
+    return minute(slot) == OVERFLOW or slot.startswith(ROOM)
+
+
 def is_safety_slot(slot: str | None, due_at: int) -> bool:
     """Whether it is the safety slot of a job placed just now: the job was due too soon for its own minute, so its writer enqueues it."""
-    return slot is not None and not is_overflow(slot) and minute(slot) != minute_of(due_at)
+    return slot is not None and not is_always_open(slot) and minute(slot) != minute_of(due_at)
 
 
 def is_direct(due_at: int, now: int) -> bool:
@@ -86,10 +133,10 @@ def is_direct(due_at: int, now: int) -> bool:
     return minute_of(due_at) < first_safe_minute(now)
 
 
-def place(due_at: int, now: int, shard_key: str, shards: int) -> Placement:
+def place(due_at: int, now: int, job_id: str, shards: int) -> Placement:
     """The slot of a job due at `due_at` (ms), and whether its writer must enqueue the job at once."""
     own, safe = minute_of(due_at), first_safe_minute(now)
-    return Placement(slot(max(own, safe), shard_key, shards), direct=own < safe)
+    return Placement(slot(max(own, safe), job_id, shards), direct=own < safe)
 
 
 def not_before(due_at: int) -> int:

@@ -12,11 +12,12 @@ class WorkKind(StrEnum):
     UNIT = "unit"  # a unit of a minute or of the overflow: dispatch, reconcile, close
     CHECKS = "checks"  # the later checks that are due, and one page of the sweep
     RESUME = "resume"  # units that can continue after a lane was resumed
+    RELEASE = "release"  # the queue of a limited target: which of the waiting jobs may start
     OPERATION = "redrive"  # a running operation; redrives were the first kind
 
 
 class WorkItem(NamedTuple):
-    """One item of work. `of` and `part` name it: a minute and the part of its unit, or an owner and the id of an operation."""
+    """One item of work. `of` and `part` name it: a minute and the part of its unit, a target, or an owner and the id of an operation."""
 
     kind: WorkKind
     of: str = ""

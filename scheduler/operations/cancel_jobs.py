@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from scheduler.jobs.cancel import cancel_many, is_cancelled_after
+from scheduler.jobs.cancel import cancel_many, is_cancelled_since
 from scheduler.model import ids, lifecycle
-from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Page, Status, TaskKey
 from scheduler.model.operation import Candidate, Counts, Operation
+from scheduler.pipeline.change_many import takes_changes
 from scheduler.storage.ports import Ports
 
 READ = 200  # jobs read at once
@@ -19,6 +19,7 @@ class CancelJobs:
 
     ports: Ports
     at_most: int = 100
+    moves: bool = True  # a user may change the time of a job
 
     def read(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
         """A page of jobs: first those ahead, soonest first, then the others, latest first.
@@ -33,20 +34,41 @@ class CancelJobs:
             until = operation.started_at if until is None else min(until, operation.started_at)
             page = self._page(operation, since, until, None if after == turn else after, newest_first=True)
             cursor = page.cursor
-        now = self.ports.clock.now()
-        return [
-            Candidate(ids.position(job.id, job.scheduled_at), job.key if _is_wanted(job, operation, now) else None) for job in page.jobs
-        ], cursor
+        return self._candidates(operation, page), cursor
 
-    def apply(self, operation: Operation, chosen: list[JobKey]) -> Counts:
-        """Cancel these jobs if they still match. Jobs that an earlier try has cancelled are counted as well."""
-        stored, now = self.ports.jobs.get_many(chosen), self.ports.clock.now()
-        left = [job for job in stored.values() if not is_cancelled_after(job, operation.started_at)]
-        cancelled, refused = cancel_many([job for job in left if _is_wanted(job, operation, now)], self.ports)
-        if refused:
-            raise Unavailable
-        done, failed = len(stored) - len(left) + len(cancelled), len(stored.unreadable)
-        return Counts(done, len(chosen) - done - failed, failed)
+    def reread(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
+        """A page of the jobs whose time was changed, soonest first: changed while the operation read, it may have missed them."""
+        filter = operation.filter
+        page = self.ports.jobs.moved(operation.owner, since=filter.since, until=filter.until, after=after, limit=READ)
+        return self._candidates(operation, page), page.cursor
+
+    def key(self, owner: str, id: str) -> JobKey:
+        return JobKey(owner, id)
+
+    def takes_changes(self, key: JobKey) -> bool:
+        job = self.ports.jobs.get(key)
+        return job is None or takes_changes(job, self.ports)
+
+    def apply(self, operation: Operation, chosen: list[Candidate]) -> Counts:
+        """Cancel these jobs if they still match. One that was moved is left to its new place, where a step after this one finds it."""
+        stored, now = self.ports.jobs.get_many([each.chosen for each in chosen]), self.ports.clock.now()
+        moved = {each.chosen for each in chosen if not operation.rereading and _is_moved(stored.get(each.chosen), each.position)}
+        there = [job for job in stored.values() if job.key not in moved]
+        left = [job for job in there if not self._is_ours(job, operation)]
+        cancelled, refused = cancel_many([job for job in left if _matches(job, operation, now)], self.ports)
+        done, failed = len(there) - len(left) + len(cancelled), len(stored.unreadable)
+        skipped = len(chosen) - len(moved) - done - failed - len(refused)
+        return Counts(done, skipped, failed, tuple(job.id for job in refused))
+
+    def _candidates(self, operation: Operation, page: Page) -> list[Candidate]:
+        now = self.ports.clock.now()
+        wanted = [job.key if self._is_ours(job, operation) or _matches(job, operation, now) else None for job in page.jobs]
+        return [Candidate(_position(job), key) for job, key in zip(page.jobs, wanted, strict=True)]
+
+    def _is_ours(self, job: Job, operation: Operation) -> bool:
+        """Whether the operation has probably cancelled the job and has not counted it: its step died, or the table refused and did it."""
+        since = operation.started_at if job.id in operation.refused else operation.uncounted_since
+        return since > 0 and is_cancelled_since(job, since) and _is_filtered(job, operation)
 
     def _page(self, operation: Operation, since: int | None, until: int | None, after: str | None, *, newest_first: bool) -> Page:
         if operation.filter.task is None:
@@ -55,16 +77,28 @@ class CancelJobs:
         return self.ports.jobs.of_task(task, since=since, until=until, after=after, limit=READ, newest_first=newest_first)
 
 
-def _is_wanted(job: Job, operation: Operation, now: int) -> bool:
-    """Whether the job matches, or did until an earlier try of this chunk cancelled it."""
+def _position(job: Job) -> str:
+    return ids.position(job.id, job.scheduled_at)
+
+
+def _is_moved(job: Job | None, position: str) -> bool:
+    return job is not None and position not in ("", _position(job))
+
+
+def _matches(job: Job, operation: Operation, now: int) -> bool:
+    if not lifecycle.is_open(job) or job.cancel_requested_at is not None:
+        return False
+    return lifecycle.status(job, now) in (operation.filter.statuses or UNSTARTED) and _is_filtered(job, operation)
+
+
+def _is_filtered(job: Job, operation: Operation) -> bool:
+    """Whether the filter matches in everything but the status."""
     filter = operation.filter
-    if not is_cancelled_after(job, operation.started_at):
-        if not lifecycle.is_open(job) or job.cancel_requested_at is not None:
-            return False
-        if lifecycle.status(job, now) not in (filter.statuses or UNSTARTED):
-            return False
     return (
         job.created_at <= operation.started_at
+        and (filter.since is None or job.scheduled_at >= filter.since)
+        and (filter.until is None or job.scheduled_at < filter.until)
+        and (filter.task is None or (job.origin is not None and job.origin.task == filter.task))
         and filter.type in (None, job.spec.type)
         and filter.lane in (None, job.lane)
         and set(filter.tags) <= set(job.spec.tags)

@@ -1,8 +1,9 @@
 """Pause, resume or delete many tasks: an operation that reads an owner's tasks, the newest first, and changes those that match."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from scheduler.model import ids
 from scheduler.model.errors import NotFound, Unavailable
 from scheduler.model.job import TaskKey
 from scheduler.model.operation import Action, Candidate, Counts, Operation
@@ -26,24 +27,37 @@ class ChangeTasks:
 
     ports: Ports
     at_most: int = 5  # one after the other, each with some ten writes
+    moves: bool = False  # a task keeps its place
 
     def read(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
         """A page of tasks; the chosen tasks match and were created before the start."""
         page, now = self.ports.tasks.page(operation.owner, after=after, limit=READ), self.ports.clock.now()
         return [Candidate(task.id, task.key if _is_wanted(task, operation, now) else None) for task in page.tasks], page.cursor
 
-    def apply(self, operation: Operation, chosen: list[TaskKey]) -> Counts:
+    def reread(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
+        return [], None
+
+    def key(self, owner: str, id: str) -> TaskKey:
+        return TaskKey(owner, id)
+
+    def takes_changes(self, key: TaskKey) -> bool:
+        for task in self.ports.tasks.page(key.owner, after=None, limit=1).tasks:
+            absent = replace(task, id=ids.new(ids.time(task.id), 0))  # a task that does not exist: nothing is written
+            self.ports.tasks.move_on(absent, absent)
+        return True
+
+    def apply(self, operation: Operation, chosen: list[Candidate]) -> Counts:
         """Change these tasks if they still match. An error of one task stops no other."""
-        done = failed = 0
-        for key in chosen:
+        done, failed, refused = 0, 0, list[str]()
+        for key in [each.chosen for each in chosen]:
             try:
                 done += self._change(operation, key)
             except Unavailable:
-                raise
+                refused.append(key.id)
             except Exception:
                 log.exception("could not change a task", extra={"operation_id": operation.id, "task_id": key.id, "user_id": key.owner})
                 failed += 1
-        return Counts(done, len(chosen) - done - failed, failed)
+        return Counts(done, len(chosen) - done - failed - len(refused), failed, tuple(refused))
 
     def _change(self, operation: Operation, key: TaskKey) -> bool:
         """Whether the task was changed. Its runs that are about to start may still do so for half a second."""

@@ -1,6 +1,7 @@
 """The requests of an owner on operations: start, estimate, read, list, abort. `step` processes them."""
 
 import logging
+import zlib
 from dataclasses import dataclass, replace
 
 from scheduler.model import operation
@@ -30,14 +31,28 @@ class Estimate:
 def start(made: Operation, ports: Ports) -> Operation:
     """Start an operation and return it. Raises Invalid; Conflict if too many of its owner run; Unavailable."""
     made.filter.check()
-    if len(_running(made.owner, ports.operations)) >= operation.MAX_RUNNING:
-        raise Conflict(f"{operation.MAX_RUNNING} operations are already running: abort one, or wait")
-    ports.operations.add(made)
-    if ports.work.send([WorkItem(WorkKind.OPERATION, made.owner, made.id)]):
+    if not any(_placed(made, ports) for _ in range(TRIES)):
+        raise Unavailable("too many operations start at the same moment; try again")
+    if ports.work.send([WorkItem(WorkKind.OPERATION, made.owner, made.id)], delay_ms=operation.SETTLED_MS):
         log.warning(
             "the work queue refuses; the operation waits for the next minute", extra={"operation_id": made.id, "user_id": made.owner}
         )
     return made
+
+
+def _placed(made: Operation, ports: Ports) -> bool:
+    """Store the operation in a free place of its owner. False: another one took it just now. Raises Conflict if none is free.
+
+    A place is free if no running operation has it. The places are read first: the operation that took one is stored together with it, so
+    if it does not run after that, it has ended.
+    """
+    places = ports.operations.places(made.owner)
+    running = [each.id for each in _running(made.owner, ports.operations)]
+    if len(running) >= operation.MAX_RUNNING:
+        raise Conflict(f"{operation.MAX_RUNNING} operations are already running: {', '.join(running)}: abort one, or wait")
+    free = [place for place in range(operation.MAX_RUNNING) if places.get(place) not in running]
+    place = free[zlib.crc32(made.id.encode()) % len(free)]
+    return ports.operations.add(made, place, places.get(place))
 
 
 def estimate(planned: Operation, ports: Ports) -> Estimate:

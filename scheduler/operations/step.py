@@ -1,34 +1,41 @@
-"""Carries out operations, each at its rate, step by step.
+"""Carries out operations, each at its rate, step by step. No step waits: it works for at most `STEP_MS`, and its message brings the next.
 
-A step leases its operation and processes it in small chunks: it reads and changes the matches, and stores its progress. The
-operation's message in the work queue triggers the next step, also after a worker has ended early. The lease only avoids double work:
-each change is conditional on the job or task that was read, for any number of workers.
+A step leases its operation and processes it in chunks: it reads and changes the matches, and stores its progress. The lease only
+avoids double work: each change is conditional on the job or task that was read, for any number of workers.
+
+Steps of operations share their function with the minutes. So at most `Rules.operating` work at once, whatever their number, and the more
+operations run, the longer the pause between two steps of one and the more it then has to do.
 """
 
 import logging
+import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from scheduler.model import operation
-from scheduler.model.operation import Candidate, Counts, Operation, State
-from scheduler.model.work import WorkItem
+from scheduler.model.operation import SETTLED_MS, Candidate, Counts, Operation, State
+from scheduler.model.work import WorkDelivery
 from scheduler.operations.work import Work, work_of
-from scheduler.pipeline.worker import SECOND_MS
+from scheduler.pipeline.worker import SECOND_MS, pause
 from scheduler.storage.ports import Ports
 
-WORK_MS = 45_000  # a step ends after this time, and the next one goes on
-SETTLED_MS = 2_000  # after its start: by then, the indexes have all items that were written before
-LATE_MS = 1_000  # an operation makes up for at most this much of a delay
+STEP_MS = 2_000  # a step works for at most this time and one chunk
+PERIOD_MS = 1_000  # a step does the work of this time, if its rate is ...
+LEAST = 5  # ... at least as many jobs; else the work of a longer time
+EACH_MS = 100  # the pause of each running operation before its next step: together they begin ten steps a second
+LATE_MS = 2_000  # an operation makes up for at most this much of a delay: the queue counts in seconds
 HIDE_MS = 5_000  # how often a step renews the visibility of its message
 CHOOSE_MS = 1_000  # how long a chunk searches for candidates before it stores its position
+TRIES = 6  # how often the table may refuse to change jobs or tasks, while it takes other changes, until they count as failed
+AGAIN_MS = 1_000  # the pause before they are tried again; it doubles with each try
+LONGEST_MS = 16_000
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class StepResult:
-    """The counts of one step. `next_at`: when the next step is due (ms); None: the operation has ended."""
+    """The counts of one step. `next_at`: when the next step is due (ms); None: the message is no longer needed."""
 
     done: int = 0
     skipped: int = 0
@@ -42,80 +49,146 @@ class _Held:
 
     record: Operation
     work: Work
-    next_at: int  # when its next chunk is due
+    due_at: int  # when the next job or task is due by the rate
+    quota: int  # how many the step may change
+    until: int  # when the step ends
+    pause_ms: int  # at least, before the next step
     ahead: list[Candidate] = field(default_factory=list)
     cursor: str | None = None
     begun: bool = False
-    ended: bool = False  # it has ended, another worker has it, or it was aborted
+    ended: bool = False  # the step has; so has the operation, if it has no `next_at`
 
 
 @dataclass(slots=True)
 class OperationStep:
-    """One step of one operation. `run` is the only entry point."""
+    """One step of one operation: `run`, then `give_up` if it raised an error. `message_id`: of the message that brought it."""
 
     ports: Ports
     hide: Callable[[], None]
+    message_id: str = ""
     result: StepResult = field(default_factory=StepResult)
 
     def run(self, owner: str, id: str) -> StepResult:
-        now, record = self.ports.clock.now(), self.ports.operations.get(owner, id)
-        if record is None or record.state is not State.RUNNING:
+        now, running = self.ports.clock.now(), self.ports.operations.running()
+        record = next((each for each in running if (each.owner, each.id) == (owner, id)), None)
+        if record is None:
+            return self.result  # it has ended
+        busy_until = record.lease_until + SECOND_MS if record.lease_until > now else record.next_at
+        if busy_until > now:  # a message that does not drive it is a copy, which would come again and again
+            self.result.next_at = busy_until if record.message_id in ("", self.message_id) else None
             return self.result
-        self.result.next_at = record.lease_until + SECOND_MS
-        if record.lease_until > now:
-            return self.result  # another worker has it
-        mine = replace(record, lease_until=now + operation.LEASE_MS, version=record.version + 1)
+        pause_ms = EACH_MS * len(running) if len(running) > 1 else 0
+        wait_until = now + max(zlib.crc32(f"{id}#{record.version}".encode()) % (2 * pause_ms + 1), SECOND_MS)  # not all at once
+        if self._others(running, record, now) >= self.ports.rules.operating:
+            self.result.next_at = self._leave(record, wait_until, record.lease_until)
+            return self.result
+        mine = _leased(record, self.message_id, now)
+        self.result.next_at = wait_until
         if not self.ports.operations.change(record, mine):
-            self.result.next_at = now + operation.LEASE_MS
             return self.result
-        held = _Held(mine, work_of(mine, self.ports), max(now, mine.started_at + SETTLED_MS), cursor=mine.after)
-        self._process(held, until=now + WORK_MS)
-        if held.ended:
-            self.result.next_at = None
-        else:
-            self.ports.operations.change(held.record, replace(held.record, lease_until=0, version=held.record.version + 1))
-            self.result.next_at = self.ports.clock.now()
+        if len(running) > 1 and self._others(self.ports.operations.running(), mine, now) >= self.ports.rules.operating:
+            self._leave(mine, wait_until, record.lease_until)  # another one began at the same moment
+            return self.result
+        self._process(_held(mine, self.ports, now, pause_ms))
         return self.result
 
-    def _process(self, held: _Held, until: int) -> None:
+    @staticmethod
+    def _others(running: list[Operation], record: Operation, now: int) -> int:
+        """The number of other operations at work."""
+        return sum(1 for each in running if each.lease_until > now and (each.owner, each.id) != (record.owner, record.id))
+
+    def _leave(self, record: Operation, next_at: int, lease_until: int) -> int:
+        """Let the operation wait until `next_at`, and return that. The tick must not think that its message is lost."""
+        after = replace(record, next_at=next_at, lease_until=lease_until, message_id=self.message_id, version=record.version + 1)
+        self.ports.operations.change(record, after)
+        return next_at
+
+    def give_up(self, owner: str, id: str, next_at: int) -> None:
+        """End the lease of this step, which failed, so that it stops no other operation. The record still shows that it died."""
+        try:
+            stored, now = self.ports.operations.get(owner, id), self.ports.clock.now()
+            if stored is not None and stored.state is State.RUNNING and stored.lease_until > now and stored.message_id == self.message_id:
+                self.ports.operations.change(stored, replace(stored, lease_until=now, next_at=next_at, version=stored.version + 1))
+        except Exception as error:
+            log.warning("could not end the lease of an operation", extra={"operation_id": id, "error": repr(error)})
+
+    def _process(self, held: _Held) -> None:
         hide_at = self.ports.clock.now() + HIDE_MS
-        while not held.ended and (now := self.ports.clock.now()) < until:
-            if now >= hide_at:
+        while not held.ended:
+            if (now := self.ports.clock.now()) >= hide_at:
                 hide_at = now + HIDE_MS
                 self.hide()
-            if held.next_at > now:
-                self.ports.clock.sleep_until(min(held.next_at, hide_at))
-            else:
-                self._chunk(held)
+            self._chunk(held)
 
     def _chunk(self, held: _Held) -> None:
-        now, record = self.ports.clock.now(), held.record
-        chosen, after, through = self._choose(held)
+        """Carry out one chunk, and store the progress: with the last one of the step also when the next step begins."""
+        record = held.record
+        if record.refused:
+            chosen, after, through = [Candidate("", held.work.key(record.owner, id)) for id in record.refused], record.after, False
+        else:
+            chosen, after, through = self._choose(held)
         counts = held.work.apply(record, chosen) if chosen else Counts()
+        again_ms, changed = self._try_again(held, counts)
+        held.quota -= len(chosen)
+        held.due_at += 0 if record.refused else len(chosen) * 1000 // record.rate
+        now = self.ports.clock.now()
+        changed = replace(changed, after=after, lease_until=now + operation.LEASE_MS, counted_at=now)
+        over = through and not changed.refused
+        if over and held.work.moves and not record.rereading:
+            again_ms = SETTLED_MS if changed.matched else 0
+            changed, over = replace(changed, rereading=True, after=None, uncounted_since=0), False
+            held.ended = True
+        if over or (record.limit is not None and changed.done >= record.limit):
+            changed = replace(changed, state=State.DONE, ended_at=now, refused=(), lease_until=0)
+            next_at, held.ended = None, True
+        elif held.ended or changed.refused or held.quota <= 0 or now >= held.until:
+            next_at, held.ended = max(held.due_at, now + max(again_ms, held.pause_ms)), True
+            changed = replace(changed, lease_until=0, due_at=held.due_at, next_at=next_at)
+        else:
+            next_at = None
+        self._store(held, changed, next_at)
+
+    def _try_again(self, held: _Held, counts: Counts) -> tuple[int, Operation]:
+        """Count the chunk. Returns the pause before the refused jobs or tasks are tried again, and the record."""
+        record, refused, failed = held.record, counts.refused, 0
+        tries = (record.tries + 1 if set(refused) == set(record.refused) else 1) if refused else 0
+        if tries >= TRIES and held.work.takes_changes(held.work.key(record.owner, refused[0])):
+            of = {"operation_id": record.id, "user_id": record.owner, "refused": refused}
+            log.error("the table keeps refusing to change jobs or tasks of an operation; they count as failed", extra=of)
+            refused, tries, failed = (), 0, len(refused)
+        self._count(counts, failed)
+        counted = _counted(record, counts, failed)
+        pause_ms = min(AGAIN_MS << min(tries - 1, 10), LONGEST_MS) if refused else 0
+        return pause_ms, replace(counted, refused=refused, tries=tries)
+
+    def _count(self, counts: Counts, failed: int) -> None:
         self.result.done += counts.done
         self.result.skipped += counts.skipped
-        self.result.failed += counts.failed
-        counted = _counted(record, counts)
-        done = through or (record.limit is not None and counted.done >= record.limit)
-        changed = replace(counted, after=after, lease_until=self.ports.clock.now() + operation.LEASE_MS)
-        if done:
-            changed = replace(changed, state=State.DONE, ended_at=self.ports.clock.now())
-        if not self.ports.operations.change(record, changed):
-            held.ended = True
-            self._add(record, counts)
-            return
-        held.record, held.ended = changed, done
-        held.next_at = max(held.next_at, now - LATE_MS) + len(chosen) * 1000 // record.rate
+        self.result.failed += counts.failed + failed
 
-    def _choose(self, held: _Held) -> tuple[list[Any], str | None, bool]:
+    def _store(self, held: _Held, changed: Operation, next_at: int | None) -> None:
+        if self.ports.operations.change(held.record, changed):
+            held.record, self.result.next_at = changed, next_at
+            return
+        # It was aborted, or another worker has it, which counts itself; or an earlier try of this write was applied.
+        held.ended = True
+        stored = self.ports.operations.get(changed.owner, changed.id)
+        if stored is not None and stored.state is State.ABORTED:
+            delta = Counts(changed.done - held.record.done, changed.skipped - held.record.skipped, changed.failed - held.record.failed)
+            self.ports.operations.change(stored, _counted(stored, delta))
+        running = stored is not None and stored.state is State.RUNNING
+        self.result.next_at = self.ports.clock.now() + SECOND_MS if running else None
+
+    def _choose(self, held: _Held) -> tuple[list[Candidate], str | None, bool]:
         """Return the choices of the next chunk, the position of the last candidate checked, and whether it is the last of all."""
-        chosen, after, until = list[Any](), held.record.after, self.ports.clock.now() + CHOOSE_MS
-        size = held.record.chunk(held.work.at_most)
+        chosen, after, until = list[Candidate](), held.record.after, self.ports.clock.now() + CHOOSE_MS
+        size = min(held.record.chunk(held.work.at_most), max(held.quota, 1))
+        read = held.work.reread if held.record.rereading else held.work.read
         while len(chosen) < size:
             if not held.ahead:
                 if (held.begun and held.cursor is None) or self.ports.clock.now() >= until:
                     break
-                held.ahead, held.cursor = held.work.read(held.record, held.cursor)
+                held.ahead, held.cursor = read(held.record, held.cursor)
                 held.begun, after = True, after if held.ahead else held.cursor or after
                 continue
             looked = 0
@@ -124,32 +197,47 @@ class OperationStep:
                     break
                 looked, after = looked + 1, candidate.position
                 if candidate.chosen is not None:
-                    chosen.append(candidate.chosen)
+                    chosen.append(candidate)
             held.ahead = held.ahead[looked:]
         return chosen, after, held.begun and not held.ahead and held.cursor is None
 
-    def _add(self, record: Operation, counts: Counts) -> None:
-        """Add the counts of a chunk that was in progress when the operation was aborted. An invocation with a newer lease adds its own."""
-        stored = self.ports.operations.get(record.owner, record.id)
-        if stored is not None and stored.state is State.ABORTED:
-            self.ports.operations.change(stored, _counted(stored, counts))
+
+def _leased(record: Operation, message_id: str, now: int) -> Operation:
+    died = record.lease_until and not record.uncounted_since
+    since = (record.counted_at or record.started_at) if died else record.uncounted_since
+    lease_until = now + operation.LEASE_MS
+    return replace(record, lease_until=lease_until, uncounted_since=since, message_id=message_id, version=record.version + 1)
 
 
-def _counted(record: Operation, counts: Counts) -> Operation:
+def _held(mine: Operation, ports: Ports, now: int, pause_ms: int) -> _Held:
+    """The operation, leased, at the beginning of a step."""
+    period_ms = max(PERIOD_MS, LEAST * 1000 // mine.rate, pause_ms)
+    due_at = max(mine.due_at, now - LATE_MS - period_ms)
+    quota = max(mine.rate * period_ms // 1000, 1)
+    return _Held(mine, work_of(mine, ports), due_at, quota, now + STEP_MS, pause_ms, cursor=mine.after)
+
+
+def _counted(record: Operation, counts: Counts, failed: int = 0) -> Operation:
     return replace(
         record,
         done=record.done + counts.done,
         skipped=record.skipped + counts.skipped,
-        failed=record.failed + counts.failed,
+        failed=record.failed + counts.failed + failed,
         version=record.version + 1,
     )
 
 
-def step(item: WorkItem, ports: Ports, hide: Callable[[], None]) -> int | None:
-    """Carry out one step of the operation that the item names; return when the next one is due (ms), None: it has ended.
+def step(delivery: WorkDelivery, ports: Ports, hide: Callable[[], None]) -> int | None:
+    """Carry out one step of the operation that the message names; return when the next one is due (ms), None: there is none.
 
-    Raises Unavailable if a table refuses: the operation continues once the lease of this step has run out.
+    Raises Unavailable if a table refuses everything: the operation then waits.
     """
-    result = OperationStep(ports, hide).run(item.of, item.part)
+    item = delivery.item
+    made = OperationStep(ports, hide, delivery.message_id)
+    try:
+        result = made.run(item.of, item.part)
+    except Exception as error:
+        made.give_up(item.of, item.part, ports.clock.now() + pause(error, delivery))
+        raise
     log.info("operation", extra={"operation_id": item.part, "user_id": item.of} | asdict(result))
     return result.next_at

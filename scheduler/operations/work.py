@@ -9,17 +9,30 @@ from scheduler.storage.ports import Ports
 
 
 class Work(Protocol):
-    """The part of a step that depends on the action."""
+    """The part of a step that depends on the action. A candidate is chosen by its key, that of a job or of a task."""
 
     @property
     def at_most(self) -> int:
         """The largest chunk; `apply` must take less time with it than a message stays hidden."""
 
+    @property
+    def moves(self) -> bool:
+        """Whether what it reads may move, while it reads, to where it has been read already: `reread` finds it there."""
+
     def read(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
         """A page of candidates beyond the position `after` (None: from the beginning), and the position at which to read on."""
 
-    def apply(self, operation: Operation, chosen: list[Any]) -> Counts:
-        """Carry out the action on the chosen candidates. Idempotent. Raises Unavailable."""
+    def reread(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
+        """The same for those that were moved."""
+
+    def key(self, owner: str, id: str) -> Any:
+        """The key of the candidate with this id."""
+
+    def takes_changes(self, key: Any) -> bool:
+        """Whether the table takes changes at present, though it refuses this one. Raises Unavailable if it does not answer."""
+
+    def apply(self, operation: Operation, chosen: list[Candidate]) -> Counts:
+        """Carry out the action on the chosen candidates, each once. Idempotent. Raises Unavailable."""
 
 
 def work_of(record: Operation, ports: Ports) -> Work:

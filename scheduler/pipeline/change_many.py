@@ -1,29 +1,25 @@
-"""Write many changes of jobs, and repeat those that the table refuses."""
+"""Write many changes of jobs in one call, and tell jobs that the table refuses from a table that refuses everything."""
 
-import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
+from scheduler.model import ids
 from scheduler.model.job import Job
 from scheduler.storage.ports import Change, Ports, Written
 
-TRIES = 4
-
-log = logging.getLogger(__name__)
-
 
 def change_many(changes: Sequence[Change], ports: Ports) -> tuple[list[Job], list[Job]]:
-    """Write the changes. Returns the changed jobs, and those that the table keeps refusing.
+    """Write the changes. Returns the changed jobs, and those that the table refuses to change.
 
     A job that was changed in between is in neither.
     """
-    done, left = list[Job](), list(changes)
-    for attempt in range(TRIES):
-        held = ports.jobs.change(left) if left else []
-        done += [change.after for change, ok in zip(left, held, strict=True) if ok is Written.YES]
-        left = [change for change, ok in zip(left, held, strict=True) if ok is Written.REFUSED]
-        if not left:
-            break
-        ports.clock.sleep_until(ports.clock.now() + (200 << attempt))
-    if left:
-        log.warning("could not change jobs: the table refuses", extra={"refused": len(left)})
-    return done, [change.before for change in left]
+    held = ports.jobs.change(changes) if changes else []
+    done = [change.after for change, ok in zip(changes, held, strict=True) if ok is Written.YES]
+    return done, [change.before for change, ok in zip(changes, held, strict=True) if ok is Written.REFUSED]
+
+
+def takes_changes(job: Job, ports: Ports) -> bool:
+    """Whether the table answers the change of a job: of one beside `job` that does not exist, so that nothing is written."""
+    absent = replace(job, id=ids.new(ids.time(job.id), 0))
+    (held,) = ports.jobs.change([Change(absent, replace(absent, fence=absent.fence + 1))])
+    return held is not Written.REFUSED

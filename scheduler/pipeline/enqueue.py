@@ -74,7 +74,7 @@ def _moved(stored: Sequence[Job], unsafe: set[JobKey], now: int, ports: Ports) -
 
 
 def _move(job: Job, now: int, rules: Rules) -> Change:
-    return Change.of_slot(job, lifecycle.move(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot))
+    return Change.of_slot(job, lifecycle.move(job, slot=slots.place(job.due_at, now, job.id, rules.shards).slot))
 
 
 def _enqueue_in_parts(jobs: Sequence[Job], ports: Ports) -> None:
@@ -90,7 +90,13 @@ def _enqueue_in_parts(jobs: Sequence[Job], ports: Ports) -> None:
 
     now = ports.clock.now()
     messages = [message(job, 0) for job in ordered]
-    left = packs.pack(messages, lambda first: packs.size(crowd(first), ports.rules.ready_executors, late=first.due_at <= now))
+    ready = ports.rules.ready_executors
+
+    def most(first: Message) -> int:
+        jobs = crowd(first)
+        return packs.direct(jobs, ready) if first.due_at <= now or not packs.is_crowd(jobs, ready) else packs.size(jobs, ready)
+
+    left = packs.pack(messages, most)
     while left:
         now = ports.clock.now()
         part = [_timed(each, crowd(each), now, ports.rules) for each in left[:SENT_AT_ONCE]]

@@ -34,22 +34,25 @@ from scheduler.admission.gate import (
     Verdict,
 )
 from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, LaneStateCache
-from scheduler.admission.limit_gate import LimitGate
+from scheduler.admission.limit_gate import LimitGate, free_waiting
 from scheduler.admission.ordering_gate import OrderingGate
 from scheduler.admission.overlap import Skip
 from scheduler.admission.owner_gate import BarredOwners, OwnerGate
 from scheduler.admission.run_gate import RunGate
+from scheduler.admission.share_gate import ShareGate
 from scheduler.admission.target_cache import TargetCache
 from scheduler.model import callback_lease, lifecycle, misfire, settlement, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Failure, FailureKind, Finished, Job, JobKey, Lane, RequeueCause, Result, TaskHead
 from scheduler.model.lifecycle import is_open, waits
 from scheduler.model.rules import Rules
-from scheduler.pipeline import bundles, delivery
+from scheduler.pipeline import bundles, delivery, waiting_room
+from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.follow_up import FollowUps
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.running_jobs import RunningJobs
+from scheduler.sharing.pins import LONG_MS
 from scheduler.storage.ports import Change, ClaimRequest, Guard, Pool, Ports, Written
 
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
@@ -145,6 +148,7 @@ class Process:
     named: TargetCache
     circuits: BreakerRegistry
     owners: BarredOwners
+    direct: DirectPath  # of retries
     ahead: Ahead = at_the_instant
 
     @classmethod
@@ -152,7 +156,7 @@ class Process:
         """Return the state of a new process of the lane, which reports its latencies as `reporter`."""
         pauses = LaneStateCache(ports)
         meters = LatencyMeter(lane, reporter), LatencyMeter(lane, reporter, delayed=True)
-        return cls(meters, pauses, TargetCache(ports), BreakerRegistry(ports, pauses), BarredOwners(ports), ahead)
+        return cls(meters, pauses, TargetCache(ports), BreakerRegistry(ports, pauses), BarredOwners(ports), DirectPath(ports), ahead)
 
 
 @dataclass(slots=True)
@@ -168,6 +172,7 @@ class Execution:
     gates: Sequence[Gate]
     followers: Sequence[Follower]
     work: RunningJobs
+    share: ShareGate
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _held: list[_Held] = field(default_factory=list)
     _done: list[Finished] = field(default_factory=list)  # finished, not settled yet
@@ -180,14 +185,13 @@ class Execution:
 
     def __post_init__(self) -> None:
         self.admission = Admission(self.gates, self.followers, self.lease.beat)
-        self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self.lease.beat)
+        self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self.lease.beat, self.process.direct)
 
     def run(self) -> list[str]:
         """Run until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
         try:
             if self.process.pauses.is_paused(self.lane, trust_ms=TRUSTED_MS):
-                log.info("the lane is paused: messages dropped, their jobs stay in their slots", extra={"messages": len(self.deliveries)})
-                return []
+                self._make_wait()
         except Unavailable:  # raised only in a process that is new or was idle: any other one uses the state that it read last
             for item in _messages(self.deliveries):
                 self._put_back(item, delivery.refused(item).seconds)
@@ -214,9 +218,17 @@ class Execution:
                 self._came_back(back)
             if self.lease.beat() and (killed := self.work.look()):
                 self._came_back(killed)
+            self._look_for_long_jobs()
             self._settle()
             self._write_again()
         return sorted(self.returned)
+
+    def _look_for_long_jobs(self) -> None:
+        """Count the owners whose jobs keep this executor busy for long."""
+        now = self.ports.clock.now()
+        if self.share.is_due(now) and self.lease.beat():
+            here = self.work.owners()
+            self.share.look(self.work.owners(now - LONG_MS), here.union(held.job.owner for held in self._held))
 
     def _stop(self) -> None:
         """Start no further job: other executors may already have these jobs, or the invocation ends."""
@@ -246,6 +258,19 @@ class Execution:
 
     def _is_busy(self) -> bool:
         return bool(self._held or self.work or self._done or self._unwritten)
+
+    def _make_wait(self) -> None:
+        """Move the jobs of a paused lane into its waiting room, and forget their messages.
+
+        Deliveries of other jobs stay: of claimed ones, whose executor or worker may be gone, and those that the table refused to move. All
+        stay if the lane was resumed in between.
+        """
+        moved: set[JobKey] = set()
+        for part in _parts(self.deliveries):
+            moved |= waiting_room.enter({item.message.key: item.message.fence for item in part}, self.ports)
+        if self.process.pauses.is_paused(self.lane):
+            log.info("the lane is paused: jobs moved to its waiting room", extra={"jobs": len(moved), "of": len(self.deliveries)})
+            self.deliveries = [item for item in self.deliveries if item.message.key not in moved]
 
     # claim
 
@@ -314,7 +339,7 @@ class Execution:
                 lost.append(decision.job)
             elif isinstance(decision, delivery.Later):
                 self.lease.in_hand[item.message.key] = item
-                slot = slots.place(decision.at, now, decision.job.shard_key, rules.shards).slot
+                slot = slots.place(decision.at, now, decision.job.id, rules.shards).slot
                 later.append(_Write(Change.of_slot(decision.job, lifecycle.move(decision.job, slot=slot, due_at=decision.at))))
         self._write(later)
         if lost:
@@ -387,7 +412,7 @@ class Execution:
         for job in lost:
             log.warning("the worker did not report within its lease" if waits(job) else "the executor died", extra=job.log_context())
         rules = self.ports.rules
-        after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
+        after = self._shared([settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost], now)
         self._write([_Write(Change(job, back, Guard.LEASE)) for job, back in zip(lost, after, strict=True)])
 
     # wait and start
@@ -412,7 +437,7 @@ class Execution:
         self._look_ahead([held for key, held in ours.items() if stored[key].cancel_requested_at is None], now)
 
     def _look_ahead(self, near: Sequence[_Held], now: int) -> None:
-        """Decide what is decided before the instant: requeue the jobs of a paused lane to their slots, else check the gates."""
+        """Decide what is decided before the instant: requeue the jobs of a paused lane to its waiting room, else check the gates."""
         self.lease.beat()
         if near and self.process.pauses.is_paused(self.lane, SEEN_MS - READ_WINDOW_MS):  # no read is needed when one of them starts
             self._give_back(near, now)
@@ -572,10 +597,12 @@ class Execution:
     def _dropped(self, job: Job, verdict: Cancel | Skip | Requeue) -> _Write:
         now = self.ports.clock.now()
         if isinstance(verdict, Requeue):
-            at, reserved = verdict.at, verdict.reserved
+            where = {"at": verdict.at, "look_at": verdict.look_at}
             after = settlement.requeue(
-                job, verdict.cause, verdict.reason, now, shards=self.ports.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
+                job, verdict.cause, verdict.reason, now, shards=self.ports.rules.shards, target=verdict.target, **where
             )
+            if verdict.cause is RequeueCause.CROWDED:  # messages of their own would fill the executors
+                (after,) = self.process.direct.divert([after], now)
             return _Write(Change(job, after), verdict)
         end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
         return _Write(Change(job, end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)))
@@ -620,11 +647,19 @@ class Execution:
 
     def _settlements(self, done: Sequence[Finished], now: int) -> list[_Write]:
         rules = self.ports.rules
-        after = [settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done]
+        after = self._shared([settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done], now)
         # The write that accepts a job may be repeated after a lost answer; it must not undo a lease that a heartbeat got in between.
         guards = [Guard.LEASE if waits(job) else Guard.FENCE for job in after]
         changes = [Change(each.job, job, guard) for each, job, guard in zip(done, after, guards, strict=True)]
         return [_Write(change, done=each) for change, each in zip(changes, done, strict=True)]
+
+    def _shared(self, after: Sequence[Job], now: int) -> Sequence[Job]:
+        """Return the jobs; the retries among them that are beyond the direct path are moved to the overflow slots."""
+        retries = [job for job in after if job.lane is Lane.RETRY and job.claim is None and is_open(job)]
+        if not retries:
+            return after
+        moved = {job.key: job for job in self.process.direct.place(retries, now)}
+        return [moved.get(job.key, job) for job in after]
 
     def _write(self, writes: Sequence[_Write]) -> None:
         """Apply changes under their fences; then enqueue the jobs that go to a lane at once. Refused changes are tried again later."""
@@ -670,6 +705,7 @@ class Execution:
                 log.info("the worker reported before its job was accepted, or the job has changed since", extra=change.before.log_context())
             else:
                 log.warning("could not settle a job: its fence has changed", extra=change.before.log_context())
+        free_waiting([each.change for each in applied], self.ports)
         requeues = {each.change.before.key: each.requeue for each in applied if each.requeue is not None}
         self.onward.send([each.change.after for each in applied], requeues)
         return refused
@@ -707,8 +743,9 @@ def execute(
     `left_ms`: the time until the invocation is ended. Work that has not been settled shortly before that is left to another executor.
     """
     breakers, limits = BreakerGate(process.circuits, ports.clock), LimitGate(process.named, ports)
-    owners = OwnerGate(process.owners, ports)
-    gates: tuple[Gate, ...] = (owners, OrderingGate(ports), RunGate(ports), breakers, limits)  # limits last: a start uses up a slot
+    owners, share = OwnerGate(process.owners, ports), ShareGate(lane, process.pauses, ports)
+    # Limits last: a start uses up a slot. The share of executors just before: it takes a place.
+    gates: tuple[Gate, ...] = (owners, OrderingGate(ports), RunGate(ports), breakers, share, limits)
     batch = Execution(
         lane,
         [single for item in deliveries for single in item.singles()],
@@ -719,8 +756,10 @@ def execute(
         gates=gates,
         followers=(breakers, limits),
         work=RunningJobs(pool, ports),
+        share=share,
     )
     left = batch.run()
+    share.close()
     process.owners.look()
     for meter in process.meters:
         meter.report(ports.ledger, ports.clock.now())

@@ -8,16 +8,22 @@ A wake-up may be lost (its sender ends, or the lane refuses): the waiting job is
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from scheduler.admission import overlap
 from scheduler.admission.gate import Requeue
 from scheduler.admission.ordering_queue import leave_queues, next_in_line
-from scheduler.model import ids, slots
+from scheduler.admission.target_queue import wake_queues
+from scheduler.model import ids, lifecycle, settlement, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Lane, RequeueCause, TaskKey
 from scheduler.model.lifecycle import is_open
+from scheduler.pipeline import leftover
 from scheduler.pipeline.enqueue import try_enqueue
-from scheduler.storage.ports import Jobs, Ports, Tasks
+from scheduler.storage.ports import Change, Guard, Ports, Tasks, Written
+
+if TYPE_CHECKING:  # the overflow, to which the direct path leads, reconciles jobs, and so enqueues what follows them
+    from scheduler.pipeline.direct_path import DirectPath
 
 ASK_LATER_MS = 10_000  # delay of a run that was requeued because its task could not be read
 
@@ -34,6 +40,7 @@ class FollowUps:
     ports: Ports
     is_paused: Callable[[Lane], bool]
     beat: Callable[[], object]
+    direct: "DirectPath"
 
     def send(self, written: Sequence[Job], requeues: Mapping[JobKey, Requeue]) -> None:
         """Enqueue the successors of jobs just written: retries that are due soon, and jobs that waited for an ended job.
@@ -41,29 +48,35 @@ class FollowUps:
         `requeues` has the cause for each of them that was requeued.
         """
         now = self.ports.clock.now()
-        go, ended, backs = list[Job](), list[Job](), list[tuple[Job, Requeue]]()
+        go, over, ended, backs = list[Job](), list[Job](), list[Job](), list[tuple[Job, Requeue]]()
         for job in written:
             back = requeues.get(job.key)
             if back is not None:
                 backs.append((job, back))
             if not is_open(job):
                 ended.append(job)
+            elif slots.is_overflow(job.slot or ""):
+                over += [job] if back is None or back.at is not None else []  # a job of a paused lane keeps its slot, and waits there
             elif (back is None or back.at is not None) and slots.is_direct(job.due_at, now):
                 go.append(job)
-        free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.ports.jobs)
+            elif back is not None and back.cause is RequeueCause.PAUSED and not self.is_paused(job.lane):
+                go.append(job)  # the lane was resumed while the job was moved to its waiting room
+        free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], self.ports, now=now)
         go += [job for job in free if job.spec.ordering is None]
         self.beat()
         go += successors(ended, self.ports, now=now)
         self.beat()
         go += in_line(ended, free, self.ports, now=now)
         self._enqueue(go)
+        self.direct.start_for(over)
         self._enqueue([job for job, back in backs if back.cause is RequeueCause.REFUSED], after=now + ASK_LATER_MS)
+        wake_queues({back.target for _, back in backs if back.target is not None and back.wake}, self.ports)
 
     def _enqueue(self, jobs: Sequence[Job], *, after: int = 0) -> None:
-        """Enqueue the jobs whose lanes are not paused, each once."""
+        """Enqueue the jobs, each once. Those of a paused lane go, too: an executor moves them to its waiting room."""
         if not jobs:
             return
-        sent = list({job.key: job for job in jobs if not self.is_paused(job.lane)}.values())
+        sent = list({job.key: job for job in jobs}.values())
         try_enqueue(sent, lanes=self.ports.lanes, now=self.ports.clock.now(), after=after)
 
 
@@ -109,22 +122,35 @@ def in_line(ended: Sequence[Job], free: Sequence[Job], ports: Ports, *, now: int
     if not of:
         return []
     leave_queues(ended, orders=ports.orders)
-    return [job for job in next_in_line(of, ports) if waits(job, now)]
+    return [job for job in next_in_line(of, ports, now) if waits(job, now)]
 
 
-def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
+def released(waiting: Sequence[tuple[Job, JobKey]], ports: Ports, *, now: int) -> list[Job]:
     """Return the jobs just requeued whose blocker (the job each waits for) ended in between: no other job wakes them.
 
-    The same is true in an ordering queue whose head was requeued for later while the key was parked, and missed its wake-up: the
-    queue must be read.
+    The same is true in an ordering queue whose head was requeued for later while it waited, and missed its wake-up: the queue must be
+    read. A head that has lost its executor is taken back: its own slot may be hours away.
     """
     if not waiting:
         return []
     try:
-        found = jobs.get_many(sorted({blocker for _, blocker in waiting}))
+        found = ports.jobs.get_many(sorted({blocker for _, blocker in waiting}))
+        _take_back([job for job in found.values() if job.spec.ordering is not None], ports, now)
     except Unavailable:
         return []
     return [job for job, blocker in waiting if (holds := found.get(blocker)) is None or not is_open(holds) or _sleeps(holds, job)]
+
+
+def _take_back(heads: Sequence[Job], ports: Ports, now: int) -> None:
+    """Take those of these jobs back that have lost their executors, as reconciling does."""
+    rules = ports.rules
+    lost = [job for job in heads if job.claim is not None and not lifecycle.waits(job) and leftover.is_lost(job, now)]
+    after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
+    if lost:
+        held = ports.jobs.change([Change(job, back, Guard.LEASE) for job, back in zip(lost, after, strict=True)])
+        log.warning("the executor died", extra={"jobs": [job.id for job in lost]})
+        taken = [back for back, written in zip(after, held, strict=True) if written is Written.YES and is_open(back)]
+        try_enqueue([back for back in taken if slots.is_direct(back.due_at, now)], lanes=ports.lanes, now=now)
 
 
 def _sleeps(first: Job, behind: Job) -> bool:
@@ -149,5 +175,8 @@ def _next_in_row(runs: Sequence[Job], now: int) -> list[JobKey]:
 
 
 def waits(job: Job, now: int) -> bool:
-    """Return whether the job is due and needs a message. A job under its first fence was never requeued: it has its own message."""
-    return is_open(job) and job.claim is None and job.fence > 1 and job.due_at <= now
+    """Return whether the job is due and needs a message. A job under its first fence was never requeued: it has its own message.
+
+    A job in a target queue gets one from a release step.
+    """
+    return is_open(job) and job.claim is None and job.fence > 1 and job.due_at <= now and not slots.is_queued(job.slot or "")

@@ -1,7 +1,8 @@
 """Later checks of closed minutes, and the sweep: every job in the due index is found in the end.
 
 A job that the index hid for longer than the canary could prove is found by a later check. The sweep reads the whole index, one page
-a step, and finds jobs in slots that no unit covers: after a jobs table was restored, or the ledger emptied.
+a step, and finds jobs in slots that no unit covers: after a jobs table was restored, or the ledger emptied. The step also requests the
+release steps of target queues whose messages are lost.
 """
 
 import logging
@@ -12,7 +13,7 @@ from scheduler.admission.lane_state import paused_lanes
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import DueEntry, LaterCheck
-from scheduler.pipeline import leftover, slot_pages
+from scheduler.pipeline import leftover, release, slot_pages
 from scheduler.pipeline.reconcile import recheck
 from scheduler.pipeline.unit_lease import RENEW_MS
 from scheduler.storage.ports import Clock, Ledger, Ports
@@ -49,8 +50,19 @@ def check(ports: Ports, hide: Callable[[], None] = lambda: None) -> ChecksResult
         except Exception as error:
             result.failed += 1
             log.warning("a later check failed; the next minute tries it again", extra={"unit": look.unit.key, "error": repr(error)})
+    _request_lost_releases(ports)
     result.swept = _sweep(ports)
     return result
+
+
+def _request_lost_releases(ports: Ports) -> None:
+    """Request the release steps whose messages are lost. A refusal does not stop the sweep."""
+    try:
+        if items := release.lost(ports, ports.clock.now()):
+            log.warning("release steps are overdue", extra={"targets": [item.of for item in items]})
+            ports.work.send(items)
+    except Exception as error:
+        log.warning("could not check the target queues; the next minute tries it again", extra={"error": repr(error)})
 
 
 def _sparingly(hide: Callable[[], None], clock: Clock) -> slot_pages.Beat:
@@ -81,6 +93,9 @@ def _sweep(ports: Ports) -> int:
     before = ports.ledger.sweep_cursor()
     page, after = ports.jobs.sweep(after=before)
     swept, past = 0, [entry for entry in page if _is_past(entry, ports.clock.now())]
+    queued, past = [entry for entry in past if slots.is_queued(entry.slot)], [each for each in past if not slots.is_queued(each.slot)]
+    for target, owner in sorted({slots.queue_of(entry.slot) for entry in queued}):
+        ports.targets.join_queue(target, owner, ports.clock.now())  # the release steps know the user already, unless its item was lost
     try:
         swept = _hand_on(_uncovered(past, ports.ledger), ports)
     except Unavailable:
@@ -95,8 +110,8 @@ def _sweep(ports: Ports) -> int:
 
 
 def _is_past(entry: DueEntry, now: int) -> bool:
-    minute = slots.minute(entry.slot)
-    return (entry.due_at if minute == slots.OVERFLOW else slots.start_of(minute)) < now - ORPHAN_MS
+    has_minute = not slots.is_always_open(entry.slot) and not slots.is_queued(entry.slot)
+    return (slots.start_of(slots.minute(entry.slot)) if has_minute else entry.due_at) < now - ORPHAN_MS
 
 
 def _uncovered(entries: list[DueEntry], ledger: Ledger) -> list[DueEntry]:

@@ -13,7 +13,6 @@ BACKOFF = (120_000, 240_000, 480_000, 900_000)  # ms from one message of a job t
 REST_MS = 3_600_000  # a unit that waits only for paused lanes is read again after this time; a resume wakes it before
 PIECE = 300  # entries that are reconciled at once
 UNREADABLE_AGAIN_MS = 900_000  # an item that this version cannot read is checked again after this time
-RESUME_SLACK = 1_000  # ms; the dispatcher of a unit that ended this shortly after a resume may have seen the lane paused
 SKEW_MS = 5_000  # between the clock of the function that resumes a lane and the clock of the one that checks
 LOOKS = (300_000, 3_600_000)  # the later checks of a closed unit, in ms after its closing; the sweep finds what appears later still
 
@@ -59,18 +58,26 @@ def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, p
         return Leave()
     if lifecycle.waits(job):
         ends_at = callback_lease.ends_at(job)
-        placement = slots.place(ends_at, now, job.shard_key, shards)
+        placement = slots.place(ends_at, now, job.id, shards)
         return TakeBack() if now >= ends_at else Move(placement.slot, placement.direct, ends_at)
     if lifecycle.state(job) is Status.RUNNING:
-        lost_at = lifecycle.started_at(job) + job.spec.timeout_ms + STOP_GRACE
-        return TakeBack() if now >= lost_at else _move(job, lost_at, now, shards, hand_over=False)
+        return TakeBack() if is_lost(job, now) else _move(job, _lost_at(job), now, shards, hand_over=False)
     if paused:
         return Stay()
     if job.due_at > now:
-        placement = slots.place(job.due_at, now, job.shard_key, shards)
+        placement = slots.place(job.due_at, now, job.id, shards)
         return Move(placement.slot, hand_over=placement.direct)
     pause = BACKOFF[min(job.looks, len(BACKOFF) - 1)]
     return _move(job, now + pause, now, shards, hand_over=not behind)
+
+
+def is_lost(job: Job, now: int) -> bool:
+    """Whether the claimed job has lost its executor: it would have stopped the work by now."""
+    return now >= _lost_at(job)
+
+
+def _lost_at(job: Job) -> int:
+    return lifecycle.started_at(job) + job.spec.timeout_ms + STOP_GRACE
 
 
 def lane_is_behind(backlog: int, lane: Lane, rules: Rules) -> bool:
@@ -79,4 +86,4 @@ def lane_is_behind(backlog: int, lane: Lane, rules: Rules) -> bool:
 
 
 def _move(job: Job, at: int, now: int, shards: int, *, hand_over: bool) -> Move:
-    return Move(slots.place(at, now, job.shard_key, shards).slot, hand_over)
+    return Move(slots.place(at, now, job.id, shards).slot, hand_over)

@@ -12,6 +12,7 @@ from scheduler.model.job import Lane, Message, Packed
 LEAST = 25  # jobs of one message of a crowd, ahead of its instant: an executor that gets ten of them can start all at once (256)
 MOST = 200  # jobs of one message: at most 20 KB, so ten of them fit into one call to SNS or SQS (256 KB)
 SPAN_MS = 1_000  # jobs due within this time may travel together
+DIRECT = 2  # messages of the jobs that their writer enqueues for one instant, if they are no crowd
 BATCH = 10  # messages of a full batch; jobs that are due already come in as many, since executors soon take the next batch
 COLD_MS = 2_500  # the lead of a crowd: time for a cold executor to start and to claim ...
 JOB_MS = 1.0  # ... and for each job: Lambda adds five executors a second (300 a minute), each of which takes some 200 jobs
@@ -24,11 +25,31 @@ def size(crowd: float, usual: float, *, ready: float = 0, late: bool = False) ->
     Ahead of its instant, a crowd has one message for each executor: pollers take what has arrived, which is seldom a full batch. But a
     message has at least LEAST jobs: an executor is paid while it waits for their instant.
     """
+    if late:
+        return 1 if crowd <= DIRECT else max(BATCH, min(MOST, round(crowd / max(usual * BATCH, 1))))
     if not is_crowd(crowd, usual):
         return 1
-    if late:
-        return max(1, min(MOST, round(crowd / max(usual * BATCH, 1))))
     return max(LEAST, min(MOST, round(crowd / max(usual, ready, 1))))
+
+
+def direct(jobs: int, usual: float) -> int:
+    """The number of jobs of one message, of `jobs` that their writer enqueues for one instant: two messages, and ten jobs at least in each.
+
+    Each message may keep an executor busy. `usual`: as for `size`, whose rule applies to a crowd.
+    """
+    if is_crowd(jobs, usual):
+        return size(jobs, usual, late=True)
+    return 1 if jobs <= DIRECT else min(max(-(-jobs // DIRECT), BATCH), LEAST)
+
+
+def messages(jobs: int, usual: float) -> int:
+    """The number of messages of `jobs` that their writer enqueues for one instant."""
+    return -(-jobs // direct(jobs, usual))
+
+
+def most_in(few: int) -> int:
+    """The number of jobs that their writer enqueues in `few` messages for one instant."""
+    return BATCH * few if few < DIRECT else LEAST * few
 
 
 def is_crowd(jobs: float, executors: float) -> bool:
@@ -46,8 +67,8 @@ def second(due_at: int) -> int:
     return due_at // SPAN_MS
 
 
-def pack(messages: Iterable[Message], most: Callable[[Message], int]) -> list[Message]:
-    """Join messages of one lane that are due close together, in their order, at most `most` of the first of them.
+def pack(messages: Iterable[Message], most: Callable[[Message], int], now: int = 0) -> list[Message]:
+    """Join messages of one lane that are due close together, or before `now`, in their order, at most `most` of the first of them.
 
     Retries always travel alone: a job that kills its executor then affects no other.
     """
@@ -60,7 +81,10 @@ def pack(messages: Iterable[Message], most: Callable[[Message], int]) -> list[Me
 
     for message in messages:
         found = filling.get(message.lane)
-        if found is not None and len(found[1]) + 1 < found[2] and 0 <= message.due_at - found[0].due_at < SPAN_MS:
+        together = found is not None and (
+            0 <= message.due_at - found[0].due_at < SPAN_MS or (message.due_at <= now and found[0].due_at <= now)
+        )
+        if found is not None and together and len(found[1]) + 1 < found[2]:
             found[1].append(Packed(message.key, message.fence, message.due_at))
             continue
         if found is not None:

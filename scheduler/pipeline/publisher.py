@@ -15,6 +15,7 @@ from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import CANARY_OWNER, DueEntry, JobKey, Lane, Message, Unit
 from scheduler.pipeline import bundles, lead, packs
+from scheduler.pipeline.slot_pages import SlotReader
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.sharing.window import Flow
 from scheduler.storage.ports import Ports
@@ -70,6 +71,7 @@ class Publisher:
     at_once: bool = False  # entries leave now, however long ahead: an executor sends each on, delayed until shortly before its instant
     ports: Ports = field(init=False)
     watch: LaneStateCache = field(init=False)
+    reader: SlotReader = field(init=False)
     flow: Flow = field(init=False)
     _crowds: Counter[Crowd] = field(default_factory=Counter)  # the number of jobs of each crowd, planned or published
     _gone: Counter[Crowd] = field(default_factory=Counter)  # the number of published jobs of each crowd
@@ -88,13 +90,20 @@ class Publisher:
         self.ports = self.lease.ports
         self.watch = LaneStateCache(self.ports)
         self._stay_until = self.ports.clock.now() + STAY_MS
-        share = min(len(self.unit.slots) / self.ports.rules.shards, 1.0)
-        self.flow = Flow(self.unit.key, self._outstanding, self._backlog, self.ports, share)
+        self.reader = SlotReader(self.lease, self.sent, self.waiting, lambda: self.watch.paused)
+        self.flow = Flow(
+            self.unit.key, self._outstanding, self._backlog, self.ports, lambda lane: self.watch.pins.get(lane, {}), self.share
+        )
 
     @property
     def unit(self) -> Unit:
         """The unit as this dispatcher last wrote it."""
         return self.lease.unit
+
+    @property
+    def share(self) -> float:
+        """The unit's share of the shards."""
+        return min(len(self.unit.slots) / self.ports.rules.shards, 1.0)
 
     @property
     def _usual_executors(self) -> float:
@@ -117,7 +126,7 @@ class Publisher:
     def first_dues(self) -> list[int]:
         """Return due times (ms) of jobs that are not published, the earliest among them; empty if all are."""
         planned = min((item.entry.due_at for item in self.planned), default=None)
-        dues = [item.entry.due_at for item in [*self.held, *self.refused]] + self.flow.first_dues()
+        dues = [item.entry.due_at for item in [*self.held, *self.refused]] + self.flow.first_dues() + self.reader.first_dues()
         return dues if planned is None else [planned, *dues]
 
     def stays(self, now: int) -> bool:
@@ -284,19 +293,27 @@ class Publisher:
         """Return the marks of the entries that are planned, held back or refused."""
         return set(map(mark, self._outside()))
 
-    def keep_planned(self, marks: Collection[str], may_stay: Callable[[DueEntry], bool]) -> None:
-        """Forget entries that wait here and are neither among `marks` nor `may_stay`: their jobs are no longer in the slots."""
+    def forget(self, marks: Collection[str]) -> None:
+        """Forget these entries if they are planned, held back or refused: their jobs are no longer in the slots."""
 
         def kept(items: Sequence[Planned]) -> list[Planned]:
-            return [item for item in items if item.entry.mark in marks or may_stay(item.entry)]
+            return [item for item in items if item.entry.mark not in marks]
 
         self.planned, self.held, self.refused = kept(self.planned), kept(self.held), kept(self.refused)
 
+    def take_paused(self, most: int) -> list[DueEntry]:
+        """Remove and return entries that should leave now, but whose lanes are paused; at most `most`."""
+        taken, self.held = [item.entry for item in self.held[:most]], self.held[most:]
+        return [*taken, *self.flow.take_paused(self.watch.paused, most - len(taken))]
+
     def _outstanding(self, lane: Lane, until: int) -> int:
-        """Return how many jobs of the lane, due by `until`, are released and not finished: they are still in their slots."""
+        """Return how many jobs of the lane, due by `until`, are released and not finished.
+
+        They are still in their slots, and neither wait here nor were left there by the reader.
+        """
         there = self.ports.jobs.count(self.unit.slots, lane, since=self.since, until=until)
         outside = sum([entry.lane is lane and self.since <= entry.due_at <= until for entry in self._outside()])
-        return there - self.flow.count(lane, self.since, until) - outside
+        return there - self.flow.count(lane, self.since, until) - outside - self.reader.count(lane, self.since, until)
 
     def _backlog(self, lane: Lane) -> int:
         """Return about how many jobs wait in the lane: its messages, as large as the last ones published here."""
@@ -336,7 +353,7 @@ class Publisher:
 
         messages = [self._message(entry, now) for entry in entries]
         early, rest = [each for each in messages if each.not_before], [each for each in messages if not each.not_before]
-        packed = bundles.bundle(early) + packs.pack(rest, most)
+        packed = bundles.bundle(early) + packs.pack(rest, most, now)
         self._each |= {lane: jobs / sum(message.lane is lane for message in packed) for lane, jobs in together.items()}
         return packed
 

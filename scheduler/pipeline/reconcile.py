@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from scheduler.admission.limit_gate import free_waiting
 from scheduler.model import lifecycle, settlement, slots
 from scheduler.model.job import DueEntry, Job, JobKey, Lane
 from scheduler.model.lifecycle import is_open
@@ -68,11 +69,12 @@ def recheck(
     planned = moves + taken
     held = ports.jobs.change([change for change, _ in planned])
     written = [(change.after, send) for (change, send), ok in zip(planned, held, strict=True) if ok is Written.YES]
-    sends = [after for after, send in written if send and after.lane not in paused]
+    sends = [after for after, send in written if send]
     done.moved, done.taken_back = len(moves), len(taken)
     done.waiting = sum(1 for _, _, decision in decided if isinstance(decision, leftover.Stay))
     done.left = len(there) - len(planned) + held.count(Written.REFUSED) + _set_aside(unreadable, done, now, ports)
     done.handed_over = len(sends) - enqueue(sends, lanes=ports.lanes, now=now)
+    free_waiting([change for (change, _), ok in zip(planned, held, strict=True) if ok is Written.YES], ports)
     ended = [after for after, _ in written if not is_open(after)]
     wake(ended, ports, now=now)
     _report([change for change, _ in planned], held)

@@ -75,6 +75,10 @@ class RunningJobs:
         failure = Failure(FailureKind.CANCELLED, f"it did not stop within {GRACE_MS // 1000} s")
         return [Finished(each.job, each.at, now, Result(failure=failure)) for each in over]
 
+    def owners(self, since: int | None = None) -> set[str]:
+        """Return the owners of the running jobs; with `since` (ms), of those that have run since then or before."""
+        return {each.job.owner for each in self._started.values() if since is None or each.at <= since}
+
     def stop(self) -> list[Job]:
         """End all work, and return the jobs as last read. No result of them is returned later."""
         self.pool.stop()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from scheduler.admission.ordering_queue import join_queues, leave_queues
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, TooLarge, Unavailable
-from scheduler.model.job import Job, JobKey, KeyEntry, OwnKey, Receipt, changed, new_job, shard_key
+from scheduler.model.job import Job, JobKey, KeyEntry, OwnKey, Receipt, changed, new_job
 from scheduler.model.notifications import Notifications
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
@@ -105,7 +105,7 @@ def _submit_all(asked: Sequence[Submission], ports: Ports, direct: DirectPath | 
     stored = [draft for draft in drafts if held[draft.key] is Written.YES]
     waiting = [job for job in found.values() if _never_started(job)]  # the call that stored it may have ended before it enqueued the job
     handed = enqueue_if_due_soon([*stored, *waiting], now, ports)
-    _start_intake([*stored, *waiting], direct)
+    _start_overflow([*stored, *waiting], direct)
     new = {job.key: job for job in handed[: len(stored)]}
     return [_settled(answer, new, held) if isinstance(answer, Accepted) and answer.job.key not in found else answer for answer in answers]
 
@@ -127,7 +127,7 @@ def take_over(request: NewJob, before: KeyEntry | None, ports: Ports, *, random:
         leave_queues([draft], orders=ports.orders)
         return None
     (job,) = enqueue_if_due_soon([draft], now, ports)
-    _start_intake([draft], direct)
+    _start_overflow([draft], direct)
     return job
 
 
@@ -203,10 +203,9 @@ def _shared(drafts: list[Job], now: int, direct: DirectPath | None) -> list[Job]
     return drafts if direct is None else direct.place(drafts, now)
 
 
-def _start_intake(stored: Sequence[Job], direct: DirectPath | None) -> None:
-    taken = {job.slot for job in stored if job.slot is not None and slots.is_overflow(job.slot)}
-    if direct is not None and taken:
-        direct.start(taken)
+def _start_overflow(stored: Sequence[Job], direct: DirectPath | None) -> None:
+    if direct is not None:
+        direct.start_for(stored)
 
 
 def _keep(asked: Sequence[Submission], receipts: Receipts, now: int) -> dict[str, Receipt | None]:
@@ -241,7 +240,7 @@ def _answer(asked: Submission, standing: Mapping[str, Receipt | None], now: int,
 def _placed(answer: Accepted, now: int, rules: Rules) -> Job:
     """Return the job in a slot that is safe now, no matter when it was first requested."""
     job = answer.job
-    return job if answer.at == now else changed(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot)
+    return job if answer.at == now else changed(job, slot=slots.place(job.due_at, now, job.id, rules.shards).slot)
 
 
 def _never_started(job: Job) -> bool:
@@ -259,7 +258,7 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
         scheduled_at=scheduled_at,
         due_at=due_at,
         created_at=now,
-        slot=slots.place(due_at, now, shard_key(request.owner, job_id, request.spec.ordering), rules.shards).slot,
+        slot=slots.place(due_at, now, job_id, rules.shards).slot,
         notifications=request.notifications,
         start_by=request.expires_at,
     )

@@ -15,11 +15,13 @@ from scheduler.model.job import Cursor, Lane, LaneState, Unit, UnitKey
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import lag, plan_lag
+from scheduler.pipeline.overflow import open_unit, units_of
 from scheduler.storage.ports import Ports
 
 FIRST_MINUTES = 15  # a new ledger starts this far back; the sweep finds older jobs
 READY_MS = 15_000  # the first step of a unit is due this long before its minute
 LOST_MS = 30_000  # work that is not begun this long after it was due is sent again: its message is lost
+WANTED_MS = 2_000  # the same for the overflow: the process that wanted it may have ended
 
 log = logging.getLogger(__name__)
 
@@ -118,11 +120,15 @@ class Tick:
         self.result.sent += wake_overdue(self.ports, self.now, units)
 
     def _drive_overflow(self) -> None:
-        self._send([WorkItem.of_unit(unit.key) for unit in self.ports.ledger.overflow_units() if _is_lost(unit, self.now)])
+        """Send unfinished work of the overflow again, and that of waiting rooms after a resume."""
+        units = self.ports.ledger.overflow_units()
+        lost = [unit for unit in units if unit.key.minute == slots.OVERFLOW and _is_lost(unit, self.now, WANTED_MS)]
+        self._send([WorkItem.of_unit(unit.key) for unit in lost])
+        self.result.sent += wake_rooms(self.ports, self.now, units)
 
     def _drive_operations(self) -> None:
-        running = self.ports.operations.running()
-        self._send([WorkItem(WorkKind.OPERATION, each.owner, each.id) for each in running if each.lease_until + LOST_MS < self.now])
+        lost = [each for each in self.ports.operations.running() if max(each.next_at, each.lease_until) + LOST_MS < self.now]
+        self._send([WorkItem(WorkKind.OPERATION, each.owner, each.id) for each in lost])
 
     def _check(self) -> None:
         self._send([WorkItem(WorkKind.CHECKS)])
@@ -138,8 +144,8 @@ def waits_its_turn(unit: Unit, now: int) -> bool:
     return unit.handed_out_at is None and is_overdue(unit, now)
 
 
-def _is_lost(unit: Unit, now: int) -> bool:
-    return unit.next_at + LOST_MS < now and unit.lease_until < now
+def _is_lost(unit: Unit, now: int, after_ms: int = LOST_MS) -> bool:
+    return unit.next_at + after_ms < now and unit.lease_until < now
 
 
 def wake_overdue(ports: Ports, now: int, units: Sequence[Unit] | None = None) -> int:
@@ -150,25 +156,16 @@ def wake_overdue(ports: Ports, now: int, units: Sequence[Unit] | None = None) ->
     """
     states, turns, woken = ports.ledger.watched().lanes, ports.rules.overdue_units, []
     for unit in ports.ledger.open_units() if units is None else units:
-        waits = _waits_since(unit)
-        if waits and not _is_resumed(waits, states, now):
+        if unit.resting and not _is_resumed(unit.resting, states, now):
             continue
-        if waits and not is_overdue(unit, now):
+        if unit.resting and not is_overdue(unit, now):
             woken.append(unit)
-        elif (waits or waits_its_turn(unit, now)) and turns:
+        elif (unit.resting or waits_its_turn(unit, now)) and turns:
             turns -= 1
             woken.append(unit)
     sent = [unit for unit in woken if unit.lease_until < now and _wake(unit, ports, now)]
     ports.work.send([WorkItem.of_unit(unit.key) for unit in sent])
     return len(sent)
-
-
-def _waits_since(unit: Unit) -> int:
-    """Return since when (ms) jobs of the unit may wait for the resume of a lane; 0: none does.
-
-    Executors drop the messages of a paused lane, also those of jobs that were published early: a unit that is handed out may have some.
-    """
-    return unit.resting or (unit.handed_out_at or 0 if unit.early else 0)
 
 
 def _is_resumed(since: int, states: Mapping[Lane, LaneState], now: int) -> bool:
@@ -183,11 +180,43 @@ def _is_resumed(since: int, states: Mapping[Lane, LaneState], now: int) -> bool:
 def _wake(unit: Unit, ports: Ports, now: int) -> bool:
     """Make the unit's next step due now. Jobs of a resumed lane are published like those of any other past minute."""
     awake = replace(unit, next_at=now, resting=0)
-    if _waits_since(unit) and unit.handed_out_at is not None:
-        awake = replace(awake, handed_out_at=None, progress=0, early=())
+    if unit.resting and unit.handed_out_at is not None:
+        awake = replace(awake, handed_out_at=None, progress=0)
     elif not unit.resting and unit.opened_at < unit.next_at and now < unit.next_at + LOST_MS:
         return False  # its message was just delivered, or will be
     return ports.ledger.change_unit(unit, awake)
+
+
+def wake_rooms(ports: Ports, now: int, units: Sequence[Unit] | None = None) -> int:
+    """Send the work of the waiting rooms whose lanes were resumed and that have not been empty since, or are to be read again.
+
+    Also create the units that are missing.
+
+    `units`: the units that never close, if the caller has just read them. Returns the number of sent items. Raises Unavailable.
+    """
+    states = ports.ledger.watched().lanes
+    if not states:
+        return 0
+    known = {unit.key: unit for unit in (ports.ledger.overflow_units() if units is None else units)}
+    cursor, due = ports.ledger.cursor(), list[WorkItem]()
+    shards = max(cursor.shards if cursor else 0, ports.rules.shards)
+    for lane, state in states.items():
+        for unit in units_of(slots.room_of(lane), shards):
+            if unit.key not in known:
+                open_unit(unit, ports, now)
+            if _waits_for_resume(known.get(unit.key, unit), state, now):
+                due.append(WorkItem.of_unit(unit.key))
+    return len(due) - len(ports.work.send(due)) if due else 0
+
+
+def _waits_for_resume(room: Unit, state: LaneState, now: int) -> bool:
+    """Whether jobs may wait in this part of a waiting room though its lane was resumed: it was not seen empty `SKEW_MS` after the resume.
+
+    A room that was seen empty is read again when its next step is due: the index may lag.
+    """
+    if state.paused_at is not None or state.resumed_at is None or room.lease_until > now:
+        return False
+    return (room.handed_out_at or 0) < state.resumed_at + leftover.SKEW_MS or _is_lost(room, now)
 
 
 def units(minute: str, shards: int, count: int, now: int) -> list[Unit]:

@@ -15,14 +15,15 @@ from dataclasses import asdict, dataclass, replace
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Unit, UnitKey
-from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
+from scheduler.model.work import WorkDelivery, WorkKind
 from scheduler.pipeline import leftover
 from scheduler.pipeline.closing import Closing
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.later_checks import check
 from scheduler.pipeline.overflow import overflow
 from scheduler.pipeline.publisher import DispatchResult
-from scheduler.pipeline.tick import waits_its_turn, wake_overdue
+from scheduler.pipeline.release import release
+from scheduler.pipeline.tick import waits_its_turn, wake_overdue, wake_rooms
 from scheduler.pipeline.unit_lease import LEASE_MS, LeaseLost, UnitLease
 from scheduler.storage.ports import Ports
 
@@ -31,9 +32,10 @@ SECOND_MS = 1_000  # SQS counts in seconds: a message hidden for less than one i
 EARLY_MS = 1_500  # a step may begin this much early: the tick sends its message rounded down, and clocks differ
 AGAIN_MS = 5_000  # a step that failed is tried again after this time, and after twice as long each further time ...
 LONGEST_MS = 300_000  # ... up to this
+HIDDEN_MS = 300_000  # the message of an overflow unit is hidden for this long at most; of an idle one it is deleted
 
 Hide = Callable[[], None]
-Step = Callable[[WorkItem, Ports, Hide], int | None]  # returns when the next step is due (ms); None: there is none
+Step = Callable[[WorkDelivery, Ports, Hide], int | None]  # returns when the next step is due (ms); None: there is none
 
 log = logging.getLogger(__name__)
 
@@ -64,10 +66,13 @@ def work(delivery: WorkDelivery, ports: Ports, *, operation: Step) -> WorkResult
             result.next_at = _drive(UnitKey(item.of, int(item.part)), delivery, ports, hide, result)
         elif item.kind is WorkKind.CHECKS:
             log.info("checks", extra=asdict(check(ports, hide)))
+        elif item.kind is WorkKind.RELEASE:
+            result.next_at = release(delivery, ports)
         elif item.kind is WorkKind.RESUME:
             wake_overdue(ports, ports.clock.now())
+            wake_rooms(ports, ports.clock.now())
         else:
-            result.next_at = operation(item, ports, hide)
+            result.next_at = operation(delivery, ports, hide)
     except LeaseLost:
         result.next_at = ports.clock.now() + LEASE_MS
     except Exception as error:
@@ -76,7 +81,7 @@ def work(delivery: WorkDelivery, ports: Ports, *, operation: Step) -> WorkResult
         log.log(level, "a step failed", exc_info=not refused, extra={"work": item, "error": repr(error)})
         result.failed = True
         if item.kind not in (WorkKind.CHECKS, WorkKind.RESUME):  # the tick does the same every minute
-            result.next_at = ports.clock.now() + _pause(error, delivery)
+            result.next_at = ports.clock.now() + pause(error, delivery)
     return result
 
 
@@ -85,7 +90,7 @@ def hidden_s(next_at: int, now: int) -> int:
     return max(-(-(next_at - now) // 1000), 0)
 
 
-def _pause(error: Exception, delivery: WorkDelivery) -> int:
+def pause(error: Exception, delivery: WorkDelivery) -> int:
     """Return how long to wait (ms) before a failed step is tried again."""
     return AGAIN_MS if isinstance(error, Unavailable) else min(AGAIN_MS << min(delivery.receive_count - 1, 10), LONGEST_MS)
 
@@ -95,7 +100,8 @@ def _drive(key: UnitKey, delivery: WorkDelivery, ports: Ports, hide: Hide, resul
     now, unit = ports.clock.now(), ports.ledger.unit(key)
     if unit is None:
         return None  # it is closed
-    wanted = key.minute == slots.OVERFLOW  # its messages are sent when jobs are put there: its step is due at once
+    # A waiting room is woken by a resume, the overflow by a process that has put jobs there: the step is due at once.
+    wanted = slots.is_always_open(key.minute) and (key.minute != slots.OVERFLOW or unit.handed_out_at is None)
     busy_until = max(unit.lease_until, 0 if wanted else unit.next_at - EARLY_MS)
     if busy_until > now:
         mine = unit.message_id in ("", delivery.message_id)  # none drives it yet: the tick's clock is ahead of this one
@@ -107,17 +113,18 @@ def _drive(key: UnitKey, delivery: WorkDelivery, ports: Ports, hide: Hide, resul
     try:
         return _step(unit, lease, result)
     except Exception as error:
-        _release(lease, ports.clock.now() + _pause(error, delivery))
+        _release(lease, ports.clock.now() + pause(error, delivery))
         raise
 
 
 def _step(unit: Unit, lease: UnitLease, result: WorkResult) -> int | None:
     """Carry out the step of a unit that is leased to this worker; `unit` is the unit before the lease. Returns when the next one is due."""
     clock, began = lease.ports.clock, lease.ports.clock.now()
-    if unit.key.minute == slots.OVERFLOW:
+    if slots.is_always_open(unit.key.minute):
         _count(overflow(lease), result)
         next_at = lease.unit.next_at
-        return next_at if next_at <= clock.now() else None  # the dispatcher ran out of time, or no job is there
+        most = HIDDEN_MS if unit.key.minute == slots.OVERFLOW else AGAIN_MS  # a resume wakes a waiting room
+        return next_at if next_at <= clock.now() + most else None  # the tick sends another one
     if unit.handed_out_at is not None:
         closing = Closing(lease)
         closing.run()

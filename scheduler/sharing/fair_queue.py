@@ -15,7 +15,7 @@ while users 1..n have waiting jobs:
 import heapq
 import itertools
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic, TypeVar
@@ -101,9 +101,19 @@ class FairQueue(Generic[T]):
         if len(user.waiting) - user.taken == 1:
             heapq.heappush(self._heads, (max(user.finish, self._clock) + user.step, next(self._numbers), name))
 
-    def take(self, limit: int) -> list[T]:
-        """Remove and return the next jobs in fair order, at most `limit`."""
-        return [self._next() for _ in range(min(limit, self._length))]
+    def take(self, limit: int, without: Collection[str] = ()) -> list[T]:
+        """Remove and return the next jobs in fair order, at most `limit`, and none of the users `without`."""
+        aside = [head for head in self._heads if head[2] in without] if without else []
+        if not aside:
+            return [self._next() for _ in range(min(limit, self._length))]
+        self._heads = [head for head in self._heads if head[2] not in without]
+        heapq.heapify(self._heads)
+        taken: list[T] = []
+        while self._heads and len(taken) < limit:
+            taken.append(self._next())
+        for head in aside:
+            heapq.heappush(self._heads, head)
+        return taken
 
     def _next(self) -> T:
         self._clock, _, name = self._heads[0]

@@ -15,13 +15,21 @@ from operator import attrgetter
 
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import DueEntry, Lane, UnitKey
-from scheduler.sharing import fair_queue
+from scheduler.model.rules import BATCH
+from scheduler.sharing import fair_queue, pins
 from scheduler.sharing.fair_queue import Backlog, Demand, FairQueue
 from scheduler.storage.ports import Ports
 
 STEP_MS = 500  # between two polls of a lane
 NARROWEST = 40  # lower bound of the window: 1 / NARROWEST of the lane's capacity, since few executors suffice for short jobs ...
-LEAST = 50  # ... and at least this number of jobs
+LEAST = 50  # ... and at least this number of jobs ...
+FEWEST = 2  # ... or this one, while the lane's capacity is only an estimate
+# Such a window widens by a part of the jobs that end in it, since a job that does not end shows nothing about the lane; the second is the
+# part once jobs have waited in the lane.
+ENDED, ENDED_ABOVE = 0.5, 0.02
+SHORT_S = 2.0  # jobs that take longer on average are not short: few of them wait in the lane ahead ...
+PART_AHEAD = 0.5  # ... this part of a second's work
+FREE = 0.75  # a window counts on this part of the executors: the others are free for what does not pass through a window
 WIDEN, NARROW = 1.3, 0.8  # factors of the window at a poll: no message waits in the lane; more work waits than intended
 KNOWN_LOOKS = 4  # polls that saw finished jobs, before the rate is known well enough to narrow the window
 STILL_MS = 20_000  # if no message waits in a lane and no job finishes for this time, the lane is not full: write off unfinished jobs
@@ -34,9 +42,12 @@ WEIGHTS_MS = 30_000  # how long weights are cached
 log = logging.getLogger(__name__)
 
 
-def narrowest(most: int) -> float:
-    """Return the first window of a lane with a capacity of `most` jobs; polls correct it later."""
-    return min(max(most / NARROWEST, LEAST), most)
+def narrowest(most: int, *, estimated: bool = False) -> float:
+    """Return the first window of a lane with a capacity of `most` jobs; polls correct it later.
+
+    `estimated`: the capacity may be smaller.
+    """
+    return min(max(most / NARROWEST, FEWEST if estimated else LEAST), most)
 
 
 @dataclass(slots=True)
@@ -45,10 +56,12 @@ class _Gate:
 
     lane: Lane
     most: int  # capacity: the lane's jobs when all its executors are busy
-    crowd: int  # the jobs that all its executors can hold ahead of their instant
+    crowd: int  # the jobs that all its executors can hold ahead of their instant; 0: no more than the window
     width: float  # the estimate of the jobs that the lane holds now
     looked_at: int
     tried_at: int
+    batch: int  # jobs of one executor
+    estimated: bool = False  # the capacity is an estimate
     queue: FairQueue[DueEntry] = field(default_factory=FairQueue)
     outstanding: int = 0  # jobs released and not finished at the last poll
     sent: int = 0  # jobs released since that poll
@@ -57,7 +70,9 @@ class _Gate:
     moved_at: int = 0  # when a job was last released or seen finished
     written_off: int = 0  # released and unfinished jobs that are ignored: lost, or running for long
     told: bool = False  # this dispatcher's backlog is in the ledger
-    backlog: int = 0  # about how many messages waited in the lane at the last poll
+    backlog: int = 0  # about how many jobs waited in the lane at the last poll
+    ceiling: float = inf  # of an estimated capacity: the window at which jobs last waited in the lane
+    pins: Mapping[str, int] = field(default_factory=dict)  # executors that long jobs keep busy, by user
     done: deque[tuple[int, int]] = field(default_factory=deque)  # (ms, finished jobs) of the last polls
 
     @property
@@ -73,30 +88,69 @@ class _Gate:
     def in_hand(self) -> int:
         return self.outstanding + self.sent
 
+    @property
+    def pinned(self) -> int:
+        """The executors that long jobs keep busy."""
+        return sum(self.pins.values())
+
+    @property
+    def pack(self) -> int:
+        """The jobs that leave together while others wait: as many as an executor is counted for, but few in a small lane."""
+        return max(min(self.batch, int(self.width) // 8), 1)
+
+    def full(self, weights: Mapping[str, float]) -> set[str]:
+        """Return the users whose long jobs keep as many executors busy as one user may: their jobs wait."""
+        executors = self.most // self.batch
+        if self.estimated:
+            executors = min(executors, max(round(self.width / FREE), 2))
+        total = self.pinned
+        return {
+            owner
+            for owner, mine in self.pins.items()
+            if not pins.is_within(mine + 1, total - mine, executors, weights.get(owner, fair_queue.DEFAULT_WEIGHT))
+        }
+
     def base(self, due_at: int, now: int) -> int:
         """Return the lane's capacity for a batch whose first job is due at `due_at`.
 
         Jobs ahead of their instant get all that executors can hold: they must be in executors when the instant comes.
         """
-        return self.crowd if due_at > now else int(self.width)
+        return self.crowd if due_at > now and self.crowd else int(min(self.width, max(self.most - self.pinned * self.batch, self.batch)))
 
     def room(self, due_at: int, now: int, share: float = 1.0) -> int:
         """Return how many more jobs the dispatcher may release if it has this share of the lane."""
-        return fair_queue.window(max(int(self.base(due_at, now) * share), 1), self.rate) - self.in_hand
+        base = max(int(self.base(due_at, now) * share), 1)
+        return fair_queue.window(base, self.ahead(base)) - self.in_hand
+
+    def ahead(self, base: float, others: float = 0.0) -> float:
+        """Return the jobs per second of which some may wait in the lane: all, if the jobs are short; else fewer than would fill the
+        executors that stay free."""
+        mean = _rate(self.done) + others
+        if self.batch > 1 and mean >= base / SHORT_S:
+            return self.rate + others
+        return min(mean, base * (1 - FREE)) * PART_AHEAD
 
     def fit(self, backlog: int) -> None:
         """Adapt the window to `backlog`, the messages that wait in the lane: narrow it if too many wait, widen it if none does."""
         self.backlog = backlog
+        if self.estimated:
+            done = self.done[-1][1] if self.done else 0
+            if backlog == 0:
+                self.width = min(self.width + done * (ENDED if self.width < self.ceiling else ENDED_ABOVE), self.most * FREE)
+            else:  # the others are in executors: these are all that the lane has for this dispatcher
+                self.ceiling = max((self.in_hand - backlog) * FREE, FEWEST)
+                self.width = min(self.width, self.ceiling)
+            return
         known = sum(1 for _, jobs in self.done if jobs) >= KNOWN_LOOKS
         if backlog == 0:
-            self.width = min(self.width * WIDEN, self.most)
+            self.width = max(min(self.width * WIDEN, self.most * FREE), min(self.width, self.most))
         elif known and backlog > self.rate * fair_queue.AHEAD_S:
             self.width = max(self.width * NARROW, narrowest(self.most))
 
     def let(self, entries: Sequence[DueEntry], now: int) -> Sequence[DueEntry]:
         if entries:
             self.sent, self.moved_at = self.sent + len(entries), now
-            if entries[-1].due_at > now:
+            if entries[-1].due_at > now and self.crowd:
                 self.width = max(
                     self.width, min(self.in_hand, self.most)
                 )  # these jobs will be in executors, which then continue with late jobs
@@ -117,7 +171,7 @@ class _Gate:
 
     def forget(self) -> None:
         """Reset the window and the rate of a lane that was without work."""
-        self.width, self.backlog = narrowest(self.most), 0
+        self.width, self.backlog, self.ceiling = narrowest(self.most, estimated=self.estimated), 0, inf
         self.done.clear()
 
     def write_off(self) -> None:
@@ -137,6 +191,7 @@ class Flow:
     outstanding: Callable[[Lane, int], int]
     backlog: Callable[[Lane], int]
     ports: Ports
+    pinned: Callable[[Lane], Mapping[str, int]] = lambda lane: {}  # executors that long jobs keep busy, by user
     share: float = 1.0  # of a lane that the dispatcher may fill without asking the others: its unit's share of the shards
     _gates: dict[Lane, _Gate] = field(default_factory=dict)
     _weights: dict[str, float] = field(default_factory=dict)
@@ -144,8 +199,8 @@ class Flow:
 
     def most_ahead(self, lane: Lane) -> float:
         """Return the number of jobs of a lane that may be released ahead of their instant: as many as its executors can start at once."""
-        rules = self.ports.rules
-        return max(rules.crowds.get(lane, 0), rules.windows[lane]) * self.share if lane in rules.windows else inf
+        window = self.ports.rules.window(lane)
+        return inf if window is None else max(self.ports.rules.crowds.get(lane, 0), window) * self.share
 
     def __len__(self) -> int:
         """Return how many jobs wait."""
@@ -195,6 +250,21 @@ class Flow:
                 released += self._drain(gate)
         return released
 
+    def take_paused(self, paused: Collection[Lane], most: int) -> list[DueEntry]:
+        """Remove and return entries that wait for these lanes, at most `most`."""
+        taken: list[DueEntry] = []
+        for gate in self._gates.values():
+            if gate.queue and gate.lane in paused:
+                taken += gate.queue.take(most - len(taken))
+                if not gate.queue:
+                    self._hide(gate)
+        return taken
+
+    def only_barred(self) -> bool:
+        """Return whether jobs wait, and all of them are of users whose long jobs keep as many executors busy as one user may."""
+        waiting = [gate for gate in self._gates.values() if gate.queue]
+        return bool(waiting) and all(gate.pins and gate.queue.counts().keys() <= gate.full(self._weights) for gate in waiting)
+
     def close(self) -> None:
         """Drop the published backlogs: no job waits here now, or another dispatcher takes over."""
         for gate in self._gates.values():
@@ -202,12 +272,14 @@ class Flow:
 
     def _pass(self, lane: Lane, entries: Sequence[DueEntry]) -> Sequence[DueEntry]:
         """Return all entries if they fit the window; else none, and all of them wait."""
-        if lane not in self.ports.rules.windows:
+        now, most = self.ports.clock.now(), self.ports.rules.window(lane)
+        if most is None:
             return entries
-        now = self.ports.clock.now()
         if lane not in self._gates:
-            most = self.ports.rules.windows[lane]
-            self._gates[lane] = _Gate(lane, most, round(self.most_ahead(lane) / self.share), narrowest(most), now, now)
+            batch, estimated = BATCH[lane], lane not in self.ports.rules.windows
+            width = narrowest(most, estimated=estimated)
+            crowd = 0 if lane is Lane.RETRY else round(self.most_ahead(lane) / self.share)
+            self._gates[lane] = _Gate(lane, most, crowd, width, now, now, batch, estimated)
         gate = self._gates[lane]
         if not gate.queue and now - max(gate.moved_at, gate.until) >= RESTED_MS:
             gate.forget()
@@ -224,7 +296,10 @@ class Flow:
         elif not gate.told:
             gate.credit = float(gate.room(gate.queue.first_due(), now, self.share))  # more jobs came than fit, but some of them do
             gate.queue.weigh(self._weights_of(gate.queue.counts()))
-        went = gate.let(gate.queue.take(max(int(gate.credit), 0)), now)
+        most = max(int(gate.credit), 0)
+        if most < len(gate.queue):
+            most -= most % gate.pack  # a message may keep an executor busy: no small ones
+        went = gate.let(gate.queue.take(most, gate.full(self._weights) if gate.pins else ()), now)
         gate.credit -= len(went)
         if not gate.queue:
             self._hide(gate)
@@ -232,7 +307,7 @@ class Flow:
 
     def _look(self, gate: _Gate, now: int) -> None:
         """Poll the lane: count unfinished jobs, share backlogs, and determine the number of jobs to release until the next poll."""
-        gate.tried_at = now
+        gate.tried_at, gate.pins = now, self.pinned(gate.lane)
         try:
             gate.learn(self.outstanding(gate.lane, gate.until), now)
             gate.fit(self.backlog(gate.lane))
@@ -250,11 +325,13 @@ class Flow:
             return
         mine = {name: Demand(weights.get(name, fair_queue.DEFAULT_WEIGHT), count) for name, count in counts.items()}
         others = self._tell(gate, Backlog(self.unit, gate.lane, now, gate.in_hand, gate.rate, fair_queue.published(mine)))
-        rate, in_hand = gate.rate + sum(each.rate for each in others), gate.in_hand + sum(each.outstanding for each in others)
+        in_hand, base = gate.in_hand + sum(each.outstanding for each in others), gate.base(first, now)
+        ahead = gate.ahead(base, sum(each.rate for each in others))
         backlogs: dict[str, Mapping[str, Demand]] = {_name(each.unit): _apart(each) for each in others}
         backlogs[_name(self.unit)] = mine
-        share = fair_queue.quotas(fair_queue.window(gate.base(first, now), rate) - in_hand, backlogs)[_name(self.unit)]
-        gate.credit = gate.credit % 1 + share.room
+        share = fair_queue.quotas(fair_queue.window(base, ahead) - in_hand, backlogs)[_name(self.unit)]
+        left = gate.credit if share.room < gate.pack else gate.credit % 1  # small shares add up to a message
+        gate.credit = min(left, gate.pack) + share.room
         gate.queue.weigh(share.weights)
 
     def _tell(self, gate: _Gate, mine: Backlog) -> list[Backlog]:

@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.accounts.model import Account, Profile, Quotas, Stock, Tally
     from scheduler.admission.breaker import Breaker, Circuit
     from scheduler.admission.limits import TargetUsage, UsageChange
+    from scheduler.admission.target_queue import QueueUser, TargetQueue
     from scheduler.insight.counting import Counted, Entry
     from scheduler.model.attempt_output import FullOutput
     from scheduler.model.operation import Operation
@@ -68,6 +69,7 @@ if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.notify.messages import Received as ReceivedNotice
     from scheduler.notify.policy import DeliveryRecord, NotificationState, Outbox
     from scheduler.sharing.fair_queue import Backlog
+    from scheduler.sharing.pins import Pin
     from scheduler.targets.named_target import NamedTarget
     from scheduler.tasks.task import Task, TaskPage
 
@@ -245,10 +247,19 @@ class Jobs(Protocol):
     def due_in(self, slots: Sequence[str], *, since: int = 0) -> list[tuple[list[DueEntry], str | None]]:
         """Return the first page of each slot as `due` does, in their order. The slots are read in parallel."""
 
+    def waiting(self, slots: Sequence[str], *, limit: int) -> list[DueEntry]:
+        """Return the first entries of these slots together, by due time and id, at most `limit`. Eventually consistent."""
+
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         """Count the jobs of the lane in these slots of the due index with `since <= due_at <= until`, without canaries.
 
         Eventually consistent.
+        """
+
+    def tally(self, slots: Sequence[str], most: int) -> list[int]:
+        """Count the entries of each slot; a slot with `most` or more is not counted to its end. The slots are counted in parallel.
+
+        Eventually consistent. Canaries count, too.
         """
 
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
@@ -285,6 +296,9 @@ class Jobs(Protocol):
         of the page's last job, so a caller that stops inside a page can derive one. Eventually consistent.
         """
 
+    def moved(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
+        """Return a page of those jobs in the list of `history`, oldest first, whose time was changed. Eventually consistent."""
+
     def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         """Return a page of the jobs of one task; order, bounds and cursor as in `history`. Eventually consistent."""
 
@@ -320,10 +334,10 @@ class Ledger(Protocol):
         """Add an open unit. False if a unit of this key is open already."""
 
     def open_units(self) -> list[Unit]:
-        """Return all open units of minutes, oldest minute first (strongly consistent). The units of the overflow are left out."""
+        """Return all open units of minutes, oldest minute first (strongly consistent). The units that never close are left out."""
 
     def overflow_units(self) -> list[Unit]:
-        """Return the units of the overflow, which never close (strongly consistent)."""
+        """Return the units of the overflow and of the waiting rooms, which never close (strongly consistent)."""
 
     def unit(self, key: UnitKey) -> Unit | None:
         """Return the open unit of this key, None if it is not open (strongly consistent)."""
@@ -353,7 +367,13 @@ class Ledger(Protocol):
         """Store the state of a lane, paused or resumed. Unconditional: the last writer wins."""
 
     def watched(self) -> Watched:
-        """Return the stored lane states and breakers in one read (strongly consistent)."""
+        """Return the stored lane states, breakers and pins in one read (strongly consistent)."""
+
+    def pin(self, lane: Lane, owner: str, period: int, by: int) -> None:
+        """Add `by` to the number of the lane's executors that the long jobs of this user keep busy in this period.
+
+        A call that is repeated after a lost answer counts twice, until the period has passed. Raises Unavailable.
+        """
 
     def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
         """Open, change or close (`after` None) a breaker if the stored one has the version of `before` (None: no breaker is stored).
@@ -409,10 +429,14 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The lane states and breakers that long-running processes poll every second. Lanes never paused and closed breakers are absent."""
+    """The lane states, breakers and pins that long-running processes poll every second.
+
+    Lanes never paused, closed breakers and users without long jobs are absent; pins of passed periods may still be there.
+    """
 
     lanes: dict[Lane, LaneState]
     breakers: dict[Circuit, Breaker]
+    pins: Sequence[Pin] = ()
 
 
 class Tasks(Protocol):
@@ -531,8 +555,32 @@ class Targets(Protocol):
         """Apply each change, of different targets or items, if it is valid (see `limits.used`); one result per change, in order.
 
         NO: it is not valid for the stored usage. If refused, the change may still have been applied: a concurrency slot that was taken
-        shows up in `usages`, a reservation that was made stays unused.
+        shows up in `usages`, a start that was assigned stays unused.
         """
+
+    def join_queue(self, target: str, owner: str, at: int) -> None:
+        """Note that jobs of the owner wait for the target since `at`. A release step then looks for them."""
+
+    def queue(self, target: str) -> tuple[TargetQueue | None, list[QueueUser]]:
+        """Return the queue of a target (None: it never had a release step) and its users (strongly consistent)."""
+
+    def queues(self) -> list[tuple[TargetQueue, list[QueueUser]]]:
+        """Return all queues with their users (strongly consistent)."""
+
+    def queue_users(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], QueueUser]:
+        """Return the users of queues that exist, by target and owner (strongly consistent)."""
+
+    def change_queue(self, before: TargetQueue | None, after: TargetQueue) -> bool:
+        """Store the queue if the stored one has the epoch of `before` (None: none is stored). False if it does not.
+
+        True also if an earlier try, whose answer was lost, stored it.
+        """
+
+    def note_queue_user(self, user: QueueUser) -> None:
+        """Store the turn of a user and whether jobs of it wait, but not when it joined. Unconditional: the last writer wins."""
+
+    def drop_queue_user(self, user: QueueUser) -> bool:
+        """Delete the user of a queue unless it has joined since. False if it has."""
 
     def all(self) -> list[NamedTarget]:
         """Return all targets, by name (strongly consistent)."""
@@ -565,10 +613,20 @@ class Receipts(Protocol):
 
 
 class Operations(Protocol):
-    """The records of operations on many jobs or tasks. A record of an ended operation expires."""
+    """The records of operations on many jobs or tasks. A record of an ended operation expires.
 
-    def add(self, operation: Operation) -> None:
-        """Insert a new record. Idempotent: an existing record is unchanged."""
+    An owner has a few places, and each running operation takes one. A place keeps the id of an operation that has ended until another
+    one takes it.
+    """
+
+    def places(self, owner: str) -> dict[int, str]:
+        """Return the ids of the operations that took places, by place (strongly consistent)."""
+
+    def add(self, operation: Operation, place: int, former: str | None) -> bool:
+        """Insert a new record and take a place, which must have the id `former` (None: no operation has taken it yet).
+
+        False: it has another one, or the record exists; then nothing changes.
+        """
 
     def get(self, owner: str, id: str) -> Operation | None:
         """Return the record, None if there is none or it has expired (strongly consistent)."""

@@ -66,6 +66,11 @@ def item_name(target: str, number: int) -> str:
     return f"{target}#{number}" if number else target
 
 
+def target_of(item: str) -> str:
+    """The target of the item with this name."""
+    return item.partition("#")[0]
+
+
 def share_of(target: NamedTarget, number: int) -> int | None:
     """The number of the item's concurrency slots; None: the target has no limit of these. All shares together are `concurrency`."""
     if target.concurrency is None:

@@ -13,7 +13,7 @@ from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
 from scheduler.model import ids, lifecycle, slots
-from scheduler.model.job import Job, JobKey, Lane, Misfire, Overlap, RunInfo, changed, new_job, shard_key
+from scheduler.model.job import Job, JobKey, Lane, Misfire, Overlap, RunInfo, changed, new_job
 from scheduler.model.misfire import missed_with, plan_start_by
 from scheduler.model.rules import Rules
 from scheduler.model.slots import MINUTE
@@ -121,7 +121,7 @@ def as_asked(run: Job, rules: Rules) -> Job:
         scheduled_at=run.scheduled_at,
         due_at=run.created_at,
         created_at=run.created_at,
-        slot=slots.place(run.created_at, run.created_at, run.shard_key, rules.shards).slot,
+        slot=slots.place(run.created_at, run.created_at, run.id, rules.shards).slot,
         lane=Lane.ONE_TIME,
         origin=run.origin,
     )
@@ -303,7 +303,7 @@ def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: RunIn
         scheduled_at=at,
         due_at=due_at,
         created_at=now,
-        slot=slots.place(due_at, now, shard_key(task.owner, job_id, task.spec.ordering), rules.shards).slot,
+        slot=slots.place(due_at, now, job_id, rules.shards).slot,
         lane=task.lane,
         origin=origin,
         start_by=start_by,

@@ -21,7 +21,9 @@ TOLD = ["type", "task", "fingerprint", "failed_at", "killed_at"]  # by the failu
 
 JOBS: dict[str, Any] = {
     "BillingMode": "PAY_PER_REQUEST",
-    "AttributeDefinitions": _attributes(pk="S", sk="S", slot="S", due_at="N", failed_owner="S", moved_owner="S", position="S", task="S"),
+    "AttributeDefinitions": _attributes(
+        pk="S", sk="S", slot="S", due_at="N", failed_position="S", moved_partition="S", moved_position="S", task="S"
+    ),
     "KeySchema": _keys("pk", "sk"),
     "GlobalSecondaryIndexes": [
         {
@@ -31,10 +33,14 @@ JOBS: dict[str, Any] = {
         },
         {
             "IndexName": keys.FAILURES,
-            "KeySchema": _keys("failed_owner", "position"),
+            "KeySchema": _keys("pk", "failed_position"),
             "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": TOLD},
         },
-        {"IndexName": keys.MOVED, "KeySchema": _keys("moved_owner", "position"), "Projection": {"ProjectionType": "ALL"}},
+        {
+            "IndexName": keys.MOVED,
+            "KeySchema": _keys("moved_partition", "moved_position"),
+            "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["task"]},
+        },
         {"IndexName": keys.BY_TASK, "KeySchema": _keys("task", "sk"), "Projection": {"ProjectionType": "KEYS_ONLY"}},
     ],
 }

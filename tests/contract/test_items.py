@@ -1,6 +1,7 @@
 """Jobs as items."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -274,9 +275,12 @@ def test_only_a_rescheduled_job_is_in_the_index_of_moved_jobs() -> None:
     job = make.job()
     later = make.rescheduled(job, NOW + 5_000)
     sets, removes = items.differences(job, later)
-    assert (sets["moved_owner"], sets["position"]) == ({"S": job.owner}, {"S": ids.position(job.id, NOW + 5_000)})
-    assert "moved_owner" not in items.encode(job) and "moved_owner" not in removes
-    assert {"moved_owner", "position"} <= set(items.differences(later, make.rescheduled(later, NOW))[1])
+    assert (sets["moved_partition"], sets["moved_position"]) == (
+        {"S": keys.moved_partition(job.key)},
+        {"S": ids.position(job.id, NOW + 5_000)},
+    )
+    assert "moved_partition" not in items.encode(job) and "moved_partition" not in removes
+    assert {"moved_partition", "moved_position"} <= set(items.differences(later, make.rescheduled(later, NOW))[1])
 
 
 def test_only_failed_and_killed_jobs_are_in_the_index_of_failures() -> None:
@@ -284,17 +288,29 @@ def test_only_failed_and_killed_jobs_are_in_the_index_of_failures() -> None:
     dead = ended(job, Event.FAIL, result=Result(failure=Failure(FailureKind.PERMANENT, "no")), reason="no")
     killed = ended(job, Event.KILL, result=Result(failure=Failure(FailureKind.TIMEOUT, "no")), reason="no")
     done = ended(job, Event.SUCCEED, result=Result())
-    assert ["failed_owner" in items.encode(stage) for stage in (job, dead, killed, done)] == [False, True, True, False]
-    assert {"failed_owner", "position", "failed_at", "expires", "fingerprint"} <= set(items.differences(dead, make.redriven(dead))[1])
-    assert "failed_owner" not in items.encode(
+    assert ["failed_position" in items.encode(stage) for stage in (job, dead, killed, done)] == [False, True, True, False]
+    assert {"failed_position", "failed_at", "expires", "fingerprint"} <= set(items.differences(dead, make.redriven(dead))[1])
+    assert "failed_position" not in items.encode(
         replace(dead, slot="2026-11-20T10:01#00")
     )  # still open, although it has an instant of failure
+
+
+def test_failed_and_moved_jobs_of_an_owner_are_in_several_partitions() -> None:
+    """A partition takes 1,000 write units a second, and an index refuses the writes of its table."""
+    names = {index["IndexName"]: index["KeySchema"][0]["AttributeName"] for index in tables.JOBS["GlobalSecondaryIndexes"]}
+    made = [items.encode(make.failed(make.rescheduled(make.job(), NOW + 5_000))) for _ in range(800)]
+    spread = {name: Counter(item[names[name]]["S"] for item in made) for name in (keys.FAILURES, keys.MOVED)}
+    assert {name: sorted(found) for name, found in spread.items()} == {
+        keys.FAILURES: keys.partitions("ada"),
+        keys.MOVED: keys.moved_partitions("ada"),
+    }
+    assert len(spread[keys.FAILURES]) == ids.PARTITIONS and max(spread[keys.MOVED].values()) < 150
 
 
 def test_the_failures_index_projects_the_dead_letter() -> None:
     job = run(slot=None, killed_at=NOW + 5, fingerprint="0123456789ab")
     assert job.origin is not None
-    projected = {name: value for name, value in items.encode(job).items() if name in ("pk", "sk", "failed_owner", "position", *tables.TOLD)}
+    projected = {name: value for name, value in items.encode(job).items() if name in ("pk", "sk", "failed_position", *tables.TOLD)}
     assert items.letter(projected) == DeadLetter(job.key, job.id, "log", job.origin.task, "0123456789ab", NOW + 5)
     assert set(tables.TOLD) <= {*projected, "failed_at"}
 

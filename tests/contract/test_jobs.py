@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scheduler.model import attempt_output, ids, item_limit, lifecycle
+from scheduler.model import attempt_output, ids, item_limit, lifecycle, slots
 from scheduler.model.errors import TooLarge
 from scheduler.model.instants import DAY
 from scheduler.model.job import Claim as JobClaim
@@ -479,6 +479,22 @@ def test_a_slot_counts_the_jobs_of_a_lane_due_in_a_span(jobs: Jobs, lane: Lane) 
     assert jobs.count([slot], lane, since=NOW + 1, until=NOW + 2) == 2
     assert jobs.count([slot], lane, since=NOW, until=NOW + 9) == 4
     assert jobs.count(["2026-11-20T10:01#08"], lane, since=NOW, until=NOW + 9) == 0
+
+
+def test_the_entries_of_each_slot_are_tallied(jobs: Jobs) -> None:
+    several = ["2026-11-20T10:01#07", "2026-11-20T10:01#08", "2026-11-20T10:01#09"]
+    stored(jobs, *(make.job(slot=slot, lane=lane) for slot in several[:2] for lane in (Lane.ONE_TIME, Lane.RETRY)))
+    stored(jobs, make.job(slot=several[0]))
+    assert jobs.tally(several, 100) == [3, 2, 0]
+    assert min(jobs.tally(several[:2], 2)) == 2 and jobs.tally([], 9) == []
+
+
+def test_the_first_waiting_jobs_of_several_slots_are_read_together(jobs: Jobs) -> None:
+    there = slots.queue("invoices", "ann")
+    made = [make.job(slot=there[number % len(there)], due_at=NOW + 10 - number) for number in range(10)]
+    stored(jobs, *made, make.job(slot=slots.queue("invoices", "eve")[0]))
+    assert [entry.key for entry in jobs.waiting(there, limit=4)] == [job.key for job in reversed(made[-4:])]
+    assert len(jobs.waiting(there, limit=99)) == 10
 
 
 def test_several_slots_are_counted_together(jobs: Jobs) -> None:

@@ -10,6 +10,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Lane, LaneState, LaterCheck, Unit, UnitKey
 from scheduler.pipeline import dispatch
 from scheduler.sharing.fair_queue import Backlog, Demand
+from scheduler.sharing.pins import PERIOD_MS
 from scheduler.storage.aws import items, keys
 from scheduler.storage.aws.ledger import DynamoLedger, _unit
 from scheduler.storage.ports import Ledger
@@ -229,8 +230,9 @@ def test_a_dropped_backlog_is_gone(ledger: Ledger) -> None:
     assert ledger.backlogs(Lane.ONE_TIME, 0) == []
 
 
-def test_the_intake_is_a_unit_that_never_closes(ledger: Ledger) -> None:
-    overflow = Unit(UnitKey(slots.OVERFLOW, 0), 0, 15)
+@pytest.mark.parametrize("name", [slots.OVERFLOW, slots.room_of(Lane.RETRY)])
+def test_a_unit_that_never_closes_is_no_unit_of_a_minute(ledger: Ledger, name: str) -> None:
+    overflow = Unit(UnitKey(name, 0), 0, 15)
     ledger.open_unit(unit())
     assert ledger.open_unit(overflow) and not ledger.open_unit(overflow)
     leased = replace(overflow, epoch=1, lease_until=AT)
@@ -238,8 +240,9 @@ def test_the_intake_is_a_unit_that_never_closes(ledger: Ledger) -> None:
     assert ledger.open_units() == [unit()]
 
 
-def test_units_of_the_overflow_are_listed_apart(ledger: Ledger) -> None:
-    parts = [Unit(UnitKey(slots.OVERFLOW, part), part * 4, part * 4 + 3, next_at=AT) for part in range(3)]
+def test_units_of_the_overflow_and_of_waiting_rooms_are_listed_apart(ledger: Ledger) -> None:
+    parts = [Unit(UnitKey(slots.OVERFLOW, part), part * 4, part * 4 + 3, next_at=AT) for part in range(2)]
+    parts += [Unit(UnitKey(slots.room_of(Lane.ONE_TIME), 0), 0, 7, next_at=AT)]
     assert ledger.overflow_units() == []
     for one in [unit(), *reversed(parts)]:
         ledger.open_unit(one)
@@ -326,3 +329,29 @@ def test_the_mark_is_the_latest_minute_noted(ledger: Ledger) -> None:
     for minute in ("2026-11-20T10:01", "2026-11-20T10:02", "2026-11-20T09:59"):
         ledger.set_mark(minute)
     assert ledger.mark() == "2026-11-20T10:02"
+
+
+def test_pins_are_counted_by_lane_user_and_period(ledger: Ledger) -> None:
+    ledger.set_lane_state(LaneState(Lane.RETRY, paused_at=AT))
+    for lane, owner, period, by in (
+        (Lane.RETRY, "ann", 7, 1),
+        (Lane.RETRY, "ann", 7, 1),
+        (Lane.RETRY, "ann", 8, 1),
+        (Lane.ONE_TIME, "ben", 8, 3),
+    ):
+        ledger.pin(lane, owner, period, by)
+    ledger.pin(Lane.RETRY, "ann", 7, -1)
+    found = ledger.watched()
+    assert {(pin.lane, pin.owner, pin.period): pin.executors for pin in found.pins} == {
+        (Lane.RETRY, "ann", 7): 1,
+        (Lane.RETRY, "ann", 8): 1,
+        (Lane.ONE_TIME, "ben", 8): 3,
+    }
+    assert list(found.lanes) == [Lane.RETRY] and found.breakers == {}
+
+
+def test_a_pin_expires_after_its_period(request: pytest.FixtureRequest) -> None:
+    client = tables.on_moto(request, "ledger", tables.LEDGER)
+    DynamoLedger(client, "ledger").pin(Lane.RETRY, "ann", 7, 1)
+    (item,) = client.scan(TableName="ledger")["Items"]
+    assert int(item["expires"]["N"]) * 1_000 > 9 * PERIOD_MS

@@ -1,19 +1,25 @@
 """The registry of named targets, the usage of their limits, and the breakers: the same in memory and on DynamoDB."""
 
+import uuid
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from scheduler.admission import breaker
 from scheduler.admission.breaker import Circuit
 from scheduler.admission.limits import Move, Place, TargetUsage, UsageChange
+from scheduler.admission.target_queue import QueueUser, Released, TargetQueue
 from scheduler.model.job import JobKey, Lane, LaneState
 from scheduler.storage.aws import items, keys
 from scheduler.storage.aws import targets as stored
 from scheduler.storage.ports import ChangeResult, Ledger, Targets, Watched, Written
 from scheduler.targets.named_target import ITEMS, OWN, NamedTarget, item_name, share_of, slots_beside
+from tests.contract import tables
 from tests.contract.make import NOW
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 
 def target(name: str = "invoices", **fields: Any) -> NamedTarget:
@@ -70,25 +76,25 @@ def one(targets: Targets, use: UsageChange) -> TargetUsage | None:
 
 def test_a_usage_is_created_once(targets: Targets) -> None:
     assert targets.usages(["invoices"]) == {}
-    begin = UsageChange("invoices", first=True, line=Move(SOON + 50, 100, behind=False), takes=(FIRST,), most=5)
-    assert one(targets, begin) == TargetUsage("invoices", SOON + 150, 0, (FIRST,), stored=True)
+    begin = UsageChange("invoices", first=True, starts=Move(SOON + 50, 100, 9, behind=False), takes=(FIRST,), most=5, queued_until=7)
+    assert one(targets, begin) == TargetUsage("invoices", SOON + 150, 9, (FIRST,), taken=1, queued_until=7, stored=True)
     assert one(targets, begin) is None
     assert targets.usages(["other"]) == {}
     for later in (
-        UsageChange("other", line=Move(SOON, 9, behind=True)),
+        UsageChange("other", starts=Move(SOON, 9, 9, behind=True)),
         UsageChange("other", takes=(FIRST,), most=5),
         UsageChange("other", drops=(FIRST,)),
     ):
         assert one(targets, later) is None, "there is nothing to change"
 
 
-@pytest.mark.parametrize("end", ["line", "starts"])
-def test_an_end_moves_from_its_current_place_or_is_set_if_absent(targets: Targets, end: str) -> None:
-    def moved(base: int, by: int, behind: bool, latest: int | None = None) -> int | None:
-        after = one(targets, replace(UsageChange("invoices"), **{end: Move(base, by, behind, latest)}))
-        return None if after is None else (after.next_us if end == "line" else after.start_us) - SOON
+def test_an_end_moves_from_its_current_place_or_is_set_if_absent(targets: Targets) -> None:
+    def moved(base: int, by: int, behind: bool, latest: int | None = None, back_from: int | None = None) -> int | None:
+        after = one(targets, UsageChange("invoices", starts=Move(base, by, by, behind, latest, back_from_us=back_from)))
+        assert after is None or after.step_us == by
+        return None if after is None else after.start_us - SOON
 
-    targets.use([replace(UsageChange("invoices", first=True), **{end: Move(SOON, 10, behind=False)})])
+    targets.use([UsageChange("invoices", first=True, starts=Move(SOON, 10, 10, behind=False))])
     assert moved(SOON + 10, 5, behind=True) == 15
     assert moved(SOON + 10, 5, behind=True) == 20, "the second one is queued behind the first"
     assert moved(SOON + 21, 5, behind=True) is None, "the end has moved since it was read"
@@ -96,11 +102,13 @@ def test_an_end_moves_from_its_current_place_or_is_set_if_absent(targets: Target
     assert moved(SOON, 5, behind=True, latest=SOON + 20) == 25
     assert moved(SOON + 25, 5, behind=False) is None
     assert moved(SOON + 26, 5, behind=False) == 31
+    assert moved(SOON + 20, 5, behind=False, back_from=SOON + 30) is None, "the end has moved since it was read"
+    assert moved(SOON + 20, 5, behind=False, back_from=SOON + 31) == 25
 
 
 def test_free_places_are_taken_and_only_their_holders_release_them(targets: Targets) -> None:
     targets.use([UsageChange("invoices", first=True)])
-    assert one(targets, UsageChange("invoices", takes=(FIRST,), most=2)) == TargetUsage("invoices", places=(FIRST,), stored=True)
+    assert one(targets, UsageChange("invoices", takes=(FIRST,), most=2)) == TargetUsage("invoices", places=(FIRST,), taken=1, stored=True)
     assert one(targets, UsageChange("invoices", takes=(SECOND, THIRD), most=2)) is None
     assert one(targets, UsageChange("invoices", takes=(SECOND,), most=2)) is not None
     assert one(targets, UsageChange("invoices", takes=(THIRD,), most=2)) is None
@@ -108,22 +116,23 @@ def test_free_places_are_taken_and_only_their_holders_release_them(targets: Targ
     assert one(targets, UsageChange("invoices", takes=(THIRD,), drops=(FIRST, replace(SECOND, until=1)), most=2)) is None
     again = replace(SECOND, fence=5, since=NOW + 5)
     changed = one(targets, UsageChange("invoices", takes=(THIRD, again), drops=(FIRST, SECOND), most=2, took_ms=70))
-    assert changed == TargetUsage("invoices", places=(THIRD, again), took_ms=70, stored=True)
-    assert one(targets, UsageChange("invoices", drops=(THIRD, again), took_ms=60)) == TargetUsage("invoices", took_ms=60, stored=True)
+    assert changed == TargetUsage("invoices", places=(THIRD, again), took_ms=70, taken=4, stored=True)
+    freed = one(targets, UsageChange("invoices", drops=(THIRD, again), took_ms=60, queued_until=8))
+    assert freed == TargetUsage("invoices", took_ms=60, taken=4, queued_until=8, stored=True)
     assert one(targets, UsageChange("invoices", drops=(THIRD,))) is None
 
 
 def test_a_change_of_usage_is_atomic(targets: Targets) -> None:
-    targets.use([UsageChange("invoices", first=True, line=Move(SOON, 10, behind=False), takes=(FIRST,))])
-    assert one(targets, UsageChange("invoices", line=Move(SOON + 10, 5, behind=True), takes=(SECOND,), most=1)) is None
-    assert one(targets, UsageChange("invoices", line=Move(SOON + 11, 5, behind=True), drops=(FIRST,))) is None
-    both = UsageChange("invoices", line=Move(SOON + 10, 5, behind=True), starts=Move(SOON, 7, behind=False), takes=(SECOND,), most=2)
-    assert one(targets, both) == TargetUsage("invoices", SOON + 15, SOON + 7, (FIRST, SECOND), stored=True)
+    targets.use([UsageChange("invoices", first=True, starts=Move(SOON, 10, 10, behind=False), takes=(FIRST,))])
+    assert one(targets, UsageChange("invoices", starts=Move(SOON + 10, 5, 5, behind=True), takes=(SECOND,), most=1)) is None
+    assert one(targets, UsageChange("invoices", starts=Move(SOON + 11, 5, 5, behind=True), drops=(FIRST,))) is None
+    both = UsageChange("invoices", starts=Move(SOON + 10, 5, 5, behind=True), takes=(SECOND,), most=2)
+    assert one(targets, both) == TargetUsage("invoices", SOON + 15, 5, (FIRST, SECOND), taken=2, stored=True)
 
 
 def test_usages_of_several_targets_change_independently(targets: Targets) -> None:
     first, second = (UsageChange(name, first=True, takes=(FIRST,)) for name in ("invoices", "other"))
-    stands = [TargetUsage(name, places=(FIRST,), stored=True) for name in ("invoices", "other")]
+    stands = [TargetUsage(name, places=(FIRST,), taken=1, stored=True) for name in ("invoices", "other")]
     assert targets.use([first]) == [ChangeResult(Written.YES, stands[0])]
     assert targets.use([first, second]) == [ChangeResult(Written.NO, stands[0]), ChangeResult(Written.YES, stands[1])]
     assert targets.usages(["invoices", "other", "third"]) == {"invoices": stands[0], "other": stands[1]}
@@ -134,6 +143,52 @@ def test_a_new_target_of_the_same_name_inherits_no_usage(targets: Targets) -> No
     targets.use([UsageChange("invoices", first=True, takes=(FIRST,))])
     targets.delete(target())
     assert targets.usages(["invoices"]) == {}
+
+
+def test_the_usage_of_the_version_before_is_read_and_changed(local_dynamodb: "DynamoDBClient") -> None:
+    local_dynamodb.create_table(TableName=(name := f"tasks-{uuid.uuid4().hex}"), **tables.TASKS)
+    targets = stored.DynamoTargets(local_dynamodb, name)
+    former: dict[str, Any] = {name: {"N": "5"} for name in ("next_us", "start_us", "took_ms")}
+    local_dynamodb.put_item(TableName=name, Item=keys.usage("invoices") | former | {"places": {"M": {}}})
+    assert one(targets, UsageChange("invoices", takes=(FIRST,), most=5)) == TargetUsage("invoices", 5, 0, (FIRST,), 5, 1, stored=True)
+
+
+# The queue of a target
+
+USER = QueueUser("invoices", "ada#b", NOW)
+
+
+def test_a_user_joins_a_queue_again_and_again(targets: Targets) -> None:
+    assert targets.queue("invoices") == (None, []) and targets.queues() == [] and targets.queue_users([("invoices", "ada#b")]) == {}
+    for owner, name in (("ada#b", "invoices"), ("eve", "invoices"), ("eve", "invoices.de")):
+        targets.join_queue(name, owner, NOW)
+    noted = replace(USER, finish=1.25, waiting=False)
+    targets.note_queue_user(noted)
+    assert targets.queue("invoices") == (None, [noted, QueueUser("invoices", "eve", NOW)])
+    targets.join_queue("invoices", "ada#b", NOW + 5)
+    assert targets.queue_users([("invoices", "ada#b"), ("other", "eve")]) == {
+        ("invoices", "ada#b"): replace(noted, joined_at=NOW + 5, waiting=True)
+    }
+
+
+def test_a_user_is_dropped_unless_it_has_joined_since(targets: Targets) -> None:
+    targets.join_queue("invoices", "ada#b", NOW + 5)
+    assert not targets.drop_queue_user(USER) and targets.drop_queue_user(replace(USER, joined_at=NOW + 5))
+    assert targets.drop_queue_user(USER), "it is gone"
+    targets.note_queue_user(USER)
+    assert targets.queue("invoices") == (None, []), "a note brings nobody back"
+
+
+def test_a_queue_changes_under_its_epoch(targets: Targets) -> None:
+    first = TargetQueue("invoices", 1, NOW, NOW + 1, "m", 0.25, NOW + 2, (Released(NOW, 3, 4),))
+    assert targets.change_queue(None, first) and targets.change_queue(None, first), "the answer was lost"
+    assert not targets.change_queue(None, replace(first, next_at=7))
+    assert targets.queue("invoices") == (first, [])
+    second = replace(first, epoch=2, lease_until=0)
+    assert targets.change_queue(first, second) and not targets.change_queue(first, replace(second, clock=9.0))
+    assert targets.change_queue(second, replace(second, released=()))
+    targets.join_queue("other", "ada#b", NOW)
+    assert targets.queues() == [(replace(second, released=()), []), (TargetQueue("other"), [replace(USER, target="other")])]
 
 
 @pytest.mark.parametrize("circuit", [Circuit("target invoices"), Circuit("host example.com:8080", "ann")])
@@ -187,7 +242,7 @@ def units_a_write(target: NamedTarget, number: int) -> int:
     """The write units of a change of an item whose share of the slots is in use: DynamoDB bills its size in KB, rounded up."""
     job, owner = "01M7W6C38030000000000000C0", "0b9a3f52-6f0e-4d3c-9b61-0a2f5f1d9c11"
     places = [Place(JobKey(owner, f"{job[:-3]}{n:03d}"), 12, NOW, NOW + 360_000) for n in range(share_of(target, number) or 0)]
-    item: dict[str, Any] = {name: {"N": str(NOW * 1_000)} for name in ("next_us", "start_us", "took_ms")}
+    item: dict[str, Any] = {name: {"N": str(NOW * 1_000)} for name in ("next_us", "start_us", "step_us", "took_ms", "taken")}
     item["places"] = {"M": {stored._name(place): stored._lease(place) for place in places}}
     return -(-items.size(keys.usage(item_name("t" * 40, number)) | item) // 1_024)
 
@@ -200,8 +255,8 @@ def test_500_jobs_of_a_second_at_once_stay_below_the_rate_of_a_partition() -> No
     assert 2 * 500 * units_a_write(one, 0) > 40 * PARTITION, "every start and every end writes all places"
     further = [2 * (share_of(spread, number) or 0) * units_a_write(spread, number) for number in range(1, ITEMS + 1)]
     assert max(further) <= 80, "twenty starts and twenty ends a second, two units each"
-    starts_and_ends, reservations = 2 * OWN, 500  # of the first item, if every job has to wait and makes a reservation by itself
-    assert (starts_and_ends + reservations) * units_a_write(spread, 0) <= 600
+    starts_and_ends, steps = 2 * OWN, 1  # of the first item
+    assert (starts_and_ends + steps) * units_a_write(spread, 0) <= 600
 
 
 def test_fifty_jobs_of_a_second_at_once_fit_into_one_item() -> None:

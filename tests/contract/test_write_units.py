@@ -65,8 +65,8 @@ def test_a_job_of_a_batch_costs_as_much_as_a_single_one(counted: tuple[DynamoJob
     bench = Bench(jobs)
     bench.submit_batch(25)
     assert recorder.by_operation() == {"BatchExecuteStatement": 2 * 25}
-    bench.execute(Lane.ONE_TIME, GOOD, 10)
-    assert recorder.total() == 2 * 25 + (BUDGET - 2) * 10
+    bench.execute(Lane.ONE_TIME, GOOD, 25)
+    assert recorder.total() == BUDGET * 25
 
 
 @pytest.mark.long
@@ -103,6 +103,26 @@ def test_a_large_job_costs_by_the_kilobyte_only_in_the_table(counted: tuple[Dyna
     jobs, recorder = counted
     jobs.put(make.job(payload={"message": "x" * 2_500}))
     assert recorder.total() == 3 + 1
+
+
+def test_a_moved_job_costs_an_index_entry_for_each_move_and_no_more(
+    counted: tuple[DynamoJobs, Recorder],
+) -> None:
+    jobs, recorder = counted
+    job = make.job(payload={"message": "x" * 1_500})
+    jobs.put(job)
+    later = make.rescheduled(job, NOW + 60_000)
+    recorder.writes.clear()
+    assert jobs.change([Change(job, later)]) == [Written.YES]
+    assert recorder.total() == 2 + 2 + 1, "table, due index, moved"
+    again = make.rescheduled(later, NOW + 120_000)
+    assert jobs.change([Change(later, again)]) == [Written.YES]
+    assert recorder.total() == 5 + 2 + 2 + 2, "an entry of another position is deleted and put"
+    recorder.writes.clear()
+    (claimed,) = jobs.claim([make.request(again, due_by=again.due_at)])
+    assert claimed is not None and claimed.job is not None
+    assert jobs.change([Change(claimed.job, make.succeeded(claimed.job, again.due_at))]) == [Written.YES]
+    assert recorder.total() == 2 + 2 + 1, "claim, settlement, due index: nothing of the index of moved jobs"
 
 
 @pytest.mark.long

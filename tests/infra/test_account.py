@@ -42,6 +42,12 @@ def test_a_new_account_runs_two_executors_of_each_lane() -> None:
     assert (set(made.concurrency.values()), made.steps, made.notices, made.deployed.executors) == ({2}, 2, 2, 4)
 
 
+@pytest.mark.parametrize(("account", "operating"), [(10, 1), (100, 1), (240, 2), (1_000, 10), (10_000, 10), (0, 10)])
+def test_operations_leave_most_steps_to_the_minutes(account: int, operating: int) -> None:
+    made = stage_in(account)
+    assert made.deployed.operating == operating <= made.steps // 2
+
+
 def test_an_account_that_is_large_enough_limits_nothing() -> None:
     made, usual = stage_in(10_000), settings_for("prod")
     assert (made.concurrency, made.rules.most_pollers) == (usual.concurrency, usual.rules.most_pollers)

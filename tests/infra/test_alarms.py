@@ -4,6 +4,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from bench import idle
+from infra.alarms import CALM_INDEXES
 from infra.options import Options
 from infra.settings import settings_for
 from infra.stack import PunctualStack
@@ -17,7 +18,7 @@ def test_a_dead_letter_that_stays_raises_an_alarm(any_stage: Synthesized) -> Non
 
 def test_alarms_are_few_since_each_costs_ten_cents_a_month(any_stage: Synthesized) -> None:
     of_options = 2 if any_stage.settings.deployed.events else 0
-    assert len(any_stage.all("CloudWatch::Alarm")) - of_options <= (20 if any_stage.settings.rules.most_pollers else 19)
+    assert len(any_stage.all("CloudWatch::Alarm")) - of_options <= (22 if any_stage.settings.rules.most_pollers else 21)
 
 
 @pytest.mark.parametrize(
@@ -52,14 +53,18 @@ def test_three_minutes_without_the_tick_raise_an_alarm(any_stage: Synthesized, n
     assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 3, missing)
 
 
-def test_refused_writes_raise_an_alarm_in_the_table_and_in_the_due_index(any_stage: Synthesized) -> None:
-    """A metric of the table alone leaves out its indexes."""
+def test_refused_writes_of_the_table_or_a_hot_index_raise_an_alarm(any_stage: Synthesized) -> None:
+    """A metric of the table alone leaves out its indexes. A new index has an alarm, or must be named as one that cannot be hot."""
     watched = []
-    for id in ("AlarmsJobsThrottles", "AlarmsDueThrottles"):
-        alarm = any_stage.one("CloudWatch::Alarm", id)
-        assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/DynamoDB", "WriteThrottleEvents")
-        watched.append({each["Name"]: name_of(each["Value"]) for each in alarm["Dimensions"]})
-    assert watched == [{"TableName": "StorageJobs"}, {"TableName": "StorageJobs", "GlobalSecondaryIndexName": name_of("due")}]
+    for id, alarm in any_stage.all("CloudWatch::Alarm").items():
+        if id[:-8].endswith("Throttles"):
+            assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/DynamoDB", "WriteThrottleEvents")
+            watched.append({each["Name"]: name_of(each["Value"]) for each in alarm["Dimensions"]})
+    tables = {id[:-8]: table for id, table in any_stage.all("DynamoDB::GlobalTable").items()}
+    indexes = [(name, index["IndexName"]) for name, table in tables.items() for index in table.get("GlobalSecondaryIndexes", ())]
+    assert {"due", "failures", "moved", *CALM_INDEXES} == {index for _, index in indexes}
+    expected = [{"TableName": name, "GlobalSecondaryIndexName": index} for name, index in indexes if index not in CALM_INDEXES]
+    assert sorted(watched, key=str) == sorted([{"TableName": "StorageJobs"}, *expected], key=str)
 
 
 def test_an_answer_with_a_5xx_status_raises_an_alarm(any_stage: Synthesized) -> None:

@@ -50,7 +50,7 @@ USES: dict[str, tuple[str, ...]] = {
     "tick": ("jobs", "ledger", "operations", "work"),
     "plan": (*EVERY, "ledger", "users"),
     "dispatch": (*EVERY, "ledger", "users", "operations", "work"),
-    "execute": (*EVERY, "ledger", "targets", "users", "outputs", "secrets"),
+    "execute": (*EVERY, "ledger", "work", "targets", "users", "outputs", "secrets"),
     "bury": (*EVERY, "ledger"),
     "fetch": (),
     "project": ("counters", "notices", "outputs"),

@@ -9,11 +9,13 @@ from urllib.parse import urlencode
 from lambdas import api
 from lambdas._settings import Settings
 from scheduler.accounts.quota import QuotaGate
+from scheduler.admission.lane_state import LaneStateCache
 from scheduler.admission.target_cache import TargetCache
 from scheduler.model.errors import Invalid, Unauthorized
 from scheduler.model.instants import parse
 from scheduler.operations.step import step
 from scheduler.pipeline.direct_path import DirectPath
+from scheduler.pipeline.worker import hidden_s
 from scheduler.storage.memory.accounts import MemoryIdentity
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Session, User
@@ -66,6 +68,7 @@ class World(MemoryPorts):
         self.settings = Settings(stage="test")
         self.reach = reach or Reach()
         self.named, self.direct, self.quotas = TargetCache(self), DirectPath(self), QuotaGate(self)
+        self.pauses = LaneStateCache(self)
 
 
 @dataclass(frozen=True)
@@ -179,8 +182,12 @@ def send(method: str, path: str, *, json_body: Any = None, **rest: Any) -> Answe
 
 
 def work_off(world: World) -> None:
-    """Carry out the operations that the API sent to the work queue, to their ends."""
-    for sent in world.work.receive(world.clock.now()):
-        while step(sent.item, world, lambda: None) is not None:
-            pass
-        world.work.delete(sent.receipt)
+    """Carry out the operations that the API sent to the work queue, each step when it is due, to their ends."""
+    while waiting := [each.visible_at for each in world.work.queued.values()]:
+        world.clock.sleep_until(min(waiting))
+        for sent in world.work.receive(world.clock.now()):
+            next_at = step(sent, world, lambda: None)
+            if next_at is None:
+                world.work.delete(sent.receipt)
+            else:
+                world.work.hide(sent.receipt, hidden_s(next_at, world.clock.now()))

@@ -12,6 +12,7 @@ from scheduler.model.instants import render
 from scheduler.model.job import Lane
 from tests.conftest import a_job
 from tests.lambdas.gateway import NOW, Answered, World, send
+from tests.unit.stage import Wrapped, refuse
 
 pytestmark = pytest.mark.usefixtures("world")
 
@@ -27,6 +28,10 @@ ADMIN = "[administrators]"
 
 def asked(verb: str, body: Any = None) -> Answered:
     return send("POST", f"/system/{verb}", json_body=body if body is not None else {}, groups=ADMIN)
+
+
+def posted(body: Any) -> str:
+    return str(send("POST", "/me/jobs", json_body=body).data["id"])
 
 
 def lanes(answered: Answered) -> dict[str, Any]:
@@ -66,6 +71,33 @@ def test_one_lane_is_paused_and_resumed_alone() -> None:
     assert [lane for lane, state in lanes(asked("pause", {"lane": "retry"})).items() if state["paused"]] == ["retry"]
     asked("pause", {"lane": "recurring"})
     assert [lane for lane, state in lanes(asked("resume", {"lane": "retry"})).items() if state["paused"]] == ["recurring"]
+
+
+def test_a_waiting_job_names_its_paused_lane(world: World) -> None:
+    now = posted({"message": "hello", "key": "mine"})
+    later = posted({"message": "hello", "delay": "1h"})
+    asked("pause", {"lane": "one-time", "reason": "moving house"})
+    world.clock.advance(5_000)
+    reason = f"its lane one-time is paused since {render(NOW)}"
+    assert send("GET", f"/me/jobs/{now}").data["reason"] == reason
+    assert send("GET", "/me/jobs/by-key/mine").data["reason"] == reason
+    assert [each["reason"] for each in send("GET", "/me/jobs").data["jobs"]] == [reason]
+    assert send("GET", f"/me/jobs/{later}").data["reason"] is None
+    asked("resume", {"lane": "one-time"})
+    world.clock.advance(5_000)
+    assert send("GET", f"/me/jobs/{now}").data["reason"] is None
+
+
+def test_the_lane_states_are_not_read_for_jobs_that_are_not_due(world: World) -> None:
+    later = posted({"message": "hello", "delay": "1h"})
+    world.ledger = Wrapped(world.ledger, watched=lambda verb: pytest.fail("read the lane states"))
+    assert send("GET", f"/me/jobs/{later}").data["reason"] is None
+
+
+def test_a_job_is_shown_though_the_lane_states_cannot_be_read(world: World) -> None:
+    now = posted({"message": "hello"})
+    world.ledger = Wrapped(world.ledger, watched=refuse)
+    assert send("GET", f"/me/jobs/{now}").data["reason"] is None
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])

@@ -102,7 +102,7 @@ class Belongings:
         for task in self.tasks:
             world.tasks.store(None, task, [])
         for each in self.redrives:
-            world.operations.add(each)
+            world.operations.add(each, len(world.operations.rows), None)
         world.receipts.keep(self.receipts, NOW)
 
     def names(self, parameter: str) -> list[str]:

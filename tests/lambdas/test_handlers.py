@@ -342,7 +342,8 @@ def test_dispatch_carries_out_a_redrive_to_its_end(world: World) -> None:
     dead = a_job(slot=None, failed_at=world.clock.now(), reason="no")
     world.jobs.put(dead)
     record = operation.new(dead.owner, world.clock.now(), 1, operation.Action.REDRIVE, operation.Filter())
-    world.operations.add(record)
+    world.operations.add(record, 0, None)
+    world.clock.advance(operation.SETTLED_MS)
     (sent,) = asked(world, WorkItem(WorkKind.OPERATION, record.owner, record.id))
     assert dispatch.handler({"Records": [sent]}, CONTEXT) == {"batchItemFailures": []}
     assert world.operations.get(record.owner, record.id).done == 1

@@ -1,6 +1,7 @@
 """`make simulate`: runs many seeds, prints a line for each, and one JSON object on the last line.
 
 The runs of the usual world are followed by a few of the world `unexpected`, which takes three times as long for a job: its jobs are items.
+The last run is that of the world `hostile`, in which one owner does ten things at once beside quiet owners (20 s).
 """
 
 import argparse
@@ -16,6 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 from tests.simulation.faults import CALM, ROUGH
+from tests.simulation.hostile import HostileWorld
 from tests.simulation.item_faults import CodedWorld
 from tests.simulation.keyed import KeyedWorld
 from tests.simulation.lenient import LenientWorld
@@ -42,6 +44,8 @@ KINDS += (
     "closed_over",
     "doubled_by_key",
     "conflict_with_itself",
+    "others_late",
+    "planned_late",
 )
 WORLDS: dict[str, type[World]] = {
     "usual": World,
@@ -49,6 +53,7 @@ WORLDS: dict[str, type[World]] = {
     "keyed": KeyedWorld,
     "lenient": LenientWorld,
     "unexpected": UnexpectedWorld,
+    "hostile": HostileWorld,
 }
 LONG = {"seeds": 1_000, "jobs": 10_000, "minutes": 60, "unexpected": 40}  # `--long`: ten million jobs, an hour and a half of one core
 
@@ -68,6 +73,7 @@ def main() -> int:
     began = time.monotonic()
     worlds = [(args.world, args.first + number) for number in range(args.seeds)]
     worlds += [("unexpected", args.first + number) for number in range(args.unexpected)] if args.world == "usual" and not args.calm else []
+    worlds += [("hostile", args.first)] if args.world == "usual" and not args.calm else []
     with ProcessPoolExecutor(args.processes, initializer=_prepare) as pool:
         for world, report, took in pool.map(partial(_run, args), worlds):
             _show(world, report, args)
@@ -112,7 +118,8 @@ def _arguments() -> argparse.Namespace:
         "--world",
         choices=WORLDS,
         default="usual",
-        help="coded: jobs are items; keyed: users also name jobs by keys; lenient: queues take old receipts; unexpected: see --unexpected",
+        help="coded: jobs are items; keyed: users also name jobs by keys; lenient: queues take old receipts; unexpected: see --unexpected; "
+        "hostile: one owner beside quiet ones, of a size of its own",
     )
     parser.add_argument(
         "--unexpected", type=int, default=4, help="further runs in which calls raise any error and batches are answered in part (default 4)"
@@ -138,7 +145,8 @@ def _prepare() -> None:
 def _run(args: argparse.Namespace, which: tuple[str, int]) -> Run:
     name, seed = which
     began = time.process_time()
-    world = WORLDS[name](seed, CALM if args.calm else ROUGH)
+    rates = None if name == "hostile" else CALM if args.calm else ROUGH
+    world = HostileWorld(seed) if rates is None else WORLDS[name](seed, rates)
     report = world.run(args.jobs, args.minutes, tasks=args.tasks, ordered=args.ordered)
     world.take_apart()
     gc.collect()  # frees the rest of the world

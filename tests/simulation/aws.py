@@ -199,8 +199,7 @@ class WatchedLedger(MemoryLedger):
         if (
             held
             and stored
-            and not stored.resting  # a resume lets a unit be dispatched once more ...
-            and not (stored.early and not after.early)  # ... also one whose early messages executors may have dropped
+            and not stored.resting  # a resume lets a unit be dispatched once more
             and (after.epoch < stored.epoch or after.progress < stored.progress or (stored.handed_out_at and not after.handed_out_at))
         ):
             self._fell(after)

@@ -164,7 +164,8 @@ class Costly:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         effect, costs, step = getattr(self._port, name), self._costs, self._step
-        special = {"due": self._due, "due_in": self._due_in, "count": self._count}.get(name) if self._name == "jobs" else None
+        reads = {"due": self._due, "due_in": self._due_in, "count": self._count, "tally": self._tally}
+        special = reads.get(name) if self._name == "jobs" else None
 
         def call(*args: Any, **kwargs: Any) -> Any:
             costs.check(step)
@@ -231,6 +232,10 @@ class Costly:
     def _count(self, effect: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, int]:
         counted = effect(*args, **kwargs)
         return counted, int(counted * self._costs.slowness) // PAGE * COUNTED_MS
+
+    def _tally(self, effect: Callable[..., Any], *args: Any) -> tuple[Any, int]:
+        counted = effect(*args)
+        return counted, int(max(counted, default=0) * self._costs.slowness) // PAGE * COUNTED_MS
 
 
 def paged(entries: Sequence[DueEntry], after: str | None, size: int) -> tuple[Sequence[DueEntry], str | None]:

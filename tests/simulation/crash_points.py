@@ -51,6 +51,7 @@ EFFECTS |= {
     "require_shards",
 }  # ledger
 EFFECTS |= {"store", "delete", "move_on", "hold", "enqueue", "take_turns", "leave", "keep", "use"}  # tasks, orders, receipts, limits
+EFFECTS |= {"join_queue", "change_queue", "note_queue_user", "drop_queue_user"}  # target queues
 EFFECTS |= {"add"}  # operations; a record of theirs also has a `change`
 EFFECTS |= {"send", "publish", "extend", "hide"}  # lanes, topic, work queue
 OPERATIONS = (  # when each begins (minutes), its owner and action
@@ -150,8 +151,6 @@ class Scene(World):
 
     It keeps a reference to its invocations, so that each has its own identity.
     """
-
-    FAULTY = (*World.FAULTY, "operations")
 
     def __init__(self, seed: int, watcher: Watcher) -> None:
         self._watcher = watcher

@@ -2,8 +2,8 @@
 
 Whole executors take a quarter of a millisecond of Python a job. In worlds about dispatch, `CrowdWorld` replaces them: a lane takes
 `rates[lane]` jobs a second from its queue, a job takes `TAKES_MS`, and then leaves the table and with it its slot. As with executors,
-a message of an ended or running job is dropped, a message that comes too early is hidden until its job is due, and a paused lane drops
-its messages.
+a message of an ended or running job is dropped, a message that comes too early is hidden until its job is due, and the jobs of a paused
+lane go to its waiting room.
 
 Oracles: jobs that are `left` at the end, and `crashed` invocations. No start is early, since the lane itself keeps to the instant. Delays
 are kept for each owner. The load counters stay empty: a message of several jobs, or units by forecast, would have to be taught to this
@@ -22,7 +22,7 @@ from scheduler.model import ids, slots
 from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Lane, Message, Unit
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
-from scheduler.pipeline import bundles
+from scheduler.pipeline import bundles, waiting_room
 from scheduler.storage.memory.stores import MemoryJobs
 from tests.simulation.costs import PROD, CostlyWorld
 from tests.simulation.faults import Rates
@@ -151,26 +151,30 @@ class CrowdWorld(CostlyWorld):
             self.hub.at(now + STEP_MS - POLL_MS, partial(self._wake, lane))
 
     def _take(self, lane: Lane, item: Delivery, now: int, is_paused: bool) -> list[JobKey]:
-        """Start the jobs of one message, or hide the message; return the jobs that started."""
+        """Start the jobs of one message, let them wait, or hide the message; return the jobs that started."""
+        if is_paused:
+            waiting_room.enter({single.key: single.fence for single in item.message.singles()}, self.plain)
+            self.lanes.delete(lane, item.receipt)
+            return []
         found = [(single, self.jobs.rows.get(single.key)) for single in item.message.singles()]
         last = max((job.due_at for _, job in found if job is not None), default=0)
-        if not is_paused and (far := bundles.far_jobs(item.singles(), now, self.rules.hold_ms)):
+        if far := bundles.far_jobs(item.singles(), now, self.rules.hold_ms):
             self.lanes.send([each.message for each in far], now)
             self.lanes.delete(lane, item.receipt)
             gone = {each.message.key for each in far}
             found = [(single, job) for single, job in found if single.key not in gone]
-            return self._start(found, lane, now, is_paused)
-        if last > now and not is_paused:  # an executor holds them, or hides the message
+            return self._start(found, lane, now)
+        if last > now:  # an executor holds them, or hides the message
             self.lanes._show(self.lanes.queues[lane][item.message_id], last)
             self.lanes.queues[lane][item.message_id].receive_count -= 1
             return []
         self.lanes.delete(lane, item.receipt)
-        return self._start(found, lane, now, is_paused)
+        return self._start(found, lane, now)
 
-    def _start(self, found: Sequence[tuple[Message, Job | None]], lane: Lane, now: int, is_paused: bool) -> list[JobKey]:
+    def _start(self, found: Sequence[tuple[Message, Job | None]], lane: Lane, now: int) -> list[JobKey]:
         began: list[JobKey] = []
         for single, job in found:
-            if job is None or job.fence != single.fence or single.key in self._working or is_paused:
+            if job is None or job.fence != single.fence or single.key in self._working:
                 self.duplicates += job is None or single.key in self._working
                 continue
             self._working.add(single.key)

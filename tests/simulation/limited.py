@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from scheduler.admission import limits
+from scheduler.model import callback_lease, lifecycle
 from scheduler.model.job import Job, JobKey
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.targets.named_target import NamedTarget
@@ -31,12 +32,13 @@ class Limited:
     random: Random
     violation: Callable[[str, str], None]
     store: MemoryTargets = field(default_factory=MemoryTargets)
+    targets: dict[str, NamedTarget] = field(default_factory=lambda: TARGETS)
     _at_work: dict[str, dict[JobKey, int]] = field(default_factory=lambda: defaultdict(dict))  # the latest end of each running job
     _fences: dict[JobKey, int] = field(default_factory=dict)  # of its last start
     _starts: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
-        for target in TARGETS.values():
+        for target in self.targets.values():
             self.store.put(None, target)
 
     def choose(self) -> str | None:
@@ -46,7 +48,7 @@ class Limited:
         """Check a start. The work ends after its own duration, even if its executor or the table has not noticed that by then."""
         if job.spec.target is None:
             return
-        target, now = TARGETS[job.spec.target], self.hub.time
+        target, now = self.targets[job.spec.target], self.hub.time
         working = self._at_work[job.spec.target] = {key: until for key, until in self._at_work[job.spec.target].items() if until > now}
         self._fences[job.key] = job.fence
         working[job.key] = now + min(int(job.spec.payload["takes"]), job.spec.timeout_ms)
@@ -64,13 +66,27 @@ class Limited:
             working[job.key] = min(working[job.key], ends)
 
     def written(self, after: Job) -> None:
-        """Follow a write of the jobs table: a job without a claim does not run."""
-        if after.spec.target is not None and after.claim is None:
-            self._at_work[after.spec.target].pop(after.key, None)
+        """Follow a write of the jobs table: a job without a claim does not run, and one that waits for its call-back does until
+        its lease ends."""
+        if after.spec.target is None:
+            return
+        working = self._at_work[after.spec.target]
+        if after.claim is None:
+            working.pop(after.key, None)
+        elif lifecycle.waits(after) and after.key in working:
+            working[after.key] = callback_lease.ends_at(after)
+
+    def at_work(self, target: str) -> int:
+        """Return the number of running jobs of the target."""
+        return sum(1 for until in self._at_work[target].values() if until > self.hub.time)
+
+    def last_start(self, target: str) -> int:
+        """Return the instant of the last start of a job of the target; 0: none has started."""
+        return max(self._starts[target], default=0)
 
     def judge(self) -> None:
         """Check the rate of each target at the end of the run."""
-        for name, target in TARGETS.items():
+        for name, target in self.targets.items():
             if target.rate is None:
                 continue
             slack = limits.LATE_MS + CLOCKS_MS + (WAITS_MS if target.concurrency is not None else 0)

@@ -10,8 +10,10 @@ its own documentation):
 - CloudWatch's alarm calls provision 90 s after scale has emitted what is required: a period of a minute, its evaluation, the call. Changed
   pollers are there a minute later. AWS documents neither; both are assumed, and AWS bills the pollers from the call on.
 - SNS accepts a fixed number of messages a second in the account, over all publishers; a dispatcher publishes tens on 16 connections.
-- DynamoDB writes 1,000 units a second in one partition: of the table (a user's jobs are in eight) and of its due index (one a slot). A
-  second's worth may come at once; the model saves up no more than that, and splits no partition.
+- DynamoDB writes 1,000 units a second in one partition: of the table (`ids.PARTITIONS` of each user), of its due index (one a slot)
+  and of its index of failures (as the table). A second's worth may come at once; the model saves up no more than that, and splits no
+  partition. A write to the table costs a unit for each KB of the job's item, one to an index one unit. The index of moved jobs has no
+  part: no job of these scenes is moved.
 - Calls take 1 to 6 ms, the index lags up to 300 ms.
 
 Not in the model: the processor time of our own code (`make bench` measures it), faults (`make simulate`), the account's other functions.
@@ -24,12 +26,14 @@ Not in the model: the processor time of our own code (`make bench` measures it),
     the account  a new account, which allows ten executions at once: a crowd, long jobs and a stream of jobs while both other lanes are
                  full and notices and requests come all the time; with the executors that the option `account_concurrency` leaves, and
                  with those of a usual stage
+    one owner    the burst, and a stream of 5,000,000 jobs an hour, of one user, with items of 2 KB; the burst also with jobs that all fail
     the hour     5,000,000 jobs an hour. It takes forty minutes of processor time, so by default only its first `--minutes` run, in full;
                  from the second or third on each minute is like the one before (the table shows it)
     the top      10,000 jobs a second for `--minutes`. Ten minutes of it take half an hour of processor time for each of its two scenes,
                  and 8 GB of memory each
     the API      1,000 requests a second (`tests/simulation/requests.py`)
 
+`--owners`, `--kilobytes` and `--failing` change the jobs of the burst, the hour and the top.
 Scenes run side by side on the processors; `--processes 1` runs them one by one, which takes less memory. With `--record NAME` they are
 written to `bench/results/NAME.json`; `python -m bench.pages` writes docs/concepts/scale.md from it.
 The last line is JSON.
@@ -51,7 +55,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, pairwise, zip_longest
 from random import Random
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from bench import prices
 from bench.results import write
@@ -66,7 +70,7 @@ from scheduler.insight import scaling
 from scheduler.insight.project import project
 from scheduler.insight.provision import provision
 from scheduler.insight.scale import scale
-from scheduler.model import ids, slots
+from scheduler.model import ids, lifecycle, slots
 from scheduler.model.job import Delivery, Job, JobKey, Lane, Message
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
@@ -75,6 +79,8 @@ from scheduler.operations.step import step
 from scheduler.pipeline.execute import Process, execute
 from scheduler.pipeline.tick import tick
 from scheduler.pipeline.worker import hidden_s, work
+from scheduler.storage.aws import keys
+from scheduler.storage.aws.batches import chunks as batches
 from scheduler.storage.aws.stream import JobChange
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
@@ -92,6 +98,9 @@ from tests.simulation.hub import Hub
 
 AT = slots.start_of("2026-11-20T11:00")  # the top of an hour
 OWNERS = 20
+ONE_OWNER_KB = 2  # of an item in the scenes of one owner
+A_CALL = 1_000  # jobs of a call that creates some
+BURST_CREATED_MS = 10_000  # the jobs of the burst are created within this time
 SHARDS, UNITS = 64, 8  # of a minute: for ten thousand jobs a second
 JOB_MS = 200
 PER_HOUR = 5_000_000
@@ -100,7 +109,7 @@ BATCH = 10
 CONNECTIONS = 16  # of a dispatcher to SNS
 PUBLISH_MS = 15  # duration of a publish call
 AHEAD = 12 * slots.MINUTE  # the scene begins this long before the first instant: `scale` looks ten minutes ahead
-STORED_AHEAD = slots.HORIZON  # the stream's jobs are stored this long before their minute
+STORED_AHEAD = slots.HORIZON  # the stream's jobs are all stored this long before their minute
 EXECUTOR_GB = 1.0  # as in prod
 NEVER = 10**9
 IN_PROD = 100  # pollers of the one-time lane at most, in the stage prod
@@ -110,7 +119,8 @@ SMALL, SMALL_TAKEN = LEAST_ACCOUNT, 4  # the scene of the account: its execution
 NOTICES, NOTICE_MS, NOTICE_EVERY_MS = 2, 1_000, 2_000  # functions that run all the time: how many, for how long, how often
 SMALL_CROWD, LONG_JOBS, LONG_MS, PER_MINUTE = 2_000, 20, 5 * slots.MINUTE, 300
 TOP = 10_000  # jobs a second of the scene of the top
-PARTS, LARGE = ("burst", "lifted", "limit", "account", "hour", "top", "api"), ("top", "api")  # the large ones are run only by name
+PARTS = ("burst", "lifted", "owner", "limit", "account", "hour", "top", "api")
+LARGE = ("owner", "top", "api")  # these are run only by name
 
 
 @dataclass(frozen=True)
@@ -154,26 +164,42 @@ class Allowance:
         return max(0, round(self._next) - now)
 
 
-class LimitedJobs(LaggingJobs):
-    """A jobs table with a write limit for each partition of the table and of its index. Ended jobs are deleted."""
+class Place(NamedTuple):
+    """A partition of the table or of an index."""
 
-    def __init__(self, hub: Hub, limits: Limits, waits: Counter[str]) -> None:
+    kind: Literal["table", "due", "failures"]
+    partition: str
+
+
+class LimitedJobs(LaggingJobs):
+    """A jobs table with a write limit for each partition of the table and of its indexes. Ended jobs are deleted."""
+
+    def __init__(self, hub: Hub, limits: Limits, waits: Counter[str], *, kilobytes: int = 1) -> None:
         super().__init__(hub, Faults(CALM, Random(1), hub), lambda before, after: None, lambda job: None)
-        self._partitions: dict[object, Allowance] = defaultdict(lambda: Allowance(limits.partition))
-        self._waits = waits
+        self._partitions: dict[Place, Allowance] = defaultdict(lambda: Allowance(limits.partition))
+        self._waits, self._kilobytes = waits, kilobytes
         self.ended = 0
 
-    def put(self, job: Job) -> bool:
+    def keep(self, job: Job) -> None:
+        """Store a job that was created before the scene."""
         self._store(None, job)
-        return True
+
+    def put(self, job: Job) -> bool:
+        self._write([*self._places(None, job)])
+        return super().put(job)
+
+    def put_many(self, jobs: Sequence[Job]) -> list[Written]:
+        self._write([place for job in jobs for place in self._places(None, job)])
+        for job in jobs:
+            self.keep(job)
+        return [Written.YES] * len(jobs)
 
     def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
-        self._write([self._place(request.key) for request in requests])
+        self._write([_of_table(request.key) for request in requests])
         return super().claim(requests)
 
     def change(self, changes: Sequence[Change]) -> list[Written]:
-        moved = [slot for each in changes if each.before.slot != each.after.slot for slot in (each.before.slot, each.after.slot) if slot]
-        self._write([*(self._place(each.before.key) for each in changes), *moved])
+        self._write([place for each in changes for place in self._places(each.before, each.after)])
         done = super().change(changes)
         for each in changes:
             if each.after.slot is None and self.rows.pop(each.before.key, None) is not None:
@@ -183,17 +209,27 @@ class LimitedJobs(LaggingJobs):
         return done
 
     @staticmethod
-    def _place(key: JobKey) -> object:
-        return (key.owner, ids.partition(key.id))
+    def _places(before: Job | None, after: Job) -> Iterator[Place]:
+        """The partitions that a put or a change writes."""
+        yield _of_table(after.key)
+        former = before and before.slot
+        yield from (Place("due", slot) for slot in (former, after.slot) if slot and former != after.slot)
+        was, now = before is not None and lifecycle.state(before) in lifecycle.DEAD, lifecycle.state(after) in lifecycle.DEAD
+        if was != now:
+            yield Place("failures", _of_table(after.key).partition)
 
-    def _write(self, places: Sequence[object]) -> None:
+    def _write(self, places: Sequence[Place]) -> None:
         """Write to all places at the same time: the call ends with its slowest write."""
-        now = self._hub.time
-        for kind in (tuple, str):
-            wait = max((self._partitions[place].wait(now) for place in places if isinstance(place, kind)), default=0)
-            name = "table partitions" if kind is tuple else "index partitions"
-            self._waits[name] = max(self._waits[name], wait)
-            self._hub.sleep_until(now + wait)
+        now, longest = self._hub.time, 0
+        for place in places:
+            wait = self._partitions[place].wait(now, self._kilobytes if place.kind == "table" else 1)
+            name = f"{place.kind} partitions"
+            self._waits[name], longest = max(self._waits[name], wait), max(longest, wait)
+        self._hub.sleep_until(now + longest)
+
+
+def _of_table(key: JobKey) -> Place:
+    return Place("table", keys.partition(key.owner, ids.partition(key.id)))
 
 
 class LimitedTargets(MemoryTargets):
@@ -337,15 +373,24 @@ class Account:
         return self._busy >= self._most
 
 
+class Load(NamedTuple):
+    """The jobs of a scene."""
+
+    owners: int = OWNERS
+    kilobytes: int = 1  # of an item, rounded up
+    failing: bool = False  # all fail, and are not tried again
+
+
 class Scene:
     """One deployment under load in the lane of one-time jobs."""
 
-    def __init__(self, limits: Limits, rules: Rules, *, most_pollers: int = 0, owners: int = OWNERS) -> None:
+    def __init__(self, limits: Limits, rules: Rules, *, most_pollers: int = 0, load: Load | None = None) -> None:
+        self.load = load or Load()
         self.limits = limits
         rules = replace(rules, most_pollers={Lane.ONE_TIME: most_pollers} if most_pollers else {})
         self.hub, self.rules, self.random = Hub(AT - AHEAD), rules, Random(3)
         self.waits: Counter[str] = Counter()
-        self.jobs = LimitedJobs(self.hub, limits, self.waits)
+        self.jobs = LimitedJobs(self.hub, limits, self.waits, kilobytes=self.load.kilobytes)
         self.ledger, self.users, self.orders = MemoryLedger(), MemoryUsers(), MemoryOrderingQueues()
         self.targets = LimitedTargets(self.hub, limits, self.waits)
         self.tasks, self.counters = MemoryTasks(self.jobs, MemoryReceipts()), MemoryCounters()
@@ -358,7 +403,6 @@ class Scene:
         self.kept = self.most_kept = 0  # pollers as they were set last, and the most
         self.kept_since = [(AT - AHEAD, 0)]  # every change of the pollers
         self.rings = False  # the alarm on what is required
-        self.owners = owners
         self.delays: dict[int, array[int]] = defaultdict(lambda: array("i"))  # by second of the due time
         self.parts = {name: array("i") for name in ("left late", "waited for an executor", "in the executor")}
         self.stored = self._numbers = 0
@@ -374,17 +418,28 @@ class Scene:
     # load
 
     def store(self, instants: Sequence[int], takes: int = JOB_MS, target: str | None = None) -> None:
-        """Store a job due at each instant."""
-        spec = JobSpec("log", {"takes": takes, "fails": 0}, target=target)
+        """Store a job due at each instant, before the scene begins."""
+        for job in self._made(instants, takes, target):
+            self.jobs.keep(job)
+
+    def create(self, instants: Sequence[int], over_ms: int, takes: int = JOB_MS) -> None:
+        """Create a job due at each instant, in calls at equal distances over this time, or longer if the table is slower."""
+        begin, calls = self.hub.time, batches(instants, A_CALL)
+        for number, part in enumerate(calls):
+            self.hub.sleep_until(max(begin + over_ms * number // len(calls), self.hub.time))
+            self.jobs.put_many(list(self._made(part, takes, None)))
+
+    def _made(self, instants: Sequence[int], takes: int, target: str | None) -> Iterator[Job]:
+        spec = JobSpec("log", {"takes": takes, "fails": int(self.load.failing)}, target=target, max_attempts=1 if self.load.failing else 3)
+        self.stored += len(instants)
         for at in instants:
             self._numbers += 1
             job_id = ids.new(at, self.random.getrandbits(ids.RANDOM_BITS))
-            owner = f"user{self._numbers % self.owners}"
+            owner = f"user{self._numbers % self.load.owners}"
             slot = slots.slot(slots.minute_of(at), job_id, self.rules.shards)
             job = Job(owner, job_id, spec, at, at, at - STORED_AHEAD, slot)
             object.__setattr__(job, "__dict__", dict(vars(job)))  # in half the memory: millions wait at once
-            self.jobs.put(job)
-        self.stored += len(instants)
+            yield job
 
     def count(self, instants: Sequence[int], each: int = 1, takes: int = JOB_MS) -> None:
         """Count these jobs in the counters, each `each` times, and the duration of such jobs."""
@@ -572,7 +627,7 @@ def burst(
     *,
     predicted: bool,
     limits: Limits | None = None,
-    owners: int = OWNERS,
+    load: Load | None = None,
     shards: int = SHARDS,
     most_pollers: int = scaling.MOST,
     takes: int = JOB_MS,
@@ -581,9 +636,9 @@ def burst(
     limits = limits or Limits()
     most = most_pollers if predicted else 0
     of_deployment = rules(most * scaling.EXECUTORS_EACH if predicted else limits.most, shards)
-    scene = Scene(limits, of_deployment, most_pollers=most, owners=owners)
+    scene = Scene(limits, of_deployment, most_pollers=most, load=load)
     instants = [AT + scene.random.randrange(1_000) for _ in range(jobs)]
-    scene.store(instants, takes)
+    scene.hub.spawn(partial(scene.create, instants, BURST_CREATED_MS, takes), AT - AHEAD)
     if predicted:
         scene.count(instants, takes=takes)
     scene.run(AT + (30 if predicted else 3) * slots.MINUTE)  # the number of pollers falls slowly, and they cost until then
@@ -631,21 +686,21 @@ def small_account(*, known: bool, minutes: int = 10) -> dict[str, Any]:
     return result(scene) | {"longest_without_tick_s": max(gaps) / 1_000, "throttled": dict(scene.throttled)}
 
 
-def stream(minutes: int, per_hour: int, *, predicted: bool) -> dict[str, Any]:
-    """Run the first minutes of an hour with `per_hour` jobs."""
+def stream(minutes: int, per_hour: int, *, predicted: bool, load: Load | None = None) -> dict[str, Any]:
+    """Run the first minutes of an hour with `per_hour` jobs. Those of a minute are created in the sixth minute before it."""
     limits, most = Limits(), scaling.MOST if predicted else 0
-    scene = Scene(limits, rules(most * scaling.EXECUTORS_EACH if predicted else limits.most), most_pollers=most)
+    scene = Scene(limits, rules(most * scaling.EXECUTORS_EACH if predicted else limits.most), most_pollers=most, load=load)
     per_minute, every = per_hour // 60, [AT + number * slots.MINUTE for number in range(minutes)]
     name = "predicted" if predicted else "AWS by itself"
 
     def store(begin: int) -> None:
         print(f"  … {name}: stores minute {every.index(begin) + 1} of {minutes}", file=sys.stderr, flush=True)
         due = [begin + number * slots.MINUTE // per_minute for number in range(per_minute)]
-        scene.store(due)
+        scene.create(due, slots.MINUTE)
         gc.collect()  # the program switches the collector off: what ended since is in cycles
 
     for begin in every:
-        scene.hub.at(begin - STORED_AHEAD, lambda begin=begin: store(begin))  # type: ignore[misc]
+        scene.hub.spawn(partial(store, begin), begin - STORED_AHEAD - slots.MINUTE)
     if predicted:
         scene.count([begin + number * slots.MINUTE // per_minute for begin in every for number in range(0, per_minute, 100)], each=100)
     scene.run(every[-1] + 2 * slots.MINUTE)
@@ -660,15 +715,23 @@ def chosen(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], dict
     def includes(part: str) -> bool:
         return options.only == part or (options.only is None and part not in LARGE)
 
+    load = Load(options.owners, options.kilobytes, options.failing)
     if includes("burst"):
-        yield "burst, AWS by itself", partial(burst, options.jobs, predicted=False)
-        yield "burst, predicted: pollers kept ready", partial(burst, options.jobs, predicted=True)
-        yield f"burst, predicted, at most {IN_PROD} as in prod", partial(burst, options.jobs, predicted=True, most_pollers=IN_PROD)
+        yield "burst, AWS by itself", partial(burst, options.jobs, predicted=False, load=load)
+        yield "burst, predicted: pollers kept ready", partial(burst, options.jobs, predicted=True, load=load)
+        in_prod = partial(burst, options.jobs, predicted=True, most_pollers=IN_PROD, load=load)
+        yield f"burst, predicted, at most {IN_PROD} as in prod", in_prod
+    if includes("owner"):
+        one, size = Load(1, ONE_OWNER_KB), f"one user, {ONE_OWNER_KB} KB"
+        yield f"burst, {size}, AWS by itself", partial(burst, options.jobs, predicted=False, load=one)
+        yield f"burst, {size}, predicted", partial(burst, options.jobs, predicted=True, load=one)
+        yield f"burst, {size}, all fail, AWS by itself", partial(burst, options.jobs, predicted=False, load=one._replace(failing=True))
+        yield f"burst, {size}, all fail, predicted", partial(burst, options.jobs, predicted=True, load=one._replace(failing=True))
+        yield f"{options.per_hour:,} an hour, {size}", partial(stream, options.minutes, options.per_hour, predicted=False, load=one)
     if includes("lifted"):
         predicted = partial(burst, options.jobs, predicted=True)
         for name, lift in LIFTED.items():
             yield f"burst, predicted, lifted: {name}", partial(predicted, limits=lift(Limits()))
-        yield "burst, predicted, all of one user", partial(predicted, owners=1)
         yield "burst, predicted, 16 shards", partial(predicted, shards=16)
         yield "burst, predicted, where SNS takes 1,500 a second", partial(predicted, limits=Limits(sns=1_500))
     if includes("limit"):
@@ -678,16 +741,16 @@ def chosen(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], dict
         yield f"an account with {SMALL} executions, kept within", partial(small_account, known=True)
         yield f"an account with {SMALL} executions, unknown", partial(small_account, known=False)
     if includes("top"):
-        yield f"{TOP:,} a second, predicted", partial(stream, options.minutes, TOP * 3_600, predicted=True)
-        yield f"{TOP:,} a second, AWS by itself", partial(stream, options.minutes, TOP * 3_600, predicted=False)
+        yield f"{TOP:,} a second, predicted", partial(stream, options.minutes, TOP * 3_600, predicted=True, load=load)
+        yield f"{TOP:,} a second, AWS by itself", partial(stream, options.minutes, TOP * 3_600, predicted=False, load=load)
     if includes("api"):
         from tests.simulation.requests import API_RATE, requests  # that module builds on this one
 
         for stage in ("prod", "dev"):
             yield f"{API_RATE:,} requests a second, {stage}", partial(requests, settings_for(stage), seconds=60 * options.minutes)
     if includes("hour"):
-        yield f"{options.per_hour:,} an hour, AWS by itself", partial(stream, options.minutes, options.per_hour, predicted=False)
-        yield f"{options.per_hour:,} an hour, predicted", partial(stream, options.minutes, options.per_hour, predicted=True)
+        for name, predicts in (("AWS by itself", False), ("predicted", True)):
+            yield f"{options.per_hour:,} an hour, {name}", partial(stream, options.minutes, options.per_hour, predicted=predicts, load=load)
 
 
 def _prepare() -> None:
@@ -728,6 +791,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=BURST, help=f"jobs of the burst (default {BURST})")
     parser.add_argument("--minutes", type=int, default=3, help="minutes of the hour to run (default 3)")
     parser.add_argument("--per-hour", type=int, default=PER_HOUR, help=f"jobs of the hour (default {PER_HOUR})")
+    parser.add_argument("--owners", type=int, default=OWNERS, help=f"users who share the load (default {OWNERS})")
+    parser.add_argument("--kilobytes", type=int, default=1, help="size of a job's item, rounded up (default 1)")
+    parser.add_argument("--failing", action="store_true", help="all jobs fail, and are not tried again")
     parser.add_argument("--only", choices=PARTS, help="run only one of the parts")
     processors = os.cpu_count() or 1
     parser.add_argument(

@@ -132,7 +132,7 @@ class People:
         verbs.deactivate(key, "holidays", self.ports())
         self._silent[key] = self.hub.time
         self.hub.sleep_until(self.hub.time + self.random.randint(5_000, 300_000))
-        self._silent.pop(key)
+        self._silent.pop(key, None)
         while self._do(lambda: verbs.activate(key, self.ports())) is None:
             self.hub.sleep_until(self.hub.time + 10_000)
 
@@ -155,6 +155,7 @@ class People:
             seen[-1].until = self.hub.time
         if task is not None and task.inactive_at is None:
             seen.append(Version(task, self.hub.time))
+            self._silent.pop(key, None)  # an operation may resume a task that a person paused
 
     def started(self, job: Job, now: int, jobs: MemoryJobs) -> None:
         """Check the start of a run; `now` is the time of its executor's clock."""

@@ -8,7 +8,6 @@ Not modelled: the network, TLS, the check of the token in API Gateway, requests 
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -18,12 +17,11 @@ from infra.settings import Settings
 from scheduler.accounts.quota import QuotaGate
 from scheduler.model import ids, slots
 from scheduler.model.errors import TooMany
-from scheduler.model.job import Job, JobKey
+from scheduler.model.job import JobKey
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.storage.memory.ports import MemoryPorts
-from scheduler.storage.ports import Written
 from tests.simulation import limits as aws
 from tests.simulation.aws import SimClock
 from tests.simulation.faults import CALM, Faults, Faulty
@@ -35,14 +33,6 @@ CORE_MB = 1_769  # a whole core
 CPU_MS = 0.63  # of a whole core for a request: bench/results, cpu.api_ms
 ACCOUNT = 1_000  # executions at once
 AHEAD = 20 * slots.MINUTE  # the created jobs are due this much later: none starts in the scene
-
-
-class RequestJobs(aws.LimitedJobs):
-    """A jobs table whose puts wait for their partitions, too."""
-
-    def put_many(self, jobs: Sequence[Job]) -> list[Written]:
-        self._write([*(self._place(job.key) for job in jobs), *(job.slot for job in jobs if job.slot)])
-        return super().put_many(jobs)
 
 
 class Gateway:
@@ -71,7 +61,7 @@ class Requests:
         self.hub, self.settings, self.owners = Hub(aws.AT), settings, owners
         self.waits: Counter[str] = Counter()
         limits = aws.Limits()
-        self.jobs = RequestJobs(self.hub, limits, self.waits)
+        self.jobs = aws.LimitedJobs(self.hub, limits, self.waits)
         faults = Faults(CALM, aws.Random(4), self.hub)
         self.ports = MemoryPorts(SimClock(self.hub, 0), settings.deployed, jobs=Faulty(self.jobs, faults))
         self.gateway = Gateway(settings)

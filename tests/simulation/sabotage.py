@@ -13,38 +13,61 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from scheduler.admission import ordering, overlap, run_gate
-from scheduler.admission.lane_state import LaneStateCache, pause, resume
+from scheduler.admission import limit_gate, ordering, overlap, run_gate, target_queue
+from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
+from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
 from scheduler.jobs import by_key
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
-from scheduler.model.job import Delivery, DueEntry, Job, Lane, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
+from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Lane, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
+from scheduler.model.operation import Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
-from scheduler.model.work import WorkItem
+from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.notify import invocation, notify
 from scheduler.notify.calls import Calls
-from scheduler.pipeline import bundles, delivery, leftover, packs, submit, tick
+from scheduler.operations.cancel_jobs import CancelJobs
+from scheduler.operations.step import OperationStep, StepResult
+from scheduler.pipeline import (
+    bundles,
+    delivery,
+    direct_path,
+    leftover,
+    overflow,
+    packs,
+    release,
+    slot_pages,
+    submit,
+    tick,
+    waiting_room,
+    worker,
+)
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
 from scheduler.pipeline.lease import Lease
+from scheduler.pipeline.overflow import Overflow
 from scheduler.pipeline.running_jobs import RunningJobs
+from scheduler.pipeline.slot_pages import SlotReader
+from scheduler.sharing import pins
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
-from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, QueuedWork
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Change, ClaimResult, Guard, KeyTaking, Ports
-from tests.simulation import deployments
+from tests.simulation import deployments, queues
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
+from tests.simulation.bulk import bulk, refused_bulk
 from tests.simulation.faults import CALM, ROUGH, Rates
+from tests.simulation.hostile import filling, pinning
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several
+from tests.simulation.reading import crowded_instant, late_index
+from tests.simulation.resumes import resumed_often
 from tests.simulation.world import START, USUAL, World
 
 SEEDS = 40  # of the default run of `make simulate`
 REFUSED_MS = 60_000  # a job of a bundle that the queue refused in part starts this much after its time, at the latest
-PAUSED_MS = 60_000  # a job that was due in a pause of ten seconds starts this much after its time, at the latest
 
 
 class Found(BaseException):
@@ -121,6 +144,17 @@ def _entry_unless_claimed(job: Job) -> DueEntry | None:
     return _entry(job) if job.claim is None else None
 
 
+def _release_once(item: WorkDelivery, ports: Ports) -> int | None:
+    _release(item, ports)
+    return None
+
+
+def _in_order_of_joining(users: Mapping[str, Any], clock: float, weights: Mapping[str, float], take: Callable[[str], Any]) -> Iterator[Any]:
+    for owner in sorted(users, key=lambda owner: users[owner].joined_at):
+        while (job := take(owner)) is not None:
+            yield job, owner, clock, clock
+
+
 def _decide_without_nonce(item: Any, answer: ClaimResult | None, nonce: str, now: int, *, hold_ms: int) -> delivery.Decision:
     job = answer.job if answer is not None else None
     if job is not None and job.claim is not None and job.claim.message_id == item.message_id and job.fence == item.message.fence:
@@ -128,9 +162,9 @@ def _decide_without_nonce(item: Any, answer: ClaimResult | None, nonce: str, now
     return _decide(item, answer, nonce, now, hold_ms=hold_ms)
 
 
-def _place_without_horizon(due_at: int, now: int, shard_key: str, shards: int) -> slots.Placement:
-    safe = _place(due_at, now, shard_key, shards)
-    return safe._replace(slot=slots.slot(slots.minute_of(max(due_at, now)), shard_key, shards))
+def _place_without_horizon(due_at: int, now: int, job_id: str, shards: int) -> slots.Placement:
+    safe = _place(due_at, now, job_id, shards)
+    return safe._replace(slot=slots.slot(slots.minute_of(max(due_at, now)), job_id, shards))
 
 
 def _change_unit_without_epoch(self: MemoryLedger, before: Unit, after: Unit) -> bool:
@@ -207,9 +241,30 @@ def _change_or_not(before: Job, *rest: Any) -> Job:
     return _try_change(before, *rest) or before
 
 
+def _enter_without_move(fences: Mapping[JobKey, int], ports: Ports) -> set[JobKey]:
+    return set(fences)
+
+
+def _is_paused_by_an_old_read(self: LaneStateCache, lane: Lane, age_ms: int = LOOK_MS, *, trust_ms: int | None = None) -> bool:
+    self.look(at_once=self.known is None)
+    return lane in self.paused
+
+
 def _send_on_unseen(jobs: Sequence[Delivery], ports: Ports, **how: Any) -> set[str]:
     _send_on(jobs, ports, **how)
     return set()
+
+
+def _add_anywhere(self: MemoryOperations, operation: Operation, place: int, former: str | None) -> bool:
+    return _add_operation(self, operation, place, self.places(operation.owner).get(place))
+
+
+def _run_and_wait(self: OperationStep, owner: str, id: str) -> StepResult:
+    result, until = _run_step(self, owner, id), self.ports.clock.now() + 45_000
+    while result.next_at is not None and result.next_at < until:
+        self.ports.clock.sleep_until(result.next_at)
+        result = _run_step(self, owner, id)
+    return result
 
 
 @contextmanager
@@ -316,21 +371,6 @@ def refused_bundles(seed: int) -> World:
     return world
 
 
-def paused_shortly(seed: int) -> World:
-    """All lanes are paused for some seconds, several times, after the few jobs of a minute were published. None may wait for long."""
-    world = World(seed, CALM, rules=Rules(shards=2))
-    for minute in range(8, 16):
-        began = START + minute * slots.MINUTE + world.random.randint(2_000, 30_000)
-        world.hub.at(began, lambda: pause(tuple(Lane), None, world.plain) and None)
-        world.hub.at(began + 10_000, lambda: resume(tuple(Lane), None, world.plain) and None)
-    world.run(600, 17, tasks=0, ordered=0, wind_down=60)
-    for job in world.jobs.rows.values():
-        is_early = job.fence == 1 and job.scheduled_at - job.created_at > slots.HORIZON + slots.MINUTE  # it was in the slot of its minute
-        if is_early and job.started_at is not None and job.started_at - job.scheduled_at > PAUSED_MS:
-            world._violation("late_after_resume", job.id)
-    return world
-
-
 def orphaned(seed: int) -> World:
     """Jobs wait in slots of a time before the ledger began."""
     world = deployments.DeployedWorld(seed)
@@ -369,6 +409,8 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
+_add_operation, _run_step = MemoryOperations.add, OperationStep.run
+_release = release.release
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
 _send_on = bundles.send_on
 _recheck, _lagging_change = leftover.decide, LaggingJobs._change
@@ -376,11 +418,11 @@ _answer = submit._answer
 _take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
 
 SABOTAGES = [
-    Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence), seed=2),
+    Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence), seed=3),
     Sabotage("a claimed job leaves its slot", _claimed_out_of_slot),
     Sabotage("leases identified by the message, without the nonce", _patched(delivery, "decide", _decide_without_nonce)),
     Sabotage("slots nearer than the horizon", _patched(slots, "place", _place_without_horizon), seed=5),
-    Sabotage("minutes closed without the canary", _patched(LaggingJobs, "canary_visible", lambda *_: True), seed=71),
+    Sabotage("minutes closed without the canary", _patched(LaggingJobs, "canary_visible", lambda *_: True), seed=87),
     Sabotage("changes written without conditions", _patched(LaggingJobs, "_change", _plain_change)),
     Sabotage("new jobs written without conditions", _patched(LaggingJobs, "put", _plain_put), seed=2),
     Sabotage("a run lock that no later run takes over", _patched(overlap, "decide", _overlap_without_take_over)),
@@ -404,9 +446,27 @@ SABOTAGES = [
     Sabotage("workers ignore the lease of a unit", _lease_of_units_ignored, seed=2, scene=doubled_work),
     Sabotage("ticks that never send lost work again", _patched(tick, "_is_lost", lambda *_: False), scene=lost_work),
     Sabotage("dispatchers forget what they published early", _patched(Dispatch, "_not_early", lambda _, entries: entries), scene=few_jobs),
-    Sabotage("a resume forgets early messages", _patched(tick, "_waits_since", lambda unit: unit.resting), seed=2, scene=paused_shortly),
+    # paused lanes
+    Sabotage("messages of a paused lane dropped without a move", _patched(waiting_room, "enter", _enter_without_move), scene=resumed_often),
+    Sabotage("a resume that wakes no waiting room", _patched(worker, "wake_rooms", lambda *_: 0), scene=resumed_often),
+    Sabotage("a tick that wakes no room after a lost resume", _patched(tick, "wake_rooms", lambda *_: 0), scene=resumed_often),
+    Sabotage("a dispatcher that misses a second pause", _patched(Overflow, "_was_paused", lambda _: False), scene=resumed_often),
+    Sabotage(
+        "jobs sent away by an old read of a pause", _patched(LaneStateCache, "is_paused", _is_paused_by_an_old_read), scene=resumed_often
+    ),
     Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
+    # operations on many jobs
+    Sabotage("an operation started without a place", _patched(MemoryOperations, "add", _add_anywhere), scene=bulk),
+    Sabotage("a step of an operation waits in its function", _patched(OperationStep, "run", _run_and_wait), scene=bulk),
+    Sabotage("jobs that were moved are not read again", _patched(CancelJobs, "reread", lambda *_: ([], None)), scene=bulk),
+    Sabotage("a refused job stops its operation", _patched(CancelJobs, "takes_changes", lambda *_: False), scene=bulk),
+    Sabotage("jobs of a step that died are not counted", _patched(CancelJobs, "_is_ours", lambda *_: False), seed=11, scene=refused_bulk),
+    # what dispatchers read
+    Sabotage("a full step reads nobody's jobs", _patched(slot_pages, "_source", lambda entry: ("", entry.lane)), scene=crowded_instant),
+    Sabotage("jobs that were not read count as started", _patched(SlotReader, "count", lambda *_: 0), scene=crowded_instant),
+    Sabotage("an empty overflow is not looked at again", _patched(overflow, "LOOK_MS", 3_600_000), scene=late_index),
+    Sabotage("jobs stored before the overflow is wanted", _patched(direct_path, "want", lambda *_: False), scene=late_index),
     # keys of owners
     Sabotage("a key taken whoever has it", _patched(MemoryJobs, "_take", _take_from_anyone), scene=crowded_keys),
     Sabotage("a key taken from a job that has not ended", _patched(by_key, "decide", _decide_to_create), scene=crowded_keys),
@@ -416,6 +476,16 @@ SABOTAGES = [
     Sabotage("owners take all places for calls", _patched(Calls, "_has_place", lambda *_: True), scene=beside_a_hanging_receiver),
     Sabotage("invocations take no further messages", _patched(invocation, "RECEIVES_MS", 0), scene=beside_a_hanging_receiver),
     Sabotage("slow calls begin until an invocation ends", _patched(invocation, "SLOW_CALLS_MS", 10**9), scene=beside_several),
+    # queues
+    Sabotage("release steps that do not come again", _patched(worker, "release", _release_once), scene=queues.waiting),
+    Sabotage("expired jobs take starts", _patched(release.Release, "_is_expired", lambda *_: False), scene=queues.expired),
+    Sabotage("users of a target queue do not take turns", _patched(target_queue, "in_turn", _in_order_of_joining), scene=queues.waiting),
+    Sabotage("a job that reports by call-back frees its slot", _patched(LimitGate, "ended", lambda *_: None), scene=queues.reporting),
+    Sabotage("released jobs queue again", _patched(limit_gate, "RELEASED_MS", -60_000), scene=queues.long_jobs),
+    Sabotage("every job of an ordering queue is checked soon", _patched(ordering, "look_at", lambda *_, **__: None), scene=queues.ordered),
+    # a hostile owner
+    Sabotage("users pin as many executors as they like", _patched(pins, "is_within", lambda *_: True), scene=pinning),
+    Sabotage("dispatchers with nothing to release keep their steps", _patched(Dispatch, "_is_barred", lambda *_: False), scene=filling),
     # the lease of a batch
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=14, scene=frozen),
 ]

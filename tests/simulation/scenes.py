@@ -1,15 +1,16 @@
 """`python -m tests.simulation.scenes [name] [--jobs N] [--seeds N]`: the engine at real sizes and in real outages, in virtual time.
 
     crowd          1,000,000 jobs of one user in one minute, among the jobs of twenty others
-    flood          1,000 jobs a second for now, of one user, for ten minutes: most go to the overflow of 64 shards
+    instant        2,400,000 jobs of three users for one instant, more than a step holds in each slot, among the jobs of twenty others
+    flood          1,000 jobs a second for now, of one user, for ten minutes: most go to the overflow of 16 shards
     resume         a lane of 500 jobs a second was paused for 30 minutes, 900,000 jobs wait; another lane runs 1,000 a second
     outages        each service, and all together, away for 30 s to an hour, or throttling
     deployments    functions on different settings, an empty ledger, a jobs table restored to the day before
 
-The first three run the real tick and dispatch at the costs of `costs`, with executors that are only a rate (`crowds`). With fewer
-`--jobs` than the full size, the functions' cores are slower and the lanes smaller by the same factor, so a small scene takes its course
-as the full one does; the memory of a step is judged at full size only. Each scene prints its table and one line of JSON. The exit code
-is 1 if a scene broke a promise.
+The first four run the real tick and dispatch at the costs of `costs`, with executors that are only a rate (`crowds`). With fewer
+`--jobs` than the full size, the functions' cores are slower, and the lanes and what a step holds are smaller by the same factor. So a
+small scene takes its course as the full one does; the memory of a step is judged at full size only. Each scene prints its table and one
+line of JSON. The exit code is 1 if a scene broke a promise.
 """
 
 import argparse
@@ -19,8 +20,9 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,19 +32,19 @@ from scheduler.admission.lane_state import pause, resume
 from scheduler.model import ids, slots
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
-from scheduler.pipeline import dispatch
+from scheduler.pipeline import dispatch, slot_pages
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from tests.simulation import deployments, outages
 from tests.simulation.crowds import SPEC, TAKES_MS, CrowdWorld
 from tests.simulation.world import START
 
 SMALL = 10_000  # jobs of a scene in the tests
-CROWD, FLOOD, WAITING = 1_000_000, 600_000, 900_000  # the full sizes
+CROWD, INSTANT, FLOOD, WAITING = 1_000_000, 2_400_000, 600_000, 900_000  # the full sizes
 FIRST = START + 8 * slots.MINUTE  # the first minute with jobs; they are stored six minutes ahead
 STORED_AHEAD = 6 * slots.MINUTE
 TICK_AT = 7_000  # ms after the minute
 MEMORY_MB = 400  # budget of a step
-SHARDS = 64
+SHARDS, USUAL_SHARDS = 64, Rules().shards
 
 
 def crowd(jobs: int = SMALL, *, rate: float = 10_000, minutes: int = 12) -> dict[str, Any]:
@@ -59,15 +61,40 @@ def crowd(jobs: int = SMALL, *, rate: float = 10_000, minutes: int = 12) -> dict
             world.store(f"other{number % 20}", Lane.ONE_TIME, [at], created_at=START - STORED_AHEAD)
     until = FIRST + minutes * slots.MINUTE
     world.keep_ticking(START + TICK_AT, until)
-    with patch.object(dispatch, "SPLIT", max(int(dispatch.SPLIT / slowness), 1)):  # in proportion to the slower cores
+    with _scaled(slowness):
         _run(world, until)
     return {"scene": "crowd", "crowd": world.waits("crowd"), "others": world.waits("other")} | world.result()
+
+
+def instant(jobs: int = SMALL) -> dict[str, Any]:
+    """Run a minute with `jobs` of three users for one instant, in the usual number of slots."""
+    return instant_result(instant_world(jobs))
+
+
+def instant_world(jobs: int, *, rate: float = 10_000, minutes: int = 8, seed: int = 1) -> CrowdWorld:
+    """Run the scene `instant`; the lane starts `rate` jobs a second at full size."""
+    slowness = INSTANT / jobs
+    rules = _rules({Lane.ONE_TIME: rate / slowness, Lane.RECURRING: 0}, slowness, shards=USUAL_SHARDS)
+    world = CrowdWorld({Lane.ONE_TIME: rate / slowness}, rules=rules, slowness=slowness, seed=seed)
+    for owner in range(3):
+        world.store(f"crowd{owner}", Lane.ONE_TIME, [FIRST] * (jobs // 3), created_at=START - STORED_AHEAD)
+    for number in range(300):
+        world.store(f"other{number % 20}", Lane.ONE_TIME, [FIRST + (number - 60) * 1_000 + 500], created_at=START - STORED_AHEAD)
+    until = FIRST + minutes * slots.MINUTE
+    world.keep_ticking(START + TICK_AT, until)
+    with _scaled(slowness):
+        _run(world, until)
+    return world
+
+
+def instant_result(world: CrowdWorld) -> dict[str, Any]:
+    return {"scene": "instant", "crowd": world.waits("crowd"), "others": world.waits("other")} | world.result()
 
 
 def flood(jobs: int = SMALL, *, rate: float = 500, minutes: int = 30) -> dict[str, Any]:
     """Post 1,000 jobs a second for now, for ten minutes at full size; the lane starts `rate` a second. Another user posts one a second."""
     slowness = FLOOD / jobs
-    rules = _rules({Lane.ONE_TIME: rate / slowness, Lane.RECURRING: 0}, slowness)
+    rules = _rules({Lane.ONE_TIME: rate / slowness, Lane.RECURRING: 0}, slowness, shards=USUAL_SHARDS)
     rules = replace(rules, direct_burst=max(int(200 / slowness), 1), direct_rate=max(int(100 / slowness), 1))
     world = CrowdWorld({Lane.ONE_TIME: rate / slowness}, rules=rules, slowness=slowness)
     together = 100
@@ -83,11 +110,13 @@ def flood(jobs: int = SMALL, *, rate: float = 500, minutes: int = 30) -> dict[st
     world.each(1_000, FIRST + 500, FIRST + flood_s * 1_000, lambda at: world.hub.spawn(lambda: post("other", 1)))
     until = FIRST + minutes * slots.MINUTE
     world.keep_ticking(START + TICK_AT, until)
-    _run(world, until, since=FIRST + flood_s * 1_000)
+    with _scaled(slowness):
+        _run(world, until, since=FIRST + flood_s * 1_000)
     began = FIRST // 1_000
     starts = world.starts[Lane.ONE_TIME]
     by_minute = [sum(starts.get(began + 60 * minute + second, 0) for second in range(60)) for minute in range(minutes)]
-    return {"scene": "flood", "flood": world.waits("flood"), "others": world.waits("other"), "starts_by_minute": by_minute} | world.result()
+    lane = {"starts_by_minute": by_minute, "lane_a_minute": round(60 * rate / slowness)}
+    return {"scene": "flood", "flood": world.waits("flood"), "others": world.waits("other")} | lane | world.result()
 
 
 def resumed(jobs: int = SMALL, *, rate: float = 500, other: float = 1_000, paused: int = 30, minutes: int = 40) -> dict[str, Any]:
@@ -150,10 +179,18 @@ def all_deployments(jobs: int = 200) -> dict[str, Any]:
     return {"scene": "deployments", "rows": [deployments.outcome(name, jobs) for name in deployments.SCENES]}
 
 
-def _rules(rates: Mapping[Lane, float], slowness: float) -> Rules:
+@contextmanager
+def _scaled(slowness: float) -> Iterator[None]:
+    """Let a step hold, and split, fewer jobs, in proportion to the slower cores."""
+    split, most = max(int(dispatch.SPLIT / slowness), 1), max(int(slot_pages.MOST / slowness), 1)
+    with patch.object(dispatch, "SPLIT", split), patch.object(slot_pages, "MOST", most):
+        yield
+
+
+def _rules(rates: Mapping[Lane, float], slowness: float, *, shards: int = SHARDS) -> Rules:
     """Return the rules of a deployment with these lanes. A window is the number of jobs in a lane when all its executors are busy."""
     windows = {lane: max(int(rate * TAKES_MS / 1_000), 1) for lane, rate in rates.items()}
-    return Rules(shards=SHARDS, windows=windows, max_backlog=max(int(Rules().max_backlog / slowness), 1))
+    return Rules(shards=shards, windows=windows, max_backlog=max(int(Rules().max_backlog / slowness), 1))
 
 
 def _run(world: CrowdWorld, until: int, *, since: int = 0, owner: str = "", count: int = 0) -> None:
@@ -182,6 +219,8 @@ def broken(result: dict[str, Any]) -> list[str]:
     else:
         found += ["jobs left"] * (result["left"] > 0)
         late = result["others"].get("p99_s", 0)
+        busy = [starts for starts in result.get("starts_by_minute", ()) if starts][:-1]  # the last minute with work is no whole one
+        found += ["lane idle"] * (min(busy, default=0) < BUSY * result.get("lane_a_minute", 0))
     found += ["others late"] * (late > OTHERS_S)
     if result["slowness"] == 1:  # in a smaller scene, pages and limits of a fixed size would count too much
         found += [f"{kind} over {MEMORY_MB} MB" for kind, held in result["memory_mb"].items() if held > MEMORY_MB]
@@ -189,9 +228,11 @@ def broken(result: dict[str, Any]) -> list[str]:
     return found
 
 
+BUSY = 0.9  # of its rate: a lane starts so many jobs a minute while others wait
 OTHERS_S = 10  # the 99th percentile of the delays of the others: fair shares let a user's few jobs pass
 SCENES: dict[str, tuple[Callable[..., dict[str, Any]], int]] = {
     "crowd": (crowd, CROWD),
+    "instant": (instant, INSTANT),
     "flood": (flood, FLOOD),
     "resume": (resumed, WAITING),
     "outages": (all_outages, 200),

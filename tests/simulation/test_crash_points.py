@@ -9,6 +9,8 @@ FEW = [
     Point("execute", "claim", "change"),  # the job is claimed and its work done, but not settled
     Point("execute", "change", END),  # the job is settled, but its message not deleted
     Point("requests.start", "add", "send"),  # the operation is stored, but its message not sent
+    Point("requests.start", "send", END),  # its message is sent, but the request not answered
+    Point("step", "change", END),  # the progress is stored, or the operation has ended, but its message is not hidden or deleted
     Point("step", "change", "change"),  # the operation is leased, and has done nothing; or a chunk is cancelled but not counted
     Point("step", "store", "withdraw"),  # a task is paused, but its runs are still there
     Point("step", "withdraw", "change"),  # the runs are withdrawn, but the chunk is not counted

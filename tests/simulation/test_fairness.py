@@ -53,7 +53,5 @@ def test_a_single_user_gets_the_whole_capacity_of_the_lane() -> None:
     fair, plain = (Flood(jobs, fair=fair).flood() for fair in (True, False))
     through(fair, jobs)
     steady, most = (sum(5_000 <= wait < 25_000 for wait in seen.waits("anton")) for seen in (fair, plain))
-    assert (
-        steady == pytest.approx(most, rel=0.02) and most > 1_800
-    )  # a lane works in rounds of a hundred jobs, so the count may differ by one round
+    assert steady >= 0.98 * most and most > 1_800  # packs of ten fill the executors better than single messages
     assert max(fair.waits("anton")) <= max(plain.waits("anton")) + 3_000

@@ -1,11 +1,26 @@
 """A small form of the scenes with AWS's limits."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from infra.settings import settings_for
-from tests.simulation.limits import LIFTED, PER_HOUR, Allowance, Limits, burst, limited, small_account, stream
+from tests.simulation.limits import (
+    AHEAD,
+    AT,
+    LIFTED,
+    PER_HOUR,
+    Allowance,
+    Limits,
+    Load,
+    Scene,
+    burst,
+    limited,
+    rules,
+    small_account,
+    stream,
+)
 from tests.simulation.requests import requests
 
 SMALL = Limits(first=2, more_a_minute=60, partition=40, sns=2_000)
@@ -62,6 +77,30 @@ def test_a_limit_causes_waits_that_end_when_it_is_lifted(name: str, wait: str) -
     tight = Limits(partition=2, sns=2)  # of ten a second, the packs of six hundred jobs would not wait
     assert burst(600, predicted=True, limits=tight)["longest_wait_ms"][wait] > 500
     assert wait not in burst(600, predicted=True, limits=LIFTED[name](tight))["longest_wait_ms"]
+
+
+def test_one_user_waits_for_its_partitions_longer_with_larger_items() -> None:
+    tight = Limits(partition=5)
+    many, one, larger = (burst(200, predicted=False, limits=tight, load=load) for load in (Load(), Load(1), Load(1, kilobytes=2)))
+    waits = [seen["longest_wait_ms"].get("table partitions", 0) for seen in (many, one, larger)]
+    assert waits[0] == 0 < waits[1] < waits[2] / 2
+    assert all((seen["ended"], seen["early"], seen["started_twice"]) == (200, 0, 0) for seen in (many, one, larger))
+
+
+def test_jobs_that_fail_wait_for_the_index_of_failures_too() -> None:
+    tight, one = Limits(partition=4), Load(owners=1)
+    good, bad = (burst(200, predicted=False, limits=tight, load=one._replace(failing=failing)) for failing in (False, True))
+    assert good["ended"] == bad["ended"] == 200
+    assert "failures partitions" not in good["longest_wait_ms"] and bad["longest_wait_ms"]["failures partitions"] > 0
+
+
+def test_creation_takes_write_units_of_the_same_partitions() -> None:
+    """Nobody claims these jobs."""
+    scene = Scene(Limits(partition=1), rules(10), load=Load(owners=1))
+    scene.hub.spawn(partial(scene.create, [AT] * 200, 1_000))
+    scene.hub.run(AT - AHEAD + 30_000)
+    assert scene.stored == len(scene.jobs.rows) == 200
+    assert scene.waits["table partitions"] > 3_000 and scene.waits["due partitions"] > 1_000
 
 
 @pytest.mark.long

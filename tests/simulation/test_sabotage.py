@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.simulation.sabotage import SABOTAGES, Sabotage, doubled_work, early_crowd, few_jobs, find, lost_work, orphaned, paused_shortly
+from tests.simulation.bulk import bulk, refused_bulk
+from tests.simulation.sabotage import SABOTAGES, Sabotage, doubled_work, early_crowd, few_jobs, find, lost_work, orphaned
 from tests.simulation.world import World
 
 SEEDS = 40  # of the default run
@@ -19,7 +20,7 @@ def test_the_simulation_notices_a_removed_guard(sabotage: Sabotage) -> None:
     assert find(sabotage, [sabotage.seed, *range(1, SEEDS + 1)]) is not None
 
 
-@pytest.mark.parametrize("scene", [doubled_work, early_crowd, few_jobs, lost_work, orphaned, paused_shortly])
+@pytest.mark.parametrize("scene", [doubled_work, early_crowd, few_jobs, lost_work, orphaned])
 def test_the_scenes_of_the_work_queue_need_nothing_but_their_guards(scene: Callable[[int], World]) -> None:
     report = scene(1).report
     assert report.violations == {}, report.examples
@@ -36,7 +37,9 @@ def test_it_notices_a_crowd_that_is_held_too_long() -> None:
     [
         ("ignore the lease of a unit", "published_twice"),
         ("forget what they published", "published_twice"),
-        ("forgets early", "late_after_resume"),
+        ("dropped without a move", "late_after_resume"),
+        ("resume that wakes no", "late_after_resume"),
+        ("tick that wakes no", "late_after_resume"),
         ("sees nothing", "lost"),
         ("never send", "lost"),
     ],
@@ -44,6 +47,29 @@ def test_it_notices_a_crowd_that_is_held_too_long() -> None:
 def test_it_notices_a_removed_guard_of_the_work_queue(name: str, oracle: str) -> None:
     (removed,) = [each for each in SABOTAGES if name in each.name]
     found = find(removed, [removed.seed, *range(1, 4)])
+    assert found is not None and found.oracle == oracle
+
+
+@pytest.mark.parametrize("scene", [bulk, refused_bulk])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_operations_on_many_jobs_harm_nobody_and_count_right(scene: Callable[[int], World], seed: int) -> None:
+    report = scene(seed).report
+    assert report.violations == {}, report.examples
+
+
+@pytest.mark.parametrize(
+    ("name", "oracle"),
+    [
+        ("without a place", "too_many_operations"),
+        ("waits in its function", "late_beside_operations"),
+        ("not read again", "left_open"),
+        ("stops its operation", "operation_open"),
+        ("are not counted", "counted_wrong"),
+    ],
+)
+def test_it_notices_a_removed_guard_of_operations(name: str, oracle: str) -> None:
+    (removed,) = [each for each in SABOTAGES if name in each.name]
+    found = find(removed, [removed.seed, *range(1, 9)])
     assert found is not None and found.oracle == oracle
 
 

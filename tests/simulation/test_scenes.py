@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.admission.lane_state import pause
+from scheduler.admission.lane_state import pause, resume
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, JobKey, Lane, Message
 from scheduler.model.rules import Rules
@@ -59,7 +59,7 @@ def test_a_lane_starts_no_more_than_its_rate(monkeypatch: pytest.MonkeyPatch) ->
     assert max(world.starts[Lane.ONE_TIME].values()) <= 12
 
 
-def test_messages_of_a_paused_lane_are_dropped_and_their_jobs_stay() -> None:
+def test_jobs_of_a_paused_lane_wait_in_its_room_until_the_resume() -> None:
     world = CrowdWorld({Lane.ONE_TIME: 100}, rules=Rules(shards=4))
     at = START + 8 * slots.MINUTE
     world.store("ada", Lane.ONE_TIME, [at], created_at=START)
@@ -67,7 +67,11 @@ def test_messages_of_a_paused_lane_are_dropped_and_their_jobs_stay() -> None:
     pause([Lane.ONE_TIME], None, world.plain)
     world.lanes.add(Message(job.key, job.fence, job.lane, job.due_at), at)
     world.hub.run(at + slots.MINUTE)
-    assert world.ended == 0 and job.key in world.jobs.rows and not world.lanes.queues[Lane.ONE_TIME]
+    assert world.ended == 0 and not world.lanes.queues[Lane.ONE_TIME]
+    assert world.jobs.rows[job.key].slot == slots.waiting(Lane.ONE_TIME, job.id, 4)
+    resume([Lane.ONE_TIME], None, world.plain)
+    world.hub.run(at + slots.MINUTE + 2_000)
+    assert world.ended == 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.booleans()), max_size=40))

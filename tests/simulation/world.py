@@ -26,6 +26,7 @@ from scheduler.pipeline.worker import hidden_s, work
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.storage.memory.stores import MemoryOperations
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.tasks.plan import plan
 from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, SimWork, WatchedLedger
@@ -47,7 +48,7 @@ OWNERS = ("user",) * 4 + ("other",)
 TAKES = (1, 1, 1, 1, 20, 20, 500, 500, 4_000, 4_000) * 100 + (45_000,) * 5 + (250_000,)
 POLL_MS = 25  # between two polls of a queue by its event source mapping
 FAILS = (0,) * 24 + (1, 1, 2, 5)  # how often their targets fail
-PORTS = ("jobs", "tasks", "orders", "ledger", "lanes", "work", "receipts", "users")  # the ports that belong to one world
+PORTS = ("jobs", "tasks", "orders", "ledger", "lanes", "work", "receipts", "users", "operations")  # the ports that belong to one world
 DISPATCHERS_FREEZE = {"ledger": 20}  # factor of the rate of freezes around each port
 EXECUTORS_FREEZE = {"jobs": 5, "tasks": 5, "orders": 5, "targets": 5}
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
@@ -104,6 +105,7 @@ class World:
         self.workers = Workers(self.hub, self.faults, self.random, self._ports, self._violation)
         self.limited = Limited(self.hub, Random(seed + 3), self._violation)
         self.receipts = MemoryReceipts()
+        self.operations = MemoryOperations()
         self.users = MemoryUsers()
         self.users.set_weight("other", 3.0)
         self.orders = MemoryOrderingQueues()
@@ -209,9 +211,8 @@ class World:
         fails = self.random.choice(FAILS)
         timeout_ms = 60_000 if takes < 60_000 else 300_000
         expires_at = max(execute_at or at, at) + 90_000 if self.faults.strike("expiry", self.faults.rates.expire) else None
-        payload, reports = {"takes": takes, "fails": fails}, self.workers.policy()
+        payload, callback = {"takes": takes, "fails": fails}, self.workers.policy()
         target = self.limited.choose() if takes < 20_000 else None  # a long job would block all others of its target
-        callback = reports if target is None else None  # a job that waits for its call-back uses no concurrency slot
         spec = JobSpec("log", payload, timeout_ms=timeout_ms, callback=callback, target=target)
         return NewJob(self.random.choice(OWNERS), spec, execute_at, expires_at=expires_at)
 
@@ -429,7 +430,7 @@ class World:
         self._violation("settlement_refused", job.id)
 
     def _fell(self, unit: Unit) -> None:
-        if unit.key.minute != slots.OVERFLOW:  # the overflow is never done, so its progress may go back
+        if not slots.is_always_open(unit.key.minute):  # the overflow is never done, so its progress may go back
             self._violation("unit_fell", unit.key.minute)
 
     def _closed(self, unit: Unit) -> None:

@@ -67,7 +67,7 @@ class Stage(MemoryPorts):
     def dispatch(self, key: UnitKey) -> DispatchResult:
         """One dispatcher for a unit of a minute or of the overflow, which leases it if it is free."""
         unit, now = self.ledger.unit(key), self.clock.now()
-        if unit is None or unit.lease_until > now or unit.handed_out_at is not None:
+        if unit is None or unit.lease_until > now or (unit.handed_out_at is not None and key.minute != slots.OVERFLOW):
             return DispatchResult()
         leased = replace(unit, epoch=unit.epoch + 1, lease_until=now + LEASE_MS)
         if not self.ledger.change_unit(unit, leased):

@@ -113,7 +113,7 @@ def test_five_failures_in_a_row_open_the_breaker_for_all_executors() -> None:
     back = at.stage.stored(job)
     opened = at.open[HOST]
     assert opened.until < back.due_at <= opened.until + 2_500
-    assert (back.charged, back.attempts, back.reserved_at) == (0, (), None)
+    assert (back.charged, back.attempts, back.released_at) == (0, (), None)
     assert (back.reason or "").startswith("breaker: host example.com:8443 does not answer; open until ")
 
 

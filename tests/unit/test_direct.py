@@ -8,14 +8,14 @@ import pytest
 
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Claim, Job, JobKey, Lane, UnitKey, shard_key
+from scheduler.model.job import Claim, Job, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec, Ordering
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import direct_path as service
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import lag
-from scheduler.pipeline.overflow import EMPTY_MS, IDLE_MS, WIDTH, unit_of
+from scheduler.pipeline.overflow import EMPTY_MS, IDLE_MS, LOOK_MS, WIDTH, unit_of
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.pipeline.tick import LOST_MS
 from scheduler.sharing.fair_queue import Backlog, Demand
@@ -27,7 +27,7 @@ OVERFLOW = UnitKey(slots.OVERFLOW, 0)
 
 
 def a_stage(**rules: Any) -> Stage:
-    return Stage(rules=Rules(shards=2, direct_burst=BURST, direct_rate=2, **rules))
+    return Stage(rules=Rules(**{"shards": 2, "direct_burst": BURST, "direct_rate": 2, **rules}))
 
 
 def post(stage: Stage, direct: service.DirectPath, count: int, execute_at: int | None = None, owner: str = "ann") -> list[Job]:
@@ -40,26 +40,55 @@ def in_intake(jobs: list[Job]) -> list[Job]:
     return [job for job in jobs if slots.is_overflow(job.slot or "")]
 
 
+def sent(stage: Stage) -> int:
+    """The number of jobs in the messages of the lane."""
+    return sum(len(queued.message.singles()) for queued in stage.lanes.queues[Lane.ONE_TIME].values())
+
+
 # the direct path
 
 
-def test_jobs_up_to_the_burst_take_the_direct_path() -> None:
+def test_a_few_jobs_take_the_direct_path_and_read_nothing() -> None:
     stage = a_stage()
-    stage.ledger = Wrapped(stage.ledger, open_unit=refuse)
+    stage.ledger = Wrapped(stage.ledger, open_unit=refuse, backlogs=refuse)
     assert not in_intake(post(stage, stage.direct(), BURST)) and not stage.asked
-    assert len(stage.waiting(Lane.ONE_TIME)) == BURST
+    assert sent(stage) == BURST
 
 
-def test_jobs_beyond_the_burst_go_to_the_overflow() -> None:
-    stage = a_stage()
+def test_jobs_beyond_a_few_messages_go_to_the_overflow() -> None:
+    stage = a_stage(direct_burst=200)
     direct = stage.direct()
-    jobs = post(stage, direct, 20)
-    assert len(in_intake(jobs)) == 15 and len(stage.waiting(Lane.ONE_TIME)) == BURST
+    jobs = post(stage, direct, 100)
+    assert len(in_intake(jobs)) == 50 and sent(stage) == 50 and len(stage.lanes.queues[Lane.ONE_TIME]) == service.FEW
     post(stage, direct, 3)
     assert stage.asked == [WorkItem.of_unit(OVERFLOW)]
     stage.clock.advance(1_000)
-    post(stage, direct, 5)
+    assert len(in_intake(post(stage, direct, 12))) == 2, "one message more, of ten jobs"
     assert stage.asked == [WorkItem.of_unit(OVERFLOW)] * 2
+
+
+def test_a_larger_lane_takes_more_messages_directly() -> None:
+    stage = a_stage(direct_burst=200, windows={Lane.ONE_TIME: 5_000})
+    assert len(in_intake(post(stage, stage.direct(), 200))) == 200 - 5 * 25
+
+
+@pytest.mark.parametrize(("took", "direct"), [(service.QUICK_MS, 20), (service.QUICK_MS + 1, 0)])
+def test_jobs_of_a_user_whose_jobs_end_quickly_go_on_directly(took: int, direct: int) -> None:
+    stage = a_stage(direct_burst=200)
+    path = stage.direct()
+    for job in post(stage, path, 20):
+        stage.jobs._store(job, replace(job, slot=None, completed_at=job.due_at + took))
+    stage.clock.advance(service.ASK_MS)
+    jobs = post(stage, path, 20)
+    assert len(jobs) - len(in_intake(jobs)) == direct
+
+
+def test_jobs_that_have_not_ended_are_no_sign_of_quick_ones() -> None:
+    stage = a_stage(direct_burst=200)
+    direct = stage.direct()
+    post(stage, direct, 20)
+    stage.clock.advance(service.ASK_MS)
+    assert len(in_intake(post(stage, direct, 20))) == 20
 
 
 def test_the_soonest_jobs_of_a_call_keep_the_direct_path() -> None:
@@ -88,21 +117,21 @@ def test_each_user_has_a_bucket_that_fills_up_again() -> None:
     assert len(in_intake(post(stage, direct, 10))) == 8
 
 
-def test_a_user_with_a_backlog_has_the_direct_path_for_a_few_jobs() -> None:
+def test_a_user_with_a_backlog_has_no_direct_path() -> None:
     stage = Stage()
     waits = {"ann": Demand(1.0, 50)}
     stage.ledger.report_backlog(Backlog(UnitKey("2026-11-20T10:01", 0), Lane.ONE_TIME, NOW, 0, 0.0, waits))
     direct = stage.direct()
-    assert not in_intake(post(stage, direct, service.FEW))
+    assert not in_intake(post(stage, direct, 1)), "a sporadic job reads no backlogs"
     assert len(in_intake(post(stage, direct, 1))) == 1
-    assert not in_intake(post(stage, direct, 100, owner="ben"))
+    assert not in_intake(post(stage, direct, 1, owner="ben") + post(stage, direct, 1, owner="ben"))
 
 
 def test_without_the_ledger_all_jobs_take_the_direct_path() -> None:
     stage = a_stage()
     stage.ledger = Wrapped(stage.ledger, open_unit=refuse, backlogs=refuse)
     jobs = post(stage, stage.direct(), 30)
-    assert not in_intake(jobs) and len(stage.waiting(Lane.ONE_TIME)) == 30
+    assert not in_intake(jobs) and sent(stage) == 30
 
 
 def test_the_tick_starts_an_overflow_that_could_not_be_started() -> None:
@@ -135,19 +164,17 @@ def test_a_flood_is_divided_among_several_units() -> None:
     assert unit_of(f"{slots.OVERFLOW}#{WIDTH:02d}", 2 * WIDTH + 1).key == units[1].key
 
 
-def test_jobs_of_one_ordering_key_share_a_slot_of_the_overflow() -> None:
+def test_jobs_of_one_ordering_key_are_spread_over_the_overflow() -> None:
     stage = Stage(rules=Rules(shards=16, direct_burst=0, direct_rate=0))
-    requests = [NewJob("ann", JobSpec("log", {}, ordering=Ordering(key))) for key in ("a", "b", "a", "b", "a")]
-    made = stage.post(*requests, direct=stage.direct())
-    slots_of_a, slots_of_b = ({job.slot for job in made[place::2] if job is not None} for place in (0, 1))
-    assert slots_of_a == {slots.overflow(shard_key("ann", "", Ordering("a")), 16)} and len(slots_of_b) == 1 and slots_of_a != slots_of_b
+    made = stage.post(*[NewJob("ann", JobSpec("log", {}, ordering=Ordering("a")))] * 50, direct=stage.direct())
+    assert len({job.slot for job in made if job is not None}) > 8
 
 
 def test_a_single_job_counts_for_the_bucket() -> None:
     stage = a_stage()
     direct = stage.direct()
-    made = [submit(NewJob("ann", JobSpec("log", {})), stage, random=n, direct=direct) for n in range(BURST + 1)]
-    assert [slots.is_overflow(job.slot or "") for job in made] == [False] * BURST + [True]
+    made = [submit(NewJob("ann", JobSpec("log", {})), stage, random=n, direct=direct) for n in range(service.FEW + 1)]
+    assert [slots.is_overflow(job.slot or "") for job in made] == [False] * service.FEW + [True]
 
 
 # the dispatcher of the overflow
@@ -195,18 +222,46 @@ def test_a_second_dispatcher_of_the_overflow_does_nothing(stage: Working) -> Non
     assert stage.dispatch(OVERFLOW).published == 0
 
 
-def test_a_job_stored_while_the_lease_is_released_is_found(stage: Working) -> None:
+def test_the_next_look_finds_a_job_stored_while_the_lease_is_released(stage: Working) -> None:
     direct, late = stage.direct(), list[Job]()
     post(stage, direct, 1)
 
     def change(verb: Any, before: Any, after: Any) -> Any:
         if after.lease_until == 0 and not late:
-            late.extend(post(stage, direct, 1))  # its start finds the lease taken
+            late.extend(post(stage, direct, 1))  # it finds the lease taken, and sends no work
         return verb(before, after)
 
     stage.ledger = Wrapped(stage.ledger, change_unit=change)
-    assert stage.dispatch(OVERFLOW).published == 2
+    assert stage.dispatch(OVERFLOW).published == 1 and len(late) == 1
+    unit = stage.ledger.unit(OVERFLOW)
+    assert unit.next_at - stage.clock.now() == LOOK_MS
+    stage.clock.at = unit.next_at
+    assert stage.dispatch(OVERFLOW).published == 1
     assert late[0].id in [id for id, _ in stage.sent]
+
+
+def test_an_empty_unit_is_looked_at_with_growing_distance(stage: Working) -> None:
+    """Each look is one read. A job that the index shows late therefore starts at most twice as late, and a few seconds."""
+    post(stage, stage.direct(), 1)
+    stage.dispatch(OVERFLOW)
+    began, looks = stage.clock.now() - EMPTY_MS, list[int]()
+    for _ in range(14):
+        unit = stage.ledger.unit(OVERFLOW)
+        looks.append(unit.next_at - began)
+        stage.clock.at = unit.next_at
+        assert stage.dispatch(OVERFLOW).published == 0 and stage.clock.now() == unit.next_at
+    assert looks[:4] == [5_000, 9_000, 17_000, 33_000] and looks[-1] - looks[-2] == IDLE_MS
+    assert all(later <= 2 * earlier for earlier, later in pairwise(looks))
+
+
+def test_a_process_marks_the_unit_before_it_stores_the_jobs(stage: Working) -> None:
+    post(stage, stage.direct(), 1)
+    stage.dispatch(OVERFLOW)
+    stage.clock.advance(IDLE_MS // 2)
+    now, seen = stage.clock.now(), list[Any]()
+    stage.jobs = Wrapped(stage.jobs, put_many=lambda verb, jobs: (seen.append(stage.ledger.unit(OVERFLOW)), verb(jobs))[1])
+    post(stage, stage.direct(), 2)
+    assert [(unit.next_at, unit.handed_out_at) for unit in seen] == [(now, None)]
 
 
 def test_jobs_beside_a_flood_are_published_in_fair_order() -> None:
@@ -345,7 +400,7 @@ def test_a_job_that_waited_for_a_dead_one_in_the_overflow_goes_on(stage: Working
     stage.stuck.add(first.id)
     claim = Claim("m", "nonce", NOW, alone=True)
     stage.jobs._store(first, replace(stage.stored(first), claim=claim, cancel_requested_at=NOW))
-    stage.jobs._store(second, replace(stage.stored(second), fence=2, slot=slots.place(NOW, NOW, second.shard_key, 2).slot))  # it waits
+    stage.jobs._store(second, replace(stage.stored(second), fence=2, slot=slots.place(NOW, NOW, second.id, 2).slot))  # it waits
     stage.dispatch(OVERFLOW)
     assert stage.stored(first).cancelled_at is not None
     assert stage.waiting(Lane.ONE_TIME) == [second.id]

@@ -612,7 +612,19 @@ def test_a_long_job_is_retried_after_reconciling_moved_its_slot() -> None:
     assert stage.execute([item], pool=Moving(stage.clock, takes=5_000, result=FAILING)) == []
     job = stage.stored(item.message.key)
     assert (lifecycle.state(job), job.fence, job.charged) == (Status.SCHEDULED, 2, 1)
-    assert stage.waiting(Lane.RETRY) == [job.id] and stage.jobs.due("2026-11-20T10:09#00")[0] == []
+    assert slots.is_overflow(job.slot or ""), "its attempt was long: it pins an executor of the retry lane"
+    assert stage.waiting(Lane.RETRY) == [] and stage.jobs.due("2026-11-20T10:09#00")[0] == []
+
+
+@pytest.mark.parametrize(("failing", "direct"), [(1, 1), (2, 0)])
+def test_only_a_retry_that_is_alone_is_sent_directly(failing: int, direct: int) -> None:
+    stage = Stage()
+    items = stage.hand(*[a_job() for _ in range(failing)])
+    stage.execute(items, pool=ScriptedPool(stage.clock, takes=100, result=FAILING))
+    stored = [stage.stored(item.message.key) for item in items]
+    assert len(stage.waiting(Lane.RETRY)) == direct
+    assert sum(slots.is_overflow(job.slot or "") for job in stored) == failing - direct
+    assert bool(stage.asked) is (direct == 0), "a single retry starts no dispatcher"
 
 
 @pytest.mark.parametrize("change", [refuse, lost_answer, lambda verb, changes: [Written.REFUSED] * len(changes)])
@@ -836,7 +848,8 @@ def test_a_pause_while_the_start_is_stored_stops_the_job(frozen_ms: int) -> None
     assert stage.execute(stage.hand(job), pool=pool, lane=Lane.RETRY, jobs=Wrapped(stage.jobs, change=times(1, change))) == []
     after = stage.stored(job)
     assert pool.starts == [] and lifecycle.state(after) is Status.SCHEDULED
-    assert (after.slot, after.due_at, after.charged, after.started_at) == (job.slot, job.due_at, job.charged, None)
+    assert after.slot == slots.waiting(Lane.RETRY, job.id, stage.rules.shards)
+    assert (after.due_at, after.charged, after.started_at) == (job.due_at, job.charged, None)
 
 
 def test_no_job_starts_if_its_lane_cannot_be_read_any_more() -> None:

@@ -135,7 +135,6 @@ def test_lanes_do_not_wait_for_each_other() -> None:
     world = World()
     assert len(world.release(*due("a", 50))) == WINDOW
     assert len(world.release(*due("b", WINDOW, Lane.RECURRING))) == WINDOW
-    assert len(world.release(*due("c", 50, Lane.RETRY))) == 50
 
 
 def test_jobs_that_wait_for_a_paused_lane_stay() -> None:
@@ -242,12 +241,41 @@ def test_late_jobs_begin_with_a_narrow_window() -> None:
     assert (narrowest(WINDOW), narrowest(500)) == (WINDOW, 50), "few are no crowd"
 
 
-def test_a_lane_without_waiting_messages_is_widened_to_its_capacity() -> None:
+def test_a_window_is_widened_to_three_quarters_of_the_capacity() -> None:
     world = World(capacity=0, window=400)
     world.release(*late(1_000))
     for _ in range(8):
         world.step()
-    assert world.in_hand == 400
+    assert world.in_hand == pytest.approx(300, abs=10)
+
+
+def retries(count: int, owner: str = "a") -> list[DueEntry]:
+    return [DueEntry.of(JobKey(owner, f"{number}"), "slot", NOW - 1, Lane.RETRY, 1) for number in range(count)]
+
+
+def test_the_window_of_a_retry_lane_of_unknown_size_grows_only_by_ends() -> None:
+    world = World(capacity=0, window=4_000)
+    assert len(world.release(*retries(200))) == 2
+    for _ in range(30):
+        world.step()
+    assert world.in_hand == 2, "none has ended: nothing shows that the lane has more executors"
+    world = World(capacity=5, window=4_000)
+    released = len(world.release(*retries(1_000)))
+    for _ in range(60):
+        released += len(world.step())
+    assert released > 200
+
+
+def test_jobs_of_a_user_at_the_bound_wait_and_others_pass() -> None:
+    world = World(capacity=0, window=100)
+    world.flow.pinned = lambda lane: {"a": 7}
+    world.release(*due("x", 100))
+    world.in_hand = 0
+    world.release(*due("a", 50), *due("b", 5))
+    assert Counter(entry.key.owner for entry in world.step()) == {"b": 5}
+    world.flow.pinned = lambda lane: {"a": 1}
+    world.in_hand = 0
+    assert "a" in Counter(entry.key.owner for entry in world.step())
 
 
 def test_a_lane_with_too_many_waiting_messages_is_narrowed() -> None:

@@ -38,11 +38,11 @@ def test_the_partition_is_written_in_the_id_and_stays(at: int, random: int, part
 def test_known_ids_keep_their_partition() -> None:
     """With another hash, no stored job would be found."""
     assert ids.partition("01JD4Q8XKZ38W2M5R7T9V1C4FH") == 3
-    assert ids.new(0, 0) == "0" * 10 + "3" + "0" * 15
+    assert ids.new(0, 0) == "0" * 10 + "5" + "0" * 15
 
 
 @settings(max_examples=5)
-@given(instants, st.lists(randoms, min_size=400, max_size=400, unique=True))
+@given(instants, st.lists(randoms, min_size=800, max_size=800, unique=True))
 def test_the_jobs_of_one_instant_spread_over_all_partitions(at: int, chosen: list[int]) -> None:
     assert {ids.partition(ids.new(at, random)) for random in chosen} == set(range(ids.PARTITIONS))
 

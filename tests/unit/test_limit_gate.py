@@ -1,4 +1,4 @@
-"""Jobs of a limited target: when they start, when they are requeued, and how their concurrency slots are freed."""
+"""Jobs of a limited target: when they start, when they wait in its queue, and how their concurrency slots are freed."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,9 +9,13 @@ from scheduler.admission import limits
 from scheduler.admission.limit_gate import TRIED
 from scheduler.admission.limits import Place, TargetUsage, UsageChange
 from scheduler.admission.target_cache import KNOWN_MS, TargetCache
-from scheduler.model import lifecycle
+from scheduler.callbacks.reports import report
+from scheduler.callbacks.tokens import AttemptKey
+from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Result, TaskHead
+from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Result, TaskHead
+from scheduler.model.spec import CallBack
+from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.ports import ChangeResult, Found, Written
 from scheduler.targets.named_target import ITEMS, NamedTarget, item_name, share_of, slots_beside
@@ -59,27 +63,58 @@ def test_rate_is_reserved_ahead_for_a_start_on_the_millisecond(concurrency: int 
     assert NOW + 2_000 < reads[0] < NOW + 2_900
 
 
-def test_job_with_a_long_wait_is_requeued_and_starts_at_its_new_instant() -> None:
+def test_job_with_a_long_wait_goes_into_the_queue_of_its_target() -> None:
     stage = Limited(rate=0.5)
     first, second = some(2)
     assert offsets(stage.run(first, second)) == [0]
     back = stage.stored(second)
-    assert (back.due_at, back.reserved_at, back.fence, back.charged) == (NOW + 2_000, NOW + 2_000, 2, 0)
-    assert back.reason == "target t is at its limit"
-    stage.clock.at = NOW + 1_000
-    line = stage.usage.next_us
-    pool = ScriptedPool(stage.clock)
-    stage.execute(stage.receive(), pool=pool)
-    assert offsets(pool) == [2_000]
-    assert stage.usage.next_us == line, "it had its ticket, and took no other"
+    assert back.slot == slots.queued("t", "ann", second.id) and (back.due_at, back.fence, back.charged) == (NOW, 2, 0)
+    assert back.reason == "target t is at its limit" and stage.waiting(Lane.ONE_TIME) == []
+    assert stage.asked == [WorkItem(WorkKind.RELEASE, "t")]
+    (user,) = stage.targets.queue("t")[1]
+    assert (user.owner, user.joined_at, user.waiting) == ("ann", NOW, True)
 
 
-def test_rescheduled_job_loses_its_reservation() -> None:
-    stage = Limited(rate=0.1)
-    stage.run(*some(2))
-    moved = replace(a_job(target="t", due_at=NOW + 500), reserved_at=NOW + 400, fence=2)
-    stage.run(moved)
-    assert stage.stored(moved).due_at == NOW + 20_000, "behind the waiting one"
+def test_a_crowd_joins_its_queue_with_one_write() -> None:
+    stage = Limited(rate=0.5)
+    joined: list[Any] = []
+    stage.targets = Wrapped(stage.targets, join_queue=lambda verb, *args: (joined.append(args), verb(*args))[1])
+    stage.run(*some(10))
+    assert len(joined) == 1 and len(stage.asked) == 1
+
+
+def test_job_whose_owner_waits_in_the_queue_does_not_overtake() -> None:
+    stage = Limited(rate=20.0)
+    stage.run(*some(1))
+    stage.targets.use([UsageChange("t", queued_until=NOW + 10_000)])
+    stage.targets.join_queue("t", "ann", NOW)
+    stage.clock.advance(1_000)
+    behind, other = a_job(target="t", due_at=stage.clock.now()), a_job(target="t", due_at=stage.clock.now(), owner="eve")
+    pool = stage.run(behind, other)
+    assert [job.owner for job, _ in pool.starts] == ["eve"] and slots.is_queued(stage.stored(behind).slot or "")
+    assert stage.asked == [], "a release step comes soon"
+
+
+def test_jobs_of_a_free_target_read_no_queue() -> None:
+    stage = Limited(rate=20.0, concurrency=5)
+    stage.targets = Wrapped(stage.targets, queue_users=refuse, join_queue=refuse, queue=refuse)
+    assert len(stage.run(*some(5)).starts) == 5
+
+
+def test_edited_job_loses_its_release() -> None:
+    before = replace(a_job(target="t"), released_at=NOW, fence=2)
+    assert lifecycle.reschedule(before, slot=before.slot or "", fields={"due_at": NOW + 5}).released_at is None
+
+
+def test_job_that_reports_by_call_back_keeps_its_slot_until_then() -> None:
+    stage = Limited(concurrency=1)
+    (job,) = some(1, callback=CallBack())
+    stage.run(job)
+    (place,) = stage.usage.places
+    assert lifecycle.waits(stage.stored(job)) and place.until >= NOW + CallBack().max_ms
+    assert stage.run(*some(1)).starts == []
+    report(AttemptKey(job.key, 1), Result("done"), stage)
+    assert stage.usage.places == () and stage.asked == [WorkItem(WorkKind.RELEASE, "t")]
 
 
 def test_concurrency_is_limited_and_each_end_frees_a_slot() -> None:
@@ -115,8 +150,16 @@ def test_job_that_waits_too_long_is_requeued_without_using_an_attempt() -> None:
     assert stage.run(job).starts == []
     back = stage.stored(job)
     assert NOW + 2_000 <= stage.clock.now() < NOW + 2_500
-    assert back.due_at >= stage.clock.now() + 900 and back.reserved_at == back.due_at
+    assert slots.is_queued(back.slot or "") and back.due_at == NOW
     assert (back.charged, back.claim, lifecycle.is_open(back)) == (0, None, True)
+
+
+def test_the_end_of_a_long_job_requests_a_release_step() -> None:
+    for took_ms, requests in ((5_000, 1), (50, 0)):
+        stage = Limited(concurrency=1)
+        stage.targets.use([UsageChange("t", first=True, queued_until=NOW + 60_000, took_ms=took_ms)])
+        stage.run(*some(1), pool=ScriptedPool(stage.clock, takes=took_ms))
+        assert len(stage.asked) == requests, "steps come each second where jobs end quickly"
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -191,17 +234,6 @@ def test_no_job_of_a_limited_target_starts_while_the_table_refuses() -> None:
     assert stage.stored(job).fence == 2
 
 
-def test_job_that_expires_while_it_waits_is_skipped() -> None:
-    stage = Limited(rate=0.1)
-    stage.run(*some(1))
-    (job,) = some(1, start_by=NOW + 5_000)
-    stage.run(job)
-    stage.clock.at = NOW + 10_000
-    pool = ScriptedPool(stage.clock)
-    stage.execute(stage.receive(), pool=pool)
-    assert pool.starts == [] and stage.stored(job).skipped_at is not None
-
-
 def test_targets_are_read_once_a_second_and_kept_while_refused() -> None:
     stage = Limited()
     first = stage.targets.targets(["t"])["t"]
@@ -247,22 +279,6 @@ def test_simultaneous_executors_get_different_starts() -> None:
     asking, stage.targets = stage.targets, calm
     stage.execute(stage.hand(first), pool=pools[0], targets=asking)
     assert offsets(pools[1]) + offsets(pools[0]) == [0, 50]
-
-
-def test_reservations_of_two_executors_are_one_step_apart() -> None:
-    stage = Limited(rate=0.5)
-    stage.run(*some(2))
-    first, second = some(2)
-
-    def meanwhile(verb: Any, names: Any) -> Any:
-        read = verb(names)
-        stage.run(second)
-        return read
-
-    calm, stage.targets = stage.targets, Wrapped(stage.targets, usages=times(1, meanwhile))
-    asking, stage.targets = stage.targets, calm
-    stage.execute(stage.hand(first), pool=ScriptedPool(stage.clock), targets=asking)
-    assert [stage.stored(job).due_at - NOW for job in (second, first)] == [4_000, 6_000]
 
 
 def test_slot_of_an_unreadable_job_stays_taken() -> None:
@@ -377,8 +393,7 @@ def test_slots_stored_in_the_first_item_count_until_their_jobs_end() -> None:
     assert (after.concurrency, share_of(after, 0)) == (120, 50) and stage.targets.put(before, after)
     assert stage.run(*some(1)).starts == [], "sixty run in the first item, whose share is fifty"
     stage.targets.use([UsageChange("t", drops=stage.usage.places[:10])])
-    stage.clock.advance(2_000)
-    assert len(stage.run(a_job(target="t", due_at=stage.clock.now())).starts) == 2
+    assert len(stage.run(a_job(target="t", due_at=stage.clock.now())).starts) == 1
 
 
 def test_a_dead_job_in_an_overfull_first_item_is_found() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from lambdas.rest import request_body, target_models
 from lambdas.rest.models import BatchRequest
-from scheduler.model import attempt_output, instants, item_limit, lifecycle, operation, own_keys, paging
+from scheduler.model import attempt_output, ids, instants, item_limit, lifecycle, operation, own_keys, paging
+from scheduler.storage.aws import keys
 from scheduler.targets import payload_schema, placeholders
 from scheduler.targets.types import http
 
@@ -31,6 +32,8 @@ ROWS = {
     "of them, an attempt that another one has followed": [attempt_output.FORMER, attempt_output.FORMER],
     "message of a failure": [lifecycle.KEPT_FAILURE],
     "headers of a response": [attempt_output.HEADERS],
+    "writes of the jobs of one user": [ids.PARTITIONS * 1_000],
+    "changes of time, and jobs replaced by their key, of one user": [keys.MOVED_PARTITIONS * 1_000 // 2],
     "page of a list": [100, paging.ANSWER_BYTES],
 }
 

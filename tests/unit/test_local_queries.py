@@ -24,8 +24,8 @@ QUERIES = [
     keys.canaries_in_slot("p1"),
 ]
 ITEMS = [
-    {name: {"S": partition} for name in ("pk", "slot", "failed_owner", "moved_owner", "task", "month", "replenish")}
-    | {"sk": {"S": place}, "position": {"S": place}, "due_at": {"N": due}}
+    {name: {"S": partition} for name in ("pk", "slot", "moved_partition", "task", "month", "replenish")}
+    | {"sk": {"S": place}, "failed_position": {"S": place}, "moved_position": {"S": place}, "due_at": {"N": due}}
     for partition in ("p1", "p2")
     for place in ("", "a", "ab", "b", "c")
     for due in ("0", "9", "10", "100")

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from scheduler.jobs.cancel import cancel
+from scheduler.jobs.change import reschedule
 from scheduler.model import ids, lifecycle, operation, settlement
-from scheduler.model.errors import Conflict, Invalid, Unavailable
-from scheduler.model.job import Job, Lane, Status
-from scheduler.model.operation import MAX_RUNNING, Action, Filter, Operation, State
+from scheduler.model.errors import Conflict, Invalid
+from scheduler.model.job import Job, JobKey, Lane, Status
+from scheduler.model.operation import MAX_RUNNING, SETTLED_MS, Action, Filter, Operation, State
 from scheduler.model.spec import Ordering
 from scheduler.operations import requests
-from scheduler.operations.step import SETTLED_MS, WORK_MS, OperationStep
+from scheduler.operations.step import LATE_MS, PERIOD_MS, STEP_MS, TRIES, OperationStep
 from scheduler.storage.ports import Found, Written
 from scheduler.tasks import service
 from scheduler.tasks.task import Task
@@ -21,6 +22,7 @@ from tests.unit.stage import Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage
 
 HOUR = 3_600_000
+STEPS = 500
 AHEAD = NOW + HOUR
 
 
@@ -37,7 +39,13 @@ class OperationsStage(TaskStage):
         return made
 
     def step(self, record: Operation) -> None:
-        OperationStep(self, lambda: None).run(record.owner, record.id)
+        """Carry out steps of this operation, each when it is due, until it has ended."""
+        for _ in range(STEPS):
+            next_at = OperationStep(self, lambda: None).run(record.owner, record.id).next_at
+            if next_at is None:
+                return
+            self.clock.at = max(self.clock.at, next_at)
+        raise AssertionError("the operation never ends")
 
     def found(self, record: Operation) -> Operation:
         return requests.find(record.owner, record.id, operations=self.operations)
@@ -70,6 +78,16 @@ class OperationsStage(TaskStage):
         return [self.task(task).inactive_at is not None for task in tasks]
 
 
+def refusing(keys: set[JobKey]) -> Any:
+    """For `Wrapped`: the table refuses to change these jobs."""
+
+    def change(verb: Any, changes: Any) -> list[Written]:
+        held = iter(verb([change for change in changes if change.before.key not in keys]))
+        return [Written.REFUSED if change.before.key in keys else next(held) for change in changes]
+
+    return change
+
+
 JOB = OperationsStage().submit(AHEAD)
 CANCELLED, SCHEDULED, SUCCEEDED = Status.CANCELLED, Status.SCHEDULED, Status.SUCCEEDED
 
@@ -84,8 +102,8 @@ def test_all_jobs_ahead_are_cancelled_at_the_rate_and_counted() -> None:
     stage.step(record)
     assert stage.counts(record) == (State.DONE, 120, 0, 0) and stage.statuses(jobs) == {CANCELLED}
     at = sorted(stage.stored(job).cancelled_at or 0 for job in jobs)
-    assert all(sum(1 for each in at if second <= each < second + 1_000) <= 21 for second in range(began, at[-1], 1_000))
-    assert 5_000 <= at[-1] - began <= 6_500
+    assert all(sum(1 for each in at if each <= until) <= 20 + (until - began) * 20 // 1_000 for until in at)
+    assert 4_500 <= at[-1] - began <= 6_500 and stage.clock.slept == []
     assert {stage.stored(job).reason for job in jobs} == {settlement.CANCELLED}
 
 
@@ -221,15 +239,112 @@ def test_concurrently_cancelled_job_counts_once() -> None:
 # Steps, crashes and refusals
 
 
-def test_next_step_continues_a_long_operation() -> None:
+def test_a_step_does_the_work_of_some_seconds_and_never_waits() -> None:
     stage = OperationsStage()
     jobs, record = stage.ahead(100), stage.begin(rate=1)
-    stage.step(record)
-    first = stage.found(record)
-    assert first.state is State.RUNNING and 43 <= first.done <= 47 and first.lease_until == 0
-    stage.clock.advance(1)
-    stage.work_off(until=stage.clock.now() + 3 * WORK_MS)
+    began = stage.clock.now()
+    (first,) = stage.work_off()
+    assert first.next_at == began + 5_000 and stage.clock.now() == began
+    found = stage.found(record)
+    assert (found.state, found.done, found.lease_until) == (State.RUNNING, 5, 0)
+    results = stage.work_off(until=began + 200_000)
     assert stage.statuses(jobs) == {CANCELLED} and stage.counts(record) == (State.DONE, 100, 0, 0) and stage.asked == []
+    assert len(results) <= 22
+    assert 95_000 <= max(stage.stored(job).cancelled_at or 0 for job in jobs) - began <= 100_000
+
+
+def test_a_fast_operation_works_through_several_chunks_in_a_step() -> None:
+    stage = OperationsStage()
+    stage.ahead(450)
+    record, began = stage.begin(rate=1_000), stage.clock.now()
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: (stage.clock.advance(90), verb(changes))[1])
+    OperationStep(stage, lambda: None).run(record.owner, record.id)
+    assert stage.clock.now() - began == 5 * 90 and stage.found(record).done == 450
+
+
+def test_a_fast_operation_keeps_its_rate() -> None:
+    stage = OperationsStage()
+    stage.ahead(5_000)
+    record, began = stage.begin(rate=1_000), stage.clock.now()
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: (stage.clock.advance(80), verb(changes))[1])
+    stage.work_off(until=began + 60_000)
+    assert stage.counts(record) == (State.DONE, 5_000, 0, 0)
+    assert 4_000 <= (stage.found(record).ended_at or 0) - began - SETTLED_MS <= 6_000
+
+
+def test_a_slow_step_ends_after_a_chunk_beyond_its_time() -> None:
+    stage = OperationsStage()
+    stage.ahead(450)
+    record, began = stage.begin(rate=1_000), stage.clock.now()
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: (stage.clock.advance(1_500), verb(changes))[1])
+    OperationStep(stage, lambda: None).run(record.owner, record.id)
+    assert STEP_MS <= stage.clock.now() - began <= STEP_MS + 1_500 and stage.found(record).done == 200
+
+
+def test_a_delayed_operation_makes_up_for_little() -> None:
+    stage = OperationsStage()
+    stage.ahead(400)
+    record = stage.begin(rate=20)
+    stage.clock.advance(60_000)
+    began = stage.clock.now()
+    stage.work_off(until=began + 1_000)
+    assert stage.found(record).done <= 20 * (LATE_MS + 3 * PERIOD_MS) // 1_000
+
+
+def test_as_many_operations_work_at_once_as_the_rules_allow() -> None:
+    stage = OperationsStage()
+    stage.ahead(100)
+    first, second = stage.begin(rate=1), stage.begin(rate=1)
+    now = stage.clock.now()
+    assert stage.operations.change(first, replace(first, lease_until=now + 10_000, message_id="other", version=2))
+    result = OperationStep(stage, lambda: None).run(second.owner, second.id)
+    assert result.next_at is not None and result.next_at >= now + 1_000 and stage.found(second).done == 0
+    assert stage.found(second).next_at == result.next_at and stage.found(second).lease_until == 0
+    stage.clock.at = result.next_at
+    stage.rules = replace(stage.rules, operating=2)
+    OperationStep(stage, lambda: None).run(second.owner, second.id)
+    assert stage.found(second).done == 5
+
+
+def test_an_operation_that_begins_at_the_same_moment_as_another_gives_way() -> None:
+    stage = OperationsStage()
+    stage.ahead(100)
+    first, second = stage.begin(rate=1), stage.begin(rate=1)
+    inner = stage.operations
+
+    def overtaken(verb: Any) -> Any:
+        seen = verb()
+        inner.change(first, replace(first, lease_until=stage.clock.now() + 10_000, version=2))
+        return seen
+
+    stage.operations = Wrapped(inner, running=times(1, overtaken))
+    result = OperationStep(stage, lambda: None).run(second.owner, second.id)
+    assert stage.found(second).done == 0 and stage.found(second).lease_until == 0
+    assert result.next_at == stage.found(second).next_at
+
+
+def test_a_copy_of_the_message_of_an_operation_is_deleted() -> None:
+    stage = OperationsStage()
+    stage.ahead(30)
+    stage.begin(rate=1)
+    (item,) = stage.asked
+    stage.work_off()
+    stage.work.send([item])
+    copy = stage.work_off()[-1]
+    assert copy.next_at is None and stage.asked == [item]
+
+
+def test_the_tick_sends_no_second_message_of_an_operation_that_waits() -> None:
+    stage = OperationsStage()
+    stage.ahead(30)
+    record = stage.begin(rate=1)
+    stage.work_off()
+    stored = stage.found(record)
+    assert stage.operations.change(stored, replace(stored, next_at=stage.clock.now() + HOUR, version=stored.version + 1))
+    (item,) = stage.asked
+    stage.clock.advance(600_000)
+    stage.tick()
+    assert stage.asked.count(item) == 1
 
 
 @pytest.mark.parametrize("failing", ["change", "get_many", "history"])
@@ -263,19 +378,113 @@ def test_a_chunk_of_a_dead_worker_is_counted_once() -> None:
     assert stage.statuses(jobs) == {CANCELLED} and stage.counts(record) == (State.DONE, 250, 0, 0)
 
 
-def test_a_table_that_keeps_refusing_stops_the_step_and_loses_nothing() -> None:
+def test_a_job_that_a_user_cancels_meanwhile_is_not_counted() -> None:
+    stage = OperationsStage()
+    jobs, record = stage.ahead(30), stage.begin(rate=5)
+    stage.work_off()
+    cancel(jobs[20].key, stage)
+    stage.work_off(until=stage.clock.now() + 120_000)
+    assert stage.statuses(jobs) == {CANCELLED} and stage.counts(record) == (State.DONE, 29, 0, 0)
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_job_moved_behind_or_ahead_is_cancelled_and_counted_once(ahead: bool) -> None:
+    stage = OperationsStage()
+    jobs, record = stage.ahead(30), stage.begin(rate=5)
+    stage.work_off()
+    moved = jobs[7]  # it has been read ahead
+    reschedule(moved.key, {"scheduled_at": AHEAD + HOUR if ahead else AHEAD - HOUR // 2}, stage)
+    stage.work_off(until=stage.clock.now() + 120_000)
+    assert stage.statuses(jobs) == {CANCELLED} and stage.counts(record) == (State.DONE, 30, 0, 0)
+
+
+def test_a_moved_job_that_matches_no_longer_stays() -> None:
+    stage = OperationsStage()
+    jobs, record = stage.ahead(30), stage.begin(rate=5, until=AHEAD + HOUR)
+    stage.work_off()
+    reschedule(jobs[20].key, {"scheduled_at": AHEAD + 2 * HOUR}, stage)
+    stage.work_off(until=stage.clock.now() + 120_000)
+    assert lifecycle.is_open(stage.stored(jobs[20])) and stage.counts(record) == (State.DONE, 29, 0, 0)
+
+
+def test_an_operation_without_a_match_ends_at_once() -> None:
+    stage = OperationsStage()
+    record = stage.begin()
+    stage.step(record)
+    assert stage.counts(record) == (State.DONE, 0, 0, 0) and stage.clock.now() == record.started_at + SETTLED_MS
+
+
+@pytest.mark.parametrize("action", [Action.CANCEL_JOBS, Action.DELETE_TASKS])
+@pytest.mark.parametrize("count", [1, 30])
+def test_one_refused_job_or_task_counts_as_failed_and_stops_no_other(action: Action, count: int) -> None:
+    stage = OperationsStage()
+    if action is Action.CANCEL_JOBS:
+        jobs = stage.ahead(count)
+        bad = jobs[count // 2].key
+        stage.jobs = Wrapped(stage.jobs, change=refusing({bad}))
+    else:
+        bad = stage.tasks_of(count)[count // 2].key
+        stage.tasks = Wrapped(stage.tasks, delete=lambda verb, task: refuse(verb) if task.key == bad else verb(task))
+    record = stage.begin(action)
+    stage.work_off(until=stage.clock.now() + 200_000)
+    assert stage.counts(record) == (State.DONE, count - 1, 0, 1)
+
+
+def test_nothing_fails_while_the_table_refuses_everything() -> None:
+    stage = OperationsStage()
+    jobs, record = stage.ahead(30), stage.begin()
+    inner = stage.jobs
+    stage.jobs = Wrapped(inner, change=lambda verb, changes: [Written.REFUSED] * len(changes))
+    stage.work_off(until=stage.clock.now() + 600_000)
+    assert stage.counts(record) == (State.RUNNING, 0, 0, 0) and stage.found(record).tries > TRIES
+    stage.jobs = inner
+    stage.work_off(until=stage.clock.now() + 120_000)
+    assert stage.statuses(jobs) == {CANCELLED} and stage.counts(record) == (State.DONE, 30, 0, 0)
+
+
+def test_tasks_wait_for_their_table() -> None:
+    stage = OperationsStage()
+    tasks, inner = stage.tasks_of(8), stage.tasks
+    stage.tasks = Wrapped(inner, store=refuse, delete=refuse, move_on=refuse)
+    record = stage.begin(Action.DELETE_TASKS)
+    stage.work_off(until=stage.clock.now() + 600_000)
+    assert stage.counts(record) == (State.RUNNING, 0, 0, 0)
+    stage.tasks = inner
+    stage.work_off(until=stage.clock.now() + 400_000)
+    assert stage.counts(record) == (State.DONE, len(tasks), 0, 0)
+
+
+def test_a_refusal_that_was_a_lost_answer_counts_as_done() -> None:
     stage = OperationsStage()
     jobs, record = stage.ahead(5), stage.begin()
-    stage.jobs = Wrapped(stage.jobs, change=times(4, lambda verb, changes: [*verb(changes[:-1]), Written.REFUSED]))
-    with pytest.raises(Unavailable):
-        stage.step(record)
+    stage.jobs = Wrapped(stage.jobs, change=times(1, lambda verb, changes: [*verb(changes)[:-1], Written.REFUSED]))
     stage.work_off(until=stage.clock.now() + 120_000)
     assert stage.statuses(jobs) == {CANCELLED} and stage.counts(record) == (State.DONE, 5, 0, 0)
 
 
+def test_a_step_that_fails_stops_no_other_operation() -> None:
+    stage = OperationsStage()
+    stage.ahead(5)
+    broken, other = stage.begin(), stage.planned(Action.CANCEL_JOBS)
+    other = requests.start(replace(other, owner="eve"), stage)
+
+    def fail(verb: Any, owner: str, **rest: Any) -> Any:
+        if owner == "ann":
+            raise ZeroDivisionError
+        return verb(owner, **rest)
+
+    stage.jobs = Wrapped(stage.jobs, history=fail)
+    stage.work_off(until=stage.clock.now() + 10_000)
+    assert stage.found(other).state is State.DONE and stage.found(broken).state is State.RUNNING
+    for _ in range(3):
+        stage.work_off(until=stage.clock.now() + 60_000)
+        stage.tick()
+    assert sum(item.part == broken.id for item in stage.asked) == 1
+
+
 def test_abort_stops_within_a_chunk_and_counts_that_chunk() -> None:
     stage = OperationsStage()
-    jobs, record = stage.ahead(100), stage.begin(rate=20)
+    jobs, record = stage.ahead(100), stage.begin(rate=5)
     calls = [0]
 
     def abort(verb: Any, *args: Any) -> Any:
@@ -317,10 +526,19 @@ def test_long_search_without_a_match_stores_how_far_it_has_read() -> None:
 def test_operations_of_an_owner_are_limited_whatever_their_actions() -> None:
     stage = OperationsStage()
     made = [stage.begin(action) for action in [*Action][:MAX_RUNNING]]
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict, match=made[0].id):
         stage.begin()
     requests.abort("ann", made[0].id, stage)
     stage.begin()
+
+
+def test_the_place_of_an_operation_that_never_began_is_free() -> None:
+    stage = OperationsStage()
+    for place in range(MAX_RUNNING):
+        assert stage.operations.add(stage.planned(Action.CANCEL_JOBS), place, None)
+    stage.operations.rows.clear()
+    made = [stage.begin() for _ in range(MAX_RUNNING)]
+    assert len({each.id for each in made} & {*stage.operations.places("ann").values()}) == MAX_RUNNING
 
 
 def test_empty_time_range_is_refused() -> None:

@@ -20,7 +20,7 @@ from scheduler.model.spec import OnFailure, Ordering
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.delivery import LEASE_MS
 from scheduler.pipeline.enqueue import message
-from scheduler.pipeline.follow_up import ASK_LATER_MS
+from scheduler.pipeline.follow_up import ASK_LATER_MS, wake
 from scheduler.pipeline.reconcile import recheck
 from scheduler.storage.ports import Change, Written
 from tests.conftest import NOW, ScriptedPool, a_job, entries_of
@@ -92,7 +92,7 @@ def test_each_end_enqueues_the_next_job_of_the_key_at_once() -> None:
     stage = Stage()
     jobs = in_line(stage, 1, 2, 3)
     run(stage, *jobs)
-    assert stage.waiting(Lane.ONE_TIME) == [jobs[1].id]
+    assert jobs[1].id in stage.waiting(Lane.ONE_TIME)
 
 
 def test_other_keys_other_owners_and_jobs_without_a_key_do_not_wait() -> None:
@@ -212,7 +212,7 @@ def parked(stage: Stage) -> tuple[Job, Job, Job]:
     return first, second, third
 
 
-def test_parked_queue_starts_nothing_and_is_checked_every_hour() -> None:
+def test_parked_queue_starts_nothing_and_is_checked_rarely() -> None:
     stage = Stage()
     first, second, _ = parked(stage)
     stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
@@ -418,10 +418,10 @@ def test_entry_is_stored_before_the_job_or_the_job_is_refused() -> None:
     assert len(seen) == 1
 
 
-def test_jobs_of_one_key_share_their_shard() -> None:
+def test_jobs_of_one_key_are_spread_over_the_shards() -> None:
     stage = Stage()
     made = [job for job in submitted(stage, *range(NOW + 10 * MINUTE, NOW + 10 * MINUTE + 20)) if job is not None]
-    assert len({job.slot for job in made}) == 1 and made[0].shard_key == "ann#order-17"
+    assert len({job.slot for job in made}) > 1
 
 
 def test_attempt_of_an_earlier_life_is_not_the_head() -> None:
@@ -439,3 +439,82 @@ def test_queue_behind_an_unreadable_job_waits_and_others_go_on() -> None:
     stage.jobs.unreadable[first.key] = "its format is 2"
     assert run(stage, second, other) == [other.id]
     assert state(stage, second) is Status.SCHEDULED and first.id in markers(stage)
+
+
+# A long queue lies still
+
+
+def minutes_ahead(stage: Stage, job: Job) -> float:
+    return (slots.start_of(slots.minute(stage.stored(job).slot or "")) - stage.clock.now()) / MINUTE
+
+
+def long_queue(stage: Stage, count: int) -> list[Job]:
+    """Jobs of which the first one runs, and the others have been requeued to wait for it."""
+    jobs = in_line(stage, *range(1, count + 1))
+    head = stage.claim(stage.hand(jobs[0])[0])
+    stage.jobs.change([Change(head, lifecycle.start(head, NOW))])
+    for first in range(1, count, 10):
+        assert run(stage, *jobs[first : first + 10]) == []
+    return jobs
+
+
+def near(stage: Stage, jobs: list[Job]) -> list[int]:
+    """The indexes of the open jobs with a near slot."""
+    return [n for n, job in enumerate(jobs) if lifecycle.is_open(stage.stored(job)) and minutes_ahead(stage, job) < 10]
+
+
+def test_only_one_job_of_a_long_queue_is_checked_soon() -> None:
+    stage = Stage()
+    jobs = long_queue(stage, 31)
+    assert near(stage, jobs[1:]) == [8]
+    assert all(55 < minutes_ahead(stage, job) < 125 for n, job in enumerate(jobs) if n not in (0, 9))
+
+
+def test_a_long_wait_is_checked_more_and_more_rarely() -> None:
+    stage = Stage()
+    jobs = in_line(stage, *range(1, 15))
+    line = stage.orders.lines([KEY], limit=10)[KEY]
+    for waited, least in ((0, 60), (MINUTE * 60, 180), (MINUTE * 60 * 24, 24 * 60)):
+        at = ordering.look_at(jobs[12], line, NOW + waited, parked=False)
+        assert at is not None and least <= (at - NOW - waited) / MINUTE <= least + 61
+
+
+def test_each_end_keeps_one_near_slot_behind_the_next_job() -> None:
+    stage = Stage()
+    jobs = long_queue(stage, 31)
+    wake([end(stage, jobs[0])], stage, now=stage.clock.now())
+    writes = 0
+    for done in range(1, len(jobs)):
+        before = [stage.stored(job).slot for job in jobs]
+        assert run(stage) == [jobs[done].id]
+        writes += sum(stage.stored(job).slot != slot for job, slot in zip(jobs, before, strict=True)) - 1
+        assert done >= len(jobs) - 2 or near(stage, jobs[done + 2 :]) != []
+    assert writes == 3, "one for about nine ends"
+
+
+def test_a_lost_wake_up_is_found_from_the_near_slot() -> None:
+    stage = Stage()
+    jobs = long_queue(stage, 15)
+    end(stage, jobs[0])
+    stage.clock.advance(6 * MINUTE)
+    assert run(stage, stage.stored(jobs[9])) == []
+    assert jobs[1].id in stage.waiting(Lane.ONE_TIME)
+
+
+def test_a_cancelled_job_passes_its_near_slot_on() -> None:
+    stage = Stage()
+    jobs = long_queue(stage, 15)
+    cancel(jobs[9].key, stage)
+    assert near(stage, jobs[1:]) == [9]
+
+
+def test_the_near_slot_also_finds_a_head_that_lost_its_executor() -> None:
+    stage = Stage()
+    jobs = in_line(stage, 1, 2)
+    stage.claim(stage.hand(jobs[0])[0])
+    late = stage.stored(jobs[0])
+    stage.jobs.change([Change(late, lifecycle.move(late, slot="2026-11-20T18:00#00"))])
+    run(stage, jobs[1])
+    stage.clock.advance(jobs[0].spec.timeout_ms + 2 * MINUTE)
+    assert run(stage, stage.stored(jobs[1])) == []
+    assert stage.stored(jobs[0]).claim is None and stage.waiting(Lane.RETRY) == [jobs[0].id]

@@ -15,7 +15,7 @@ from scheduler.model.spec import JobSpec
 from scheduler.pipeline import packs
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.delivery import LEASE_MS, PUT_BACK_S, REFUSED_S
-from scheduler.pipeline.direct_path import IN_A_CALL, TOGETHER
+from scheduler.pipeline.direct_path import TOGETHER
 from scheduler.pipeline.execute import FULL_MS
 from scheduler.pipeline.submit import NewJob
 from tests.conftest import NOW, ScriptedPool, a_job
@@ -71,7 +71,7 @@ def test_the_size_follows_the_crowd_and_the_executors(crowd: int, executors: int
     assert packs.size(crowd, executors) == size
 
 
-@pytest.mark.parametrize(("crowd", "size"), [(50, 1), (51, 1), (1_000, 20), (50_000, packs.MOST)])
+@pytest.mark.parametrize(("crowd", "size"), [(2, 1), (3, 10), (51, 10), (1_000, 20), (50_000, packs.MOST)])
 def test_late_jobs_fill_full_batches(crowd: int, size: int) -> None:
     assert packs.size(crowd, 5, late=True) == size
 
@@ -103,10 +103,13 @@ def test_a_batch_of_a_thousand_jobs_for_one_instant_is_tens_of_messages() -> Non
     assert len(queued) == 5 and {each.visible_at for each in queued} == {NOW + 26_000}  # the lead of the crowd ahead
 
 
-def test_a_few_jobs_travel_alone() -> None:
+@pytest.mark.parametrize("at", [None, NOW + 30_000])
+@pytest.mark.parametrize(("jobs", "messages"), [(1, 1), (2, 2), (3, 1), (10, 1), (20, 2), (30, 2), (50, 2)])
+def test_a_few_jobs_of_a_call_travel_in_two_messages_at_most(jobs: int, messages: int, at: int | None) -> None:
     stage = Stage()
-    stage.submit_all(*[NOW + 30_000] * 50)
-    assert len(stage.lanes.queues[Lane.ONE_TIME]) == 50
+    stage.submit_all(*[at] * jobs)
+    assert len(stage.lanes.queues[Lane.ONE_TIME]) == messages == packs.messages(jobs, 5)
+    assert jobs < 20 or packs.most_in(messages) >= jobs
 
 
 @pytest.mark.parametrize("processes", [1, 8])
@@ -122,7 +125,7 @@ def test_jobs_posted_one_by_one_for_one_instant_are_packed_by_the_overflow(proce
     assert len(stage.lanes.queues[Lane.ONE_TIME]) - alone <= 12
 
 
-@pytest.mark.parametrize(("calls", "expected"), [([IN_A_CALL, 1], IN_A_CALL), ([IN_A_CALL + 1, 1], 1), ([1, TOGETHER], 1)])
+@pytest.mark.parametrize(("calls", "expected"), [([50, 1], 2), ([500, 1], 1), ([1, 1], 2), ([1, 2], 1)])
 def test_a_small_call_for_one_instant_needs_no_dispatcher(calls: list[int], expected: int) -> None:
     stage = Stage(rules=Rules(shards=1, direct_burst=10_000))
     direct = stage.direct()
@@ -153,7 +156,7 @@ def _settling(stage: Stage) -> Any:
 
 @pytest.mark.parametrize(("lane", "messages"), [(Lane.ONE_TIME, 2), (Lane.RETRY, 300)])
 def test_dispatch_packs_a_crowd_but_no_retries(lane: Lane, messages: int) -> None:
-    stage, sent = Stage(rules=Rules(shards=1, ready_executors=1)), list[Message]()
+    stage, sent = Stage(rules=Rules(shards=1, ready_executors=1, windows={})), list[Message]()
     jobs = crowd(300, NOW + 30_000, lane=lane)
     for job in jobs:
         stage.jobs.put(job)
@@ -302,7 +305,7 @@ def test_the_jobs_of_a_dead_executor_are_taken_back_each() -> None:
     stage.clock.advance(LEASE_MS)
     assert stage.execute([item]) == []
     assert statuses(stage, jobs) == [Status.SCHEDULED] * 2 + [Status.SUCCEEDED]
-    assert sorted(stage.waiting(Lane.RETRY)) == sorted(job.id for job in jobs[:2])  # each in a message of its own
+    assert all(slots.is_overflow(stage.stored(job.key).slot or "") for job in jobs[:2])  # the overflow sends each in a message of its own
 
 
 def test_a_pack_stays_while_a_claim_under_it_is_young() -> None:
@@ -349,7 +352,9 @@ def test_jobs_without_room_for_long_go_to_another_executor() -> None:
     jobs, pool = crowd(4), Narrow(stage.clock, takes=60_000)
     stage.execute([packed(stage, *jobs)], pool=pool)
     assert len(pool.starts) == 2 and statuses(stage, jobs) == [Status.SUCCEEDED] * 2 + [Status.SCHEDULED] * 2
-    assert stage.waiting(Lane.ONE_TIME) == sorted(job.id for job in jobs[2:])
+    assert all(slots.is_overflow(stage.stored(job.key).slot or "") for job in jobs[2:])
+    stage.lanes = Wrapped(stage.lanes, publish=lambda verb, batch: verb([each._replace(sent_at=stage.clock.now()) for each in batch]))
+    stage.dispatch(OVERFLOW)
     other = ScriptedPool(stage.clock)
     stage.execute(stage.receive(), pool=other)
     assert len(other.starts) == 2 and {job.charged for job, _ in other.starts} == {0}

@@ -13,6 +13,7 @@ from scheduler.admission.overlap import REPLACED
 from scheduler.jobs.cancel import cancel
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.job import (
+    Claim,
     Delivery,
     Failure,
     FailureKind,
@@ -29,6 +30,7 @@ from scheduler.model.job import (
     Status,
     TaskHead,
     TaskKey,
+    changed,
 )
 from scheduler.model.lifecycle import Event
 from scheduler.model.spec import JobSpec
@@ -269,12 +271,13 @@ def pause(stage: Stage, lane: Lane = Lane.RECURRING) -> None:
     stage.ledger.set_lane_state(LaneState(lane, stage.clock.now()))
 
 
-def test_messages_of_a_paused_lane_are_dropped_unclaimed() -> None:
+def test_messages_of_a_paused_lane_go_and_their_jobs_wait_unclaimed() -> None:
     stage = a_stage()
     pause(stage)
     job = a_run()
     assert run(stage, job).starts == []
-    assert stage.stored(job) == job and stage.waiting(Lane.RECURRING) == [] and len(stage.jobs.due(job.slot)[0]) == 1
+    room = slots.waiting(job.lane, job.id, stage.rules.shards)
+    assert stage.stored(job) == changed(job, slot=room) and stage.waiting(Lane.RECURRING) == [] and len(stage.jobs.due(room)[0]) == 1
 
 
 def test_other_lanes_continue_during_a_pause() -> None:
@@ -284,7 +287,7 @@ def test_other_lanes_continue_during_a_pause() -> None:
 
 
 @pytest.mark.parametrize("job", [a_run(NOW + 3_000), a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)], ids=["run", "job"])
-def test_waiting_job_of_a_paused_lane_returns_to_its_own_slot(job: Job) -> None:
+def test_a_claimed_job_of_a_paused_lane_goes_to_the_waiting_room(job: Job) -> None:
     stage = a_stage()
 
     def claim(verb: Any, requests: Any) -> Any:
@@ -295,7 +298,7 @@ def test_waiting_job_of_a_paused_lane_returns_to_its_own_slot(job: Job) -> None:
     back = stage.stored(job)
     assert (lifecycle.state(back), back.slot, back.fence, back.lane, back.reason) == (
         Status.SCHEDULED,
-        job.slot,
+        slots.waiting(job.lane, job.id, stage.rules.shards),
         2,
         job.lane,
         gate.PAUSED.reason,
@@ -376,11 +379,14 @@ def test_run_requeued_by_a_pause_keeps_its_misfire_rule_api_23() -> None:
     assert run(stage, job).starts == [] and state(stage, job) is Status.SKIPPED
 
 
-def test_nothing_is_sent_into_a_paused_lane() -> None:
-    stage = a_stage()
+def test_a_retry_in_a_paused_lane_is_sent_and_then_waits() -> None:
+    stage, job = a_stage(), a_run()
     pause(stage, Lane.RETRY)
-    run(stage, a_run(), pool=ScriptedPool(stage.clock, result=FAILING))
-    assert stage.waiting(Lane.RETRY) == []
+    run(stage, job, pool=ScriptedPool(stage.clock, result=FAILING))
+    stage.clock.advance(MINUTE)
+    assert stage.execute(stage.receive(Lane.RETRY), lane=Lane.RETRY) == []
+    after = stage.stored(job)
+    assert (after.slot, after.claim, stage.waiting(Lane.RETRY)) == (slots.waiting(Lane.RETRY, job.id, stage.rules.shards), None, [])
 
 
 def test_new_executor_leaves_messages_when_lane_state_is_unknown() -> None:
@@ -511,6 +517,30 @@ def test_run_that_may_become_late_keeps_the_order(early_ms: int) -> None:
     stage.jobs.put(first)
     second = replace(second, origin=replace(second.origin, late_from=NOW + early_ms))
     assert started(run(stage, second)) == ([second.key] if early_ms > READ_WINDOW_MS else [])
+
+
+@pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE_ONE])
+def test_a_run_in_time_waits_behind_late_runs_of_its_sequence(overlap: Overlap) -> None:
+    """All of them run, whatever the overlap rule."""
+    stage = a_stage()
+    first, second, third = late_runs(2, 1, 0, overlap=overlap)
+    for job in (changed(first, claim=Claim("m1", "n1", NOW - 1_000, False)), second):
+        stage.jobs.put(job)
+    assert stage.tasks.hold([(None, RunLock(TASK.key, first.id, second.id))]) == [Written.YES]
+    assert run(stage, third).starts == []
+    assert (state(stage, third), reason(stage, third)) == (Status.SCHEDULED, f"misfire: it runs after run {second.id}")
+    end(stage, stage.stored(first), Event.SKIP)
+    assert started(run(stage, second)) == [second.key]
+    assert started(run(stage, *stage.receive(Lane.RECURRING))) == [third.key]
+
+
+@pytest.mark.parametrize(("claimed_ago", "expected"), [(1_000, Status.SCHEDULED), (MINUTE, Status.SKIPPED)])
+def test_the_overlap_rule_decides_behind_a_run_that_started_in_time(claimed_ago: int, expected: Status) -> None:
+    stage = a_stage()
+    first, second = late_runs(1, 0, overlap=Overlap.SKIP)
+    stage.jobs.put(changed(first, claim=Claim("m1", "n1", NOW - claimed_ago, False)))
+    assert stage.tasks.hold([(None, RunLock(TASK.key, first.id))]) == [Written.YES]
+    assert run(stage, second).starts == [] and state(stage, second) is expected
 
 
 def test_run_is_enqueued_when_its_predecessor_ends_before_the_wait() -> None:

@@ -105,7 +105,8 @@ def test_a_requeued_job_takes_a_safe_slot_unless_its_lane_is_paused() -> None:
     assert (back.fence, back.lane, back.reason, back.requeue_cause) == (2, job.lane, "it waits", None)
     assert slots.start_of(slots.minute(back.slot or "")) >= NOW + 10 + slots.HORIZON
     paused = settlement.requeue(job, RequeueCause.PAUSED, "paused", NOW + 10, shards=4)
-    assert (paused.slot, paused.fence, paused.reason, paused.requeue_cause) == (job.slot, 2, "paused", RequeueCause.PAUSED)
+    assert (paused.due_at, paused.fence, paused.reason, paused.requeue_cause) == (job.due_at, 2, "paused", RequeueCause.PAUSED)
+    assert paused.slot == slots.waiting(job.lane, job.id, 4)
 
 
 def test_a_pause_keeps_the_reason_of_a_run_that_waited_for_another() -> None:

@@ -91,5 +91,5 @@ def test_a_requeued_job_goes_on_if_its_blocker_has_ended_or_is_gone() -> None:
     for job in (still, over):
         stage.jobs.put(job)
     backs = [(waiting(), blocker.key) for blocker in (still, over, gone)]
-    assert released(backs, jobs=stage.jobs) == [backs[1][0], backs[2][0]]
-    assert released(backs, jobs=Wrapped(stage.jobs, get_many=refuse)) == []
+    assert released(backs, stage, now=NOW) == [backs[1][0], backs[2][0]]
+    assert released(backs, stage.but(jobs=Wrapped(stage.jobs, get_many=refuse)), now=NOW) == []

@@ -53,7 +53,7 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "start_by": None,
     "redrives": 0,
     "redriven_at": None,
-    "reserved_at": None,
+    "released_at": None,
     "expires": None,
     "dropped": 0,
 }
@@ -120,11 +120,10 @@ def _own(job: Job) -> Item:
         item["origin"] = {"S": _json(_origin(job.origin))}
     position = ids.position(job.id, job.scheduled_at)
     if position != job.id:
-        item["moved_owner"] = {"S": job.owner}
-        item["position"] = {"S": position}
+        item["moved_partition"] = {"S": keys.moved_partition(job.key)}
+        item["moved_position"] = {"S": position}
     if job.slot is None and (job.failed_at is not None or job.killed_at is not None):
-        item["failed_owner"] = {"S": job.owner}
-        item["position"] = {"S": position}
+        item["failed_position"] = {"S": position}
     return item
 
 
@@ -148,7 +147,7 @@ def claim(claim: Claim) -> "AttributeValueTypeDef":
 
 
 def decode(item: Mapping[str, Any]) -> Job:
-    """The job of a whole item, as a table, a stream or an index that projects everything returns it. It raises for an unreadable item."""
+    """The job of a whole item, as a table or a stream returns it. It raises for an unreadable item."""
     keys.check_format(item)
     found: dict[str, Any] = {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
     for name in _TEXTS:
@@ -227,7 +226,7 @@ def letter(item: Mapping[str, Any]) -> DeadLetter:
     """The dead letter in an item of the failures index."""
     return DeadLetter(
         JobKey(keys.owner(item["pk"]["S"]), item["sk"]["S"]),
-        item["position"]["S"],
+        item["failed_position"]["S"],
         item["type"]["S"],
         item["task"]["S"].rpartition("#")[2] if "task" in item else None,
         item["fingerprint"]["S"] if "fingerprint" in item else None,

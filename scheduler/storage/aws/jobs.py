@@ -1,7 +1,9 @@
 """The jobs table on DynamoDB."""
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from scheduler.model import item_limit
@@ -135,9 +137,19 @@ class DynamoJobs:
     def due_in(self, slots: Sequence[str], *, since: int = 0) -> list[tuple[list[DueEntry], str | None]]:
         return list(self._table.pool.map(lambda slot: self.due(slot, since=since), slots))
 
+    def waiting(self, slots: Sequence[str], *, limit: int) -> list[DueEntry]:
+        def first(slot: str) -> list[DueEntry]:
+            page = self._table.query(keys.in_slot(slot, 0) | {"Limit": limit})
+            return list(readable.each(items.due_entry, page["Items"]))
+
+        return sorted(itertools.chain.from_iterable(self._table.pool.map(first, slots)), key=attrgetter("due_at", "key.id"))[:limit]
+
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         queries = [keys.in_slot_of_lane(slot, lane, since, until) for slot in slots]
         return sum(self._table.pool.map(self._table.count, queries) if len(queries) > 1 else map(self._table.count, queries))
+
+    def tally(self, slots: Sequence[str], most: int) -> list[int]:
+        return list(self._table.pool.map(lambda slot: self._table.count(keys.in_slot(slot, 0), most), slots))
 
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         item = keys.canary(unit) | {"slot": {"S": slot}, "due_at": {"N": "0"}, "created_at": {"N": str(at)}}
@@ -165,6 +177,9 @@ class DynamoJobs:
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         return self._lists.history(owner, Span(since, until, after, limit, newest_first))
+
+    def moved(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
+        return self._lists.moved(owner, Span(since, until, after, limit, newest_first=False))
 
     def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         return self._lists.of_task(task, Span(since, until, after, limit, newest_first))

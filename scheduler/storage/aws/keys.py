@@ -5,13 +5,15 @@ The tables: jobs, tasks, ledger, users, audit, counters and notices. Two modules
 
 Attributes of a job have the names of the model's fields; `items` defines how each is stored. The other attributes:
 
-    pk, sk         <owner>#<partition> and the job id: the jobs of a busy owner spread over partitions
-    task           <owner>#<task id>, only on jobs of a task: the partition of the sparse index `by_task`
-    moved_owner    the owner, only on jobs whose time was changed: the partition of the sparse index `moved`
-    failed_owner   the owner, only on failed and killed jobs: the partition of the sparse index `failures`
-    position       the place of a moved or failed job in lists by time
-    expires        epoch seconds, the tables' TTL attribute
-    v              format of the item
+    pk, sk            <owner>#<partition> and the job id: the jobs of a busy owner spread over partitions
+    task              <owner>#<task id>, only on jobs of a task: the partition of the sparse index `by_task`
+    moved_partition   <owner>#<partition>, only on jobs whose time was changed: the partition of the sparse index `moved` ...
+    moved_position    ... and the place of such a job in lists by time
+    failed_position   the place in lists by time, only on failed and killed jobs: it makes the index `failures` sparse
+    expires           epoch seconds, the tables' TTL attribute
+    v                 format of the item
+
+An index refuses the write of its table when its partition is too hot, so no index has one partition for all jobs of an owner.
 """
 
 import hashlib
@@ -33,8 +35,8 @@ _OURS = {"N": FORMAT}
 
 # Indexes of the jobs table.
 DUE = "due"  # slot, due_at: exactly the jobs that have not ended, in the order in which the scheduler checks them
-FAILURES = "failures"  # failed_owner, position, and the fields that group errors: few beside the successes
-MOVED = "moved"  # moved_owner, position; whole items: the jobs that lists by time do not find at their id
+FAILURES = "failures"  # pk, failed_position, and the fields that group errors: few beside the successes
+MOVED = "moved"  # moved_partition, moved_position, and the task: the jobs that lists by time do not find at their id
 BY_TASK = "by_task"  # task, sk; keys only
 
 # Index of the tasks table.
@@ -54,7 +56,7 @@ CANARY = "canary"  # sort key, and start of the partition key, of the item that 
 MARK: "Value" = {"pk": {"S": "mark"}, "sk": {"S": "mark"}}  # in the jobs table, and in the ledger: the minute of the last tick
 _LAST = "~"  # sorts after every job id
 _SLOT = {"#slot": "slot"}  # aliases of reserved words
-_POSITION = {"#position": "position"}
+MOVED_PARTITIONS = 8  # of an owner's moved jobs: every list by time reads them all
 
 
 class Range(NamedTuple):
@@ -73,8 +75,8 @@ class Range(NamedTuple):
 
 
 IN_PARTITION = Range("pk = :pk AND sk BETWEEN :low AND :high")
-FAILED = Range("failed_owner = :pk AND #position BETWEEN :low AND :high", FAILURES, _POSITION)
-MOVED_BETWEEN = Range("moved_owner = :pk AND #position BETWEEN :low AND :high", MOVED, _POSITION)
+FAILED = Range("pk = :pk AND failed_position BETWEEN :low AND :high", FAILURES)
+MOVED_BETWEEN = Range("moved_partition = :pk AND moved_position BETWEEN :low AND :high", MOVED)
 OF_TASK = Range("task = :pk AND sk BETWEEN :low AND :high", BY_TASK)
 IN_MONTH = Range("#month = :pk AND sk BETWEEN :low AND :high", BY_MONTH, {"#month": "month"})
 
@@ -215,6 +217,16 @@ def partitions(owner: str) -> list[str]:
     return [partition(owner, number) for number in range(ids.PARTITIONS)]
 
 
+def moved_partition(key: JobKey) -> str:
+    """The partition of a moved job in the index `moved`."""
+    return partition(key.owner, ids.partition(key.id) % MOVED_PARTITIONS)
+
+
+def moved_partitions(owner: str) -> list[str]:
+    """All partitions of the owner's jobs in the index `moved`."""
+    return [partition(owner, number) for number in range(MOVED_PARTITIONS)]
+
+
 def task(owner: str, task_id: str) -> str:
     """The partition of the index `by_task`."""
     return f"{owner}#{task_id}"
@@ -249,11 +261,37 @@ def holder(key: TaskKey) -> Value:
 
 
 TARGETS = "targets"  # the partition of all named targets
-BESIDE_TASKS = ("holder#", "order#", "usage#", "key#", TARGETS)  # starts of the partitions of the tasks table that contain no tasks
+QUEUES = "queues"  # the partition of the queues of targets, each followed by its users
+BESIDE_TASKS = ("holder#", "order#", "usage#", "key#", TARGETS, QUEUES)  # starts of the partitions of the tasks table that contain no tasks
 
 
 def target(name: str) -> Value:
     return {"pk": {"S": TARGETS}, "sk": {"S": name}}
+
+
+def target_queue(target: str) -> Value:
+    return queue_user(target, "")
+
+
+def queue_user(target: str, owner: str) -> Value:
+    """A user of the queue of a target. No name of a target contains `#`."""
+    return {"pk": {"S": QUEUES}, "sk": {"S": f"{target}#{owner}"}}
+
+
+def queue_of(sk: str) -> tuple[str, str]:
+    """The target and the user of a sort key; no user: the queue itself."""
+    target, _, owner = sk.partition("#")
+    return target, owner
+
+
+def in_queue(target: str) -> dict[str, Any]:
+    """The query of the queue of a target and its users."""
+    return IN_PARTITION.query(QUEUES, f"{target}#", f"{target}#{_LAST}")
+
+
+def if_joined(at: int) -> dict[str, Any]:
+    """The user has not joined the queue since it was read, or is gone."""
+    return {"ConditionExpression": f"{NEW} OR joined_at = :at", "ExpressionAttributeValues": {":at": {"N": str(at)}}}
 
 
 def usage(target: str) -> Value:
@@ -334,11 +372,11 @@ def if_names(former: str | None) -> dict[str, Any]:
 CURSOR: Value = {"pk": {"S": "cursor"}, "sk": {"S": "cursor"}}
 OPEN = "open"  # units whose slots are not yet proved empty
 LOOKS = "look"  # later checks of closed units, by their instant
-LANES = "lanes"  # the states of the lanes, and the breakers that are not closed
+LANES = "lanes"  # the states of the lanes, the breakers that are not closed, and the pins
 SWEEP: Value = {"pk": {"S": "sweep"}, "sk": {"S": "sweep"}}  # where the sweep of the due index continues
 PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # the cursor of `plan`
 LATENCY_BUCKETS = 8  # items per lane that its executors share, so that no item becomes hot
-INTAKE_UNITS = slots.OVERFLOW  # a partition of their own: these units never close
+INTAKE_UNITS = slots.OVERFLOW  # a partition of their own: these units never close, nor do those of waiting rooms
 
 
 def circuit(of: "Circuit") -> str:
@@ -355,8 +393,17 @@ def is_breaker(item: Mapping[str, Any]) -> bool:
     return bool(item["sk"]["S"].startswith("breaker#"))
 
 
+def pin(lane: Lane, owner: str, period: int) -> Value:
+    """Beside the states of the lanes: each working process reads them every second anyway."""
+    return {"pk": {"S": LANES}, "sk": {"S": f"pin#{lane}#{period}#{owner}"}}
+
+
+def is_pin(item: Mapping[str, Any]) -> bool:
+    return bool(item["sk"]["S"].startswith("pin#"))
+
+
 def open_unit(unit: UnitKey) -> Value:
-    return {"pk": {"S": INTAKE_UNITS if unit.minute == slots.OVERFLOW else OPEN}, "sk": {"S": _unit(unit)}}
+    return {"pk": {"S": INTAKE_UNITS if slots.is_always_open(unit.minute) else OPEN}, "sk": {"S": _unit(unit)}}
 
 
 def closed_unit(unit: UnitKey) -> Value:
@@ -438,6 +485,22 @@ OPERATIONS = "redrives"  # the partition of the running operations: redrives wer
 
 def running_operation(owner: str, id: str) -> Value:
     return {"pk": {"S": OPERATIONS}, "sk": {"S": f"{owner}#{id}"}}
+
+
+def operation_places(owner: str) -> str:
+    """The partition of the places that an owner's running operations take."""
+    return f"places#{owner}"
+
+
+def operation_place(owner: str, place: int) -> Value:
+    return {"pk": {"S": operation_places(owner)}, "sk": {"S": str(place)}}
+
+
+def if_taken_by(id: str | None) -> dict[str, Any]:
+    """The place has the id of this operation; None: no operation has taken it yet."""
+    if id is None:
+        return IF_NEW
+    return {"ConditionExpression": "id = :id", "ExpressionAttributeValues": {":id": {"S": id}}}
 
 
 def ended_operations(owner: str) -> str:

@@ -8,11 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scheduler.admission.breaker import Breaker, Circuit
+from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Lane, LaneState, LaterCheck, Unit, UnitKey
 from scheduler.sharing.fair_queue import Backlog, Demand
+from scheduler.sharing.pins import PERIOD_MS, Pin
 from scheduler.storage.aws import keys, readable
 from scheduler.storage.aws.table import Table
-from scheduler.storage.ports import Watched
+from scheduler.storage.ports import Watched, Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 CLOSED_KEPT_S = 30 * 86_400
 LATENCY_KEPT_S = 86_400
 BREAKER_KEPT_S = 86_400  # after its next trial was due: no job has called the target since
+PIN_KEPT_S = 60  # after its period
 BACKLOG_KEPT_S = 300  # after its report; a dispatcher that ends in order deletes its own
 _UNIT = ("first_shard", "last_shard", "epoch", "lease_until", "progress", "handed_out_at", "opened_at", "next_at", "resting")
 DIGEST = 4  # bytes of one of a unit's early entries
@@ -77,9 +80,28 @@ class DynamoLedger:
 
     def watched(self) -> Watched:
         found = list(self._all(keys.all_of(keys.LANES)))
-        states = readable.each(_read_lane_state, (item for item in found if not keys.is_breaker(item)))
+        states = readable.each(_read_lane_state, (item for item in found if not keys.is_breaker(item) and not keys.is_pin(item)))
         breakers = readable.each(_read_breaker, filter(keys.is_breaker, found))
-        return Watched({state.lane: state for state in states}, {breaker.circuit: breaker for breaker in breakers})
+        pins = readable.each(_read_pin, filter(keys.is_pin, found))
+        return Watched({state.lane: state for state in states}, {breaker.circuit: breaker for breaker in breakers}, tuple(pins))
+
+    def pin(self, lane: Lane, owner: str, period: int, by: int) -> None:
+        fields: Item = {"lane": {"S": lane.value}, "owner": {"S": owner}, "period": {"N": str(period)}}
+        names = {f"#{name}": name for name in (*fields, "expires", "executors")}
+        expires = (period + 2) * PERIOD_MS // 1000 + PIN_KEPT_S
+        values = {f":{name}": value for name, value in fields.items()} | {":expires": {"N": str(expires)}, ":by": {"N": str(by)}}
+        sets = ", ".join(f"#{name} = :{name}" for name in (*fields, "expires"))
+        answer = self._table.call(
+            {
+                "TableName": self._table.name,
+                "Key": keys.pin(lane, owner, period),
+                "UpdateExpression": f"SET {sets} ADD #executors :by",
+                "ExpressionAttributeNames": names,
+                "ExpressionAttributeValues": values,
+            }
+        )
+        if answer.done is Written.REFUSED:
+            raise Unavailable
 
     def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
         if after is not None:
@@ -203,6 +225,10 @@ def _lane_state(state: LaneState) -> Item:
 def _read_lane_state(item: Mapping[str, Any]) -> LaneState:
     paused_at, resumed_at = (int(item[name]["N"]) if name in item else None for name in ("paused_at", "resumed_at"))
     return LaneState(Lane(item["sk"]["S"]), paused_at, resumed_at, item["reason"]["S"] if "reason" in item else None)
+
+
+def _read_pin(item: Mapping[str, Any]) -> Pin:
+    return Pin(Lane(item["lane"]["S"]), item["owner"]["S"], int(item["period"]["N"]), int(item["executors"]["N"]))
 
 
 def _breaker(breaker: Breaker) -> Item:

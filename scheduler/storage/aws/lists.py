@@ -2,6 +2,9 @@
 
 A job is listed at its position: its id, whose first half is its time, or its new time if it was rescheduled. An owner's
 partitions are sorted by id, so their rescheduled jobs are left out; the sparse index `moved` adds them at their new position.
+Its entries have no content: the items of those on a page are read once the page is known.
+
+The first pages of all partitions are read side by side. Each is large enough that a list rarely needs a second page of one.
 """
 
 import heapq
@@ -9,11 +12,13 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from scheduler.model import ids, lifecycle
-from scheduler.model.job import DeadLetter, Job, JobKey, Page, TaskKey
+from scheduler.model import lifecycle
+from scheduler.model.job import DeadLetter, Job, Page, TaskKey
 from scheduler.storage.aws import items, keys, readable
 from scheduler.storage.aws.table import Item, Table
 from scheduler.storage.aws.updates import address
+
+SEARCHED = 4_000  # entries of the index of moved jobs that are read at once for the few of one task: a hundred fit into 20 KB
 
 
 class Span(NamedTuple):
@@ -40,66 +45,92 @@ class JobLists:
         self._table = table
 
     def history(self, owner: str, span: Span) -> Page:
-        share = 2 * span.limit // ids.PARTITIONS + 1  # about twice the share of one partition in a page
-        queries = [query for pk in keys.partitions(owner) if (query := span.query(keys.IN_PARTITION, pk, share))]
-        first_pages = self._table.pool.map(self._table.query, queries)  # in parallel: a page takes the time of one query
-        moved = self._moved(owner, span)
-        partitions = [self._table.all(query, page) for query, page in zip(queries, first_pages, strict=True)]
-        return _page(_merged([*map(_unmoved, partitions), moved], span), span)
+        jobs, moved = self._streams(span, (keys.IN_PARTITION, keys.partitions(owner)), (keys.MOVED_BETWEEN, keys.moved_partitions(owner)))
+        return self._page(_merged([*map(_unmoved, jobs), *moved], span), span)
+
+    def moved(self, owner: str, span: Span) -> Page:
+        (moved,) = self._streams(span, (keys.MOVED_BETWEEN, keys.moved_partitions(owner)))
+        return self._page(_merged(moved, span), span)
 
     def of_task(self, task: TaskKey, span: Span) -> Page:
         name = keys.task(*task)
         query = span.query(keys.OF_TASK, name, span.limit + 1)
         runs = self._whole(self._table.all(query), span.limit + 1) if query else iter(())
-        moved = (item for item in self._moved(task.owner, span) if item.get("task") == {"S": name})
-        return _page(_merged([_unmoved(runs), moved], span), span)
+        (moved,) = self._streams(span._replace(limit=SEARCHED), (keys.MOVED_BETWEEN, keys.moved_partitions(task.owner)))
+        of_it = (item for item in _merged(moved, span) if item.get("task") == {"S": name})
+        return self._page(_merged([_unmoved(runs), of_it], span), span)
 
     def failures(self, owner: str, span: Span) -> Page:
-        query = span.query(keys.FAILED, owner, span.limit + 1)
-        if query is None:
-            return Page()
-        indexed = list(itertools.islice(self._table.all(query), span.limit + 1))
-        stored = self._whole(iter(indexed[: span.limit]), span.limit)
+        indexed, cursor = self._indexed(owner, span)
+        stored = self._whole(iter(indexed), span.limit)
         dead = [job for job in readable.each(items.decode, stored) if _is_dead(job)]  # the index lags behind a redrive
-        return Page(dead, _position(indexed[span.limit - 1]) if len(indexed) > span.limit else None)
+        return Page(dead, cursor)
 
     def letters(self, owner: str, span: Span) -> tuple[list[DeadLetter], str | None]:
-        query = span.query(keys.FAILED, owner, span.limit + 1)
-        indexed = list(itertools.islice(self._table.all(query), span.limit + 1)) if query else []
-        cursor = _position(indexed[span.limit - 1]) if len(indexed) > span.limit else None
-        return list(readable.each(items.letter, indexed[: span.limit])), cursor
+        indexed, cursor = self._indexed(owner, span)
+        return list(readable.each(items.letter, indexed)), cursor
 
     def count_ahead(self, owner: str, since: int) -> int:
         return sum(self._table.pool.map(lambda pk: self._table.count(keys.open_in(pk, since)), keys.partitions(owner)))
 
-    def _moved(self, owner: str, span: Span) -> Iterator[Item]:
-        query = span.query(keys.MOVED_BETWEEN, owner, span.limit + 1)
-        return self._table.all(query, self._table.query(query)) if query else iter(())
+    def _indexed(self, owner: str, span: Span) -> tuple[list[Item], str | None]:
+        """The entries of a page of the index of failures, and the cursor of the next page."""
+        (failed,) = self._streams(span, (keys.FAILED, keys.partitions(owner)))
+        return _cut(_merged(failed, span), span)
+
+    def _streams(self, span: Span, *ranges: tuple[keys.Range, Sequence[str]]) -> list[list[Iterator[Item]]]:
+        """The items of this part of the partitions of each range. All first pages are read at once, further ones when they are reached."""
+        queries = [
+            [query for pk in partitions if (query := span.query(keyed, pk, _share(span, len(partitions))))] for keyed, partitions in ranges
+        ]
+        first_pages = self._table.pool.map(self._table.query, itertools.chain.from_iterable(queries))
+        return [[self._table.all(query, next(first_pages)) for query in of_range] for of_range in queries]
+
+    def _page(self, found: Iterator[Item], span: Span) -> Page:
+        listed, cursor = _cut(found, span)
+        moved = [item for item in listed if _is_entry(item)]
+        stored = {address(item): item for item in self._whole(iter(moved), len(moved))} if moved else {}
+        present = [stored.get(address(item)) if _is_entry(item) else item for item in listed]
+        still = [item for item, entry in zip(present, listed, strict=True) if item and _position(item) == _position(entry)]
+        return Page(list(readable.each(items.decode, still)), cursor)  # a job whose entry is outdated is listed at its present time
 
     def _whole(self, entries: Iterator[Item], at_once: int) -> Iterator[Item]:
-        """The items of an index's entries, read (strongly consistent) when they are reached, `at_once` in one call."""
+        """The items of an index's entries, read (strongly consistent) when they are reached, `at_once` in one call.
+
+        An index that is behind may have two entries of one item.
+        """
         while chunk := list(itertools.islice(entries, at_once)):
-            wanted: list[keys.Value] = [keys.job(JobKey(keys.owner(entry["pk"]["S"]), entry["sk"]["S"])) for entry in chunk]
-            stored = {address({"pk": item["pk"], "sk": item["sk"]}): item for item in self._table.get_many(wanted)}
-            yield from (stored[address(key)] for key in wanted if address(key) in stored)
+            wanted = {address(entry): keys.job(keys.job_key(entry)) for entry in chunk}
+            stored = {address(item): item for item in self._table.get_many(list(wanted.values()))}
+            yield from (stored[each] for each in wanted if each in stored)
+
+
+def _share(span: Span, partitions: int) -> int:
+    """The most items to read at once of each partition: those on a page vary around the mean, and a second page is one more round trip."""
+    return min(2 * span.limit // partitions + 3, span.limit + 1)
 
 
 def _unmoved(items: Iterable[Item]) -> Iterator[Item]:
-    return (item for item in items if "moved_owner" not in item)
+    return (item for item in items if "moved_partition" not in item)
+
+
+def _is_entry(item: Item) -> bool:
+    """Whether this is an entry of the index of moved jobs; other items of a list by time are not moved."""
+    return "moved_partition" in item
 
 
 def _merged(streams: Sequence[Iterator[Item]], span: Span) -> Iterator[Item]:
     return heapq.merge(*streams, key=_position, reverse=span.newest_first)
 
 
-def _page(found: Iterator[Item], span: Span) -> Page:
+def _cut(found: Iterator[Item], span: Span) -> tuple[list[Item], str | None]:
+    """The items of a page, and the cursor of the next one."""
     listed = list(itertools.islice(found, span.limit + 1))
-    cursor = _position(listed[span.limit - 1]) if len(listed) > span.limit else None
-    return Page(list(readable.each(items.decode, listed[: span.limit])), cursor)
+    return listed[: span.limit], _position(listed[span.limit - 1]) if len(listed) > span.limit else None
 
 
 def _position(item: Item) -> str:
-    return str(item.get("position", item["sk"])["S"])
+    return str((item.get("moved_position") or item.get("failed_position") or item["sk"])["S"])
 
 
 def _is_dead(job: Job) -> bool:

@@ -18,9 +18,10 @@ from scheduler.storage.aws.table import Table
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_NUMBERS = ("started_at", "rate", "limit", "ended_at", "skipped", "failed", "version", "lease_until")
+_TIMES = ("started_at", "ended_at", "lease_until", "counted_at", "uncounted_since", "due_at", "next_at")
+_NUMBERS = (*_TIMES, "rate", "limit", "skipped", "failed", "tries", "version")
 _WRITTEN = (*_NUMBERS, "expires")
-_TEXTS = ("reason", "after")
+_TEXTS = ("reason", "after", "message_id")
 
 
 class DynamoOperations:
@@ -29,8 +30,14 @@ class DynamoOperations:
     def __init__(self, client: "DynamoDBClient", ledger: str) -> None:
         self._table = Table(client, ledger)
 
-    def add(self, operation: Operation) -> None:
-        self._table.put(_encode(operation), keys.IF_NEW)
+    def places(self, owner: str) -> dict[int, str]:
+        query = keys.all_of(keys.operation_places(owner)) | {"ConsistentRead": True}
+        return {int(item["sk"]["S"]): item["id"]["S"] for item in self._table.all(query)}
+
+    def add(self, operation: Operation, place: int, former: str | None) -> bool:
+        table = {"TableName": self._table.name}
+        taken = {"Item": keys.operation_place(operation.owner, place) | {"id": {"S": operation.id}}, **keys.if_taken_by(former)}
+        return self._table.transact([{"Put": table | taken}, {"Put": table | {"Item": _encode(operation), **keys.IF_NEW}}])
 
     def get(self, owner: str, id: str) -> Operation | None:
         item = self._table.get(keys.running_operation(owner, id)) or self._table.get(keys.ended_operation(owner, id))
@@ -68,6 +75,10 @@ def _encode(operation: Operation) -> dict[str, Any]:
     else:
         item["action"] = {"S": operation.action.value}
     item["redriven"] = {"N": str(operation.done)}
+    if operation.refused:
+        item["refused"] = {"S": " ".join(operation.refused)}
+    if operation.rereading:
+        item["rereading"] = {"BOOL": True}
     item |= {name: {"N": str(value)} for name in _WRITTEN if (value := getattr(operation, name)) is not None}
     return item | {name: {"S": value} for name in _TEXTS if (value := getattr(operation, name)) is not None}
 
@@ -83,6 +94,8 @@ def _decode(item: Mapping[str, Any]) -> Operation:
         filter=_read(json.loads(item[_filter(action)]["S"])),
         state=State(item["state"]["S"]),
         done=int(item["redriven"]["N"]),
+        rereading="rereading" in item,
+        refused=tuple(item["refused"]["S"].split(" ")) if "refused" in item else (),
         **fields,
     )
 

@@ -5,12 +5,12 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from botocore.exceptions import ClientError
 
-from scheduler.model import ids
 from scheduler.model.errors import Unavailable
 from scheduler.storage.aws import errors, keys
 from scheduler.storage.aws.batches import chunks
@@ -24,7 +24,7 @@ STATEMENTS = 25  # of one BatchExecuteStatement
 KEYS = 100  # of one BatchGetItem
 PAUSES_S = (0.05, 0.1, 0.2, 0.4)  # before keys are requested again that a BatchGetItem left unprocessed without reading any
 CONFLICT_PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)  # before a write is repeated that met a transaction in progress
-CONNECTIONS = ids.PARTITIONS  # parallel calls: an owner's partitions are read at once
+CONNECTIONS = 8  # parallel calls: more would wait for the processor
 _OWN_FAULT = frozenset(  # the fault of one write, not of its whole batch; batches report them without "Exception"
     {
         "ItemCollectionSizeLimitExceeded",
@@ -113,14 +113,14 @@ class Table:
                 return
             page = self.query({**query, "ExclusiveStartKey": page["LastEvaluatedKey"]})
 
-    def count(self, query: Mapping[str, Any]) -> int:
-        """The number of items that a query finds, over all pages; no item is transferred."""
+    def count(self, query: Mapping[str, Any], most: float = inf) -> int:
+        """The number of items that a query finds, over all pages or until there are `most`; no item is transferred."""
         total = 0
         start: dict[str, Any] = {}
         while True:
             page = self.query({**query, "Select": "COUNT", **start})
             total += int(page["Count"])
-            if "LastEvaluatedKey" not in page:
+            if "LastEvaluatedKey" not in page or total >= most:
                 return total
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 

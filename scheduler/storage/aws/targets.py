@@ -1,11 +1,12 @@
-"""Named targets on DynamoDB, in the tasks table: their registry, and how much of their limits is in use."""
+"""Named targets on DynamoDB, in the tasks table: their registry, how much of their limits is in use, and who waits for them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from scheduler.admission.limits import USUAL_MS, Move, Place, TargetUsage, UsageChange
+from scheduler.admission.target_queue import QueueUser, Released, TargetQueue
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import JobKey
 from scheduler.storage.aws import keys, readable
@@ -57,6 +58,43 @@ class DynamoTargets:
             pass  # a new target of that name inherits the rate's next instants, and the concurrency slots until their leases end
         return True
 
+    def join_queue(self, target: str, owner: str, at: int) -> None:
+        values: dict[str, Any] = {":at": _number(at), ":yes": {"BOOL": True}}
+        self._update_user(target, owner, "SET joined_at = :at, waiting = :yes", values, {})
+
+    def queue(self, target: str) -> tuple[TargetQueue | None, list[QueueUser]]:
+        return _read_queue(self._table.all(keys.in_queue(target) | {"ConsistentRead": True}))
+
+    def queues(self) -> list[tuple[TargetQueue, list[QueueUser]]]:
+        by_target: dict[str, list[Mapping[str, Any]]] = {}
+        for item in self._table.all(keys.all_of(keys.QUEUES) | {"ConsistentRead": True}):
+            by_target.setdefault(keys.queue_of(item["sk"]["S"])[0], []).append(item)
+        found = {target: _read_queue(items) for target, items in by_target.items()}
+        return [(queue or TargetQueue(target), users) for target, (queue, users) in found.items()]
+
+    def queue_users(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], QueueUser]:
+        items = self._table.get_many([keys.queue_user(target, owner) for target, owner in pairs])
+        return {keys.queue_of(item["sk"]["S"]): _read_user(item) for item in items}
+
+    def change_queue(self, before: TargetQueue | None, after: TargetQueue) -> bool:
+        if self._table.put(_queue_item(after), keys.IF_NEW if before is None else keys.if_epoch(before.epoch)):
+            return True
+        item = self._table.get(keys.target_queue(after.target))  # an earlier answer was lost
+        return item is not None and _read_queue([item])[0] == after
+
+    def note_queue_user(self, user: QueueUser) -> None:
+        values: dict[str, Any] = {":finish": {"N": repr(user.finish)}, ":waiting": {"BOOL": user.waiting}}
+        self._update_user(user.target, user.owner, "SET next_tag = :finish, waiting = :waiting", values, keys.IF_STORED)
+
+    def drop_queue_user(self, user: QueueUser) -> bool:
+        return self._table.delete(keys.queue_user(user.target, user.owner), keys.if_joined(user.joined_at))
+
+    def _update_user(self, target: str, owner: str, expression: str, values: Mapping[str, Any], condition: Mapping[str, Any]) -> None:
+        arguments: dict[str, Any] = {"TableName": self._table.name, "Key": keys.queue_user(target, owner), "UpdateExpression": expression}
+        done, _ = self._table.call(arguments | {"ExpressionAttributeValues": values, **condition})
+        if done is Written.REFUSED:
+            raise Unavailable
+
     def _use(self, use: UsageChange) -> ChangeResult:
         done, item = self._table.call(_as_update(use, self._table.name))
         return ChangeResult(
@@ -103,22 +141,51 @@ def _as_update(use: UsageChange, table: str) -> dict[str, Any]:
     writing = _Writing()
     if use.first:
         writing.terms.append(keys.NEW)
-        for name, move in _ends(use):
-            writing.set(name, _number(0 if move is None else move.base_us + move.by_us))
-        writing.set("took_ms", _number(USUAL_MS))
+        end_us, step_us = (0, 0) if use.starts is None else (use.starts.base_us + use.starts.by_us, use.starts.step_us)
+        numbers = {"start_us": end_us, "step_us": step_us, "took_ms": USUAL_MS, "taken": len(use.takes)}
+        numbers["next_us"] = 0  # only the version before reads it
+        for name, number in (numbers | {"queued_until": use.queued_until or 0}).items():
+            writing.set(name, _number(number))
         writing.set("places", {"M": {_name(place): _lease(place) for place in use.takes}})
     else:
-        for name, move in _ends(use):
-            if move is not None:
-                writing.move(name, move)
+        if use.starts is not None:
+            writing.move(use.starts)
         if use.took_ms is not None:
             writing.set("took_ms", _number(use.took_ms))
+        if use.queued_until is not None:
+            writing.set("queued_until", _number(use.queued_until))
+        if use.takes:
+            writing.add("taken", len(use.takes))
         writing.places(use)
     return {"TableName": table, "Key": keys.usage(use.target), **writing.arguments()}
 
 
-def _ends(use: UsageChange) -> tuple[tuple[str, Move | None], ...]:
-    return ("next_us", use.line), ("start_us", use.starts)
+def _queue_item(queue: TargetQueue) -> dict[str, Any]:
+    numbers = {"epoch": queue.epoch, "lease_until": queue.lease_until, "next_at": queue.next_at, "checked_at": queue.checked_at}
+    item: dict[str, Any] = keys.target_queue(queue.target) | {name: _number(number) for name, number in numbers.items()}
+    item |= {"message_id": {"S": queue.message_id}, "clock": {"N": repr(queue.clock)}}
+    return item | {"released": {"S": _json([[each.at, each.jobs, each.taken] for each in queue.released])}}
+
+
+def _read_queue(items: Iterable[Mapping[str, Any]]) -> tuple[TargetQueue | None, list[QueueUser]]:
+    """The queue of one target and its users."""
+    queue, users = None, list[QueueUser]()
+    for item in items:
+        target, owner = keys.queue_of(item["sk"]["S"])
+        if owner:
+            users.append(_read_user(item))
+            continue
+        epoch, lease_until, next_at, checked_at = (int(item[name]["N"]) for name in ("epoch", "lease_until", "next_at", "checked_at"))
+        released = tuple(Released(*each) for each in json.loads(item["released"]["S"]))
+        clock = float(item["clock"]["N"])
+        queue = TargetQueue(target, epoch, lease_until, next_at, item["message_id"]["S"], clock, checked_at, released)
+    return queue, users
+
+
+def _read_user(item: Mapping[str, Any]) -> QueueUser:
+    target, owner = keys.queue_of(item["sk"]["S"])
+    finish = float(item["next_tag"]["N"]) if "next_tag" in item else 0.0
+    return QueueUser(target, owner, int(item["joined_at"]["N"]), finish, item["waiting"]["BOOL"])
 
 
 class _Writing:
@@ -132,16 +199,24 @@ class _Writing:
     def set(self, name: str, content: Any) -> None:
         self.sets.append(f"{name} = {self._value(content)}")
 
-    def move(self, name: str, move: Move) -> None:
+    def add(self, name: str, number: int) -> None:
+        self.sets.append(f"{name} = if_not_exists({name}, {self._value(_number(0))}) + {self._value(_number(number))}")
+
+    def move(self, move: Move) -> None:
+        self.set("step_us", _number(move.step_us))
+        if move.back_from_us is not None:
+            self.terms.append(f"start_us = {self._value(_number(move.back_from_us))}")
+            self.set("start_us", _number(move.base_us + move.by_us))
+            return
         base = self._value(_number(move.base_us))
         if not move.behind:
-            self.terms.append(f"{name} < {base}")
-            self.set(name, _number(move.base_us + move.by_us))
+            self.terms.append(f"start_us < {base}")
+            self.set("start_us", _number(move.base_us + move.by_us))
             return
-        self.terms.append(f"{name} >= {base}")
+        self.terms.append(f"start_us >= {base}")
         if move.latest_us is not None:
-            self.terms.append(f"{name} <= {self._value(_number(move.latest_us))}")
-        self.sets.append(f"{name} = {name} + {self._value(_number(move.by_us))}")
+            self.terms.append(f"start_us <= {self._value(_number(move.latest_us))}")
+        self.add("start_us", move.by_us)
 
     def places(self, use: UsageChange) -> None:
         if use.room is not None:
@@ -190,5 +265,7 @@ def _read_place(name: str, lease: str) -> Place:
 
 def _read_usage(target: str, item: Mapping[str, Any]) -> TargetUsage:
     places = sorted((_read_place(name, lease["S"]) for name, lease in item["places"]["M"].items()), key=attrgetter("since", "job"))
-    next_us, start_us, took_ms = (int(item[name]["N"]) for name in ("next_us", "start_us", "took_ms"))
-    return TargetUsage(target, next_us, start_us, tuple(places), took_ms, stored=True)
+    fields = ("start_us", "step_us", "took_ms", "taken", "queued_until")
+    numbers = (int(item[name]["N"]) if name in item else 0 for name in fields)  # the version before stored less
+    start_us, step_us, took_ms, taken, queued_until = numbers
+    return TargetUsage(target, start_us, step_us, tuple(places), took_ms, taken, queued_until, stored=True)

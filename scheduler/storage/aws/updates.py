@@ -18,7 +18,7 @@ class Update:
     returning: bool = False  # DynamoDB returns the whole new item
 
 
-def address(key: Value) -> tuple[str, str]:
+def address(key: Mapping[str, Any]) -> tuple[str, str]:
     return key["pk"]["S"], key["sk"]["S"]
 
 

@@ -40,6 +40,7 @@ from scheduler.model.operation import Operation, State
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.sharing.fair_queue import Backlog
+from scheduler.sharing.pins import Pin
 from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Found, Guard, KeyTaking, Watched, Written
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
@@ -155,8 +156,15 @@ class MemoryJobs:
     def due_in(self, slots: Sequence[str], *, since: int = 0) -> list[tuple[list[DueEntry], str | None]]:
         return [self.due(slot, since=since) for slot in slots]
 
+    def waiting(self, slots: Sequence[str], *, limit: int) -> list[DueEntry]:
+        found = [entry for slot in slots for entry in self.due(slot)[0][:limit]]
+        return sorted(found, key=attrgetter("due_at", "key.id"))[:limit]
+
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         return sum(self._index[slot].count(lane, since, until) for slot in slots)
+
+    def tally(self, slots: Sequence[str], most: int) -> list[int]:
+        return [min(len(self.due(slot)[0]) + (slot in self._canaries.values()), most) for slot in slots]
 
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         self._canaries[unit] = slot
@@ -181,6 +189,10 @@ class MemoryJobs:
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         rows = sorted((job for job in self.rows.values() if job.owner == owner), key=attrgetter("id"))
         return self._page(_between(rows, since, until), after, limit, newest_first)
+
+    def moved(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
+        rows = [job for job in self.rows.values() if job.owner == owner and _position(job) != job.id]
+        return self._page(_between(rows, since, until), after, limit, False)
 
     def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         rows = [job for job in self.rows.values() if job.owner == task.owner and job.origin is not None and job.origin.task == task.id]
@@ -371,6 +383,7 @@ class MemoryLedger:
         self._sweep_cursor: str | None = None
         self._mark: str | None = None
         self._backlogs: dict[tuple[UnitKey, Lane], Backlog] = {}
+        self._pins: dict[tuple[Lane, str, int], int] = {}
 
     def cursor(self) -> Cursor | None:
         return self._cursor
@@ -388,10 +401,10 @@ class MemoryLedger:
         return True
 
     def open_units(self) -> list[Unit]:
-        return sorted((unit for unit in self._open.values() if unit.key.minute != slots.OVERFLOW), key=lambda unit: unit.key)
+        return sorted((unit for unit in self._open.values() if not slots.is_always_open(unit.key.minute)), key=lambda unit: unit.key)
 
     def overflow_units(self) -> list[Unit]:
-        return sorted((unit for unit in self._open.values() if unit.key.minute == slots.OVERFLOW), key=lambda unit: unit.key)
+        return sorted((unit for unit in self._open.values() if slots.is_always_open(unit.key.minute)), key=lambda unit: unit.key)
 
     def unit(self, key: UnitKey) -> Unit | None:
         return self._open.get(key)
@@ -423,7 +436,14 @@ class MemoryLedger:
         self._lane_states[state.lane] = state
 
     def watched(self) -> Watched:
-        return Watched(dict(self._lane_states), dict(self._breakers))
+        pins = [Pin(*key, executors) for key, executors in self._pins.items() if executors]
+        return Watched(dict(self._lane_states), dict(self._breakers), tuple(pins))
+
+    def pin(self, lane: Lane, owner: str, period: int, by: int) -> None:
+        for old in [key for key in self._pins if key[2] < period - 1]:
+            del self._pins[old]
+        key = (lane, owner, period)
+        self._pins[key] = self._pins.get(key, 0) + by
 
     def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
         circuits = [each.circuit for each in (before, after) if each is not None]
@@ -493,9 +513,17 @@ class MemoryOperations:
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str], Operation] = {}
+        self._places: dict[tuple[str, int], str] = {}
 
-    def add(self, operation: Operation) -> None:
-        self.rows.setdefault((operation.owner, operation.id), operation)
+    def places(self, owner: str) -> dict[int, str]:
+        return {place: id for (of, place), id in self._places.items() if of == owner}
+
+    def add(self, operation: Operation, place: int, former: str | None) -> bool:
+        if self._places.get((operation.owner, place)) != former or (operation.owner, operation.id) in self.rows:
+            return False
+        self._places[operation.owner, place] = operation.id
+        self.rows[operation.owner, operation.id] = operation
+        return True
 
     def get(self, owner: str, id: str) -> Operation | None:
         return self.rows.get((owner, id))

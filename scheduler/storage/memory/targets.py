@@ -1,19 +1,23 @@
 """Named targets in memory, for tests and the simulation, with the same contract as on AWS."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from scheduler.admission import limits
 from scheduler.admission.limits import TargetUsage, UsageChange
+from scheduler.admission.target_queue import QueueUser, TargetQueue
 from scheduler.storage.ports import ChangeResult, Found, Written
 from scheduler.targets.named_target import ITEMS, NamedTarget, item_name
 
 
 class MemoryTargets:
-    """The registry of named targets, and how much of their limits is in use."""
+    """The registry of named targets, how much of their limits is in use, and who waits for them."""
 
     def __init__(self) -> None:
         self.rows: dict[str, NamedTarget] = {}
         self._usages: dict[str, TargetUsage] = {}
+        self._queues: dict[str, TargetQueue] = {}
+        self._queue_users: dict[tuple[str, str], QueueUser] = {}
 
     def all(self) -> list[NamedTarget]:
         return [self.rows[name] for name in sorted(self.rows)]
@@ -44,6 +48,41 @@ class MemoryTargets:
 
     def use(self, uses: Sequence[UsageChange]) -> list[ChangeResult]:
         return [self._use(use) for use in uses]
+
+    def join_queue(self, target: str, owner: str, at: int) -> None:
+        before = self._queue_users.get((target, owner), QueueUser(target, owner, at))
+        self._queue_users[target, owner] = replace(before, joined_at=at, waiting=True)
+
+    def queue(self, target: str) -> tuple[TargetQueue | None, list[QueueUser]]:
+        users = [user for (name, _), user in sorted(self._queue_users.items()) if name == target]
+        return self._queues.get(target), users
+
+    def queues(self) -> list[tuple[TargetQueue, list[QueueUser]]]:
+        names = sorted({*self._queues, *(name for name, _ in self._queue_users)})
+        return [(found or TargetQueue(name), users) for name in names for found, users in [self.queue(name)]]
+
+    def queue_users(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], QueueUser]:
+        return {pair: self._queue_users[pair] for pair in pairs if pair in self._queue_users}
+
+    def change_queue(self, before: TargetQueue | None, after: TargetQueue) -> bool:
+        stored = self._queues.get(after.target)
+        if stored == after:
+            return True
+        if (stored and stored.epoch) != (before and before.epoch):
+            return False
+        self._queues[after.target] = after
+        return True
+
+    def note_queue_user(self, user: QueueUser) -> None:
+        if stored := self._queue_users.get((user.target, user.owner)):
+            self._queue_users[user.target, user.owner] = replace(stored, finish=user.finish, waiting=user.waiting)
+
+    def drop_queue_user(self, user: QueueUser) -> bool:
+        stored = self._queue_users.get((user.target, user.owner))
+        if stored is not None and stored.joined_at != user.joined_at:
+            return False
+        self._queue_users.pop((user.target, user.owner), None)
+        return True
 
     def _use(self, use: UsageChange) -> ChangeResult:
         stored = self._usages.get(use.target, TargetUsage(use.target))

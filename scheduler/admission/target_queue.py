@@ -1,0 +1,125 @@
+"""Target queues: the jobs that wait for a limited target, by user. Release steps choose the ones that may start (`pipeline/release.py`).
+
+A waiting job lies in a slot of its target and user, and nothing else records that it waits: a job that is cancelled, edited or ended has
+left the queue. The users of a queue take turns by their weights: each job of a user gets a tag on a virtual clock, 1 / weight after that
+of the user's job before it, but no earlier than the clock. The job with the lowest tag is next, and sets the clock to it.
+
+The users of a queue are noted when they join. The index shows a job only after a while, so a user without jobs is dropped minutes later.
+"""
+
+import heapq
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from scheduler.admission import limits
+from scheduler.admission.limits import TargetUsage
+from scheduler.model.errors import Unavailable
+from scheduler.model.work import WorkItem, WorkKind
+from scheduler.sharing.fair_queue import DEFAULT_WEIGHT, LEAST_WEIGHT
+from scheduler.storage.ports import Ports
+from scheduler.targets.named_target import NamedTarget
+
+LINGER_MS = 300_000  # a user without waiting jobs is dropped this long after the last one joined
+STEP_MS, IDLE_MS = 1_000, 2_000  # between two release steps while jobs wait: the first while a start is due sooner
+LONGEST_MS = 60_000  # ... and while none waits
+ON_THEIR_WAY_MS = 2_500  # a released job that has taken no slot after this time does not come any more
+MOST = 500  # jobs released at once
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The number of jobs that a release step released, and of slots of the target that had been taken until then."""
+
+    at: int
+    jobs: int
+    taken: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetQueue:
+    """The state of the release steps of a target. `epoch` fences its changes; one message of the work queue drives the steps."""
+
+    target: str
+    epoch: int = 0
+    lease_until: int = 0
+    next_at: int = 0
+    message_id: str = ""
+    clock: float = 0.0  # the tag of the job released last
+    checked_at: int = 0  # when the jobs with concurrency slots were last checked
+    released: tuple[Released, ...] = ()  # by the steps of the last seconds
+
+
+@dataclass(frozen=True, slots=True)
+class QueueUser:
+    """A user with jobs in a target queue."""
+
+    target: str
+    owner: str
+    joined_at: int  # when a process last noted that a job joined
+    finish: float = 0.0  # the tag of the user's next job
+    waiting: bool = True  # whether jobs wait, as the last release step saw it
+
+
+def in_turn(
+    users: Mapping[str, QueueUser], clock: float, weights: Mapping[str, float], take: Callable[[str], T | None]
+) -> Iterator[tuple[T, str, float, float]]:
+    """Yield the jobs in the order of the users' turns, each with its user, its tag and the tag of the user's next job.
+
+    `take` returns the next job of a user; None: no more wait.
+    """
+    heads = [(max(user.finish, clock), user.joined_at, owner) for owner, user in users.items()]
+    heapq.heapify(heads)
+    while heads:
+        tag, joined_at, owner = heapq.heappop(heads)
+        if (job := take(owner)) is not None:
+            finish = tag + 1 / max(weights.get(owner, DEFAULT_WEIGHT), LEAST_WEIGHT)
+            yield job, owner, tag, finish
+            heapq.heappush(heads, (finish, joined_at, owner))
+
+
+def starts_left(usage: TargetUsage, limit: NamedTarget, now: int) -> int:
+    """The number of starts that the rate allows up to `NEAR_MS` ahead."""
+    if limit.rate is None:
+        return MOST
+    ahead_ms = now + limits.NEAR_MS - limits.next_start(usage, limit, now)
+    return 0 if ahead_ms < 0 else 1 + int(ahead_ms * limit.rate / 1_000)
+
+
+def slots_left(items: Sequence[TargetUsage], limit: NamedTarget, lost: Collection[object], released: Sequence[Released], now: int) -> int:
+    """The number of jobs to release for the concurrency slots: for free ones, and for slots that become free until the next step.
+
+    Released jobs that have not taken their slots yet are on their way. The estimate of the ends grows with the slots taken lately.
+    """
+    if limit.concurrency is None:
+        return MOST
+    live = sum(1 for usage in items for place in usage.places if place.until > now and place not in lost)
+    recent = [each for each in released if each.at > now - ON_THEIR_WAY_MS]
+    taken = sum(usage.taken for usage in items) - recent[0].taken if recent else 0
+    on_their_way = max(sum(each.jobs for each in recent) - taken, 0)
+    ends = limit.concurrency * STEP_MS // max(limits.held_ms(items[1:] or items, now), 1)
+    lately = taken * STEP_MS // max(now - recent[0].at, 2 * STEP_MS) if recent else 0
+    ends = min(ends, lately + lately // 4)  # their executors look for free slots only now and then, and durations differ
+    return max(limit.concurrency - live, 0) + ends - on_their_way
+
+
+def wants_ends(usage: TargetUsage, now: int) -> bool:
+    """Whether the end of a job requests a release step. Where jobs end quickly, the steps release jobs ahead of the ends."""
+    return usage.queued_until > now and usage.took_ms >= limits.QUICK_MS
+
+
+def wake_queues(targets: Collection[str], ports: Ports) -> None:
+    """Request a release step of these targets now. Never raises: the next regular step comes within a minute."""
+    if not targets:
+        return
+    try:
+        refused = len(ports.work.send([WorkItem(WorkKind.RELEASE, target) for target in sorted(targets)]))
+    except Unavailable:
+        refused = len(targets)
+    if refused:
+        log.info("could not request release steps", extra={"targets": sorted(targets)})

@@ -1,0 +1,117 @@
+"""One user's long jobs, retries and jobs for now beside a few jobs of another user, and what happens without each bound.
+
+The lanes have 20 executors. Anton does one thing that keeps many of them busy; Berta has a job every five seconds. The oracle is how late
+Berta's jobs start while Anton's wait.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from scheduler.model import ids, slots
+from scheduler.model.job import Job, Lane
+from scheduler.model.rules import Rules
+from scheduler.model.spec import Jitter, JobSpec, RetryPolicy
+from scheduler.pipeline import packs
+from scheduler.pipeline.direct_path import DirectPath
+from scheduler.pipeline.execute import Execution
+from scheduler.pipeline.submit import NewJob, Submission, submit_all
+from scheduler.sharing import pins
+from tests.simulation.faults import Rates
+from tests.simulation.world import START, World
+
+EXECUTORS = 20
+AT = START + 7 * slots.MINUTE
+LASTS_MS = 120_000  # of Berta's jobs
+LONG_MS = 600_000
+PROCESSES = 12  # of the API
+
+
+class Beside(World):
+    """A world without faults, with Anton's and Berta's jobs only. `waits`: how late each attempt of Berta's started (ms)."""
+
+    def __init__(self, *, fails: int = 0) -> None:
+        windows = {Lane.ONE_TIME: EXECUTORS * 10, Lane.RECURRING: EXECUTORS * 10, Lane.RETRY: EXECUTORS}
+        super().__init__(1, Rates(lag_ms=300), rules=Rules(shards=4, windows=windows), concurrency=EXECUTORS)
+        self.processes = [DirectPath(self.plain) for _ in range(PROCESSES)]
+        self.waits: list[int] = []
+        self.expected = LASTS_MS // 5_000 * (1 + fails)
+        for at in range(AT + 20_000, AT + 20_000 + LASTS_MS, 5_000):
+            self.post("berta", 1, START + 1_000, at, fails=fails)
+
+    def post(self, owner: str, count: int, at: int, execute_at: int | None = None, *, takes: int = 1, fails: int = 0) -> None:
+        retry = RetryPolicy(base_ms=1_000, jitter=Jitter.NONE)
+        spec = JobSpec("log", {"takes": takes, "fails": fails}, timeout_ms=900_000, retry=retry)
+
+        def call() -> None:
+            asked = [Submission(NewJob(owner, spec, execute_at), self.random.getrandbits(ids.RANDOM_BITS)) for _ in range(count)]
+            submit_all(asked, self._ports(), direct=self._direct())
+
+        self.hub.spawn(call, at)
+
+    def _started(self, job: Job, now: int) -> None:
+        super()._started(job, now)
+        if job.owner == "berta":
+            self.waits.append(now - job.due_at)
+
+    def latest(self) -> int:
+        """Run until all of Berta's jobs should have started; return how late the last but one did."""
+        end = AT + 20_000 + LASTS_MS + 60_000
+        self._schedule(self._tick, end)
+        self.hub.run(end)
+        missing = [end - AT] * (self.expected - len(self.waits))  # attempts that have not started
+        return sorted([*self.waits, *missing])[-2]
+
+
+def long_jobs(apart_ms: int = 1_200) -> Beside:
+    """Long jobs of Anton, each planned for an instant of its own."""
+    world = Beside()
+    for number in range(2 * EXECUTORS):
+        world.post("anton", 1, START + 1_000, AT + number * apart_ms, takes=LONG_MS)
+    return world
+
+
+def jobs_for_now() -> Beside:
+    """1,000 jobs of five seconds a second, through all processes of the API."""
+    world = Beside()
+    for number in range(750):
+        world.post("anton", 20, AT + number * 20, takes=5_000)
+    return world
+
+
+def retries() -> Beside:
+    """300 jobs that fail after two seconds, and again."""
+    world = Beside(fails=1)
+    world.post("anton", 300, START + 1_000, AT, takes=2_000, fails=2)
+    return world
+
+
+@contextmanager
+def no_bound_on_long_jobs() -> Iterator[None]:
+    with patch.object(pins, "is_within", lambda *args: True):
+        yield
+
+
+@contextmanager
+def a_bound_of_each_process() -> Iterator[None]:
+    """The direct path as if each process admitted 100 jobs a second and knew of no other, with a message for each job."""
+    with (
+        patch.object(DirectPath, "_allowed", lambda path, owner, lane, jobs, now: list(jobs)),
+        patch.object(packs, "direct", lambda *args: 1),
+    ):
+        yield
+
+
+@contextmanager
+def retries_past_the_door() -> Iterator[None]:
+    with patch.object(Execution, "_shared", lambda execution, after, now: after):
+        yield
+
+
+Scene = Callable[[], Beside]
+SCENES: dict[str, tuple[Scene, Any]] = {
+    "long jobs": (long_jobs, no_bound_on_long_jobs),
+    "jobs for now": (jobs_for_now, a_bound_of_each_process),
+    "retries": (retries, retries_past_the_door),
+}

@@ -1,0 +1,25 @@
+"""What one user does stops no other user: executor time, the direct path of many processes, the retry lane."""
+
+import pytest
+
+from tests.simulation.shares import SCENES, long_jobs
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_the_jobs_of_another_user_start_within_a_second(scene: str) -> None:
+    made, _ = SCENES[scene]
+    world = made()
+    assert world.latest() <= 1_000
+    assert not world.report.violations
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_without_the_bound_they_are_late(scene: str) -> None:
+    made, without = SCENES[scene]
+    with without():
+        assert made().latest() > 5_000
+
+
+@pytest.mark.parametrize("apart_ms", [300, 6_000])
+def test_the_bound_holds_however_far_apart_long_jobs_start(apart_ms: int) -> None:
+    assert long_jobs(apart_ms).latest() <= 1_000
