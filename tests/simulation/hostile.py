@@ -9,8 +9,7 @@
 The whole engine runs in virtual time at the costs of `costs`, for an account of 100 executors. A scene is smaller by `--factor`:
 executors, windows, pages and numbers of jobs. Steps of operations, rates of targets and durations stay as they are. The quiet owners
 post small work for 15 minutes. Each kind of their jobs has a row: the median and the maximum of how late they started, and the number
-of those that started `LATE_MS` late or not at all.
-The exit code is 1 if the oracle `others_late` or `planned_late` finds a violation.
+of those that started `LATE_MS` late or not at all. The exit code is 1 if the oracle `others_late` or `planned_late` finds a violation.
 """
 
 import argparse
