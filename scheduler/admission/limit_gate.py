@@ -22,7 +22,7 @@ from scheduler.storage.ports import Change, Ports, Written
 from scheduler.targets.named_target import ITEMS, NamedTarget, item_name, share_of, target_of
 
 ROUNDS = 5  # tries at a usage that other executors change at the same time
-WAIT_MS = 2_000  # how long a due job waits for a concurrency slot before it goes into the target queue ...
+LEAST_WAIT_MS, WAIT_MS = 500, 2_000  # a due job waits for a slot this long at least, and at most; then it goes into the target queue ...
 ASK_MS, SELDOM_MS = 50, 200  # ... and how often it checks, at first and later; checks only read until a slot is free
 RELEASED_MS = 60_000  # a job that a release step chose is new to its target after this time: its message was late or lost
 JOINED_MS = 20_000  # a process notes this often that jobs of an owner wait: release steps look for them for much longer
@@ -147,7 +147,7 @@ class LimitGate:
         for name, jobs in asked.items():
             items = {number: usages[item_name(name, number)] for number in beside[name]}
             gone = self._gone({0: usages[name]} | items, targets[name], now)
-            use, answers = limits.admit(usages[name], targets[name], self._asks(jobs, behind, now), now, gone, items)
+            use, answers = limits.admit(usages[name], targets[name], self._asks(jobs, targets[name], behind, now), now, gone, items)
             if use is None:
                 verdicts |= self._noted(jobs, targets[name], answers, usages, asked_at, now)
             else:
@@ -198,16 +198,21 @@ class LimitGate:
         pairs = {(name, job.owner) for name, jobs in asked.items() if usages[name].queued_until > now for job in jobs}
         return {pair for pair, user in self.ports.targets.queue_users(sorted(pairs)).items() if user.waiting} if pairs else ()
 
-    def _asks(self, jobs: Sequence[Job], behind: Collection[tuple[str, str]], now: int) -> list[Ask]:
-        return [self._ask(job, behind, now) for job in sorted(jobs, key=lambda job: (job.due_at, job.id))]
+    def _asks(self, jobs: Sequence[Job], target: NamedTarget, behind: Collection[tuple[str, str]], now: int) -> list[Ask]:
+        return [self._ask(job, target, behind, now) for job in sorted(jobs, key=lambda job: (job.due_at, job.id))]
 
-    def _ask(self, job: Job, behind: Collection[tuple[str, str]], now: int) -> Ask:
-        """The request of a job. The job keeps its start for WAIT_MS while it waits for a slot; then it goes into the queue."""
+    def _ask(self, job: Job, target: NamedTarget, behind: Collection[tuple[str, str]], now: int) -> Ask:
+        """The request of a job. It keeps its start while it waits for a slot; then it goes into the queue.
+
+        For a target with further items, thousands may wait together. They leave one by one, so that the index shows the first ones before
+        the last ones stop waiting.
+        """
         waits, since = job.key in self._waiting, self._waiting.get(job.key, now)
         released = job.released_at is not None and now - job.released_at < RELEASED_MS
         lasts_ms = job.spec.timeout_ms + (0 if job.spec.callback is None else job.spec.callback.max_ms)
         earliest = max(job.due_at, now)
-        if now - since >= WAIT_MS:
+        spread_ms = 0 if released or not target.beside else zlib.crc32(job.id.encode()) % (WAIT_MS - LEAST_WAIT_MS)
+        if now - since >= WAIT_MS - spread_ms:
             return Ask(job.key, job.fence, lasts_ms, earliest, behind=True)
         start = now if waits else self._starts.get(job.key, job.released_at if released else None)
         is_behind = not released and not waits and (job.spec.target, job.owner) in behind

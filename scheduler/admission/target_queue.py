@@ -24,6 +24,7 @@ from scheduler.targets.named_target import NamedTarget
 LINGER_MS = 300_000  # a user without waiting jobs is dropped this long after the last one joined
 STEP_MS, IDLE_MS = 1_000, 2_000  # between two release steps while jobs wait: the first while a start is due sooner
 LONGEST_MS = 60_000  # ... and while none waits
+AHEAD_MS = 1500  # jobs are released for the ends of this time: the next step's jobs take a while to reach their executors
 ON_THEIR_WAY_MS = 2_500  # a released job that has taken no slot after this time does not come any more
 MOST = 500  # jobs released at once
 
@@ -102,8 +103,8 @@ def slots_left(items: Sequence[TargetUsage], limit: NamedTarget, lost: Collectio
     recent = [each for each in released if each.at > now - ON_THEIR_WAY_MS]
     taken = sum(usage.taken for usage in items) - recent[0].taken if recent else 0
     on_their_way = max(sum(each.jobs for each in recent) - taken, 0)
-    ends = limit.concurrency * STEP_MS // max(limits.held_ms(items[1:] or items, now), 1)
-    lately = taken * STEP_MS // max(now - recent[0].at, 2 * STEP_MS) if recent else 0
+    ends = limit.concurrency * AHEAD_MS // max(limits.held_ms(items[1:] or items, now), 1)
+    lately = taken * AHEAD_MS // max(now - recent[0].at, 2 * STEP_MS) if recent else 0
     ends = min(ends, lately + lately // 4)  # their executors look for free slots only now and then, and durations differ
     return max(limit.concurrency - live, 0) + ends - on_their_way
 

@@ -111,7 +111,7 @@ class Closing:
         elif left.jobs:
             passed = now - over_at(self.unit)
             next_at = min(now + next((pause for pause in AGAIN_MS if passed < pause), AGAIN_MS[-1]), due_at)
-        if not self.lease.leave(next_at, resting=resting):
+        if not self.lease.rest(next_at, resting):
             raise LeaseLost
 
 

@@ -29,15 +29,15 @@ from scheduler.storage.ports import Ports
 SEEN_MS = 30_000  # the backlogs are read for a user who had jobs within this time; a sporadic job needs no read
 START_MS = 1_000  # a process marks a unit as wanted, and sends its work, at most once in this time
 LOOK_MS = 1_000  # how long published backlogs are cached
-FEW, EACH = 20, 100  # messages of a user that a process sends directly without a sign that the jobs are quick; more in a lane of more
+FEW, EACH = 2, 100  # messages of a user that a process sends directly without a sign that the jobs are quick; more in a lane of more
 # than FEW * EACH executors: one for each EACH of them. Fifty processes then keep half of the executors free.
 FILL_MS, RETRY_FILL_MS = 1_000, 10_000  # after this time the process may send one message more; the second: one retry
 QUICK_MS = 500  # a job is quick that ends at most this long after its time ...
 QUICK_FOR_MS = 1_000  # ... and a sign for so long that the jobs of its owner are quick
 ASK_MS, MOST_SIGNS = 200, 10  # between two reads of jobs that may be such signs, and their number
 SOON_MS, LATER_MS = 5_000, 60_000  # the overflow has the time to pack jobs that are due later than the first; the second bounds its wait
-TOGETHER = 5  # messages of a user that one process sends directly for the same instant
-IN_A_CALL = 20  # the same in its first call for that instant: a dispatcher of the overflow stays until the instant, and that costs more
+TOGETHER = 2  # messages of a user that one process sends directly for the same instant
+IN_A_CALL = 5  # the same in its first call for that instant: a dispatcher of the overflow stays until the instant, and that costs more
 NO_SIGN = (FailureKind.CRASHED, FailureKind.REFUSED)  # such an attempt lasts until its executor is missed, however short the work is
 MOST_INSTANTS = 1_000  # counted at once; more are searched for those that have passed
 INSTANT_MS = 100  # jobs due within this time are due at the same instant

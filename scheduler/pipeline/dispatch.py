@@ -157,7 +157,7 @@ class Dispatch:
         if forgets or wake - now < (PARK_MS if more else IDLE_MS):
             return False
         next_at = wake - WAKE_MS if more else wake
-        self.lease.leave(next_at, resting=now if publisher.held else 0, progress=self._progress(), early=self._early())
+        self.lease.rest(next_at, publisher.watch.read_at if publisher.held else 0, progress=self._progress(), early=self._early())
         return True
 
     def _wakes(self, now: int, end: int) -> list[int]:
@@ -222,7 +222,7 @@ class Dispatch:
         now, publisher = self.publisher.ports.clock.now(), self.publisher
         resting = publisher.watch.read_at if publisher.result.held_back or self.reader.has_missed else 0
         early = self._early() if now < self.start + slots.MINUTE else ()
-        return self.lease.leave(max(now, self.start + slots.MINUTE) + CLOSE_AFTER_MS, handed_out_at=now, resting=resting, early=early)
+        return self.lease.rest(max(now, self.start + slots.MINUTE) + CLOSE_AFTER_MS, resting, handed_out_at=now, early=early)
 
 
 def parts_of(loads: Sequence[int]) -> list[int]:

@@ -1,10 +1,11 @@
 """Reconciling a job that is still in its slot after the jobs of its minute were published: pure decisions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from scheduler.admission.lane_state import resumed_lanes
 from scheduler.model import callback_lease, lifecycle, slots
-from scheduler.model.job import DueEntry, Job, Lane, Status
+from scheduler.model.job import DueEntry, Job, Lane, LaneState, Status
 from scheduler.model.rules import Rules
 
 RECHECK_AFTER = 120_000  # ms from publishing the jobs of a minute (or from the end of the minute) to its first reconciling
@@ -39,6 +40,15 @@ class Move:
 @dataclass(frozen=True, slots=True)
 class TakeBack:
     """The job's executor ended, or the worker that was to report: schedule the job again, or end it."""
+
+
+def is_resumed(since: int, states: Mapping[Lane, LaneState], now: int) -> bool:
+    """Whether a lane was resumed after `since`, when a unit began to wait for paused lanes.
+
+    If that is uncertain, because the clocks may differ, the unit is woken once, `SKEW_MS` later: else it would be woken again and again.
+    """
+    uncertain = now >= since + SKEW_MS
+    return bool(resumed_lanes(states, since - SKEW_MS if uncertain else since + 1))
 
 
 def pieces(entries: Sequence[DueEntry]) -> list[Sequence[DueEntry]]:

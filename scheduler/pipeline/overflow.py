@@ -14,6 +14,7 @@ The waiting rooms are dispatched in the same way, but only after the resume of t
 from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
+from scheduler.model.errors import Unavailable
 from scheduler.model.job import DueEntry, Lane, LaneState, Unit, UnitKey
 from scheduler.pipeline import leftover, waiting_room
 from scheduler.pipeline.publisher import DispatchResult, Publisher
@@ -32,6 +33,7 @@ EMPTY_MS = 3_000  # the dispatcher stays this long after the last job was there:
 LOOK_MS = 2_000  # an empty unit is read again after this time, then after twice as long each time ...
 IDLE_MS = 3_600_000  # ... up to this
 BARRED_MS = 10_000  # a unit is read again after this time in which wait only jobs of users with as many long jobs as they may have
+WANT_TRIES = 5
 RECHECK_AGAIN_MS = 10_000  # the time until a job is reconciled again if the table refused
 
 
@@ -270,18 +272,25 @@ def open_unit(unit: Unit, ports: Ports, now: int) -> None:
 
 
 def want(unit: Unit, ports: Ports, now: int) -> bool:
-    """Mark a unit of the overflow as wanted, unless a dispatcher has it; return whether one has.
+    """Mark a unit of the overflow as wanted, unless a dispatcher stays there; return whether one does.
 
-    A process does this before it puts jobs there: else no tick would send its work. Raises Unavailable.
+    A process does this before it puts jobs there: else no tick would send its work. A dispatcher that only looks may leave before the jobs
+    are there, so it loses its lease. Raises Unavailable.
     """
-    found = ports.ledger.unit(unit.key)
-    if found is None:
-        open_unit(unit, ports, now)
-    elif found.lease_until > now:
-        return True
-    elif found.handed_out_at is not None or found.next_at > now:
-        ports.ledger.change_unit(found, replace(found, next_at=now, handed_out_at=None))
-    return False
+    for _ in range(WANT_TRIES):
+        found = ports.ledger.unit(unit.key)
+        if found is None:
+            open_unit(unit, ports, now)
+            return False
+        if found.handed_out_at is None and found.lease_until > now:
+            return True
+        if found.handed_out_at is None and found.next_at <= now:
+            return False  # another process has marked it
+        # With a new epoch: a worker that has read the unit before does not lease it as one that nobody wants.
+        wanted = replace(found, epoch=found.epoch + 1, lease_until=0, next_at=now, handed_out_at=None)
+        if ports.ledger.change_unit(found, wanted):
+            return False
+    raise Unavailable(f"the unit {unit.key} changes all the time")
 
 
 def overflow(lease: UnitLease) -> DispatchResult:

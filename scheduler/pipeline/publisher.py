@@ -285,9 +285,9 @@ class Publisher:
         """Renew the lease in time and store the progress with it. False once another dispatcher has the unit."""
         return not self.lease.is_due() or self.lease.renew(progress=self.progress())
 
-    def leave(self, next_at: int, resting: int = 0) -> None:
-        """Store the progress and release the lease: another dispatcher continues at `next_at`, or at a resume if `resting`."""
-        self.lease.leave(next_at, resting=resting, progress=self.progress())
+    def leave(self, next_at: int) -> None:
+        """Store the progress and release the lease: another dispatcher continues at `next_at`."""
+        self.lease.leave(next_at, resting=0, progress=self.progress())
 
     def planned_marks(self) -> set[str]:
         """Return the marks of the entries that are planned, held back or refused."""

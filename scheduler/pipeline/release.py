@@ -246,7 +246,7 @@ class Release:
             self._pause_ms = target_queue.STEP_MS
         else:
             soon = limit.rate is not None and limit.rate >= 1
-            quick = limit.concurrency is not None and usage.took_ms < limits.QUICK_MS
+            quick = limit.concurrency is not None and (limit.beside > 0 or usage.took_ms < limits.QUICK_MS)
             self._pause_ms = target_queue.STEP_MS if soon or quick else target_queue.IDLE_MS
 
 

@@ -6,16 +6,17 @@ for none. A failure stops one part of it only.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from scheduler.admission.lane_state import pause, resumed_lanes
+from scheduler.admission.lane_state import pause
 from scheduler.model import slots
 from scheduler.model.job import Cursor, Lane, LaneState, Unit, UnitKey
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import lag, plan_lag
 from scheduler.pipeline.overflow import open_unit, units_of
+from scheduler.pipeline.unit_lease import woken
 from scheduler.storage.ports import Ports
 
 FIRST_MINUTES = 15  # a new ledger starts this far back; the sweep finds older jobs
@@ -154,37 +155,25 @@ def wake_overdue(ports: Ports, now: int, units: Sequence[Unit] | None = None) ->
     The oldest go first, and at most `Rules.overdue_units` units of past minutes are at work at once. `units`: the open units, if the
     caller has just read them. Returns the number of woken units. Raises Unavailable.
     """
-    states, turns, woken = ports.ledger.watched().lanes, ports.rules.overdue_units, []
+    states, turns, wanted = ports.ledger.watched().lanes, ports.rules.overdue_units, []
     for unit in ports.ledger.open_units() if units is None else units:
-        if unit.resting and not _is_resumed(unit.resting, states, now):
+        if unit.resting and not leftover.is_resumed(unit.resting, states, now):
             continue
         if unit.resting and not is_overdue(unit, now):
-            woken.append(unit)
+            wanted.append(unit)
         elif (unit.resting or waits_its_turn(unit, now)) and turns:
             turns -= 1
-            woken.append(unit)
-    sent = [unit for unit in woken if unit.lease_until < now and _wake(unit, ports, now)]
+            wanted.append(unit)
+    sent = [unit for unit in wanted if unit.lease_until < now and _wake(unit, ports, now)]
     ports.work.send([WorkItem.of_unit(unit.key) for unit in sent])
     return len(sent)
 
 
-def _is_resumed(since: int, states: Mapping[Lane, LaneState], now: int) -> bool:
-    """Whether a lane was resumed after `since`, when the unit began to wait.
-
-    If that is uncertain, because the clocks may differ, the unit is woken once, `SKEW_MS` later: else it would be woken again and again.
-    """
-    uncertain = now >= since + leftover.SKEW_MS
-    return bool(resumed_lanes(states, since - leftover.SKEW_MS if uncertain else since + 1))
-
-
 def _wake(unit: Unit, ports: Ports, now: int) -> bool:
-    """Make the unit's next step due now. Jobs of a resumed lane are published like those of any other past minute."""
-    awake = replace(unit, next_at=now, resting=0)
-    if unit.resting and unit.handed_out_at is not None:
-        awake = replace(awake, handed_out_at=None, progress=0)
-    elif not unit.resting and unit.opened_at < unit.next_at and now < unit.next_at + LOST_MS:
+    """Make the unit's next step due now."""
+    if not unit.resting and unit.opened_at < unit.next_at and now < unit.next_at + LOST_MS:
         return False  # its message was just delivered, or will be
-    return ports.ledger.change_unit(unit, awake)
+    return ports.ledger.change_unit(unit, woken(unit, now))
 
 
 def wake_rooms(ports: Ports, now: int, units: Sequence[Unit] | None = None) -> int:

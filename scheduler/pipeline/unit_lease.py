@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scheduler.model.job import Unit
+from scheduler.pipeline import leftover
 from scheduler.storage.ports import Ports
 
 LEASE_MS = 15_000
@@ -50,10 +51,31 @@ class UnitLease:
         """Release the lease and write these fields: another worker continues at `next_at`. False once another worker has the unit."""
         return self.change(lease_until=0, next_at=next_at, **fields)
 
+    def rest(self, next_at: int, resting: int, **fields: Any) -> bool:
+        """Release the lease like `leave`; `resting`: since when (ms) the unit waits for paused lanes only, or 0.
+
+        A resume finds a leased unit taken, and sends no work. So the states are read again after the release: if a lane was resumed, the
+        unit is due at once. Raises Unavailable.
+        """
+        now = self.ports.clock.now()
+        if not self.leave(next_at, resting=resting, **fields):
+            return False
+        if resting and leftover.is_resumed(resting, self.ports.ledger.watched().lanes, now):
+            self._write(woken(self.unit, now))
+        return True
+
     def change(self, **fields: Any) -> bool:
         """Write these fields of the unit. False if another worker has it."""
-        after = replace(self.unit, **fields)
+        return self._write(replace(self.unit, **fields))
+
+    def _write(self, after: Unit) -> bool:
         held = self.ports.ledger.change_unit(self.unit, after)
         if held:
             self.unit = after
         return held
+
+
+def woken(unit: Unit, now: int) -> Unit:
+    """The unit with its next step due now. Jobs of a resumed lane are published like those of any other past minute."""
+    awake = replace(unit, next_at=now, resting=0)
+    return replace(awake, handed_out_at=None, progress=0) if unit.resting and unit.handed_out_at is not None else awake

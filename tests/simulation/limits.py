@@ -459,7 +459,7 @@ class Scene:
             if self.rules.most_pollers:
                 self.hub.spawn(self._scale, at)
         self.hub.run(until)
-        while self.jobs.ended < self.stored and self.hub.time < until + 30 * slots.MINUTE:
+        while self.jobs.ended < self.stored and self.hub.time < until + 45 * slots.MINUTE:
             self.hub.spawn(self._tick, self.hub.time + 7_000)
             if self.rules.most_pollers:
                 self.hub.spawn(self._scale, self.hub.time + 8_000)

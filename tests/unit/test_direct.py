@@ -15,7 +15,7 @@ from scheduler.model.work import WorkItem
 from scheduler.pipeline import direct_path as service
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import lag
-from scheduler.pipeline.overflow import EMPTY_MS, IDLE_MS, LOOK_MS, WIDTH, unit_of
+from scheduler.pipeline.overflow import EMPTY_MS, IDLE_MS, LOOK_MS, WIDTH, unit_of, want
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.pipeline.tick import LOST_MS
 from scheduler.sharing.fair_queue import Backlog, Demand
@@ -238,6 +238,50 @@ def test_the_next_look_finds_a_job_stored_while_the_lease_is_released(stage: Wor
     stage.clock.at = unit.next_at
     assert stage.dispatch(OVERFLOW).published == 1
     assert late[0].id in [id for id, _ in stage.sent]
+
+
+def test_a_dispatcher_that_only_looks_keeps_no_job_waiting(stage: Working) -> None:
+    """The job is stored after the look has read the slots, and before it leaves."""
+    post(stage, stage.direct(), 1)
+    stage.dispatch(OVERFLOW)
+    stage.clock.at = stage.ledger.unit(OVERFLOW).next_at + IDLE_MS // 2  # the distance to the next look is half an hour by now
+    late = list[Any]()
+
+    def change(verb: Any, before: Any, after: Any) -> Any:
+        if after.lease_until == 0 and not late:
+            late.append(None)
+            late[:] = post(stage, stage.direct(), 1, stage.clock.now() + 10_000)
+        return verb(before, after)
+
+    ledger = stage.ledger
+    stage.ledger = Wrapped(ledger, change_unit=change)
+    stage.work.queued.clear()
+    assert stage.dispatch(OVERFLOW).published == 0 and late
+    stage.ledger = ledger
+    unit = stage.ledger.unit(OVERFLOW)
+    assert unit.next_at <= stage.clock.now() and unit.handed_out_at is None and WorkItem.of_unit(OVERFLOW) in stage.asked
+    assert stage.dispatch(OVERFLOW).published == 1 and late[0].id in [id for id, _ in stage.sent]
+
+
+def test_a_unit_that_is_wanted_while_a_worker_leases_it_is_not_only_looked_at(stage: Working) -> None:
+    """The worker has read the unit before a process marks it, and leases it afterwards."""
+    post(stage, stage.direct(), 1)
+    stage.dispatch(OVERFLOW)
+    stage.clock.at = stage.ledger.unit(OVERFLOW).next_at + IDLE_MS // 2
+    marked = list[bool]()
+
+    def change(verb: Any, before: Any, after: Any) -> Any:
+        if after.lease_until > stage.clock.now() and not marked:
+            marked.append(True)
+            stage.ledger = ledger
+            marked.append(want(unit_of(f"{slots.OVERFLOW}#00", 2), stage, stage.clock.now()))
+        return verb(before, after)
+
+    ledger = stage.ledger
+    stage.ledger = Wrapped(ledger, change_unit=change)
+    stage.dispatch(OVERFLOW)
+    unit = stage.ledger.unit(OVERFLOW)
+    assert marked == [True, False] and unit.handed_out_at is None and unit.next_at <= stage.clock.now()
 
 
 def test_an_empty_unit_is_looked_at_with_growing_distance(stage: Working) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scheduler.admission import limits
-from scheduler.admission.limit_gate import TRIED
+from scheduler.admission.limit_gate import TRIED, WAIT_MS
 from scheduler.admission.limits import Place, TargetUsage, UsageChange
 from scheduler.admission.target_cache import KNOWN_MS, TargetCache
 from scheduler.callbacks.reports import report
@@ -17,7 +17,7 @@ from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, 
 from scheduler.model.spec import CallBack
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.memory.targets import MemoryTargets
-from scheduler.storage.ports import ChangeResult, Found, Written
+from scheduler.storage.ports import Change, ChangeResult, Found, Written
 from scheduler.targets.named_target import ITEMS, NamedTarget, item_name, share_of, slots_beside
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
@@ -149,9 +149,35 @@ def test_job_that_waits_too_long_is_requeued_without_using_an_attempt() -> None:
     (job,) = some(1)
     assert stage.run(job).starts == []
     back = stage.stored(job)
-    assert NOW + 2_000 <= stage.clock.now() < NOW + 2_500
+    assert NOW + WAIT_MS <= stage.clock.now() < NOW + WAIT_MS + 500
     assert slots.is_queued(back.slot or "") and back.due_at == NOW
     assert (back.charged, back.claim, lifecycle.is_open(back)) == (0, None, True)
+
+
+def test_jobs_that_wait_together_leave_for_the_queue_one_by_one() -> None:
+    stage = Limited(concurrency=60, beside=slots_beside(None, 60))
+    for number in range(ITEMS + 1):
+        share = share_of(stage.targets.rows["t"], number) or 0
+        taken = tuple(Place(stage.claim(stage.hand(a_job())[0]).key, 1, NOW, NOW + 600_000) for _ in range(share))
+        stage.targets.use([UsageChange(item_name("t", number), first=True, takes=taken)])
+    left: list[int] = []
+
+    def change(verb: Any, changes: list[Change]) -> Any:
+        left.extend(stage.clock.now() - NOW for each in changes if slots.is_queued(each.after.slot or ""))
+        return verb(changes)
+
+    stage.jobs = Wrapped(stage.jobs, change=change)
+    stage.run(*some(10))
+    assert len(left) == 10 and min(left) < 1_000 and max(left) > 1_500
+
+
+def test_a_released_job_waits_the_whole_time_for_its_slot() -> None:
+    stage = Limited(concurrency=1)
+    (other,) = stage.hand(a_job())
+    full_of(stage, stage.claim(other))
+    jobs = [replace(job, released_at=NOW) for job in some(5)]
+    assert stage.run(*jobs).starts == [] and stage.clock.now() >= NOW + WAIT_MS
+    assert all(slots.is_queued(stage.stored(job).slot or "") for job in jobs)
 
 
 def test_the_end_of_a_long_job_requests_a_release_step() -> None:

@@ -15,6 +15,7 @@ from scheduler.model.work import WorkItem
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import Lag, lag
 from scheduler.pipeline.tick import TickResult, wake_overdue
+from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.storage.memory.stores import MemoryLedger
 from scheduler.storage.ports import Written
 from tests.conftest import NOW, FixedClock, a_job
@@ -431,6 +432,31 @@ def test_after_the_resume_waiting_jobs_are_lag() -> None:
 
 
 # after the resume
+
+
+@pytest.mark.parametrize("handed_out_at", [None, NOW - 30_000])
+def test_a_unit_that_was_leased_during_the_resume_is_due_at_once(handed_out_at: int | None) -> None:
+    """The resume finds the lease, and leaves the unit out."""
+    stage = Stage()
+    since, key = NOW - 60_000, UnitKey(slots.minute_of(NOW - 120_000), 0)
+    stage.ledger.open_unit(Unit(key, 0, 1, opened_at=NOW - 180_000, next_at=NOW))
+    lease = UnitLease(stage.ledger.unit(key), stage)
+    assert lease.change(lease_until=NOW + 15_000, resting=since, handed_out_at=handed_out_at)
+    stage.ledger.set_lane_state(LaneState(Lane.RETRY, resumed_at=NOW - 10))
+    assert wake_overdue(stage, NOW) == 0
+    assert lease.rest(NOW + 60_000, since)
+    unit = stage.ledger.unit(key)
+    assert (unit.lease_until, unit.next_at, unit.resting, unit.handed_out_at) == (0, NOW, 0, None) and lease.unit == unit
+
+
+def test_a_unit_rests_while_no_lane_is_resumed() -> None:
+    stage = Stage()
+    key = UnitKey(slots.minute_of(NOW), 0)
+    stage.ledger.open_unit(Unit(key, 0, 1, opened_at=NOW, next_at=NOW))
+    stage.ledger.set_lane_state(LaneState(Lane.RETRY, resumed_at=NOW - 60_000))
+    lease = UnitLease(stage.ledger.unit(key), stage)
+    assert lease.rest(NOW + 60_000, NOW)
+    assert (lease.unit.next_at, lease.unit.resting) == (NOW + 60_000, NOW)
 
 
 def test_a_unit_of_two_paused_lanes_is_woken_once_by_the_resume_of_one() -> None:

@@ -16,7 +16,7 @@ from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline import later_checks, release
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.ports import Change, Written
-from scheduler.targets.named_target import NamedTarget
+from scheduler.targets.named_target import NamedTarget, item_name, share_of
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
@@ -222,13 +222,25 @@ def test_the_slot_of_a_dead_attempt_is_found_within_seconds() -> None:
 def test_quick_jobs_are_released_ahead_of_the_ends() -> None:
     limit = NamedTarget("t", "log", NOW, NOW, "ada", "ada", concurrency=2)
     busy = TargetUsage("t", places=tuple(Place(a_job().key, 1, NOW, NOW + 9_999) for _ in range(2)), took_ms=100, taken=60)
-    assert target_queue.slots_left([busy], limit, (), [Released(NOW - 2_000, 20, 20)], NOW) == 20, "twenty a second end"
-    assert target_queue.slots_left([busy], limit, (), [Released(NOW - 2_000, 45, 20)], NOW) == 15, "five are on their way"
-    assert target_queue.slots_left([busy], limit, (), [Released(NOW - 2_000, 2, 56)], NOW) == 2, "it grows with what ended lately"
+    assert target_queue.slots_left([busy], limit, (), [Released(NOW - 2_000, 20, 20)], NOW) == 30, "twenty a second end"
+    assert target_queue.slots_left([busy], limit, (), [Released(NOW - 2_000, 45, 20)], NOW) == 25, "five are on their way"
+    assert target_queue.slots_left([busy], limit, (), [Released(NOW - 2_000, 2, 56)], NOW) == 3, "it grows with what ended lately"
     assert target_queue.slots_left([busy], limit, (), [], NOW) == 0, "nothing is known yet"
     assert target_queue.slots_left([replace(busy, took_ms=60_000)], limit, (), [Released(NOW - 2_000, 20, 20)], NOW) == 0
     free = replace(busy, places=())
     assert target_queue.slots_left([free], limit, (), [], NOW) == 2
+
+
+@pytest.mark.parametrize(("beside", "pause_ms"), [(0, target_queue.IDLE_MS), (50, target_queue.STEP_MS)])
+def test_a_target_with_further_items_has_a_step_each_second(beside: int, pause_ms: int) -> None:
+    """The ends of long jobs request the steps, but a further item does not tell whether jobs wait."""
+    stage = Queues(concurrency=1 + beside, beside=beside)
+    target = stage.targets.rows["t"]
+    for number in range(26 if beside else 1):
+        taken = tuple(Place(a_job().key, 1, NOW, NOW + 99_999) for _ in range(share_of(target, number)))
+        stage.targets.use([UsageChange(item_name("t", number), first=True, takes=taken, took_ms=5_000)])
+    stage.queue("ann", 3)
+    assert stage.step() == NOW + pause_ms
 
 
 # steps
