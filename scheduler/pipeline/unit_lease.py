@@ -1,10 +1,11 @@
 """The lease of a unit: while a worker carries out a step, no other one does, and the message that drives the unit stays hidden."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from scheduler.model.job import Unit
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Lane, LaneState, Unit
 from scheduler.pipeline import leftover
 from scheduler.storage.ports import Ports
 
@@ -55,14 +56,20 @@ class UnitLease:
         """Release the lease like `leave`; `resting`: since when (ms) the unit waits for paused lanes only, or 0.
 
         A resume finds a leased unit taken, and sends no work. So the states are read again after the release: if a lane was resumed, the
-        unit is due at once. Raises Unavailable.
+        unit is due at once. If the ledger refuses the read, the next tick finds the unit.
         """
         now = self.ports.clock.now()
         if not self.leave(next_at, resting=resting, **fields):
             return False
-        if resting and leftover.is_resumed(resting, self.ports.ledger.watched().lanes, now):
+        if resting and leftover.is_resumed(resting, self._lane_states(), now):
             self._write(woken(self.unit, now))
         return True
+
+    def _lane_states(self) -> Mapping[Lane, LaneState]:
+        try:
+            return self.ports.ledger.watched().lanes
+        except Unavailable:
+            return {}
 
     def change(self, **fields: Any) -> bool:
         """Write these fields of the unit. False if another worker has it."""

@@ -48,6 +48,7 @@ from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.overflow import Overflow
 from scheduler.pipeline.running_jobs import RunningJobs
 from scheduler.pipeline.slot_pages import SlotReader
+from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.sharing import pins
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
@@ -62,6 +63,7 @@ from tests.simulation.hostile import filling, pinning
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several
+from tests.simulation.oracles import WatchedWorld
 from tests.simulation.reading import crowded_instant, late_index
 from tests.simulation.resumes import resumed_often
 from tests.simulation.world import START, USUAL, World
@@ -389,6 +391,27 @@ def frozen(seed: int) -> World:
     return world
 
 
+def _leave_to_rest(self: UnitLease, next_at: int, resting: int, **fields: Any) -> bool:
+    return self.leave(next_at, resting=resting, **fields)
+
+
+def _want_beside_a_look(unit: Unit, ports: Ports, now: int) -> bool:
+    """Leave the unit to a dispatcher that only looks, which may have read the slots already."""
+    found = ports.ledger.unit(unit.key)
+    if found is None:
+        overflow.open_unit(unit, ports, now)
+    elif found.lease_until <= now:
+        ports.ledger.change_unit(found, replace(found, next_at=now, handed_out_at=None))
+    return found is not None and found.lease_until > now
+
+
+def watched(seed: int) -> World:
+    """A world without faults, in which no job is late without a reason."""
+    world = WatchedWorld(seed)
+    world.run(300, 10, tasks=3, ordered=30, wind_down=30)
+    return world
+
+
 @contextmanager
 def _claimed_out_of_slot() -> Iterator[None]:
     """Let a claim remove the job from its slot. Normally a claim changes nothing that the index shows, and the table skips the index."""
@@ -454,6 +477,8 @@ SABOTAGES = [
     Sabotage(
         "jobs sent away by an old read of a pause", _patched(LaneStateCache, "is_paused", _is_paused_by_an_old_read), scene=resumed_often
     ),
+    Sabotage("a resume during a step of a resting unit", _patched(UnitLease, "rest", _leave_to_rest), seed=54, scene=resumed_often),
+    Sabotage("a look goes on while its unit is wanted", _patched(direct_path, "want", _want_beside_a_look), seed=3, scene=watched),
     Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
     # operations on many jobs

@@ -263,7 +263,7 @@ def test_a_dispatcher_that_only_looks_keeps_no_job_waiting(stage: Working) -> No
     assert stage.dispatch(OVERFLOW).published == 1 and late[0].id in [id for id, _ in stage.sent]
 
 
-def test_a_unit_that_is_wanted_while_a_worker_leases_it_is_not_only_looked_at(stage: Working) -> None:
+def test_a_unit_wanted_while_a_worker_leases_it_is_not_only_looked_at(stage: Working) -> None:
     """The worker has read the unit before a process marks it, and leases it afterwards."""
     post(stage, stage.direct(), 1)
     stage.dispatch(OVERFLOW)

@@ -455,8 +455,10 @@ def test_a_unit_rests_while_no_lane_is_resumed() -> None:
     stage.ledger.open_unit(Unit(key, 0, 1, opened_at=NOW, next_at=NOW))
     stage.ledger.set_lane_state(LaneState(Lane.RETRY, resumed_at=NOW - 60_000))
     lease = UnitLease(stage.ledger.unit(key), stage)
-    assert lease.rest(NOW + 60_000, NOW)
-    assert (lease.unit.next_at, lease.unit.resting) == (NOW + 60_000, NOW)
+    for ledger in (stage.ledger, Wrapped(stage.ledger, watched=refuse)):
+        lease.ports = stage.but(ledger=ledger)
+        assert lease.rest(NOW + 60_000, NOW)
+        assert (lease.unit.next_at, lease.unit.resting) == (NOW + 60_000, NOW)
 
 
 def test_a_unit_of_two_paused_lanes_is_woken_once_by_the_resume_of_one() -> None:
