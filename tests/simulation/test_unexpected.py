@@ -1,5 +1,6 @@
 """Worlds in which calls raise any error, batches are answered in part, and ticks come late a second time."""
 
+from collections import Counter
 from collections.abc import Sequence
 from random import Random
 from types import SimpleNamespace
@@ -11,12 +12,15 @@ from scheduler.storage.ports import Written
 from tests.simulation.unexpected import Surprising, UnexpectedWorld
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3, 4, 5, 7, 9))])
-def test_no_error_and_no_answer_in_part_loses_a_job(seed: int) -> None:
-    report = UnexpectedWorld(seed).run(200, 10, tasks=2, ordered=30, wind_down=95)
-    assert report.violations == {}, report.examples
-    assert report.accepted > 150
-    assert min(report.faults[name] for name in ("unexpected", "ended by an unexpected error", "partly", "old event")) > 0
+@pytest.mark.parametrize("seeds", [[2], pytest.param([1, 3, 4, 5, 6, 7], marks=pytest.mark.long)], ids=["one", "several"])
+def test_no_error_and_no_answer_in_part_loses_a_job(seeds: list[int]) -> None:
+    faults: Counter[str] = Counter()
+    for seed in seeds:
+        report = UnexpectedWorld(seed).run(200, 10, tasks=2, ordered=30, wind_down=95)
+        assert report.violations == {}, report.examples
+        assert report.accepted > 150
+        faults.update(report.faults)
+    assert min(faults[name] for name in ("unexpected", "ended by an unexpected error", "partly", "old event")) >= len(seeds)
 
 
 class Table:
