@@ -432,8 +432,7 @@ class Execution:
             held.read_at = None
         flagged = [job for key in ours if (job := stored[key]).cancel_requested_at is not None]
         self._drop({held.job.key for held in near} - ours.keys() | {job.key for job in flagged})
-        cancelled = [settlement.cancel(job, self.ports.clock.now(), retention=self.ports.rules.retention) for job in flagged]
-        self._write([_Write(Change(job, after)) for job, after in zip(flagged, cancelled, strict=True)])
+        self._write([self._cancelled(job, self.ports.clock.now()) for job in flagged])
         self._look_ahead([held for key, held in ours.items() if stored[key].cancel_requested_at is None], now)
 
     def _look_ahead(self, near: Sequence[_Held], now: int) -> None:
@@ -596,6 +595,8 @@ class Execution:
 
     def _dropped(self, job: Job, verdict: Cancel | Skip | Requeue) -> _Write:
         now = self.ports.clock.now()
+        if isinstance(verdict, Requeue) and job.cancel_requested_at is not None:
+            return self._cancelled(job, now)
         if isinstance(verdict, Requeue):
             where = {"at": verdict.at, "look_at": verdict.look_at}
             after = settlement.requeue(
@@ -603,9 +604,13 @@ class Execution:
             )
             if verdict.cause is RequeueCause.CROWDED:  # messages of their own would fill the executors
                 (after,) = self.process.direct.divert([after], now)
-            return _Write(Change(job, after), verdict)
+            return _Write(Change(job, after, Guard.CANCEL), verdict)
         end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
         return _Write(Change(job, end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)))
+
+    def _cancelled(self, job: Job, now: int) -> _Write:
+        """Return the end of a job that does not start, for which a cancel was requested."""
+        return _Write(Change(job, settlement.cancel(job, now, retention=self.ports.rules.retention)))
 
     def _wake(self) -> int:
         """Return when there is something to do next (ms), unless a job finishes before."""
@@ -692,11 +697,14 @@ class Execution:
             held = self.ports.jobs.change([each.change for each in writes])
         except Unavailable:
             return list(writes)
-        applied, refused = list[_Write](), list[_Write]()
+        applied, refused, changed = list[_Write](), list[_Write](), list[_Write]()
         for each, ok in zip(writes, held, strict=True):
             change = each.change
             if ok is Written.REFUSED:
                 refused.append(each)
+                continue
+            if ok is Written.NO and change.guard is Guard.CANCEL:
+                changed.append(each)
                 continue
             self.lease.in_hand.pop(change.before.key, None)
             if ok is Written.YES:
@@ -708,7 +716,23 @@ class Execution:
         free_waiting([each.change for each in applied], self.ports)
         requeues = {each.change.before.key: each.requeue for each in applied if each.requeue is not None}
         self.onward.send([each.change.after for each in applied], requeues)
-        return refused
+        return refused + self._cancel_instead(changed)
+
+    def _cancel_instead(self, requeues: Sequence[_Write]) -> list[_Write]:
+        """End jobs for which a cancel was requested while they were being requeued; return the writes that the table refused.
+
+        A cancel that a job took along into its slot would be noticed only when the job is claimed again.
+        """
+        if not requeues:
+            return []
+        try:
+            stored = self.ports.jobs.get_many([each.change.before.key for each in requeues])
+        except Unavailable:
+            return list(requeues)
+        ours = [stored[job.key] for each in requeues if self._still_ours(job := each.change.before, stored.get(job.key))]
+        if len(ours) < len(requeues):
+            log.warning("could not requeue jobs: their fences have changed", extra={"jobs": len(requeues) - len(ours)})
+        return self._try([self._cancelled(job, self.ports.clock.now()) for job in ours])
 
 
 T = TypeVar("T")

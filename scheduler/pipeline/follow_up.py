@@ -61,7 +61,7 @@ class FollowUps:
                 go.append(job)
             elif back is not None and back.cause is RequeueCause.PAUSED and not self.is_paused(job.lane):
                 go.append(job)  # the lane was resumed while the job was moved to its waiting room
-        free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], self.ports, now=now)
+        free = released(backs, self.ports, now=now)
         go += [job for job in free if job.spec.ordering is None]
         self.beat()
         go += successors(ended, self.ports, now=now)
@@ -125,20 +125,23 @@ def in_line(ended: Sequence[Job], free: Sequence[Job], ports: Ports, *, now: int
     return [job for job in next_in_line(of, ports, now) if waits(job, now)]
 
 
-def released(waiting: Sequence[tuple[Job, JobKey]], ports: Ports, *, now: int) -> list[Job]:
+def released(requeued: Sequence[tuple[Job, Requeue]], ports: Ports, *, now: int) -> list[Job]:
     """Return the jobs just requeued whose blocker (the job each waits for) ended in between: no other job wakes them.
 
     The same is true in an ordering queue whose head was requeued for later while it waited, and missed its wake-up: the queue must be
-    read. A head that has lost its executor is taken back: its own slot may be hours away.
+    read. A head that has lost its executor is taken back: its own slot may be hours away. Blockers that may wait themselves are returned
+    too (`Requeue.wake`).
     """
+    waiting = [(job, back.blocker, back.wake) for job, back in requeued if back.blocker is not None]
     if not waiting:
         return []
     try:
-        found = ports.jobs.get_many(sorted({blocker for _, blocker in waiting}))
+        found = ports.jobs.get_many(sorted({blocker for _, blocker, _ in waiting}))
         _take_back([job for job in found.values() if job.spec.ordering is not None], ports, now)
     except Unavailable:
         return []
-    return [job for job, blocker in waiting if (holds := found.get(blocker)) is None or not is_open(holds) or _sleeps(holds, job)]
+    free = [job for job, blocker, _ in waiting if (holds := found.get(blocker)) is None or not is_open(holds) or _sleeps(holds, job)]
+    return free + [found[blocker] for _, blocker, wake in waiting if wake and blocker in found and waits(found[blocker], now)]
 
 
 def _take_back(heads: Sequence[Job], ports: Ports, now: int) -> None:

@@ -131,6 +131,7 @@ class Guard(Enum):
     FENCE = auto()  # the fence, the claim (by nonce, or none), and whether the job is open
     SLOT = auto()  # the slot as well: a change that only moves the job must not undo another move
     LEASE = auto()  # the call-back lease as well: a lease reported to a worker by the answer to its heartbeat must not be shortened
+    CANCEL = auto()  # the cancel request as well: a job that goes back to its lane must not wait there with one that nobody has seen
     BEAT = auto()  # the last heartbeat as well, for the same reason: of two heartbeats at once, the older one may be written last
 
 

@@ -62,6 +62,7 @@ from tests.simulation.hostile import filling, pinning
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several
+from tests.simulation.overlaps import at_once
 from tests.simulation.reading import crowded_instant, late_index
 from tests.simulation.resumes import resumed_often
 from tests.simulation.world import START, USUAL, World
@@ -210,6 +211,15 @@ def _recheck_without_take_back(job: Job | None, slot: str, now: int, **rest: Any
 
 def _change_without_lease(self: LaggingJobs, change: Change) -> bool:
     return _lagging_change(self, change._replace(guard=Guard.FENCE) if change.guard is Guard.LEASE else change)
+
+
+def _requeue_over_a_cancel(self: LaggingJobs, change: Change) -> bool:
+    return _lagging_change(self, change._replace(guard=Guard.FENCE) if change.guard is Guard.CANCEL else change)
+
+
+def _end_and_hope(self: RunGate, decision: Any) -> bool:
+    _end_replaced(self, decision)
+    return True
 
 
 def _put_refused_unseen(self: LaggingJobs, job: Job) -> bool:
@@ -410,7 +420,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
-_release = release.release
+_release, _end_replaced = release.release, RunGate._end
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
 _send_on = bundles.send_on
 _recheck, _lagging_change = leftover.decide, LaggingJobs._change
@@ -426,6 +436,8 @@ SABOTAGES = [
     Sabotage("changes written without conditions", _patched(LaggingJobs, "_change", _plain_change)),
     Sabotage("new jobs written without conditions", _patched(LaggingJobs, "put", _plain_put), seed=2),
     Sabotage("a run lock that no later run takes over", _patched(overlap, "decide", _overlap_without_take_over)),
+    Sabotage("a requeue written over a cancel", _patched(LaggingJobs, "_change", _requeue_over_a_cancel), scene=at_once),
+    Sabotage("replaced runs that have changed are forgotten", _patched(RunGate, "_end", _end_and_hope), seed=2, scene=at_once),
     Sabotage("bury without a check of the message", _patched(settlement, "bury", _bury_without_message), seed=2),
     Sabotage("units changed without the epoch", _patched(MemoryLedger, "change_unit", _change_unit_without_epoch)),
     Sabotage("other entries of the ordering queue ignored", _patched(MemoryOrderingQueues, "_line", _line_without_markers)),

@@ -181,6 +181,9 @@ def unchanged(change: Change) -> list[Term]:
             terms.append(_last_beat(before))
     if change.guard is Guard.BEAT:
         terms.append(_last_beat(before))
+    if change.guard is Guard.CANCEL:
+        asked = before.cancel_requested_at
+        terms.append(Term(("cancel_requested_at",), "missing" if asked is None else "=", None if asked is None else {"N": str(asked)}))
     if change.guard is Guard.SLOT and before.slot is not None:
         terms.append(Term(("slot",), "=", {"S": before.slot}))
     else:
