@@ -150,7 +150,7 @@ class RunGate:
         return Requeue(RequeueCause.MISFIRE, f"misfire: it runs after run {before.id}", before.key)
 
     def _carry_out(self, decisions: Sequence[tuple[Job, _Write]], known: _Known) -> dict[JobKey, Verdict]:
-        """Carry out the decisions that still hold. First end the replaced runs: until then the run lock names them, so that they are found."""
+        """Carry out the decisions that still hold. Replaced runs end first: until then the run lock names them, so they are found."""
         decisions = [(run, decision) for run, decision in decisions if isinstance(decision, _PassOn) or self._end(decision)]
         writes = [(known.holders.get(task_of(run)), decision.hold) for run, decision in decisions if decision.hold is not None]
         held = iter(self.ports.tasks.hold([(before, after) for before, after in writes if after is not None]) if writes else [])

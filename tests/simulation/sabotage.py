@@ -437,7 +437,7 @@ SABOTAGES = [
     Sabotage("new jobs written without conditions", _patched(LaggingJobs, "put", _plain_put), seed=2),
     Sabotage("a run lock that no later run takes over", _patched(overlap, "decide", _overlap_without_take_over)),
     Sabotage("a requeue written over a cancel", _patched(LaggingJobs, "_change", _requeue_over_a_cancel), scene=at_once),
-    Sabotage("replaced runs that have changed are forgotten", _patched(RunGate, "_end", _end_and_hope), seed=2, scene=at_once),
+    Sabotage("replaced runs that have changed are forgotten", _patched(RunGate, "_end", _end_and_hope), seed=13, scene=at_once),
     Sabotage("bury without a check of the message", _patched(settlement, "bury", _bury_without_message), seed=2),
     Sabotage("units changed without the epoch", _patched(MemoryLedger, "change_unit", _change_unit_without_epoch)),
     Sabotage("other entries of the ordering queue ignored", _patched(MemoryOrderingQueues, "_line", _line_without_markers)),
