@@ -13,7 +13,7 @@ for a job that has ended.
 import logging
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from scheduler.admission import gate
@@ -71,6 +71,7 @@ FULL_AGAIN_MS = 20  # the pause before a job is started again that found its exe
 FULL_MS = 2_000  # ... and how long it is tried before another executor gets the job
 ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses ...
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
+ROOM_AGAIN_MS = 60_000  # a job that the ledger keeps out of its waiting room is checked again after this time
 LEASE_REFUSED = Failure(FailureKind.REFUSED, "the queue refused to renew the lease of its executor")
 
 Ahead = Callable[[Job, int], int]  # how long before its instant (ms) the pool gets a job; the number: the jobs of its batch
@@ -185,7 +186,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         self.admission = Admission(self.gates, self.followers, self.lease.beat)
-        self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self.lease.beat, self.process.direct)
+        self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self.process.owners, self.lease.beat, self.process.direct)
 
     def run(self) -> list[str]:
         """Run until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
@@ -598,15 +599,28 @@ class Execution:
         if isinstance(verdict, Requeue) and job.cancel_requested_at is not None:
             return self._cancelled(job, now)
         if isinstance(verdict, Requeue):
-            where = {"at": verdict.at, "look_at": verdict.look_at}
-            after = settlement.requeue(
-                job, verdict.cause, verdict.reason, now, shards=self.ports.rules.shards, target=verdict.target, **where
-            )
+            after = self._requeued(job, verdict, now)
+            if verdict.room is not None and not self.process.direct.want({after.slot or ""}, now):
+                verdict = replace(verdict, at=now + ROOM_AGAIN_MS)  # the end of its wait would not be noticed there
+                after = self._requeued(job, verdict, now)
             if verdict.cause is RequeueCause.CROWDED:  # messages of their own would fill the executors
                 (after,) = self.process.direct.divert([after], now)
             return _Write(Change(job, after, Guard.CANCEL), verdict)
         end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
         return _Write(Change(job, end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)))
+
+    def _requeued(self, job: Job, verdict: Requeue, now: int) -> Job:
+        return settlement.requeue(
+            job,
+            verdict.cause,
+            verdict.reason,
+            now,
+            shards=self.ports.rules.shards,
+            at=verdict.at,
+            look_at=verdict.look_at,
+            target=verdict.target,
+            room=verdict.room,
+        )
 
     def _cancelled(self, job: Job, now: int) -> _Write:
         """Return the end of a job that does not start, for which a cancel was requested."""

@@ -100,7 +100,7 @@ def _drive(key: UnitKey, delivery: WorkDelivery, ports: Ports, hide: Hide, resul
     now, unit = ports.clock.now(), ports.ledger.unit(key)
     if unit is None:
         return None  # it is closed
-    # A waiting room is woken by a resume, the overflow by a process that has put jobs there: the step is due at once.
+    # The end of what its jobs wait for wakes a waiting room, a process that has put jobs there the overflow: the step is due at once.
     wanted = slots.is_always_open(key.minute) and (key.minute != slots.OVERFLOW or unit.handed_out_at is None)
     busy_until = max(unit.lease_until, 0 if wanted else unit.next_at - EARLY_MS)
     if busy_until > now:
@@ -123,7 +123,7 @@ def _step(unit: Unit, lease: UnitLease, result: WorkResult) -> int | None:
     if slots.is_always_open(unit.key.minute):
         _count(overflow(lease), result)
         next_at = lease.unit.next_at
-        most = HIDDEN_MS if unit.key.minute == slots.OVERFLOW else AGAIN_MS  # a resume wakes a waiting room
+        most = HIDDEN_MS if unit.key.minute == slots.OVERFLOW else AGAIN_MS  # a waiting room is woken
         return next_at if next_at <= clock.now() + most else None  # the tick sends another one
     if unit.handed_out_at is not None:
         closing = Closing(lease)

@@ -335,10 +335,10 @@ class Ledger(Protocol):
         """Add an open unit. False if a unit of this key is open already."""
 
     def open_units(self) -> list[Unit]:
-        """Return all open units of minutes, oldest minute first (strongly consistent). The units that never close are left out."""
+        """Return all open units of minutes, oldest minute first (strongly consistent). Those of `overflow_units` are left out."""
 
     def overflow_units(self) -> list[Unit]:
-        """Return the units of the overflow and of the waiting rooms, which never close (strongly consistent)."""
+        """Return the units of the overflow and of the waiting rooms (strongly consistent). Only those of the rooms of users close."""
 
     def unit(self, key: UnitKey) -> Unit | None:
         """Return the open unit of this key, None if it is not open (strongly consistent)."""

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from scheduler.admission import limit_gate, ordering, overlap, run_gate, target_queue
+from scheduler.admission import limit_gate, ordering, overlap, owner_gate, run_gate, target_queue
+from scheduler.admission.gate import Requeue
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
@@ -42,6 +43,7 @@ from scheduler.pipeline import (
     waiting_room,
     worker,
 )
+from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
 from scheduler.pipeline.lease import Lease
@@ -53,10 +55,11 @@ from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Change, ClaimResult, Guard, KeyTaking, Ports
+from scheduler.storage.ports import Barred, Change, ClaimResult, Guard, KeyTaking, Ports
 from tests.simulation import deployments, queues
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.bulk import bulk, refused_bulk
+from tests.simulation.enables import disabled_often
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.hostile import filling, pinning
 from tests.simulation.keyed import crowded_keys
@@ -220,6 +223,11 @@ def _requeue_over_a_cancel(self: LaggingJobs, change: Change) -> bool:
 def _end_and_hope(self: RunGate, decision: Any) -> bool:
     _end_replaced(self, decision)
     return True
+
+
+def _decide_to_poll(job: Job, barred: Barred, now: int) -> Any:
+    verdict = _decide_owner(job, barred, now)
+    return replace(verdict, room=None, at=now + 60_000) if isinstance(verdict, Requeue) else verdict
 
 
 def _put_refused_unseen(self: LaggingJobs, job: Job) -> bool:
@@ -422,7 +430,7 @@ _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrdering
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
 _release, _end_replaced = release.release, RunGate._end
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
-_send_on = bundles.send_on
+_send_on, _decide_owner = bundles.send_on, owner_gate._decide
 _recheck, _lagging_change = leftover.decide, LaggingJobs._change
 _answer = submit._answer
 _take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
@@ -466,6 +474,11 @@ SABOTAGES = [
     Sabotage(
         "jobs sent away by an old read of a pause", _patched(LaneStateCache, "is_paused", _is_paused_by_an_old_read), scene=resumed_often
     ),
+    # disabled users
+    Sabotage("jobs of disabled users polled", _patched(owner_gate, "_decide", _decide_to_poll), scene=disabled_often),
+    Sabotage("an enable that wakes no room", _patched(worker, "wake_rooms", lambda *_: 0), scene=disabled_often),
+    Sabotage("a tick that wakes no room after a lost enable", _patched(tick, "wake_rooms", lambda *_: 0), scene=disabled_often),
+    Sabotage("jobs moved into a room that nobody knows", _patched(DirectPath, "want", lambda *_: True), scene=disabled_often),
     Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
     # operations on many jobs
