@@ -166,7 +166,7 @@ class Overflow:
             self.lease.leave(now + following, progress=0, handed_out_at=max(now, resumed_at + leftover.SKEW_MS))
 
     def _prove(self) -> bool:
-        """Whether the index shows the canary that an earlier look has put into this room; puts one for the next look if it does not."""
+        """Whether the index shows the canary that an earlier look has put into this room; if not, put one."""
         unit, jobs = self.lease.unit, self.ports.jobs
         if unit.handed_out_at is None:
             return False

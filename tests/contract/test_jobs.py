@@ -203,7 +203,7 @@ def test_a_change_leaves_the_other_fields_alone(jobs: Jobs, apply: Apply) -> Non
     assert jobs.get(job.key) == replace(make.succeeded(job), cancel_requested_at=flagged.cancel_requested_at)
 
 
-def test_a_change_guarded_by_the_cancel_request_fails_once_a_cancel_was_requested(jobs: Jobs, apply: Apply) -> None:
+def test_a_requeue_fails_once_a_cancel_was_requested(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     flagged = make.flagged(job)
     again = make.retried(job, "2026-11-20T10:05#03")
@@ -213,7 +213,7 @@ def test_a_change_guarded_by_the_cancel_request_fails_once_a_cancel_was_requeste
     assert apply(flagged, replace(again, cancel_requested_at=flagged.cancel_requested_at), Guard.CANCEL)
 
 
-def test_a_change_guarded_by_the_cancel_request_succeeds_without_one(jobs: Jobs, apply: Apply) -> None:
+def test_a_requeue_succeeds_without_a_cancel_request(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     again = make.retried(job, "2026-11-20T10:05#03")
     assert apply(job, again, Guard.CANCEL) and apply(job, again, Guard.CANCEL), "its answer was lost"

@@ -16,6 +16,7 @@ from scheduler.model.job import Job, JobKey, Lane
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.memory.stores import QueuedWork
+from tests.simulation import queuers
 from tests.simulation.faults import CALM, Rates
 from tests.simulation.resumes import kind_of
 from tests.simulation.world import START, World
@@ -25,7 +26,7 @@ LOST_MS = 66_000  # the next tick, and what follows it
 MOST_CLAIMS = 4
 LASTS_MS = (5_000, 70_000, 150_000, 600_000)
 GAPS_MS = (1_500, 40_000)  # from an enable to the next disable
-USERS = ("user", "other", "user0", "user1", "user2")
+USERS = ("user", "other", "user0", "user1", "user2", queuers.OWNER)
 BEGIN_MINUTES, MINUTES = 2, 30
 
 

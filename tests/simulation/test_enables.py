@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.enables import MOST_CLAIMS, disabled_often
 from tests.simulation.sabotage import SABOTAGES, find
 
-KINDS = {"planned", "direct", "run", "run now", "retry", "limited target", "call-back", "silent worker"}
+KINDS = {"planned", "direct", "run", "run now", "retry", "ordering key", "limited target", "call-back", "silent worker"}
 
 
 def test_jobs_of_every_kind_start_after_each_enable() -> None:

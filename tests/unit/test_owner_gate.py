@@ -99,7 +99,7 @@ def test_nothing_looks_at_a_waiting_job_for_days() -> None:
 
 
 @pytest.mark.parametrize("end", ["enabled", "deleted"])
-def test_a_user_who_is_enabled_or_deleted_while_a_job_is_moved_is_noticed(end: str) -> None:
+def test_an_enable_or_deletion_while_a_job_is_moved_is_noticed(end: str) -> None:
     """The dispatcher of the room may have gone by then."""
     stage, job = a_stage(), a_job(owner="ann")
 
@@ -130,7 +130,7 @@ def test_a_job_whose_room_cannot_be_opened_is_checked_again_soon() -> None:
     assert go_on(stage, NOW + 2 * ROOM_AGAIN_MS) == [] and stage.stored(job).slot == room(job)
 
 
-def test_jobs_in_the_room_are_cancelled_at_once_when_their_owner_is_deleted() -> None:
+def test_jobs_in_the_room_are_cancelled_when_their_owner_is_deleted() -> None:
     stage, jobs = a_stage(), [a_job(owner="ann", due_at=NOW - number) for number in range(5)]
     run(stage, *jobs)
     stage.identity.rows["ann"] = Account("ann", "ann")
@@ -140,7 +140,7 @@ def test_jobs_in_the_room_are_cancelled_at_once_when_their_owner_is_deleted() ->
     assert {(lifecycle.state(stage.stored(job)), stage.stored(job).reason) for job in jobs} == {(Status.CANCELLED, WHY_DELETED)}
 
 
-def test_jobs_leave_the_room_of_a_user_oldest_first_and_those_of_a_paused_lane_stay_behind() -> None:
+def test_jobs_leave_the_room_of_a_user_except_those_of_a_paused_lane() -> None:
     stage = a_stage()
     jobs = [a_job(owner="ann", due_at=NOW - number) for number in range(5)]
     late = a_job(owner="ann", lane=Lane.RETRY, fence=2, charged=1)
@@ -287,3 +287,116 @@ def test_a_users_table_that_refuses_stops_no_job(trouble: Exception) -> None:
     assert len(run(stage, a_job(owner="ben", due_at=now), owners=owners)) == 1
     assert run(stage, a_job(owner="ann", due_at=now), owners=owners) == [], "the cached users are kept"
     assert len(run(stage, a_job(owner="ann", due_at=now))) == 1, "a new process has no users"
+
+
+# a process that ends at any point
+
+
+class Ends(BaseException):
+    """The process ends. Not an Exception, so that no service can catch it."""
+
+
+class Fragile(Stage):
+    """A stage with the disabled user ann, on which the process ends at the call `fatal` of a service, before or after its effect.
+
+    Just before the call `enabled`, the user is enabled by another process, whose message is lost.
+    """
+
+    PORTS = ("jobs", "ledger", "users", "lanes", "work")
+
+    def __init__(self, fatal: int | None = None, *, after: bool = False, enabled: int | None = None) -> None:
+        super().__init__(rules=Rules(shards=1))
+        self.ledger.advance(None, Cursor(slots.minute_of(NOW), 1))
+        self.identity.clients["ann"] = "ann"
+        self.calls, self.fatal, self.after, self.enabled = 0, fatal, after, enabled
+        self.plain = self.but()
+        user_admin.disable("ann", "me", self)
+
+    def break_off(self) -> None:
+        for name in self.PORTS:
+            setattr(self, name, Counting(getattr(self, name), self._call))
+
+    def _call(self, effect: Any) -> Any:
+        self.calls += 1
+        number = self.calls
+        if number == self.enabled:
+            self.plain.users.set_disabled("ann", None)
+        if number == self.fatal and not self.after:
+            raise Ends
+        answer = effect()
+        if number == self.fatal:
+            raise Ends
+        return answer
+
+    def go_on(self, seconds: int) -> None:
+        """Let all services go on for this time."""
+        pool, until = ScriptedPool(self.clock), self.clock.now() + seconds * 1_000
+        while self.clock.now() < until:
+            self.try_(self.work_off)
+            self.clock.advance(1_000)
+            if self.clock.now() // 1_000 % 60 == 30:
+                self.try_(self.tick)
+            for lane in (Lane.ONE_TIME, Lane.RETRY):
+                if batch := self.plain.lanes.receive(lane, 10, self.clock.now()):
+                    self.try_(lambda batch=batch, lane=lane: self.execute(batch, pool=pool, lane=lane))  # type: ignore[misc]
+
+    def state(self, job: Job) -> Status:
+        found = self.plain.jobs.get(job.key)
+        return lifecycle.status(found, self.clock.now())
+
+    @staticmethod
+    def try_(step: Any) -> None:
+        try:
+            step()
+        except Ends:
+            pass
+
+
+class Counting:
+    """A port whose calls go through `call`."""
+
+    def __init__(self, port: Any, call: Any) -> None:
+        self._port, self._call = port, call
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._port, name)
+        return (lambda *args, **kwargs: self._call(lambda: verb(*args, **kwargs))) if callable(verb) else verb
+
+
+def moves(stage: Fragile, job: Job) -> None:
+    """An executor gets the job of the disabled user."""
+    batch = stage.hand(job)
+    stage.break_off()
+    stage.try_(lambda: stage.execute(batch))
+
+
+def test_a_job_starts_soon_after_an_enable_wherever_its_executor_ended() -> None:
+    moves(whole := Fragile(), a_job(owner="ann"))
+    assert whole.calls > 8
+    for enabled in range(1, whole.calls + 2):
+        for fatal in range(enabled, whole.calls + 2):
+            stage, job = Fragile(fatal, after=True, enabled=enabled), a_job(owner="ann")
+            moves(stage, job)
+            if enabled == whole.calls + 1:
+                stage.plain.users.set_disabled("ann", None)
+            stage.go_on(100)
+            assert stage.state(job) is Status.SUCCEEDED, (enabled, fatal)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("end", ["enabled", "deleted"])
+def test_a_waiting_job_goes_on_wherever_a_process_ends(end: str, after: bool) -> None:
+    for fatal in range(1, 60):
+        stage, job = Fragile(fatal, after=after), a_job(owner="ann")
+        stage.execute(stage.hand(job))
+        assert stage.stored(job).slot == room(job)
+        stage.break_off()
+        stage.identity.rows["ann"] = Account("ann", "ann")
+        if end == "enabled":
+            stage.try_(lambda: user_admin.enable("ann", stage))
+        else:
+            stage.identity.clients.clear()
+            stage.try_(lambda: user_admin.delete("ann", "me", stage))
+        stage.try_(lambda: stage.plain.users.set_disabled("ann", None) if end == "enabled" else stage.plain.users.delete("ann", NOW))
+        stage.go_on(75)
+        assert stage.state(job) is (Status.SUCCEEDED if end == "enabled" else Status.CANCELLED), fatal
