@@ -370,6 +370,18 @@ def moves(stage: Fragile, job: Job) -> None:
     stage.try_(lambda: stage.execute(batch))
 
 
+def finish(stage: Fragile, end: str) -> None:
+    """An administrator enables or deletes the user, repeatedly until that is stored."""
+    stage.identity.rows["ann"] = Account("ann", "ann")
+    if end == "enabled":
+        stage.try_(lambda: user_admin.enable("ann", stage))
+        stage.plain.users.set_disabled("ann", None)
+        return
+    stage.identity.clients.clear()
+    stage.try_(lambda: user_admin.delete("ann", "me", stage))
+    stage.plain.users.delete("ann", NOW)
+
+
 def test_a_job_starts_soon_after_an_enable_wherever_its_executor_ended() -> None:
     moves(whole := Fragile(), a_job(owner="ann"))
     assert whole.calls > 8
@@ -391,12 +403,6 @@ def test_a_waiting_job_goes_on_wherever_a_process_ends(end: str, after: bool) ->
         stage.execute(stage.hand(job))
         assert stage.stored(job).slot == room(job)
         stage.break_off()
-        stage.identity.rows["ann"] = Account("ann", "ann")
-        if end == "enabled":
-            stage.try_(lambda: user_admin.enable("ann", stage))
-        else:
-            stage.identity.clients.clear()
-            stage.try_(lambda: user_admin.delete("ann", "me", stage))
-        stage.try_(lambda: stage.plain.users.set_disabled("ann", None) if end == "enabled" else stage.plain.users.delete("ann", NOW))
+        finish(stage, end)
         stage.go_on(75)
         assert stage.state(job) is (Status.SUCCEEDED if end == "enabled" else Status.CANCELLED), fatal
