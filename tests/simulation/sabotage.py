@@ -477,7 +477,7 @@ SABOTAGES = [
     # disabled users
     Sabotage("jobs of disabled users polled", _patched(owner_gate, "_decide", _decide_to_poll), scene=disabled_often),
     Sabotage("an enable that wakes no room", _patched(worker, "wake_rooms", lambda *_: 0), scene=disabled_often),
-    Sabotage("a tick that wakes no room after a lost enable", _patched(tick, "wake_rooms", lambda *_: 0), scene=disabled_often),
+    Sabotage("a lost enable that no tick replaces", _patched(tick, "wake_rooms", lambda *_: 0), scene=disabled_often),
     Sabotage("jobs moved into a room that nobody knows", _patched(DirectPath, "want", lambda *_: True), scene=disabled_often),
     Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),

@@ -32,7 +32,7 @@ def test_jobs_of_every_kind_start_after_each_enable_in_many_worlds() -> None:
     [
         ("of disabled users polled", "polled"),
         ("enable that wakes no", "late_after_enable"),
-        ("after a lost enable", "late_after_enable"),
+        ("a lost enable", "late_after_enable"),
         ("that nobody knows", "late_after_enable"),
     ],
 )
