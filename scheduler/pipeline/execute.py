@@ -743,10 +743,12 @@ class Execution:
             stored = self.ports.jobs.get_many([each.change.before.key for each in requeues])
         except Unavailable:
             return list(requeues)
-        ours = [stored[job.key] for each in requeues if self._still_ours(job := each.change.before, stored.get(job.key))]
+        ours = [each for each in requeues if self._still_ours(job := each.change.before, stored.get(job.key))]
         if len(ours) < len(requeues):
             log.warning("could not requeue jobs: their fences have changed", extra={"jobs": len(requeues) - len(ours)})
-        return self._try([self._cancelled(job, self.ports.clock.now()) for job in ours])
+        flagged = {key: job for key, job in stored.items() if job.cancel_requested_at is not None}
+        cancels = [self._cancelled(flagged[key], self.ports.clock.now()) for each in ours if (key := each.change.before.key) in flagged]
+        return [each for each in ours if each.change.before.key not in flagged] + (self._try(cancels) if cancels else [])
 
 
 T = TypeVar("T")

@@ -85,7 +85,7 @@ class EnabledWorld(World):
     def _add_or_lose(self, item: WorkItem, visible_at: int) -> QueuedWork:
         made = self._add(item, visible_at)
         if self._loses_enable and item.kind is WorkKind.RESUME:
-            del self.work.queued[made.message_id]
+            self.work.queued.pop(made.message_id, None)
         return made
 
     def _watch(self, before: Job | None, after: Job) -> None:
@@ -109,9 +109,9 @@ class EnabledWorld(World):
                 self._violation("late_after_enable", f"{job.id} ({kind_of(job)})")
 
 
-def disabled_often(seed: int) -> EnabledWorld:
-    """Run a world of this kind, without faults."""
-    world = EnabledWorld(seed)
+def disabled_often(seed: int, rates: Rates = CALM) -> EnabledWorld:
+    """Run a world of this kind; its oracles judge it only without faults."""
+    world = EnabledWorld(seed, rates)
     world.plan_all_disables(START + MINUTES * slots.MINUTE)
     world.run(500, MINUTES, tasks=8, ordered=60, wind_down=60)
     return world

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from tests.simulation.enables import MOST_CLAIMS, disabled_often
+from tests.simulation.faults import ROUGH
 from tests.simulation.sabotage import SABOTAGES, find
 
 KINDS = {"planned", "direct", "run", "run now", "retry", "ordering key", "limited target", "call-back", "silent worker"}
@@ -25,6 +26,12 @@ def test_jobs_of_every_kind_start_after_each_enable_in_many_worlds() -> None:
     for seed in range(7, 60):
         world = disabled_often(seed)
         assert world.report.violations == {}, world.report.examples
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_under_all_faults_jobs_may_be_late_and_no_promise_is_broken(seed: int) -> None:
+    report = disabled_often(seed, ROUGH).report
+    assert report.violations.keys() <= {"late_after_enable", "polled"}, report.examples
 
 
 @pytest.mark.parametrize(
