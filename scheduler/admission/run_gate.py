@@ -5,7 +5,7 @@ Most runs pass the gate at the last read, so that they start on the millisecond.
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduler.admission import overlap
 from scheduler.admission.gate import READ_WINDOW_MS, UNDECIDED, Cancel, Clear, Requeue, Undecided, Verdict
@@ -125,7 +125,7 @@ class RunGate:
         if before is not None and before in known.jobs and is_open(known.jobs[before]):
             back = Requeue(RequeueCause.MISFIRE, f"misfire: it runs after run {before.id}", before)
             if holder is not None and holder.job == run.id:  # its executor was frozen since; the run before may wait for the lock
-                return _PassOn(overlap.passed_on(holder, before.id), back)
+                return _PassOn(overlap.passed_on(holder, before.id), replace(back, wake=True))
             return back
         if origin.overlap is Overlap.ALLOW:
             return known.clear(run)
@@ -150,6 +150,8 @@ class RunGate:
         return Requeue(RequeueCause.MISFIRE, f"misfire: it runs after run {before.id}", before.key)
 
     def _carry_out(self, decisions: Sequence[tuple[Job, _Write]], known: _Known) -> dict[JobKey, Verdict]:
+        """Carry out the decisions that still hold. Replaced runs end first: until then the run lock names them, so they are found."""
+        decisions = [(run, decision) for run, decision in decisions if isinstance(decision, _PassOn) or self._end(decision)]
         writes = [(known.holders.get(task_of(run)), decision.hold) for run, decision in decisions if decision.hold is not None]
         held = iter(self.ports.tasks.hold([(before, after) for before, after in writes if after is not None]) if writes else [])
         verdicts: dict[JobKey, Verdict] = {}
@@ -158,25 +160,24 @@ class RunGate:
                 continue
             if isinstance(decision, _PassOn):
                 verdicts[run.key] = decision.back
-                continue
-            over = self._end(decision.cancel)
-            if isinstance(decision, overlap.Start):
+            elif isinstance(decision, overlap.Start):
                 verdicts[run.key] = known.clear(run)
-            elif not over:
+            else:
                 blocker = JobKey(run.owner, (decision.hold or known.holders[task_of(run)]).job)
                 verdicts[run.key] = Requeue(RequeueCause.OVERLAP, f"overlap: it runs after run {blocker.id}", blocker)
         return verdicts
 
-    def _end(self, replaced: Sequence[Job]) -> bool:
-        """Cancel these jobs, or request it of running ones. True if one of them has changed, so that another read is needed."""
+    def _end(self, decision: overlap.Start | overlap.Wait) -> bool:
+        """Cancel the replaced jobs, or request it of running ones. False: one of them has changed, or has ended, so decide again."""
         now, changes = self.ports.clock.now(), []
-        for job in replaced:
+        for job in decision.cancel:
             if job.claim is None:
                 changes.append(Change(job, lifecycle.cancel(job, now, reason=overlap.REPLACED, retention=self.ports.rules.retention)))
             elif job.cancel_requested_at is None:
                 changes.append(Change.of_slot(job, settlement.flag(job, overlap.REPLACED, now, shards=self.ports.rules.shards)))
         held = self.ports.jobs.change(changes) if changes else []
-        return any(ok is not Written.YES or not is_open(change.after) for change, ok in zip(changes, held, strict=True))
+        waits = isinstance(decision, overlap.Wait)  # perhaps for one that has ended now
+        return all(ok is Written.YES and not (waits and not is_open(change.after)) for change, ok in zip(changes, held, strict=True))
 
 
 def task_of(run: Job) -> TaskKey:

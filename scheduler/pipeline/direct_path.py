@@ -87,7 +87,7 @@ class DirectPath:
 
     def _moved(self, drafts: Sequence[Job], over: Collection[JobKey], now: int) -> list[Job]:
         moved = {job.key: slots.overflow(job.id, self.ports.rules.shards) for job in drafts if job.key in over}
-        if not moved or not self._want({*moved.values()}, now):
+        if not moved or not self.want({*moved.values()}, now):
             return list(drafts)
         return [changed(job, slot=moved[job.key]) if job.key in moved else job for job in drafts]
 
@@ -110,19 +110,22 @@ class DirectPath:
             except Unavailable as error:
                 log.warning("could not send the overflow's work; the tick sends it", extra={"unit": unit.key, "error": str(error)})
 
-    def _want(self, taken: Collection[str], now: int) -> bool:
-        """Mark the overflow's units of these slots as wanted; return whether they are. Else every job takes the direct path."""
+    def want(self, taken: Collection[str], now: int) -> bool:
+        """Mark the units of these slots as wanted; return whether they are. Else no job may be moved there.
+
+        They are slots of the overflow or, for jobs of disabled users, of waiting rooms.
+        """
         try:
             for unit in self._units(taken):
                 if now - self._wanted.get(unit.key, (-START_MS, False))[0] >= START_MS:
                     self._wanted[unit.key] = (now, want(unit, self.ports, now))
         except Unavailable as error:
-            log.warning("could not open the overflow; jobs take the direct path", extra={"error": str(error)})
+            log.warning("could not mark units as wanted; no job is moved there", extra={"error": str(error)})
             return False
         return True
 
     def _units(self, taken: Collection[str]) -> list[Unit]:
-        """Return the units of the overflow that have these slots."""
+        """Return the units that have these slots."""
         units = [unit_of(slot, self.ports.rules.shards) for slot in sorted(taken)]
         return list({unit.key: unit for unit in units}.values())
 

@@ -131,6 +131,7 @@ class Guard(Enum):
     FENCE = auto()  # the fence, the claim (by nonce, or none), and whether the job is open
     SLOT = auto()  # the slot as well: a change that only moves the job must not undo another move
     LEASE = auto()  # the call-back lease as well: a lease reported to a worker by the answer to its heartbeat must not be shortened
+    CANCEL = auto()  # the cancel request as well: a job that goes back to its lane must not wait there with one that nobody has seen
     BEAT = auto()  # the last heartbeat as well, for the same reason: of two heartbeats at once, the older one may be written last
 
 
@@ -334,10 +335,10 @@ class Ledger(Protocol):
         """Add an open unit. False if a unit of this key is open already."""
 
     def open_units(self) -> list[Unit]:
-        """Return all open units of minutes, oldest minute first (strongly consistent). The units that never close are left out."""
+        """Return all open units of minutes, oldest minute first (strongly consistent). Those of `overflow_units` are left out."""
 
     def overflow_units(self) -> list[Unit]:
-        """Return the units of the overflow and of the waiting rooms, which never close (strongly consistent)."""
+        """Return the units of the overflow and of the waiting rooms (strongly consistent). Only those of the rooms of users close."""
 
     def unit(self, key: UnitKey) -> Unit | None:
         """Return the open unit of this key, None if it is not open (strongly consistent)."""

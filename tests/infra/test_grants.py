@@ -106,13 +106,14 @@ def test_tick_writes_canaries_and_the_mark_and_reads_no_slot(prod: Synthesized) 
         ("dynamodb:GetItem", "StorageLedger"),
         ("dynamodb:Query", "StorageLedger"),
         ("dynamodb:PutItem", "StorageLedger"),
+        ("dynamodb:GetItem", "StorageUsers"),
         ("sqs:SendMessage", "LanesWork"),
     }
 
 
 def test_dispatch_reads_weights_and_only_the_api_writes_them(prod: Synthesized) -> None:
     found = {(name, action) for name in prod.functions() for action, resource in prod.grants(name) if resource.startswith("StorageUsers")}
-    barred = {(name, "dynamodb:GetItem") for name in {"Plan"} | EXECUTORS}  # which users are disabled or deleted
+    barred = {(name, "dynamodb:GetItem") for name in {"Plan", "Tick", "Dispatch"} | EXECUTORS}  # which users are disabled or deleted
     weights = {(name, "dynamodb:BatchGetItem") for name in {"Dispatch", "Api"} | EXECUTORS}  # executors: of users with long jobs
     assert found == weights | {("Api", "dynamodb:UpdateItem")} | barred
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from scheduler.admission import limit_gate, ordering, overlap, run_gate, target_queue
+from scheduler.admission import limit_gate, ordering, overlap, owner_gate, run_gate, target_queue
+from scheduler.admission.gate import Requeue
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
@@ -42,6 +43,7 @@ from scheduler.pipeline import (
     waiting_room,
     worker,
 )
+from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
 from scheduler.pipeline.lease import Lease
@@ -54,16 +56,18 @@ from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Change, ClaimResult, Guard, KeyTaking, Ports
+from scheduler.storage.ports import Barred, Change, ClaimResult, Guard, KeyTaking, Ports
 from tests.simulation import deployments, queues
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.bulk import bulk, refused_bulk
+from tests.simulation.enables import disabled_often
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.hostile import filling, pinning
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several
 from tests.simulation.oracles import WatchedWorld
+from tests.simulation.overlaps import at_once
 from tests.simulation.reading import crowded_instant, late_index
 from tests.simulation.resumes import resumed_often
 from tests.simulation.world import START, USUAL, World
@@ -212,6 +216,20 @@ def _recheck_without_take_back(job: Job | None, slot: str, now: int, **rest: Any
 
 def _change_without_lease(self: LaggingJobs, change: Change) -> bool:
     return _lagging_change(self, change._replace(guard=Guard.FENCE) if change.guard is Guard.LEASE else change)
+
+
+def _requeue_over_a_cancel(self: LaggingJobs, change: Change) -> bool:
+    return _lagging_change(self, change._replace(guard=Guard.FENCE) if change.guard is Guard.CANCEL else change)
+
+
+def _end_and_hope(self: RunGate, decision: Any) -> bool:
+    _end_replaced(self, decision)
+    return True
+
+
+def _decide_to_poll(job: Job, barred: Barred, now: int) -> Any:
+    verdict = _decide_owner(job, barred, now)
+    return replace(verdict, room=None, at=now + 60_000) if isinstance(verdict, Requeue) else verdict
 
 
 def _put_refused_unseen(self: LaggingJobs, job: Job) -> bool:
@@ -433,9 +451,9 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
-_release = release.release
+_release, _end_replaced = release.release, RunGate._end
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
-_send_on = bundles.send_on
+_send_on, _decide_owner = bundles.send_on, owner_gate._decide
 _recheck, _lagging_change = leftover.decide, LaggingJobs._change
 _answer = submit._answer
 _take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
@@ -449,6 +467,8 @@ SABOTAGES = [
     Sabotage("changes written without conditions", _patched(LaggingJobs, "_change", _plain_change)),
     Sabotage("new jobs written without conditions", _patched(LaggingJobs, "put", _plain_put), seed=2),
     Sabotage("a run lock that no later run takes over", _patched(overlap, "decide", _overlap_without_take_over)),
+    Sabotage("a requeue written over a cancel", _patched(LaggingJobs, "_change", _requeue_over_a_cancel), scene=at_once),
+    Sabotage("replaced runs that have changed are forgotten", _patched(RunGate, "_end", _end_and_hope), seed=13, scene=at_once),
     Sabotage("bury without a check of the message", _patched(settlement, "bury", _bury_without_message), seed=2),
     Sabotage("units changed without the epoch", _patched(MemoryLedger, "change_unit", _change_unit_without_epoch)),
     Sabotage("other entries of the ordering queue ignored", _patched(MemoryOrderingQueues, "_line", _line_without_markers)),
@@ -479,6 +499,11 @@ SABOTAGES = [
     ),
     Sabotage("a resume during a step of a resting unit", _patched(UnitLease, "rest", _leave_to_rest), seed=54, scene=resumed_often),
     Sabotage("a look goes on while its unit is wanted", _patched(direct_path, "want", _want_beside_a_look), seed=3, scene=watched),
+    # disabled users
+    Sabotage("jobs of disabled users polled", _patched(owner_gate, "_decide", _decide_to_poll), scene=disabled_often),
+    Sabotage("an enable that wakes no room", _patched(worker, "wake_rooms", lambda *_: 0), scene=disabled_often),
+    Sabotage("a lost enable that no tick replaces", _patched(tick, "wake_rooms", lambda *_: 0), scene=disabled_often),
+    Sabotage("jobs moved into a room that nobody knows", _patched(DirectPath, "want", lambda *_: True), scene=disabled_often),
     Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
     # operations on many jobs

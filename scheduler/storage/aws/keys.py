@@ -181,6 +181,9 @@ def unchanged(change: Change) -> list[Term]:
             terms.append(_last_beat(before))
     if change.guard is Guard.BEAT:
         terms.append(_last_beat(before))
+    if change.guard is Guard.CANCEL:
+        asked = before.cancel_requested_at
+        terms.append(Term(("cancel_requested_at",), "missing" if asked is None else "=", None if asked is None else {"N": str(asked)}))
     if change.guard is Guard.SLOT and before.slot is not None:
         terms.append(Term(("slot",), "=", {"S": before.slot}))
     else:
@@ -376,7 +379,7 @@ LANES = "lanes"  # the states of the lanes, the breakers that are not closed, an
 SWEEP: Value = {"pk": {"S": "sweep"}, "sk": {"S": "sweep"}}  # where the sweep of the due index continues
 PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # the cursor of `plan`
 LATENCY_BUCKETS = 8  # items per lane that its executors share, so that no item becomes hot
-INTAKE_UNITS = slots.OVERFLOW  # a partition of their own: these units never close, nor do those of waiting rooms
+INTAKE_UNITS = slots.OVERFLOW  # a partition of their own: these units, and those of waiting rooms, have no minute
 
 
 def circuit(of: "Circuit") -> str:

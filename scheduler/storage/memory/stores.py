@@ -246,6 +246,8 @@ class MemoryJobs:
             holds = stored.slot == before.slot
         if holds and change.guard is Guard.LEASE:
             holds = _lease(stored) == _lease(before) and (_lease(before) is None or stored.heartbeat_at == before.heartbeat_at)
+        if holds and change.guard is Guard.CANCEL:
+            holds = stored.cancel_requested_at == before.cancel_requested_at
         if holds and change.guard is Guard.BEAT:
             holds = stored.heartbeat_at == before.heartbeat_at
         if not holds:
