@@ -134,7 +134,7 @@ def test_a_store_whose_answer_was_lost_succeeds_when_repeated(stores: Stores) ->
     after = edited(task, name="after")
     assert stores.tasks.store(task, after, runs_of(after, 0))
     planned = replace(after, planned_until=NOW + 900_000, planned=3, replenish="2026-11-20T10:09#03")
-    assert stores.tasks.move_on(after, planned)
+    assert stores.tasks.move_on([(after, planned)]) == [Written.YES]
     assert stores.tasks.store(task, after, runs_of(after, 0)), "more runs were planned in between"
     assert stores.tasks.get(task.key) == planned
     assert not stores.tasks.store(task, replace(after, name="another's"), [])
@@ -144,12 +144,12 @@ def test_moving_on_stores_only_how_far_the_task_is_planned(tasks: Tasks) -> None
     before = make.task()
     after = replace(before, planned_until=NOW + 900_000, planned=3, replenish="2026-11-20T10:09#03")
     assert tasks.store(None, before, [])
-    assert tasks.move_on(before, replace(after, name="ignored"))
+    assert tasks.move_on([(before, replace(after, name="ignored"))]) == [Written.YES]
     assert tasks.get(before.key) == after
     assert tasks.to_replenish("2026-11-20T10:01#03")[0] == []
     assert tasks.to_replenish("2026-11-20T10:09#03")[0] == [before.key]
     last = replace(after, planned_until=NOW + 1_200_000, planned=4, replenish=None)
-    assert tasks.move_on(after, last)
+    assert tasks.move_on([(after, last)]) == [Written.YES]
     assert tasks.get(before.key) == last
     assert tasks.to_replenish("2026-11-20T10:09#03")[0] == []
 
@@ -158,10 +158,10 @@ def test_moving_on_whose_answer_was_lost_succeeds_when_repeated(tasks: Tasks) ->
     before = make.task()
     after = replace(before, planned_until=NOW + 900_000, planned=3, replenish="2026-11-20T10:09#03")
     assert tasks.store(None, before, [])
-    assert tasks.move_on(before, after)
-    assert tasks.move_on(before, after)
-    assert not tasks.move_on(before, replace(after, planned_until=NOW + 1_200_000))
-    assert not tasks.move_on(before, replace(after, replenish="2026-11-20T10:10#03"))
+    assert tasks.move_on([(before, after)]) == [Written.YES]
+    assert tasks.move_on([(before, after)]) == [Written.YES]
+    assert tasks.move_on([(before, replace(after, planned_until=NOW + 1_200_000))]) == [Written.NO]
+    assert tasks.move_on([(before, replace(after, replenish="2026-11-20T10:10#03"))]) == [Written.NO]
     assert tasks.get(before.key) == after
 
 
@@ -169,10 +169,10 @@ def test_an_edited_or_deleted_task_is_not_moved_on(tasks: Tasks) -> None:
     before = make.task()
     after = replace(before, planned_until=NOW + 900_000)
     assert tasks.store(None, before, []) and tasks.store(before, edited(before), [])
-    assert not tasks.move_on(before, after)
+    assert tasks.move_on([(before, after)]) == [Written.NO]
     assert tasks.get(before.key) == edited(before)
     assert tasks.delete(edited(before))
-    assert not tasks.move_on(edited(before), edited(after))
+    assert tasks.move_on([(edited(before), edited(after))]) == [Written.NO]
     assert tasks.get(before.key) is None
 
 

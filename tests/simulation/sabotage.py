@@ -54,8 +54,11 @@ from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Change, ClaimResult, Guard, KeyTaking, Ports
+from scheduler.tasks import planning, top_up
+from scheduler.tasks.task import Task
 from tests.simulation import deployments, queues
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
+from tests.simulation.behind import changed_behind
 from tests.simulation.bulk import bulk, refused_bulk
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.hostile import filling, pinning
@@ -267,6 +270,14 @@ def _run_and_wait(self: OperationStep, owner: str, id: str) -> StepResult:
     return result
 
 
+def _hand_on_nothing(old: Task, new: Task, now: int, rules: Rules) -> tuple[Task, list[Job]]:
+    return new, []
+
+
+def _hand_on_without_entry(old: Task, new: Task, now: int, rules: Rules) -> tuple[Task, list[Job]]:
+    return _hand_on(old, new, now, rules)[0], []
+
+
 @contextmanager
 def _lease_of_units_ignored() -> Iterator[None]:
     """Let a worker take a unit whose lease has not run out: it looks at the lease, and the ledger compares it."""
@@ -411,6 +422,7 @@ _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, 
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
 _release = release.release
+_hand_on = planning.hand_on
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
 _send_on = bundles.send_on
 _recheck, _lagging_change = leftover.decide, LaggingJobs._change
@@ -462,6 +474,10 @@ SABOTAGES = [
     Sabotage("jobs that were moved are not read again", _patched(CancelJobs, "reread", lambda *_: ([], None)), scene=bulk),
     Sabotage("a refused job stops its operation", _patched(CancelJobs, "takes_changes", lambda *_: False), scene=bulk),
     Sabotage("jobs of a step that died are not counted", _patched(CancelJobs, "_is_ours", lambda *_: False), seed=11, scene=refused_bulk),
+    # changes of tasks while plan is away
+    Sabotage("an edit drops missed runs", _patched(planning, "hand_on", _hand_on_nothing), seed=6, scene=changed_behind),
+    Sabotage("a pause records no missed runs", _patched(planning, "hand_on", _hand_on_without_entry), seed=3, scene=changed_behind),
+    Sabotage("runs of an earlier generation planned again", _patched(top_up, "earlier_keys", lambda *_: []), seed=2, scene=changed_behind),
     # what dispatchers read
     Sabotage("a full step reads nobody's jobs", _patched(slot_pages, "_source", lambda entry: ("", entry.lane)), scene=crowded_instant),
     Sabotage("jobs that were not read count as started", _patched(SlotReader, "count", lambda *_: 0), scene=crowded_instant),
