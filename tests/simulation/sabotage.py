@@ -54,7 +54,7 @@ from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Change, ClaimResult, Guard, KeyTaking, Ports
-from scheduler.tasks import planning, top_up
+from scheduler.tasks import plan, planning, top_up
 from scheduler.tasks.task import Task
 from tests.simulation import deployments, queues
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
@@ -64,6 +64,7 @@ from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.hostile import filling, pinning
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
+from tests.simulation.many_tasks import many_tasks
 from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several
 from tests.simulation.reading import crowded_instant, late_index
 from tests.simulation.resumes import resumed_often
@@ -478,6 +479,7 @@ SABOTAGES = [
     Sabotage("an edit drops missed runs", _patched(planning, "hand_on", _hand_on_nothing), seed=6, scene=changed_behind),
     Sabotage("a pause records no missed runs", _patched(planning, "hand_on", _hand_on_without_entry), seed=3, scene=changed_behind),
     Sabotage("runs of an earlier generation planned again", _patched(top_up, "earlier_keys", lambda *_: []), seed=2, scene=changed_behind),
+    Sabotage("plan tops up one task after the other", _patched(plan, "GROUP", 1), scene=many_tasks),
     # what dispatchers read
     Sabotage("a full step reads nobody's jobs", _patched(slot_pages, "_source", lambda entry: ("", entry.lane)), scene=crowded_instant),
     Sabotage("jobs that were not read count as started", _patched(SlotReader, "count", lambda *_: 0), scene=crowded_instant),

@@ -1,8 +1,9 @@
-"""Nothing is dropped without a record, and nothing runs twice, when tasks are changed while plan is away."""
+"""Nothing is dropped without a record, and nothing runs twice, when tasks are changed while plan is away; and plan keeps up."""
 
 import pytest
 
 from tests.simulation.behind import changed_behind
+from tests.simulation.many_tasks import many_tasks
 from tests.simulation.sabotage import SABOTAGES, find
 
 
@@ -19,15 +20,21 @@ def test_each_time_has_its_run_or_its_record_in_many_worlds() -> None:
         assert report.violations == {}, report.examples
 
 
+def test_plan_keeps_a_hundred_thousand_minutely_tasks_in_runs() -> None:
+    report = many_tasks(1).report
+    assert report.violations == {}, report.examples
+
+
 @pytest.mark.parametrize(
     ("name", "oracle"),
     [
         ("an edit drops missed runs", "run_missing"),
         ("a pause records no missed runs", "run_missing"),
         ("runs of an earlier generation planned again", "missed_run_twice"),
+        ("plan tops up one task after the other", "planned_after_its_time"),
     ],
 )
-def test_it_notices_a_removed_guard_of_missed_runs(name: str, oracle: str) -> None:
+def test_it_notices_a_removed_guard_of_planning(name: str, oracle: str) -> None:
     (removed,) = [each for each in SABOTAGES if each.name == name]
     found = find(removed, [removed.seed])
     assert found is not None and found.oracle == oracle
