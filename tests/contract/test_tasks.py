@@ -13,7 +13,7 @@ from scheduler.model.spec import JobSpec
 from scheduler.storage.aws import task_items
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Tasks, Written
 from scheduler.tasks.schedule import Cron, Once, Rate, Schedule
-from scheduler.tasks.task import STORED_WITH_IT, Task
+from scheduler.tasks.task import STORED_WITH_IT, Gap, Task
 from tests.contract import make
 from tests.contract.conftest import Stores
 from tests.contract.make import NOW
@@ -55,6 +55,7 @@ all_tasks = st.builds(
     planned_until=instants,
     planned=numbers,
     replenish=maybe_texts,
+    gap=st.none() | st.builds(Gap, instants, instants, instants, st.none() | st.integers(1, 9)),
 )
 
 
@@ -163,6 +164,20 @@ def test_moving_on_whose_answer_was_lost_succeeds_when_repeated(tasks: Tasks) ->
     assert tasks.move_on([(before, replace(after, planned_until=NOW + 1_200_000))]) == [Written.NO]
     assert tasks.move_on([(before, replace(after, replenish="2026-11-20T10:10#03"))]) == [Written.NO]
     assert tasks.get(before.key) == after
+
+
+def test_many_tasks_are_read_and_moved_on_at_once(tasks: Tasks) -> None:
+    made = [make.task() for _ in range(60)]
+    assert all(tasks.store(None, task, []) for task in made)
+    assert tasks.delete(made[0]) and tasks.store(made[1], edited(made[1]), [])
+    moves = [(task, replace(task, planned_until=NOW + 900_000, gap=Gap(1, 2, 3, 4))) for task in made]
+    assert tasks.move_on(moves) == [Written.NO, Written.NO] + [Written.YES] * 58
+    assert tasks.move_on(moves)[:3] == [Written.NO, Written.NO, Written.YES], "the answer of the first call was lost"
+    stored = {made[1].key: edited(made[1])} | {after.key: after for _, after in moves[2:]}
+    assert tasks.get_many([task.key for task in made]) == stored
+    assert tasks.move_on([(after, replace(after, gap=None)) for _, after in moves[2:4]]) == [Written.YES] * 2
+    assert tasks.get_many([task.key for task in made[2:4]]) == {task.key: replace(task, gap=None) for _, task in moves[2:4]}
+    assert tasks.move_on([]) == [] and tasks.get_many([]) == {}
 
 
 def test_an_edited_or_deleted_task_is_not_moved_on(tasks: Tasks) -> None:

@@ -237,7 +237,8 @@ class People:
         for run in schedule.after(task.schedule, min(task.updated_at, version.since) - 1_000, seed=task.id):
             if run.nominal > high or (task.schedule.max_runs is not None and run.nominal > task.planned_until):
                 return
-            if run.nominal > low and run.at <= high and not any(each.generation >= task.generation for each in self._runs[task.id, run.at]):
+            # An earlier version may have stored the run, if its change could not withdraw it: then it is cancelled.
+            if run.nominal > low and run.at <= high and not self._runs[task.id, run.at]:
                 if any(at >= task.generation and first <= run.at <= last for at, first, last in self._gaps[task.id]):
                     continue  # an entry of the history stands for it
                 self.violation("run_missing", f"{task.id} of {task.name}, generation {task.generation}, {instants.render(run.nominal)}")

@@ -19,7 +19,7 @@ from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
 from scheduler.jobs import by_key
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
-from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Lane, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
+from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Lane, Message, OrderingQueue, OrderKey, Receipt, RequeueCause, Unit, UnitKey
 from scheduler.model.operation import Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
@@ -60,6 +60,7 @@ from tests.simulation import deployments, queues
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.behind import changed_behind
 from tests.simulation.bulk import bulk, refused_bulk
+from tests.simulation.catching_up import catching_up
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.hostile import filling, pinning
 from tests.simulation.keyed import crowded_keys
@@ -271,6 +272,15 @@ def _run_and_wait(self: OperationStep, owner: str, id: str) -> StepResult:
     return result
 
 
+def _must_wait_if_late(self: RunGate, run: Job, before: Job | None) -> bool:
+    return before is not None and lifecycle.is_open(before) and self._is_behind(run)
+
+
+def _settle_without_cause(job: Job, cause: RequeueCause, *rest: Any, **more: Any) -> Job:
+    back = _requeue(job, cause, *rest, **more)
+    return replace(back, requeue_cause=None) if cause is RequeueCause.MISFIRE else back
+
+
 def _hand_on_nothing(old: Task, new: Task, now: int, rules: Rules) -> tuple[Task, list[Job]]:
     return new, []
 
@@ -423,7 +433,7 @@ _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, 
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
 _release = release.release
-_hand_on = planning.hand_on
+_hand_on, _requeue = planning.hand_on, settlement.requeue
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
 _send_on = bundles.send_on
 _recheck, _lagging_change = leftover.decide, LaggingJobs._change
@@ -480,6 +490,9 @@ SABOTAGES = [
     Sabotage("a pause records no missed runs", _patched(planning, "hand_on", _hand_on_without_entry), seed=3, scene=changed_behind),
     Sabotage("runs of an earlier generation planned again", _patched(top_up, "earlier_keys", lambda *_: []), seed=2, scene=changed_behind),
     Sabotage("plan tops up one task after the other", _patched(plan, "GROUP", 1), scene=many_tasks),
+    # runs that catch up
+    Sabotage("a run in time starts before late ones", _patched(RunGate, "_must_wait", _must_wait_if_late), scene=catching_up),
+    Sabotage("runs that waited for late ones count as in time", _patched(settlement, "requeue", _settle_without_cause), scene=catching_up),
     # what dispatchers read
     Sabotage("a full step reads nobody's jobs", _patched(slot_pages, "_source", lambda entry: ("", entry.lane)), scene=crowded_instant),
     Sabotage("jobs that were not read count as started", _patched(SlotReader, "count", lambda *_: 0), scene=crowded_instant),

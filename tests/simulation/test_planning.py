@@ -3,6 +3,7 @@
 import pytest
 
 from tests.simulation.behind import changed_behind
+from tests.simulation.catching_up import catching_up
 from tests.simulation.many_tasks import many_tasks
 from tests.simulation.sabotage import SABOTAGES, find
 
@@ -25,12 +26,20 @@ def test_plan_keeps_a_hundred_thousand_minutely_tasks_in_runs() -> None:
     assert report.violations == {}, report.examples
 
 
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_no_run_is_skipped_while_late_ones_catch_up(seed: int) -> None:
+    report = catching_up(seed).report
+    assert report.violations == {}, report.examples
+
+
 @pytest.mark.parametrize(
     ("name", "oracle"),
     [
         ("an edit drops missed runs", "run_missing"),
         ("a pause records no missed runs", "run_missing"),
         ("runs of an earlier generation planned again", "missed_run_twice"),
+        ("a run in time starts before late ones", "skipped_while_catching_up"),
+        ("runs that waited for late ones count as in time", "skipped_while_catching_up"),
         ("plan tops up one task after the other", "planned_after_its_time"),
     ],
 )
