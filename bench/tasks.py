@@ -24,7 +24,7 @@ def main() -> None:
     top_ups = MEASURED / MINUTELY
     waits = (used["calls"]["BatchGetItem"] + used["calls"]["BatchExecuteStatement"] / CONNECTIONS) * NETWORK_MS / top_ups
     print(f"{used['cpu_ms'] / top_ups:.2f} ms of processor time and {waits:.2f} ms of calls a top-up, which stores {MINUTELY} runs\n")
-    print(f"| stage | memory of plan | {TASKS:,} tasks: seconds of each minute | tasks at most | dollars a month for {TASKS:,} |")
+    print(f"| stage | memory of plan | seconds of a minute for {TASKS:,} tasks | tasks at most | dollars a month for them |")
     print("|---|--:|--:|--:|--:|")
     for row in _rows(used["cpu_ms"] / top_ups, waits):
         print(row)
@@ -38,7 +38,8 @@ def _rows(cpu_ms: float, waits_ms: float) -> Iterator[str]:
         function = seconds * settings.memory_mb["plan"] / 1_024 * prices.GB_SECOND * MONTH_MINUTES
         reads = TASKS / MINUTELY * prices.READ_UNIT * MONTH_MINUTES
         most = int(WORK_MS / each_ms * MINUTELY)
-        yield f"| {settings.stage} | {settings.memory_mb['plan']:,} MB | {seconds:.0f} | {most:,} | {function:.0f} + {reads:.0f} for reads |"
+        memory, cost = f"{settings.memory_mb['plan']:,} MB", f"{function:.0f} + {reads:.0f} for reads"
+        yield f"| {settings.stage} | {memory} | {seconds:.0f} | {most:,} | {cost} |"
 
 
 def _each_ms(settings: Settings, cpu_ms: float, waits_ms: float) -> float:

@@ -102,7 +102,7 @@ def requeue(
     misfire rule still applies, unless the job waited for another reason before. The cause MISFIRE is recorded, so that the runs behind it
     wait for it.
     """
-    recorded = cause if cause is RequeueCause.MISFIRE else None
+    recorded: RequeueCause | None = cause if cause is RequeueCause.MISFIRE else None
     if cause is RequeueCause.PAUSED:
         reason, recorded = (job.reason, job.requeue_cause) if job.reason else (reason, cause)
         if at is None:

@@ -29,7 +29,6 @@ MOST = 1_000  # runs stored in one step
 FEW, BEHIND = 10, 5 * MINUTE  # a task that missed more runs and time gets its future runs first; the missed ones become a gap
 WALK, CAUGHT = 2_000, 100  # of a gap, the runs that one step decides on, and the runs that it stores
 INHERITED = 10  # edits that hand a gap on: for each of them, `earlier_keys` has one more key of each run
-COUNTED = 100_000  # missed runs that an edit counts at most
 LOOK_AHEAD = 366 * 24 * 60 * MINUTE  # a start deadline never depends on a run that is farther away
 
 
@@ -150,7 +149,7 @@ def since(old: Task | None, schedule: Schedule | None, now: int) -> int:
 def hand_on(old: Task, new: Task, now: int, rules: Rules) -> tuple[Task, list[Job]]:
     """Settle the runs that `old` has missed, for the generation `new` that replaces it. Returns `new`, and the entries to store with it.
 
-    If the schedule and the misfire rule stay, `new` inherits the missed runs as its gap. Otherwise one entry of the history represents them.
+    If the schedule and the misfire rule stay, `new` inherits the missed runs as its gap. Otherwise an entry of the history represents them.
     """
     gap = _missed(old, now) if old.replenish is not None and old.inactive_at is None else None
     if gap is None:
@@ -165,17 +164,15 @@ def hand_on(old: Task, new: Task, now: int, rules: Rules) -> tuple[Task, list[Jo
     runs = (run for run in takewhile(lambda run: run.nominal <= gap.until, runs) if run.at != taken)
     if schedule.max_runs is not None:
         runs = islice(runs, max(0, schedule.max_runs - new.planned))
-    first_run = last = next(runs, None)
-    if first_run is None or last is None:
+    count, since, last = 0, 0, None
+    for last in runs:
+        count, since = count + 1, since or last.at
+    if last is None:
         return new, []
-    count = 1
-    for count, last in enumerate(islice(runs, COUNTED), 2):
-        pass
-    last = _last_missed(old, now) or last if count > COUNTED else last
     entry = _run(replace(old, generation=new.generation), last, None, [], now, rules)
     entry = changed(entry, id=ids.run(last.at, old.id, -new.generation))  # `new` may have a run of its own at this instant
     why = f"its task was {'paused' if new.inactive_at is not None else 'edited'}"
-    entry = lifecycle.cancel(entry, now, reason=missed_with(entry, count, first_run.at, why), retention=rules.retention)
+    entry = lifecycle.cancel(entry, now, reason=missed_with(entry, count, since, why), retention=rules.retention)
     return replace(new, planned=new.planned + count), [entry]
 
 

@@ -243,7 +243,6 @@ class People:
                     continue  # an entry of the history stands for it
                 self.violation("run_missing", f"{task.id} of {task.name}, generation {task.generation}, {instants.render(run.nominal)}")
 
-
     def _judge_handed_on(self) -> None:
         """Check that no version has started a run again that an earlier version had started before the change."""
         began = {(key.id, each.task.generation): each.task.updated_at for key, seen in self.versions.items() for each in seen}

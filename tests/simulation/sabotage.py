@@ -19,7 +19,20 @@ from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
 from scheduler.jobs import by_key
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
-from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Lane, Message, OrderingQueue, OrderKey, Receipt, RequeueCause, Unit, UnitKey
+from scheduler.model.job import (
+    Delivery,
+    DueEntry,
+    Job,
+    JobKey,
+    Lane,
+    Message,
+    OrderingQueue,
+    OrderKey,
+    Receipt,
+    RequeueCause,
+    Unit,
+    UnitKey,
+)
 from scheduler.model.operation import Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
