@@ -504,6 +504,7 @@ SABOTAGES = [
     Sabotage("runs of an earlier generation planned again", _patched(top_up, "earlier_keys", lambda *_: []), seed=2, scene=changed_behind),
     Sabotage("plan tops up one task after the other", _patched(plan, "GROUP", 1), scene=many_tasks),
     # runs that catch up
+    Sabotage("late runs do not wait for the run before", _patched(RunGate, "_before", lambda *_: None), scene=catching_up),
     Sabotage("a run in time starts before late ones", _patched(RunGate, "_must_wait", _must_wait_if_late), scene=catching_up),
     Sabotage("runs that waited for late ones count as in time", _patched(settlement, "requeue", _settle_without_cause), scene=catching_up),
     # what dispatchers read
@@ -537,7 +538,6 @@ SABOTAGES = [
 UNPROVED = [
     Sabotage("the last read before the instant ignored", _patched(Execution, "_still_ours", lambda *_: True)),
     Sabotage("running jobs never taken back by reconcile", _patched(leftover, "decide", _recheck_without_take_back)),
-    Sabotage("late runs do not wait for the run before", _patched(RunGate, "_before", lambda *_: None)),
     Sabotage("executors ignore pauses", _patched(LaneStateCache, "is_paused", lambda *_: False)),
     Sabotage("take-back of a lease that was extended", _patched(LaggingJobs, "_change", _change_without_lease)),
     Sabotage("turns written without their version", _patched(MemoryOrderingQueues, "_take_turn", _turn_without_version)),

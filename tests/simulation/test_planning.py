@@ -38,6 +38,7 @@ def test_no_run_is_skipped_while_late_ones_catch_up(seed: int) -> None:
         ("an edit drops missed runs", "run_missing"),
         ("a pause records no missed runs", "run_missing"),
         ("runs of an earlier generation planned again", "missed_run_twice"),
+        ("late runs do not wait for the run before", "skipped_while_catching_up"),
         ("a run in time starts before late ones", "skipped_while_catching_up"),
         ("runs that waited for late ones count as in time", "skipped_while_catching_up"),
         ("plan tops up one task after the other", "planned_after_its_time"),
