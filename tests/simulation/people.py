@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from random import Random
 from typing import Any, NamedTuple
 
@@ -234,8 +235,10 @@ class People:
         high = settled if version.until is None else version.until - GRACE_MS
         if is_last:
             high = min(high, task.planned_until if task.gap is None else task.gap.after)
+        if task.schedule.max_runs is not None:
+            high = min(high, _last_of_max_runs(task))
         for run in schedule.after(task.schedule, min(task.updated_at, version.since) - 1_000, seed=task.id):
-            if run.nominal > high or (task.schedule.max_runs is not None and run.nominal > task.planned_until):
+            if run.nominal > high:
                 return
             # An earlier version may have stored the run, if its change could not withdraw it: then it is cancelled.
             if run.nominal > low and run.at <= high and not self._runs[task.id, run.at]:
@@ -250,6 +253,15 @@ class People:
             first, *later = sorted(run.generation for run in runs if run.started) or [0]
             if any(at < began[id, generation] - GRACE_MS for generation in later):
                 self.violation("missed_run_twice", f"{id}, generation {first} and later ones, {instants.render(at)}")
+
+
+def _last_of_max_runs(task: Task) -> int:
+    """The nominal time of the last run that its `max_runs` may allow, as far as it is planned."""
+    assert task.schedule is not None and task.schedule.max_runs is not None
+    if task.gap is None:
+        return task.planned_until
+    missed = schedule.after(task.schedule, task.gap.after, seed=task.id, planned=task.planned)
+    return max((run.nominal for run in takewhile(lambda run: run.nominal <= task.planned_until, missed)), default=task.gap.after)
 
 
 class Ran(NamedTuple):
