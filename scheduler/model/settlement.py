@@ -100,9 +100,10 @@ def requeue(
     Its slot is that of `look_at` if this is later than its due time.
 
     A pause (no `at`) moves it to the waiting `room`, by default that of its lane, and keeps its due time. The cause PAUSED is recorded, so
-    that the misfire rule still applies, unless the job waited for another reason before.
+    that the misfire rule still applies, unless the job waited for another reason before. The cause MISFIRE is recorded, so that the runs
+    behind it wait for it.
     """
-    recorded = None
+    recorded: RequeueCause | None = cause if cause is RequeueCause.MISFIRE else None
     if cause is RequeueCause.PAUSED:
         reason, recorded = (job.reason, job.requeue_cause) if job.reason else (reason, cause)
         if at is None:

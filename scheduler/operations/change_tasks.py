@@ -7,7 +7,7 @@ from scheduler.model import ids
 from scheduler.model.errors import NotFound, Unavailable
 from scheduler.model.job import TaskKey
 from scheduler.model.operation import Action, Candidate, Counts, Operation
-from scheduler.storage.ports import Ports
+from scheduler.storage.ports import Ports, Written
 from scheduler.tasks import service
 from scheduler.tasks.task import Task, TaskStatus, status
 
@@ -43,7 +43,7 @@ class ChangeTasks:
     def takes_changes(self, key: TaskKey) -> bool:
         for task in self.ports.tasks.page(key.owner, after=None, limit=1).tasks:
             absent = replace(task, id=ids.new(ids.time(task.id), 0))  # a task that does not exist: nothing is written
-            self.ports.tasks.move_on(absent, absent)
+            return self.ports.tasks.move_on([(absent, absent)]) != [Written.REFUSED]
         return True
 
     def apply(self, operation: Operation, chosen: list[Candidate]) -> Counts:

@@ -479,15 +479,19 @@ class Tasks(Protocol):
         deleted task have no effect.
         """
 
-    def move_on(self, before: Task, after: Task) -> bool:
-        """Record that more runs are stored: replace `planned_until`, `planned`, `replenish` and `gap`.
+    def move_on(self, moves: Sequence[tuple[Task, Task]]) -> list[Written]:
+        """Record for each task that more runs are stored: replace `planned_until`, `planned`, `replenish` and `gap` of the pair's first
+        element by those of the second.
 
-        False if the stored task has another generation, `planned_until` or `gap` than `before`, or does not exist. True also if an
-        earlier try, whose answer was lost, applied it.
+        NO: the stored task has another generation, `planned_until` or `gap` than the first element, or does not exist. YES also if an
+        earlier try, whose answer was lost, applied it. No task may be given twice.
         """
 
     def get(self, key: TaskKey) -> Task | None:
         """Return the task, None if there is none (strongly consistent)."""
+
+    def get_many(self, keys: Sequence[TaskKey]) -> Found[TaskKey, Task]:
+        """Return the tasks that exist (strongly consistent)."""
 
     def page(self, owner: str, *, after: str | None, limit: int) -> TaskPage:
         """Return a page of an owner's tasks, newest first, beyond the task with the id `after` (strongly consistent).

@@ -197,7 +197,7 @@ def test_a_task_of_another_version_leaves_the_others_alone(stores: Stores) -> No
     assert (heads.keys(), heads.unreadable.keys()) == ({made[0].key, made[2].key}, {broken.key})
     with pytest.raises(Unreadable):
         tasks.get(broken.key)
-    assert tasks.move_on(broken, broken), "planning needs the generation and the time only"
+    assert tasks.move_on([(broken, broken)]) == [Written.YES], "planning needs the generation and the time only"
 
 
 def test_a_named_target_of_another_version_leaves_the_others_alone(request: pytest.FixtureRequest) -> None:

@@ -20,7 +20,20 @@ from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
 from scheduler.jobs import by_key
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
-from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Lane, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
+from scheduler.model.job import (
+    Delivery,
+    DueEntry,
+    Job,
+    JobKey,
+    Lane,
+    Message,
+    OrderingQueue,
+    OrderKey,
+    Receipt,
+    RequeueCause,
+    Unit,
+    UnitKey,
+)
 from scheduler.model.operation import Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
@@ -57,14 +70,19 @@ from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Barred, Change, ClaimResult, Guard, KeyTaking, Ports
+from scheduler.tasks import plan, planning, top_up
+from scheduler.tasks.task import Task
 from tests.simulation import deployments, queues
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
+from tests.simulation.behind import changed_behind
 from tests.simulation.bulk import bulk, refused_bulk
+from tests.simulation.catching_up import catching_up
 from tests.simulation.enables import disabled_often
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.hostile import filling, pinning
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
+from tests.simulation.many_tasks import many_tasks
 from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several
 from tests.simulation.oracles import WatchedWorld
 from tests.simulation.overlaps import at_once
@@ -287,6 +305,23 @@ def _run_and_wait(self: OperationStep, owner: str, id: str) -> StepResult:
     return result
 
 
+def _must_wait_if_late(self: RunGate, run: Job, before: Job | None) -> bool:
+    return before is not None and lifecycle.is_open(before) and self._is_behind(run)
+
+
+def _settle_without_cause(job: Job, cause: RequeueCause, *rest: Any, **more: Any) -> Job:
+    back = _requeue(job, cause, *rest, **more)
+    return replace(back, requeue_cause=None) if cause is RequeueCause.MISFIRE else back
+
+
+def _hand_on_nothing(old: Task, new: Task, now: int, rules: Rules) -> tuple[Task, list[Job]]:
+    return new, []
+
+
+def _hand_on_without_entry(old: Task, new: Task, now: int, rules: Rules) -> tuple[Task, list[Job]]:
+    return _hand_on(old, new, now, rules)[0], []
+
+
 @contextmanager
 def _lease_of_units_ignored() -> Iterator[None]:
     """Let a worker take a unit whose lease has not run out: it looks at the lease, and the ledger compares it."""
@@ -452,6 +487,7 @@ _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, 
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
 _release, _end_replaced = release.release, RunGate._end
+_hand_on, _requeue = planning.hand_on, settlement.requeue
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
 _send_on, _decide_owner = bundles.send_on, owner_gate._decide
 _recheck, _lagging_change = leftover.decide, LaggingJobs._change
@@ -512,6 +548,15 @@ SABOTAGES = [
     Sabotage("jobs that were moved are not read again", _patched(CancelJobs, "reread", lambda *_: ([], None)), scene=bulk),
     Sabotage("a refused job stops its operation", _patched(CancelJobs, "takes_changes", lambda *_: False), scene=bulk),
     Sabotage("jobs of a step that died are not counted", _patched(CancelJobs, "_is_ours", lambda *_: False), seed=11, scene=refused_bulk),
+    # changes of tasks while plan is away
+    Sabotage("an edit drops missed runs", _patched(planning, "hand_on", _hand_on_nothing), seed=6, scene=changed_behind),
+    Sabotage("a pause records no missed runs", _patched(planning, "hand_on", _hand_on_without_entry), seed=3, scene=changed_behind),
+    Sabotage("runs of an earlier generation planned again", _patched(top_up, "earlier_keys", lambda *_: []), seed=2, scene=changed_behind),
+    Sabotage("plan tops up one task after the other", _patched(plan, "GROUP", 1), scene=many_tasks),
+    # runs that catch up
+    Sabotage("late runs do not wait for the run before", _patched(RunGate, "_before", lambda *_: None), scene=catching_up),
+    Sabotage("a run in time starts before late ones", _patched(RunGate, "_must_wait", _must_wait_if_late), scene=catching_up),
+    Sabotage("runs that waited for late ones count as in time", _patched(settlement, "requeue", _settle_without_cause), scene=catching_up),
     # what dispatchers read
     Sabotage("a full step reads nobody's jobs", _patched(slot_pages, "_source", lambda entry: ("", entry.lane)), scene=crowded_instant),
     Sabotage("jobs that were not read count as started", _patched(SlotReader, "count", lambda *_: 0), scene=crowded_instant),
@@ -543,7 +588,6 @@ SABOTAGES = [
 UNPROVED = [
     Sabotage("the last read before the instant ignored", _patched(Execution, "_still_ours", lambda *_: True)),
     Sabotage("running jobs never taken back by reconcile", _patched(leftover, "decide", _recheck_without_take_back)),
-    Sabotage("late runs do not wait for the run before", _patched(RunGate, "_before", lambda *_: None)),
     Sabotage("executors ignore pauses", _patched(LaneStateCache, "is_paused", lambda *_: False)),
     Sabotage("take-back of a lease that was extended", _patched(LaggingJobs, "_change", _change_without_lease)),
     Sabotage("turns written without their version", _patched(MemoryOrderingQueues, "_take_turn", _turn_without_version)),

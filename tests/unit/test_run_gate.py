@@ -534,6 +534,28 @@ def test_a_run_in_time_waits_behind_late_runs_of_its_sequence(overlap: Overlap) 
     assert started(run(stage, *stage.receive(Lane.RECURRING))) == [third.key]
 
 
+@pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE_ONE])
+def test_a_run_in_time_that_comes_first_waits_for_late_runs(overlap: Overlap) -> None:
+    """The run lock is free: the late run has not been delivered yet."""
+    stage = a_stage()
+    first, second = late_runs(1, 0, overlap=overlap)
+    stage.jobs.put(first)
+    assert run(stage, second).starts == []
+    assert reason(stage, second) == f"misfire: it runs after run {first.id}"
+    assert started(run(stage, first)) == [first.key]
+
+
+def test_a_run_waits_behind_one_that_waited_for_late_runs() -> None:
+    """The run before it started less than the threshold after its time, but only since it had waited."""
+    stage = a_stage()
+    _, second, third = late_runs(2, 1, 0, overlap=Overlap.SKIP)
+    waited = changed(second, claim=Claim("m1", "n1", NOW - MINUTE, False), requeue_cause=RequeueCause.MISFIRE)
+    stage.jobs.put(waited)
+    assert stage.tasks.hold([(None, RunLock(TASK.key, second.id))]) == [Written.YES]
+    assert run(stage, third).starts == []
+    assert (state(stage, third), reason(stage, third)) == (Status.SCHEDULED, f"misfire: it runs after run {second.id}")
+
+
 @pytest.mark.parametrize(("claimed_ago", "expected"), [(1_000, Status.SCHEDULED), (MINUTE, Status.SKIPPED)])
 def test_the_overlap_rule_decides_behind_a_run_that_started_in_time(claimed_ago: int, expected: Status) -> None:
     stage = a_stage()
