@@ -78,6 +78,7 @@ class Operation:
     done: int = 0
     skipped: int = 0  # matched when they were read, but no longer when their turn came
     failed: int = 0  # an unexpected error; the log has it
+    conflicts: int = 0  # dead letters that were not redriven, since another open job had their key
     after: str | None = None  # the position of the last job or task read
     rereading: bool = False  # it has read all, and now reads those that were moved meanwhile
     refused: tuple[str, ...] = ()  # ids of those that the table refused to change; they are tried again before any other
@@ -93,7 +94,7 @@ class Operation:
     @property
     def matched(self) -> int:
         """The number of matches so far."""
-        return self.done + self.skipped + self.failed
+        return self.done + self.skipped + self.failed + self.conflicts
 
     @property
     def expires(self) -> int | None:
@@ -119,6 +120,7 @@ class Counts(NamedTuple):
     skipped: int = 0
     failed: int = 0
     refused: tuple[str, ...] = ()
+    conflicts: int = 0
 
 
 def new(

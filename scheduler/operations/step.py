@@ -40,6 +40,7 @@ class StepResult:
     done: int = 0
     skipped: int = 0
     failed: int = 0
+    conflicts: int = 0
     next_at: int | None = None
 
 
@@ -165,6 +166,7 @@ class OperationStep:
         self.result.done += counts.done
         self.result.skipped += counts.skipped
         self.result.failed += counts.failed + failed
+        self.result.conflicts += counts.conflicts
 
     def _store(self, held: _Held, changed: Operation, next_at: int | None) -> None:
         if self.ports.operations.change(held.record, changed):
@@ -174,8 +176,7 @@ class OperationStep:
         held.ended = True
         stored = self.ports.operations.get(changed.owner, changed.id)
         if stored is not None and stored.state is State.ABORTED:
-            delta = Counts(changed.done - held.record.done, changed.skipped - held.record.skipped, changed.failed - held.record.failed)
-            self.ports.operations.change(stored, _counted(stored, delta))
+            self.ports.operations.change(stored, _counted(stored, _between(held.record, changed)))
         running = stored is not None and stored.state is State.RUNNING
         self.result.next_at = self.ports.clock.now() + SECOND_MS if running else None
 
@@ -217,12 +218,18 @@ def _held(mine: Operation, ports: Ports, now: int, pause_ms: int) -> _Held:
     return _Held(mine, work_of(mine, ports), due_at, quota, now + STEP_MS, pause_ms, cursor=mine.after)
 
 
+def _between(before: Operation, after: Operation) -> Counts:
+    counts = (getattr(after, name) - getattr(before, name) for name in ("done", "skipped", "failed"))
+    return Counts(*counts, conflicts=after.conflicts - before.conflicts)
+
+
 def _counted(record: Operation, counts: Counts, failed: int = 0) -> Operation:
     return replace(
         record,
         done=record.done + counts.done,
         skipped=record.skipped + counts.skipped,
         failed=record.failed + counts.failed + failed,
+        conflicts=record.conflicts + counts.conflicts,
         version=record.version + 1,
     )
 

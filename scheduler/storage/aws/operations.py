@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _TIMES = ("started_at", "ended_at", "lease_until", "counted_at", "uncounted_since", "due_at", "next_at")
-_NUMBERS = (*_TIMES, "rate", "limit", "skipped", "failed", "tries", "version")
+_NUMBERS = (*_TIMES, "rate", "limit", "skipped", "failed", "conflicts", "tries", "version")
 _WRITTEN = (*_NUMBERS, "expires")
 _TEXTS = ("reason", "after", "message_id")
 
