@@ -37,7 +37,10 @@ class CancelJobs:
         return self._candidates(operation, page), cursor
 
     def reread(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
-        """A page of the jobs whose time was changed, soonest first: changed while the operation read, it may have missed them."""
+        """A page of the jobs whose time was changed, soonest first: changed while the operation read, it may have missed them.
+
+        That is so while it reads these, too. So it reads them once more if it has changed any.
+        """
         filter = operation.filter
         page = self.ports.jobs.moved(operation.owner, since=filter.since, until=filter.until, after=after, limit=READ)
         return self._candidates(operation, page), page.cursor
@@ -62,13 +65,11 @@ class CancelJobs:
 
     def _candidates(self, operation: Operation, page: Page) -> list[Candidate]:
         now = self.ports.clock.now()
-        wanted = [job.key if self._is_ours(job, operation) or _matches(job, operation, now) else None for job in page.jobs]
-        return [Candidate(_position(job), key) for job, key in zip(page.jobs, wanted, strict=True)]
+        return [Candidate(_position(job), job.key if _matches(job, operation, now) else None) for job in page.jobs]
 
     def _is_ours(self, job: Job, operation: Operation) -> bool:
         """Whether the operation has probably cancelled the job and has not counted it: its step died, or the table refused and did it."""
-        since = operation.started_at if job.id in operation.refused else operation.uncounted_since
-        return since > 0 and is_cancelled_since(job, since) and _is_filtered(job, operation)
+        return job.id in operation.pending and is_cancelled_since(job, operation.started_at)
 
     def _page(self, operation: Operation, since: int | None, until: int | None, after: str | None, *, newest_first: bool) -> Page:
         if operation.filter.task is None:

@@ -110,12 +110,19 @@ def test_five_of_many_starts_at_the_same_moment_run(operations: Operations) -> N
 
 def test_progress_is_stored_only_over_the_last_version(operations: Operations) -> None:
     one = made(operations, action=Action.CANCEL_JOBS, filter=JOBS)
-    times = {"lease_until": NOW + 30_000, "counted_at": NOW + 1, "uncounted_since": NOW, "due_at": NOW + 2, "next_at": NOW + 3}
-    more = {"rereading": True, "refused": ("01JD4Q8XKZ38W2M5R7T9V1C4FG", "01JD4Q8XKZ38W2M5R7T9V1C4FK"), "tries": 2, "message_id": "m"}
+    times = {"lease_until": NOW + 30_000, "due_at": NOW + 2, "next_at": NOW + 3}
+    more = {
+        "rereading": True,
+        "found_again": 3,
+        "conflicts": 4,
+        "pending": ("01JD4Q8XKZ38W2M5R7T9V1C4FG", "01JD4Q8XKZ38W2M5R7T9V1C4FK"),
+        "tries": 2,
+        "message_id": "m",
+    }
     after = changed(one, done=4, skipped=1, failed=2, after="01JD4Q8XKZ38W2M5R7T9V1C4FH", **times, **more)
     assert operations.change(one, after)
     assert not operations.change(one, changed(one, done=9))
-    assert operations.get("ada", one.id) == after and operations.running() == [after] and after.matched == 7
+    assert operations.get("ada", one.id) == after and operations.running() == [after] and after.matched == 11
 
 
 @pytest.mark.parametrize("state", [State.DONE, State.ABORTED])

@@ -18,8 +18,8 @@ from scheduler.storage.aws.table import Table
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_TIMES = ("started_at", "ended_at", "lease_until", "counted_at", "uncounted_since", "due_at", "next_at")
-_NUMBERS = (*_TIMES, "rate", "limit", "skipped", "failed", "conflicts", "tries", "version")
+_TIMES = ("started_at", "ended_at", "lease_until", "due_at", "next_at")
+_NUMBERS = (*_TIMES, "rate", "limit", "skipped", "failed", "conflicts", "found_again", "tries", "version")
 _WRITTEN = (*_NUMBERS, "expires")
 _TEXTS = ("reason", "after", "message_id")
 
@@ -75,8 +75,8 @@ def _encode(operation: Operation) -> dict[str, Any]:
     else:
         item["action"] = {"S": operation.action.value}
     item["redriven"] = {"N": str(operation.done)}
-    if operation.refused:
-        item["refused"] = {"S": " ".join(operation.refused)}
+    if operation.pending:
+        item["pending"] = {"S": " ".join(operation.pending)}
     if operation.rereading:
         item["rereading"] = {"BOOL": True}
     item |= {name: {"N": str(value)} for name in _WRITTEN if (value := getattr(operation, name)) is not None}
@@ -95,7 +95,7 @@ def _decode(item: Mapping[str, Any]) -> Operation:
         state=State(item["state"]["S"]),
         done=int(item["redriven"]["N"]),
         rereading="rereading" in item,
-        refused=tuple(item["refused"]["S"].split(" ")) if "refused" in item else (),
+        pending=tuple(item["pending"]["S"].split(" ")) if "pending" in item else (),
         **fields,
     )
 
