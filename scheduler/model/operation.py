@@ -81,7 +81,7 @@ class Operation:
     conflicts: int = 0  # dead letters that were not redriven, since another open job had their key
     after: str | None = None  # the position of the last job or task read
     rereading: bool = False  # it has read all, and now reads those that were moved meanwhile
-    found_again: int = 0  # changes since it last began to read those: if there are any, it reads them once more
+    found_again: int = 0  # of them, since it last began to read them: if there are any, it reads them once more
     pending: tuple[str, ...] = ()  # ids of those that are being changed, or that the table refused to change; they come before any other
     tries: int = 0  # how often it has refused exactly these
     version: int = 1  # rises with every change; every change is conditional on it
@@ -113,13 +113,17 @@ class Candidate(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The result of one chunk. `refused`: the ids of those that the table refused to change; they are in no count yet."""
+    """The result of one chunk. `refused`: the ids of those that the table refused to change; they are in no count yet.
+
+    `moved`: the number of those that are read at another place.
+    """
 
     done: int = 0
     skipped: int = 0
     failed: int = 0
     refused: tuple[str, ...] = ()
     conflicts: int = 0
+    moved: int = 0
 
 
 def new(

@@ -237,7 +237,7 @@ def _counted(record: Operation, counts: Counts, failed: int = 0) -> Operation:
         skipped=record.skipped + counts.skipped,
         failed=record.failed + counts.failed + failed,
         conflicts=record.conflicts + counts.conflicts,
-        found_again=record.found_again + (counts.done if record.rereading else 0),
+        found_again=record.found_again + (counts.done + counts.moved if record.rereading else 0),
         version=record.version + 1,
     )
 

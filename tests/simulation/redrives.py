@@ -37,7 +37,7 @@ FAIL_AT = START + 5 * slots.MINUTE
 REDRIVE_AT = START + 15 * slots.MINUTE
 NAMED = 10  # jobs of a user with keys of their own; others take half of the keys
 REFUSED = 0.1  # of the redrives of a job: refused once or twice
-DIES = 0.02  # of the writes around which a step dies
+DIES = 0.1  # of the writes of progress: the step dies there
 TROUBLED = Rates(lag_ms=300, refuse=0.002, slow=0.0005)
 
 
@@ -163,8 +163,15 @@ def redriven(seed: int) -> World:
     return world
 
 
+def redriven_by_dying_steps(seed: int) -> World:
+    """The same, while steps of the redrives die after they changed jobs and before they counted them."""
+    world = RedriveWorld(seed, CALM, dies=DIES)
+    world.act()
+    return world
+
+
 def redriven_in_trouble(seed: int) -> World:
-    """The same, while the tables refuse and delay calls now and then."""
+    """The same without deaths, while the tables refuse and delay calls now and then."""
     world = RedriveWorld(seed, TROUBLED)
     world.act()
     return world
