@@ -226,8 +226,9 @@ def _held(mine: Operation, ports: Ports, now: int, pause_ms: int) -> _Held:
 
 
 def _between(before: Operation, after: Operation) -> Counts:
-    counts = (getattr(after, name) - getattr(before, name) for name in ("done", "skipped", "failed"))
-    return Counts(*counts, conflicts=after.conflicts - before.conflicts)
+    """The counts of `after` that `before` has not."""
+    failed, conflicts = after.failed - before.failed, after.conflicts - before.conflicts
+    return Counts(after.done - before.done, after.skipped - before.skipped, failed, conflicts=conflicts)
 
 
 def _counted(record: Operation, counts: Counts, failed: int = 0) -> Operation:
