@@ -420,7 +420,7 @@ def test_a_job_moved_behind_or_ahead_is_cancelled_and_counted_once(ahead: bool) 
     assert stage.statuses(jobs) == {CANCELLED} and stage.counts(record) == (State.DONE, 30, 0, 0)
 
 
-def test_jobs_that_are_moved_again_while_moved_ones_are_read_are_cancelled() -> None:
+def test_jobs_moved_while_moved_ones_are_read_are_cancelled() -> None:
     """From behind the position of that reading to before it."""
     stage = OperationsStage()
     jobs, record = stage.ahead(60), stage.begin(rate=5)

@@ -150,7 +150,7 @@ def put(stage: RedriveStage, key: str, **fields: Any) -> Job:
     return by_key.put(NewJob("ann", JobSpec("log", {}, key=key), **fields), stage, random=stage.requests).job
 
 
-def test_a_job_whose_key_belongs_to_an_open_job_stays_dead_and_counts_as_a_conflict() -> None:
+def test_a_job_whose_key_an_open_job_has_stays_dead_as_a_conflict() -> None:
     stage = RedriveStage()
     dead, free = named(stage, "order:17"), named(stage, "order:18")
     second = put(stage, "order:17", delay_ms=3_600_000)
@@ -172,7 +172,7 @@ def test_of_two_dead_jobs_of_one_key_a_redrive_runs_one() -> None:
     assert by_key.find_by_key(OwnKey("ann", "order:17"), stage) == stage.stored(first), "it has the key again"
 
 
-def test_a_put_that_read_a_job_as_dead_does_not_take_the_key_of_the_redriven_job() -> None:
+def test_a_put_that_read_a_job_as_dead_does_not_take_its_key() -> None:
     stage = RedriveStage()
     dead = named(stage, "order:17")
     whole = stage.jobs
