@@ -166,7 +166,8 @@ def test_ended_operations_of_an_owner_are_listed_newest_first_by_pages(operation
 # Other versions
 
 
-def test_a_redrive_of_the_version_before_is_read(operations: Operations) -> None:
+def test_a_redrive_of_the_version_before_is_read_and_begins_again(operations: Operations) -> None:
+    """That version reads newest first, and what it has redriven is no dead letter any more."""
     if not isinstance(operations, DynamoOperations):
         pytest.skip("the memory store has no items")
     numbers = {"started_at": NOW, "rate": 20, "found": 3, "redriven": 2, "skipped": 1, "version": 4, "lease_until": 0}
@@ -175,9 +176,7 @@ def test_a_redrive_of_the_version_before_is_read(operations: Operations) -> None
     stored = {name: {"S": value} for name, value in texts.items()} | {name: {"N": str(value)} for name, value in numbers.items()}
     operations._table.put(stored, {})
     (found,) = operations.running()
-    assert found == Operation(
-        "ada", texts["id"], NOW, Action.REDRIVE, Filter(type="http"), 20, done=2, skipped=1, after=texts["after"], version=4
-    )
+    assert found == Operation("ada", texts["id"], NOW, Action.REDRIVE, Filter(type="http"), 20, done=2, skipped=1, after=None, version=4)
 
 
 @pytest.mark.parametrize("action", list(Action))
