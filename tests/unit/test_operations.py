@@ -378,6 +378,24 @@ def test_a_chunk_of_a_dead_worker_is_counted_once() -> None:
     assert stage.statuses(jobs) == {CANCELLED} and stage.counts(record) == (State.DONE, 250, 0, 0)
 
 
+def test_an_abort_just_before_a_chunk_leaves_its_jobs_alone() -> None:
+    stage = OperationsStage()
+    jobs, record = stage.ahead(30), stage.begin(rate=5)
+    stage.work_off()
+    inner = stage.operations
+
+    def aborted(verb: Any, before: Operation, after: Operation) -> bool:
+        if after.pending:
+            requests.abort("ann", record.id, stage.but(operations=inner))
+        held: bool = verb(before, after)
+        return held
+
+    stage.operations = Wrapped(inner, change=aborted)
+    stage.work_off(until=stage.clock.now() + 60_000)
+    assert stage.counts(record) == (State.ABORTED, 5, 0, 0)
+    assert sum(lifecycle.is_open(stage.stored(job)) for job in jobs) == 25
+
+
 @pytest.mark.parametrize("action", [Action.PAUSE_TASKS, Action.RESUME_TASKS, Action.DELETE_TASKS])
 @pytest.mark.parametrize("then", [refuse, lost_answer])
 @pytest.mark.parametrize("nth", range(2, 7))
