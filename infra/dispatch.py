@@ -23,7 +23,9 @@ class Dispatch(Construct):
                     storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"
                 ),
                 allow(storage.due_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the sweep scans it
-                allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:DeleteItem"),  # canaries
+                allow(  # canaries; redrives of jobs with keys, and the check whether the table takes changes
+                    storage.jobs.table_arn, "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"
+                ),
                 *list_jobs(foundation),  # operations; reconciling reads jobs in batches too
                 *change_tasks(foundation),  # operations; the usage of limits, and the target queues
                 change_jobs(foundation),

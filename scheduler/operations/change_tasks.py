@@ -63,7 +63,7 @@ class ChangeTasks:
         """Whether the task was changed. Its runs that are about to start may still do so for half a second."""
         task = self.ports.tasks.get(key)
         if task is None or not _is_wanted(task, operation, self.ports.clock.now()):
-            return False
+            return key.id in operation.pending and _is_changed(task, operation)
         try:
             if operation.action is Action.PAUSE_TASKS:
                 service.deactivate(key, operation.reason, self.ports, settle=False)
@@ -74,6 +74,15 @@ class ChangeTasks:
         except NotFound:
             return False
         return True
+
+
+def _is_changed(task: Task | None, operation: Operation) -> bool:
+    """Whether the operation has probably changed the task and has not counted it: its step died, or the table refused and did it."""
+    if operation.action is Action.DELETE_TASKS:
+        return task is None
+    if task is None or task.updated_at < operation.started_at:
+        return False
+    return (task.inactive_at is not None) == (operation.action is Action.PAUSE_TASKS)
 
 
 def _is_wanted(task: Task, operation: Operation, now: int) -> bool:

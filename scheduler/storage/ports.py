@@ -159,10 +159,14 @@ KEPT_KEYS_MS = 400 * 86_400_000  # after the time of its job: longer than any en
 
 
 class KeyTaking(NamedTuple):
-    """Insert a new `job` that takes its key from the job that the entry `before` names (None: the key has no entry)."""
+    """Insert a new `job` that takes its key from the job that the entry `before` names (None: the key has no entry).
+
+    With `dead`, redrive that job instead: `job` is its state after that.
+    """
 
     before: KeyEntry | None
     job: Job
+    dead: Job | None = None
 
 
 class Jobs(Protocol):
@@ -181,10 +185,10 @@ class Jobs(Protocol):
         """Return the entries of keys that exist (strongly consistent). Keys may repeat."""
 
     def take_keys(self, takings: Sequence[KeyTaking]) -> list[Written]:
-        """Insert each job, and with it in one transaction the entry of its key. No two of the jobs have the same key.
+        """Insert or redrive each job, and with it in one transaction store the entry of its key. No two of the jobs have the same key.
 
-        NO: the entry is no longer `before`, or the id of the job is taken. YES also if an earlier try, whose answer was lost,
-        applied it.
+        NO: the entry is no longer `before`, or the id of a new job is taken, or a job to be redriven is no longer as in `dead`. YES also
+        if an earlier try, whose answer was lost, applied it.
         """
 
     def prolong_key(self, job: Job) -> Written:
@@ -306,6 +310,7 @@ class Jobs(Protocol):
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
         """Return a page of an owner's failed and killed jobs, newest first; bounds as in `history`. Eventually consistent.
 
+        Their positions are those of `ids.queue_position`, so the jobs of an ordering key are in the order of its queue.
         The cost does not depend on the number of successful jobs. A page may have fewer than `limit` jobs, or none, and yet a cursor: the
         index may still list jobs that were redriven.
         """
@@ -314,11 +319,12 @@ class Jobs(Protocol):
         """Count the open jobs of an owner that were first scheduled for `since` or later. It reads all of them. Eventually consistent."""
 
     def letters(
-        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
+        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool
     ) -> tuple[list[DeadLetter], str | None]:
-        """Return a page of the entries of an owner's failures index, newest first, and the cursor of the next page.
+        """Return a page of the entries of an owner's failures index, and the cursor of the next page.
 
-        Bounds and cursor as in `history`. It reads the index only, at a small part of the cost of `failures`. Eventually consistent.
+        Positions as in `failures`; bounds and cursor as in `history`. It reads the index only, at a small part of the cost of `failures`.
+        Eventually consistent.
         """
 
 

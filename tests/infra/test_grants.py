@@ -90,6 +90,7 @@ def test_dispatch_reads_indexes_changes_jobs_and_writes_canaries(prod: Synthesiz
         ("dynamodb:Query", "StorageJobs/index/by_task"),
         ("dynamodb:Query", "StorageJobs"),
         ("dynamodb:BatchGetItem", "StorageJobs"),
+        ("dynamodb:GetItem", "StorageJobs"),  # the entry of a key, of which a redrive takes one job
         ("dynamodb:UpdateItem", "StorageJobs"),
         ("dynamodb:PartiQLUpdate", "StorageJobs"),
         ("dynamodb:PutItem", "StorageJobs"),

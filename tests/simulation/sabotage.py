@@ -18,6 +18,7 @@ from scheduler.admission.gate import Requeue
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
+from scheduler.dead_letters import store as redrives
 from scheduler.jobs import by_key
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
 from scheduler.model.job import (
@@ -34,12 +35,13 @@ from scheduler.model.job import (
     Unit,
     UnitKey,
 )
-from scheduler.model.operation import Operation
+from scheduler.model.operation import Counts, Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.notify import invocation, notify
 from scheduler.notify.calls import Calls
+from scheduler.operations import step as operations_step
 from scheduler.operations.cancel_jobs import CancelJobs
 from scheduler.operations.step import OperationStep, StepResult
 from scheduler.pipeline import (
@@ -75,7 +77,7 @@ from scheduler.tasks.task import Task
 from tests.simulation import deployments, queues
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.behind import changed_behind
-from tests.simulation.bulk import bulk, refused_bulk
+from tests.simulation.bulk import bulk, dying_bulk, moving_bulk
 from tests.simulation.catching_up import catching_up
 from tests.simulation.enables import disabled_often
 from tests.simulation.faults import CALM, ROUGH, Rates
@@ -87,6 +89,7 @@ from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, bes
 from tests.simulation.oracles import WatchedWorld
 from tests.simulation.overlaps import at_once
 from tests.simulation.reading import crowded_instant, late_index
+from tests.simulation.redrives import redriven, redriven_by_dying_steps
 from tests.simulation.resumes import resumed_often
 from tests.simulation.world import START, USUAL, World
 
@@ -263,6 +266,18 @@ def _answer_by_own_random(asked: submit.Submission, standing: Mapping[str, Recei
 def _keep_over_standing(self: MemoryReceipts, receipt: Receipt, now: int) -> Receipt:
     self.rows[(receipt.owner, receipt.key)] = receipt
     return receipt
+
+
+def _counted_as_found_once(record: Operation, counts: Counts, failed: int = 0) -> Operation:
+    return replace(_counted(record, counts, failed), found_again=0)
+
+
+def _letters_newest_first(self: MemoryJobs, owner: str, **rest: Any) -> Any:
+    return _letters(self, owner, **rest | {"newest_first": True})
+
+
+def _place_by_id(job: Job) -> str:
+    return ids.position(job.id, job.scheduled_at)
 
 
 def _take_from_anyone(self: MemoryJobs, taking: KeyTaking) -> bool:
@@ -485,6 +500,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
+_letters, _counted = MemoryJobs.letters, operations_step._counted
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
 _release, _end_replaced = release.release, RunGate._end
 _hand_on, _requeue = planning.hand_on, settlement.requeue
@@ -547,7 +563,6 @@ SABOTAGES = [
     Sabotage("a step of an operation waits in its function", _patched(OperationStep, "run", _run_and_wait), scene=bulk),
     Sabotage("jobs that were moved are not read again", _patched(CancelJobs, "reread", lambda *_: ([], None)), scene=bulk),
     Sabotage("a refused job stops its operation", _patched(CancelJobs, "takes_changes", lambda *_: False), scene=bulk),
-    Sabotage("jobs of a step that died are not counted", _patched(CancelJobs, "_is_ours", lambda *_: False), seed=11, scene=refused_bulk),
     # changes of tasks while plan is away
     Sabotage("an edit drops missed runs", _patched(planning, "hand_on", _hand_on_nothing), seed=6, scene=changed_behind),
     Sabotage("a pause records no missed runs", _patched(planning, "hand_on", _hand_on_without_entry), seed=3, scene=changed_behind),
@@ -557,6 +572,18 @@ SABOTAGES = [
     Sabotage("late runs do not wait for the run before", _patched(RunGate, "_before", lambda *_: None), scene=catching_up),
     Sabotage("a run in time starts before late ones", _patched(RunGate, "_must_wait", _must_wait_if_late), scene=catching_up),
     Sabotage("runs that waited for late ones count as in time", _patched(settlement, "requeue", _settle_without_cause), scene=catching_up),
+    Sabotage("moved jobs are read again only once", _patched(operations_step, "_counted", _counted_as_found_once), scene=moving_bulk),
+    Sabotage("jobs of a step that died are not counted", _patched(CancelJobs, "_is_ours", lambda *_: False), scene=dying_bulk),
+    # redrives
+    Sabotage("dead letters redriven newest first", _patched(MemoryJobs, "letters", _letters_newest_first), seed=2, scene=redriven),
+    Sabotage("dead letters redriven in the order of their ids", _patched(stores, "_failed_position", _place_by_id), seed=3, scene=redriven),
+    Sabotage("no job waits for an earlier one to be redriven", _patched(ordering, "REDRIVEN_MS", 0), scene=redriven),
+    Sabotage("a job is redriven while an open job has its key", _patched(redrives, "_is_taken", lambda *_: False), scene=redriven),
+    Sabotage(
+        "a chunk begun without storing what it changes",
+        _patched(OperationStep, "_announce", lambda *_: True),
+        scene=redriven_by_dying_steps,
+    ),
     # what dispatchers read
     Sabotage("a full step reads nobody's jobs", _patched(slot_pages, "_source", lambda entry: ("", entry.lane)), scene=crowded_instant),
     Sabotage("jobs that were not read count as started", _patched(SlotReader, "count", lambda *_: 0), scene=crowded_instant),
