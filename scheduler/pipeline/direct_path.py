@@ -2,7 +2,7 @@
 
 The overflow's dispatcher publishes in fair order, and crowds in packs; the direct path does neither. A bound that each process keeps by
 itself is no bound of all processes, of which a user may meet dozens. So a process has few messages of a user under way: it sends another
-one directly once a job of an earlier one has ended. Of jobs due later, it sends as few for each span of `LONG_MS`, after which executors
+one directly once a job of an earlier one has ended. Of jobs due later, it sends as few for each span of `SPAN_MS`, after which executors
 have counted the users with long jobs. All processes together thus keep some executors free, however long the jobs take. Nothing goes
 directly of a user of whom a dispatcher publishes that jobs wait.
 
@@ -39,6 +39,7 @@ IN_A_CALL = 5  # the same in its first call for that instant: a dispatcher of th
 NO_SIGN = (FailureKind.CRASHED, FailureKind.REFUSED)  # such an attempt lasts until its executor is missed, however short the work is
 MOST_INSTANTS = 1_000  # counted at once; more are searched for those that have passed
 INSTANT_MS = 100  # jobs due within this time are due at the same instant
+SPAN_MS = 5_000  # after this time all executors know the users with long jobs: LONG_MS, a second to the next look, and two of their caches
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ class DirectPath:
             few += group
         if len(instants) > MOST_INSTANTS:
             bucket.instants = Counter({each: count for each, count in instants.items() if each * INSTANT_MS >= now})
-            bucket.spans = Counter({each: count for each, count in spans.items() if (each + 1) * LONG_MS >= now})
+            bucket.spans = Counter({each: count for each, count in spans.items() if (each + 1) * SPAN_MS >= now})
         return few
 
     def _allowed(self, owner: str, lane: Lane, jobs: Sequence[Job], now: int) -> list[Job]:
@@ -221,11 +222,11 @@ def _instant(job: Job) -> int:
 
 
 def _span(job: Job) -> int:
-    """The number of the span of `LONG_MS` in which the job is due: after it, executors have counted the users with long jobs."""
-    return job.due_at // LONG_MS
+    """The number of the span in which the job is due."""
+    return job.due_at // SPAN_MS
 
 
-def _is_under_way(found: Found[Job], key: JobKey) -> bool:
+def _is_under_way(found: Found[JobKey, Job], key: JobKey) -> bool:
     """Whether the job waits or runs, as far as is known. One that was just posted may not be stored yet."""
     return key in found.unreadable or key not in found or lifecycle.first_end(found[key]) is None
 
