@@ -90,7 +90,6 @@ class KeyEntry(NamedTuple):
 
     own: OwnKey
     job: str
-    life: int = 0  # the number of redrives of the job: a job that lives again has its key again, for any request that read it as dead
 
     @property
     def job_key(self) -> JobKey:
@@ -328,7 +327,7 @@ class Job:
     heartbeat_at: int | None = None  # the last heartbeat of this attempt
     progress: Progress | None = None  # the last one that this attempt's worker reported
     reason: str | None = None  # the reason why it waits, or why it ended
-    requeue_cause: RequeueCause | None = None  # recorded where a decision reads it: PAUSED and MISFIRE
+    requeue_cause: RequeueCause | None = None  # recorded where a decision reads it: only PAUSED, for the misfire rule
     output: str | None = None
     response: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()
@@ -450,7 +449,7 @@ class DeadLetter:
     """The entry of a dead letter, a job that failed or was killed, in the failures index: enough to count and to filter."""
 
     key: JobKey
-    position: str  # `ids.queue_position`
+    position: str  # `ids.position`
     type: str
     task: str | None
     fingerprint: str | None

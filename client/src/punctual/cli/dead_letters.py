@@ -120,9 +120,8 @@ def wait(cli: Cli, made: Redrive, total: int | None = None) -> int | None:
 
 
 def _summary(made: Redrive) -> str:
-    others = (("skipped", made.skipped), ("failed", made.failed), ("beside an open job of their key", made.conflicts))
-    left = "".join(f", {count} {name}" for name, count in others if count)
-    return f"Redrive {made.id} is {made.status}: {made.redriven} of {made.matched} run again{left}."
+    skipped = f", {made.skipped} skipped" if made.skipped else ""
+    return f"Redrive {made.id} is {made.status}: {made.redriven} of {made.matched} run again{skipped}."
 
 
 def watch(cli: Cli, id: Id) -> int | None:
