@@ -24,7 +24,7 @@ from scheduler.targets.named_target import NamedTarget
 LINGER_MS = 300_000  # a user without waiting jobs is dropped this long after the last one joined
 STEP_MS, IDLE_MS = 1_000, 2_000  # between two release steps while jobs wait: the first while a start is due sooner
 LONGEST_MS = 60_000  # ... and while none waits
-AHEAD_MS = 1500  # jobs are released for the ends of this time: the next step's jobs take a while to reach their executors
+AHEAD_MS = 1_500  # jobs are released for the ends of this time: the next step's jobs take a while to reach their executors
 ON_THEIR_WAY_MS = 2_500  # a released job that has taken no slot after this time does not come any more
 MOST = 500  # jobs released at once
 
