@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -43,6 +44,8 @@ SHARDS = 16
 BATCH = 10
 AT_ONCE = 1_000  # jobs posted in one call
 TOPPED_UP = planning.RUNS_AHEAD - planning.RUNS_LEFT  # runs that a top-up stores for a task that runs seldom
+MINUTELY_LEFT = planning.TIME_LEFT // slots.MINUTE  # runs that a minutely task has left when its top-up is due
+MINUTELY = planning.TIME_AHEAD // slots.MINUTE - MINUTELY_LEFT  # runs that a top-up stores for it
 TABLE, TASKS = "punctual-bench-jobs", "punctual-bench-tasks"
 TOPIC = "arn:aws:sns:us-east-1:000000000000:punctual-bench"
 QUEUE = "https://sqs.us-east-1.amazonaws.com/000000000000/punctual-bench-one-time"
@@ -244,6 +247,16 @@ def execute_batch_floor(aws: Answered, jobs: int) -> Work:
 
 def plan(aws: Answered, jobs: int) -> Work:
     """Measure a round of planning that stores `jobs` runs of hourly tasks: for these a top-up stores the fewest runs."""
+    return _planned(aws, jobs, TOPPED_UP, _task)
+
+
+def plan_minutely(aws: Answered, jobs: int) -> Work:
+    """Measure the same with tasks that run every minute."""
+    return _planned(aws, jobs, MINUTELY, partial(_task, minutely=True))
+
+
+def _planned(aws: Answered, jobs: int, each: int, make: Callable[[int], Task]) -> Work:
+    """Measure a round of planning that stores `jobs` runs, `each` of a task."""
     from lambdas import _runtime
     from scheduler.tasks.plan import plan as service
 
@@ -252,15 +265,13 @@ def plan(aws: Answered, jobs: int) -> Work:
     _must(ports.rules.shards == SHARDS, ports.rules)  # a process asks the ledger for its shards once
 
     def round_of(count: int) -> None:
-        tasks = [_task(number) for number in range(count)]
+        tasks = [make(number) for number in range(count)]
         pages: dict[str, list[Json]] = {f"{MINUTE}#{shard:02d}": [] for shard in range(PLAN_SHARDS)}
         for task in tasks:
             pages[str(task.replenish)].append({"pk": {"S": task.owner}, "sk": {"S": task.id}, "replenish": {"S": str(task.replenish)}})
         aws.slots = {slot.encode(): json.dumps({"Items": page, "Count": len(page)}).encode() for slot, page in pages.items()}
-        stored = {task.id: json.dumps({"Item": task_items.encode(task)}).encode() for task in tasks}
+        aws.store(SETTINGS.tasks_table, map(task_items.encode, tasks))
         aws.items.append(b'{"Item":{"pk":{"S":"plan"},"sk":{"S":"plan"},"from_minute":{"S":"%s"}}}' % MINUTE.encode())
-        first, *others = (stored[entry["sk"]["S"]] for page in pages.values() for entry in page)
-        aws.items.extend([first, b"{}", *others])  # after the first task, plan reads which users were deleted: nobody
 
     def work(runs: int = jobs) -> None:
         ports.clock = VirtualClock(START)
@@ -268,8 +279,8 @@ def plan(aws: Answered, jobs: int) -> Work:
         _must((done.runs, done.failed) == (runs, 0), done)
 
     round_of(BATCH)
-    work(BATCH * TOPPED_UP)
-    round_of(jobs // TOPPED_UP)
+    work(BATCH * each)
+    round_of(jobs // each)
     return work
 
 
@@ -318,6 +329,7 @@ MEASUREMENTS: dict[str, Prepare] = {
     "execute-floor": execute_floor,
     "execute-batch-floor": execute_batch_floor,
     "plan": plan,
+    "plan-minutely": plan_minutely,
     "api": api,
     "batch": batch,
 }
@@ -360,21 +372,21 @@ def _as_run(job: Job) -> Job:
     return replace(job, lane=Lane.RECURRING, origin=origin, start_by=job.scheduled_at + 3_600_000)
 
 
-def _task(number: int) -> Task:
-    """Return an hourly task whose top-up is due: only `RUNS_LEFT` of its runs are left."""
+def _task(number: int, *, minutely: bool = False) -> Task:
+    """Return an hourly task whose top-up is due, as only `RUNS_LEFT` of its runs are left; or a minutely one with `TIME_LEFT`."""
     task_id = ids.new(START - 86_400_000, number * 7919, partitions=1)
     task = Task(
         OWNER,
         task_id,
         "a name of a usual length",
         JobSpec("log", {"message": _text(number)}),
-        Schedule(Cron(f"{number % 60} * * * *", "Europe/Berlin")),
+        Schedule(Cron("* * * * *" if minutely else f"{number % 60} * * * *", "Europe/Berlin")),
         created_at=START - 86_400_000,
         updated_at=START - 86_400_000,
         planned_until=START,
         replenish=slots.slot(MINUTE, task_id, PLAN_SHARDS),
     )
-    left = planning.next_runs(task, START, planning.RUNS_LEFT)
+    left = planning.next_runs(task, START, MINUTELY_LEFT if minutely else planning.RUNS_LEFT)
     return replace(task, planned_until=left[-1].nominal, planned=28)
 
 

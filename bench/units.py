@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bench import operations, prices
 from bench.cpu import spent
 from bench.figures import Figure
-from bench.inprocess import AT_ONCE
+from bench.inprocess import AT_ONCE, TOPPED_UP
 from bench.metered import Meter, crowded
 from bench.operations import Bench, Scenario
 from infra.settings import PROD
@@ -145,9 +145,9 @@ def _planned(size: Size) -> Iterator[Part]:
     """Yield dollars a run for storing it. Its write units are counted with those of its run; plan's fixed work of every minute is left
     out."""
     plan = spent("plan", size.planned)
-    calls = {name: plan["calls"].get(name, 0) / size.planned for name in ("GetItem", "UpdateItem", "BatchExecuteStatement")}
-    waits = calls["GetItem"] + calls["UpdateItem"] + calls["BatchExecuteStatement"] / CONNECTIONS
-    yield "DynamoDB reads", calls["GetItem"] * prices.READ_UNIT  # the task; its entry in an index of keys costs almost nothing
+    calls = {name: plan["calls"].get(name, 0) / size.planned for name in ("BatchGetItem", "BatchExecuteStatement")}
+    waits = calls["BatchGetItem"] + calls["BatchExecuteStatement"] / CONNECTIONS
+    yield "DynamoDB reads", prices.READ_UNIT / TOPPED_UP  # the task; its entry in an index of keys costs almost nothing
     yield "plan function", _seconds("plan", plan["cpu_ms"] / size.planned, waits)
 
 

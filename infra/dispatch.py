@@ -23,13 +23,16 @@ class Dispatch(Construct):
                     storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"
                 ),
                 allow(storage.due_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the sweep scans it
-                allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:DeleteItem"),  # canaries
+                allow(  # canaries; redrives of jobs with keys, and the check whether the table takes changes
+                    storage.jobs.table_arn, "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"
+                ),
                 *list_jobs(foundation),  # operations; reconciling reads jobs in batches too
                 *change_tasks(foundation),  # operations; the usage of limits, and the target queues
                 change_jobs(foundation),
                 *step_out(foundation),  # ends jobs whose last attempt ended with its executor; whether the task of a run allows a redrive
                 step_in(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem"),  # weights
+                allow(storage.users.table_arn, "dynamodb:GetItem"),  # whether the users of waiting rooms are still disabled
                 allow(lanes.topic.topic_arn, "sns:Publish"),
                 allow(lanes.arns, "sqs:SendMessage", "sqs:GetQueueAttributes"),  # reconciling enqueues again, unless a lane has a backlog
                 allow(

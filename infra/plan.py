@@ -20,7 +20,8 @@ class Plan(Construct):
             foundation.environment(*JOB_RESOURCES, "ledger_table", "users_table"),
             grants=[
                 allow(storage.replenish_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the scan finds minutes that the queries missed
-                allow(storage.tasks.table_arn, "dynamodb:GetItem", "dynamodb:UpdateItem"),  # the instant up to which a task is planned
+                allow(storage.tasks.table_arn, "dynamodb:BatchGetItem"),  # the tasks that are due for a top-up
+                allow(storage.tasks.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # how far one task is planned, or many
                 allow(storage.users.table_arn, "dynamodb:GetItem"),  # which users were deleted
                 step_in(foundation),
                 allow(storage.tasks.table_arn, "dynamodb:PartiQLDelete"),  # the ordering-queue entries of runs that are withdrawn

@@ -176,7 +176,7 @@ PROD = Settings(
     # The pollers for the executors that `concurrency` allows. Retries are spread over time, so their lane keeps none ready.
     rules=Rules(lag_canary=True, most_pollers={Lane.ONE_TIME: 100, Lane.RECURRING: 50}),
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
-    memory_mb={**DEV.memory_mb, "dispatch": 1_769, "execute": 768, "project": 1_024},
+    memory_mb={**DEV.memory_mb, "plan": 1_024, "dispatch": 1_769, "execute": 768, "project": 1_024},
     api_rate=2_000,
     api_burst=4_000,
     write_rate=1_000,

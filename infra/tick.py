@@ -17,10 +17,11 @@ class Tick(Construct):
             self,
             "tick",
             foundation,
-            foundation.environment("jobs_table", "ledger_table", "work_queue_url"),
+            foundation.environment("jobs_table", "ledger_table", "users_table", "work_queue_url"),
             grants=[
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"),  # cursor, units, lanes
                 allow(storage.jobs.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # canaries, and the mark of the table
+                allow(storage.users.table_arn, "dynamodb:GetItem"),  # whether the users of waiting rooms are still disabled
                 allow(lanes.work.queue_arn, "sqs:SendMessage"),
             ],
             timeout=Duration.seconds(50),

@@ -544,7 +544,7 @@ def test_a_task_is_deleted_after_a_question() -> None:
 
 @pytest.mark.usefixtures("signed_in")
 def test_dead_letters_are_listed_and_redriven() -> None:
-    over = {**REDRIVE, "status": "done", "matched": 7, "redriven": 6, "skipped": 1}
+    over = {**REDRIVE, "status": "done", "matched": 8, "redriven": 6, "skipped": 1, "conflicts": 1}
     routes = {
         "GET /dead-letters": page(GROUP),
         "GET /dead-letters/3f9c2a7e5b8d/jobs": page(JOB),
@@ -556,7 +556,7 @@ def test_dead_letters_are_listed_and_redriven() -> None:
     assert "permanent: HTTP 404" in done(cli("dead-letters", "list", terminal=True))
     assert done(cli("dead-letters", "jobs", "3f9c2a7e5b8d", "-q")) == f"{ID}\n"
     words = ("dead-letters", "redrive", "--fingerprint", "3f9c2a7e5b8d", "--rate", "20", "--yes")
-    assert done(cli(*words)) == "Redrive 01OP is done: 6 of 7 run again, 1 skipped.\n"
+    assert done(cli(*words)) == "Redrive 01OP is done: 6 of 8 run again, 1 skipped, 1 beside an open job of their key.\n"
     assert ("POST", "/dead-letters/redrive", {}, {"fingerprint": "3f9c2a7e5b8d", "rate": 20}) in cli.api.sent
     assert "Redrive 01OP is done" in done(api(routes)(*words, terminal=True))
     assert "dead-letters watch 01OP" in done(cli(*words, "--detach"))

@@ -44,7 +44,7 @@ class RedriveRequest(Request):
     rate: Annotated[int, Field(ge=1, le=operation.MAX_RATE)] = operation.DEFAULT_RATE
     """Jobs per second."""
     limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """The most jobs to retry, the latest by scheduled time first. Default: all."""
+    """The most jobs to retry, the earliest by scheduled time first. Default: all."""
 
     @field_validator("all")
     @classmethod
@@ -129,10 +129,14 @@ class RedriveShape(Shape):
     found: int
     """The same as `matched`."""
     matched: int
-    """The number of dead letters that have matched so far, both redriven and skipped."""
+    """The number of dead letters that have matched so far: `redriven`, `skipped`, `failed` and `conflicts` together."""
     redriven: int
     skipped: int
     """The number of jobs that matched but were no dead letters when their turn came, or whose task was deleted or paused."""
+    failed: int
+    """The number of jobs that could not be read or changed. They are unchanged."""
+    conflicts: int
+    """The number of jobs that stay dead letters, since another job that has not ended has their `key`."""
     started_at: WrittenTime
     """Jobs that failed later are not included."""
     ended_at: WrittenTime | None

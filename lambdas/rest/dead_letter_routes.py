@@ -32,7 +32,10 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 @router.post(
     "/api/v1/me/jobs/<job_id>/retry",
     summary="Retry a failed or killed job",
-    description="The job starts now, with all its attempts. Its expiry and its misfire rule no longer apply.",
+    description=(
+        "The job starts now, with all its attempts. Its expiry and its misfire rule no longer apply. "
+        "409 also if another job that has not ended has its `key`; the answer has the key and the id of that job."
+    ),
     tags=["dead letters"],
     responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
 )
@@ -94,7 +97,7 @@ def list_dead_letter_jobs(
     "/api/v1/dead-letters/redrive",
     summary="Redrive dead letters",
     description=(
-        "Retries the jobs that match the filter and have failed up to now, at a rate. "
+        "Retries the jobs that match the filter and have failed up to now, at a rate, the earliest first. "
         "It runs in the background: read its progress, or abort it."
     ),
     tags=["dead letters"],

@@ -148,12 +148,14 @@ class OperationShape(Shape):
     reason: str | None
     """The reason of a pause."""
     matched: int
-    """The number of matches so far: `done`, `skipped` and `failed` together."""
+    """The number of matches so far: `done`, `skipped`, `failed` and `conflicts` together."""
     done: int
     skipped: int
     """The number of matches that no longer matched when their turn came: a job had started, a task was changed or deleted."""
     failed: int
     """The number of matches whose change failed with an unexpected error. They are unchanged."""
+    conflicts: int
+    """Of a redrive: the number of jobs that stay dead letters, since another job that has not ended has their `key`. Else 0."""
     started_at: WrittenTime
     """The start. Jobs and tasks that are created later stay unchanged."""
     ended_at: WrittenTime | None

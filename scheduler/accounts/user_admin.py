@@ -8,6 +8,7 @@ from scheduler.accounts import sessions
 from scheduler.accounts.access import Role
 from scheduler.accounts.model import Account, Profile, Quotas
 from scheduler.model.errors import Conflict, NotFound
+from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.ports import Ports
 
 
@@ -76,16 +77,22 @@ def disable(id: str, by: str, ports: Ports) -> KnownUser:
 
 
 def enable(id: str, ports: Ports) -> KnownUser:
-    """Enable a user again. Idempotent. Raises NotFound."""
+    """Enable a user again, and wake the user's jobs. Idempotent. Raises NotFound.
+
+    The jobs leave the user's waiting room within seconds. If the message that wakes them is lost, the next tick wakes them.
+    """
     known = find(id, ports)
     if id not in ports.identity.clients:
         ports.identity.set_enabled(id, True)
     ports.users.set_disabled(id, None)
+    ports.work.send([WorkItem(WorkKind.RESUME)])
     return KnownUser(replace(known.account, enabled=True), replace(known.profile, disabled_at=None))
 
 
 def delete(id: str, by: str, ports: Ports) -> KnownUser:
     """Delete a user. After a minute no job of the user starts; each is cancelled when it is due, and plan ends the tasks.
+
+    Jobs that are due already, in the waiting room of a disabled user, are cancelled within seconds.
 
     Raises NotFound, and Conflict if administrators delete themselves, or for a machine client. It may be repeated after a failure.
     """
@@ -97,6 +104,7 @@ def delete(id: str, by: str, ports: Ports) -> KnownUser:
     at = known.profile.disabled_at or ports.clock.now()
     ports.users.delete(id, at)  # first: this also blocks tokens that were issued before
     ports.identity.delete(id)
+    ports.work.send([WorkItem(WorkKind.RESUME)])
     return KnownUser(replace(known.account, enabled=False), replace(known.profile, disabled_at=at))
 
 

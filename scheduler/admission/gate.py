@@ -38,7 +38,8 @@ class Requeue:
 
     `blocker`: the job that must end first; its executor enqueues this one then. `at`: the new instant of the job.
     `look_at`: when the job must be checked again if no executor enqueues it before; None: soon. `target`: the limited target in whose
-    queue it waits; `wake`: the queue has no release step soon.
+    queue it waits. `room`: the waiting room of its owner; None: that of its lane, if the cause is PAUSED and no `at` is given. `wake`: what
+    it waits for may wait itself, and has to be woken: the queue, or the blocker.
     """
 
     cause: RequeueCause
@@ -47,6 +48,7 @@ class Requeue:
     at: int | None = None
     look_at: int | None = None
     target: str | None = None
+    room: str | None = None
     wake: bool = False
 
 

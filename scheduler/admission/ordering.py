@@ -5,7 +5,8 @@ head of the queue, and stays it from its start to its end, retries included; the
 is park leaves its entry in the queue: nothing else marks a parked key.
 
 An entry is written before its job and removed after its job, so it may be without one. Such an entry is respected while it is young,
-since its job may be about to be stored, and is removed after that.
+since its job may be about to be stored or redriven, and is removed after that. So many jobs that are redriven together start in order,
+in whatever order the table stores them.
 """
 
 import zlib
@@ -19,6 +20,7 @@ from scheduler.model.lifecycle import DEAD, is_open, state
 from scheduler.model.spec import OnFailure
 
 YOUNG_MS = 60_000  # how long an entry may exist before its job is stored, or is rescheduled to it
+REDRIVEN_MS = 180_000  # the same until its job is redriven: if a step dies that redrives many, another one continues within this time
 LATE_MS, LATEST_MS = 3_600_000, 86_400_000  # a job far back in its queue is checked after three times its wait, within these bounds
 NEAR_MS = slots.HORIZON + 2 * slots.MINUTE  # a slot that begins sooner than this is as near as a new slot can be
 
@@ -61,9 +63,9 @@ class _EntryState(Enum):
 
     JOB = auto()  # it belongs to an open job
     PARKS = auto()  # it belongs to a failed job that parks the key
-    UNSURE = auto()  # it is without a job, which may be about to be stored
+    UNSURE = auto()  # it is without a job, which may be about to be stored or redriven
     STALE = auto()  # it is without a job
-    NOT_YET = auto()  # it is without a job, which may be about to be rescheduled to it
+    NOT_YET = auto()  # its job may be about to be rescheduled to it
 
 
 def order_of(job: Job) -> OrderKey:
@@ -183,7 +185,9 @@ def _entry_state(each: QueueEntry, job: Job | None, now: int) -> _EntryState:
     is_young = now - each.at < YOUNG_MS
     if job is None:
         return _EntryState.UNSURE if is_young else _EntryState.STALE
-    if marker(job) != each:  # the job was rescheduled or redriven, or is about to be
+    if each.life > job.redrives:  # the job is about to be redriven
+        return _EntryState.UNSURE if now - each.at < REDRIVEN_MS else _EntryState.STALE
+    if marker(job) != each:  # the job was rescheduled or redriven, or is about to be rescheduled
         return _EntryState.NOT_YET if is_young else _EntryState.STALE
     if is_open(job):
         return _EntryState.JOB

@@ -17,7 +17,7 @@ WAKES = (Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING)  # the rules under which a r
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The run may start once `hold` is written (None: nothing is to be written). Then the jobs in `cancel` are to be cancelled."""
+    """The jobs in `cancel` are to be cancelled; then the run may start once `hold` is written (None: nothing is to be written)."""
 
     hold: RunLock | None
     cancel: tuple[Job, ...] = ()
@@ -32,9 +32,9 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The run waits for the job that has the lock, once `hold` is written (None: nothing is to be written).
+    """The jobs in `cancel` are to be cancelled; for those that run, a cancel is to be requested.
 
-    Then the jobs in `cancel` are to be cancelled; for those that run, a cancel is to be requested.
+    Then the run waits for the job that has the lock, once `hold` is written (None: nothing is to be written).
     """
 
     hold: RunLock | None
@@ -70,7 +70,7 @@ def _take_over(job: Job, origin: RunInfo, holder: RunLock, other: Job | None) ->
     `other` waits again; if the later run replaces the earlier one, the earlier of the two is dropped.
     """
     if other is not None and origin.overlap is Overlap.CANCEL_RUNNING:
-        if other.scheduled_at > job.scheduled_at:
+        if _is_later(other, job):
             return Skip(REPLACED)
         return Start(_held(job, holder, None), (other,))
     return Start(_held(job, holder, other))
@@ -78,9 +78,14 @@ def _take_over(job: Job, origin: RunInfo, holder: RunLock, other: Job | None) ->
 
 def _replace(job: Job, holder: RunLock, holding: Job, other: Job | None) -> Wait | Skip:
     """The run with the latest scheduled time wins, in any order of arrival."""
-    if any(each is not None and each.scheduled_at > job.scheduled_at for each in (holding, other)):
+    if any(each is not None and _is_later(each, job) for each in (holding, other)):
         return Skip(REPLACED)
     return Wait(_waits(job, holder), (holding,) if other is None else (holding, other))
+
+
+def _is_later(one: Job, other: Job) -> bool:
+    """Whether `one` replaces the other. Of two runs of one instant, one never replaces the other and is replaced by it."""
+    return (one.scheduled_at, one.id) > (other.scheduled_at, other.id)
 
 
 def _held(job: Job, holder: RunLock, waiting: Job | None) -> RunLock:

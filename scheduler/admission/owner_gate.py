@@ -1,5 +1,7 @@
 """The gate of jobs of disabled and deleted users: a job of a disabled user waits, a job of a deleted user is cancelled.
 
+The job waits in the user's waiting room (`pipeline.waiting_room`), which nothing polls until the user is enabled or deleted.
+
 All other jobs do not concern the gate. It costs one read of one item per process, at most every `FRESH_MS`, for all users together.
 A disable takes effect within a minute: the known users are at most `STALE_MS` old when a batch begins, and a batch holds its jobs for
 seconds.
@@ -9,14 +11,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from scheduler.admission.gate import Cancel, Requeue, Verdict
-from scheduler.model import misfire
+from scheduler.admission.gate import Cancel, Clear, Requeue, Verdict
+from scheduler.model import misfire, slots
 from scheduler.model.job import Job, JobKey, RequeueCause
 from scheduler.storage.ports import Barred, Ports
 
 FRESH_MS = 10_000  # a process reads the users again after a batch if its last read is older than this ...
 STALE_MS = 30_000  # ... and within a batch only if it is older than this
-SOON_MS, SELDOM_MS = 60_000, 900_000  # a waiting job is checked again after an eighth of the time that it has waited, within these bounds
 WHY_DISABLED, WHY_DELETED = "its owner is disabled", "its owner was deleted"
 
 NOBODY = Barred()
@@ -31,6 +32,11 @@ class BarredOwners:
     ports: Ports
     known: Barred = NOBODY
     _tried_at: int | None = None
+
+    @classmethod
+    def read(cls, ports: Ports) -> "BarredOwners":
+        """Return a cache of the users as they are now. Raises Unavailable."""
+        return cls(ports, ports.users.barred(), ports.clock.now())
 
     def look(self, age_ms: int = FRESH_MS) -> Barred:
         """The users, read again if the last try is older than `age_ms`. Never raises: no job waits because this cannot be read."""
@@ -62,12 +68,13 @@ class OwnerGate:
         return self.decide([job for job in jobs if misfire.too_late(job, job.due_at) is None])
 
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        deleted = (self._barred or NOBODY).deleted
-        now = self.ports.clock.now()
-        return {job.key: Cancel(WHY_DELETED) if job.owner in deleted else _wait(job, now) for job in jobs}
+        barred, now = self.owners.look(0), self.ports.clock.now()  # an old read sends no job away whose owner was just enabled
+        return {job.key: _decide(job, barred, now) for job in jobs}
 
 
-def _wait(job: Job, now: int) -> Requeue:
-    """The requeue of a job of a disabled user, checked again after a part of the time that it has waited."""
-    wait = min(max((now - job.scheduled_at) // 8, SOON_MS), SELDOM_MS)
-    return Requeue(RequeueCause.PAUSED, WHY_DISABLED, at=max(job.due_at, now) + wait)
+def _decide(job: Job, barred: Barred, now: int) -> Verdict:
+    if job.owner in barred.deleted:
+        return Cancel(WHY_DELETED)
+    if job.owner in barred.disabled:
+        return Requeue(RequeueCause.PAUSED, WHY_DISABLED, room=slots.room_of_owner(job.owner))
+    return Clear(now)

@@ -5,7 +5,7 @@ Most runs pass the gate at the last read, so that they start on the millisecond.
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduler.admission import overlap
 from scheduler.admission.gate import READ_WINDOW_MS, UNDECIDED, Cancel, Clear, Requeue, Undecided, Verdict
@@ -105,16 +105,21 @@ class RunGate:
         return _Known(asked_at, holders, {run.key: run for run in runs} | read, read.unreadable, tasks)
 
     def _before(self, run: Job) -> JobKey | None:
-        """The run before this one in a sequence of late runs; None if order does not matter: the run starts in time, or has started once.
+        """The run before this one in a sequence whose runs may have to start in order; None if they need not, or if this one has started.
 
-        A run cleared now may start up to READ_WINDOW_MS later, and must still be in time then.
+        A run in time may start beside an earlier one, unless the earlier one would make it skip.
         """
         origin = _origin(run)
         if origin.late_from is None or origin.previous_at is None or run.delay_ms is not None:
             return None
-        if max(self.ports.clock.now() + READ_WINDOW_MS, run.due_at) < origin.late_from:
+        if origin.overlap in (Overlap.ALLOW, Overlap.CANCEL_RUNNING) and not self._is_behind(run):
             return None
         return JobKey(run.owner, ids.run(origin.previous_at, origin.task, origin.generation))
+
+    def _is_behind(self, run: Job) -> bool:
+        """Whether the run starts late. A run cleared now may start up to READ_WINDOW_MS later, and must still be in time then."""
+        late_from = _origin(run).late_from
+        return late_from is not None and max(self.ports.clock.now() + READ_WINDOW_MS, run.due_at) >= late_from
 
     def _decide(self, run: Job, known: _Known) -> Clear | Skip | Requeue | Undecided | _Write:
         origin, holder = _origin(run), known.holders.get(task_of(run))
@@ -122,34 +127,23 @@ class RunGate:
         named = {before, *(JobKey(run.owner, name) for name in _names(holder) if name)}
         if not named.isdisjoint(known.unreadable):
             return UNDECIDED
-        if before is not None and before in known.jobs and is_open(known.jobs[before]):
+        if before is not None and self._must_wait(run, known.jobs.get(before)):
             back = Requeue(RequeueCause.MISFIRE, f"misfire: it runs after run {before.id}", before)
             if holder is not None and holder.job == run.id:  # its executor was frozen since; the run before may wait for the lock
-                return _PassOn(overlap.passed_on(holder, before.id), back)
+                return _PassOn(overlap.passed_on(holder, before.id), replace(back, wake=True))
             return back
         if origin.overlap is Overlap.ALLOW:
             return known.clear(run)
         holding, waiting = (known.jobs.get(JobKey(run.owner, name)) if name else None for name in _names(holder))
-        decision = overlap.decide(run, origin, holder, holding, waiting)
-        if isinstance(decision, Skip) and origin.overlap is not Overlap.CANCEL_RUNNING:
-            return self._behind_late_runs(run, known) or decision
-        return decision
+        return overlap.decide(run, origin, holder, holding, waiting)
 
-    def _behind_late_runs(self, run: Job, known: _Known) -> Requeue | None:
-        """The requeue of a run in a sequence whose earlier runs are late: all of them run, and this one is the last. None: it has none.
-
-        The run itself is in time. The one before it waits for its turn, or has started late.
-        """
-        origin, now = _origin(run), self.ports.clock.now()
-        if origin.late_from is None or origin.previous_at is None or run.delay_ms is not None:
-            return None
-        key = JobKey(run.owner, ids.run(origin.previous_at, origin.task, origin.generation))
-        before = known.jobs.get(key) or self.ports.jobs.get_many([key]).get(key)
-        if before is None or not is_open(before) or not _is_late(before, now):
-            return None
-        return Requeue(RequeueCause.MISFIRE, f"misfire: it runs after run {before.id}", before.key)
+    def _must_wait(self, run: Job, before: Job | None) -> bool:
+        """Whether the run starts after the one before it: one of them is late, and that one has not ended."""
+        return before is not None and is_open(before) and (self._is_behind(run) or _is_late(before, self.ports.clock.now()))
 
     def _carry_out(self, decisions: Sequence[tuple[Job, _Write]], known: _Known) -> dict[JobKey, Verdict]:
+        """Carry out the decisions that still hold. Replaced runs end first: until then the run lock names them, so they are found."""
+        decisions = [(run, decision) for run, decision in decisions if isinstance(decision, _PassOn) or self._end(decision)]
         writes = [(known.holders.get(task_of(run)), decision.hold) for run, decision in decisions if decision.hold is not None]
         held = iter(self.ports.tasks.hold([(before, after) for before, after in writes if after is not None]) if writes else [])
         verdicts: dict[JobKey, Verdict] = {}
@@ -158,25 +152,24 @@ class RunGate:
                 continue
             if isinstance(decision, _PassOn):
                 verdicts[run.key] = decision.back
-                continue
-            over = self._end(decision.cancel)
-            if isinstance(decision, overlap.Start):
+            elif isinstance(decision, overlap.Start):
                 verdicts[run.key] = known.clear(run)
-            elif not over:
+            else:
                 blocker = JobKey(run.owner, (decision.hold or known.holders[task_of(run)]).job)
                 verdicts[run.key] = Requeue(RequeueCause.OVERLAP, f"overlap: it runs after run {blocker.id}", blocker)
         return verdicts
 
-    def _end(self, replaced: Sequence[Job]) -> bool:
-        """Cancel these jobs, or request it of running ones. True if one of them has changed, so that another read is needed."""
+    def _end(self, decision: overlap.Start | overlap.Wait) -> bool:
+        """Cancel the replaced jobs, or request it of running ones. False: one of them has changed, or has ended, so decide again."""
         now, changes = self.ports.clock.now(), []
-        for job in replaced:
+        for job in decision.cancel:
             if job.claim is None:
                 changes.append(Change(job, lifecycle.cancel(job, now, reason=overlap.REPLACED, retention=self.ports.rules.retention)))
             elif job.cancel_requested_at is None:
                 changes.append(Change.of_slot(job, settlement.flag(job, overlap.REPLACED, now, shards=self.ports.rules.shards)))
         held = self.ports.jobs.change(changes) if changes else []
-        return any(ok is not Written.YES or not is_open(change.after) for change, ok in zip(changes, held, strict=True))
+        waits = isinstance(decision, overlap.Wait)  # perhaps for one that has ended now
+        return all(ok is Written.YES and not (waits and not is_open(change.after)) for change, ok in zip(changes, held, strict=True))
 
 
 def task_of(run: Job) -> TaskKey:
@@ -205,9 +198,10 @@ def _origin(run: Job) -> RunInfo:
 
 
 def _is_late(run: Job, now: int) -> bool:
-    """Whether an open run of a sequence has not started yet, or has started late."""
+    """Whether an open run of a sequence has not started yet, has started late, or has waited for late ones."""
     delay, late_from = lifecycle.delay(run, now), _origin(run).late_from
-    return delay is None or (late_from is not None and run.scheduled_at + delay >= late_from)
+    waited = run.requeue_cause is RequeueCause.MISFIRE
+    return delay is None or waited or (late_from is not None and run.scheduled_at + delay >= late_from)
 
 
 def _names(holder: RunLock | None) -> tuple[str | None, str | None]:

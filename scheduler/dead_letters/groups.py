@@ -70,7 +70,7 @@ def _pages(owner: str, filter: Filter, jobs: Jobs) -> Iterator[tuple[list[DeadLe
     """Yield pages of letters, newest first, and for each whether another page follows."""
     after: str | None = None
     while True:
-        letters, after = jobs.letters(owner, since=filter.since, until=filter.until, after=after, limit=PAGE)
+        letters, after = jobs.letters(owner, since=filter.since, until=filter.until, after=after, limit=PAGE, newest_first=True)
         yield letters, after is not None
         if after is None:
             return
@@ -89,7 +89,7 @@ def listing(owner: str, filter: Filter, *, limit: int, cursor: str | None, jobs:
     filter.check()
 
     def read(after: str | None, limit: int) -> tuple[list[Job], str | None]:
-        letters, cursor = jobs.letters(owner, since=filter.since, until=filter.until, after=after, limit=limit)
+        letters, cursor = jobs.letters(owner, since=filter.since, until=filter.until, after=after, limit=limit, newest_first=True)
         chosen: list[JobKey] = [letter.key for letter in letters if matches(letter, filter)]
         stored = jobs.get_many(chosen) if chosen else {}
         return [stored[key] for key in chosen if key in stored], cursor
@@ -99,7 +99,7 @@ def listing(owner: str, filter: Filter, *, limit: int, cursor: str | None, jobs:
         after=read_position(cursor),
         limit=limit,
         matches=is_dead,  # the index lags behind a redrive
-        position=lambda job: ids.position(job.id, job.scheduled_at),
+        position=lambda job: ids.queue_position(job.id, job.scheduled_at, job.created_at),
         payload=lambda job: job.spec.payload,
     )
     return Page(found, following)

@@ -1,18 +1,25 @@
 """Redrives: an operation that schedules failed and killed jobs again. `scheduler.operations` carries it out."""
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scheduler.admission.ordering_queue import join_queues
 from scheduler.admission.run_gate import task_of, unwanted
 from scheduler.dead_letters import model
+from scheduler.dead_letters.store import store_redrives
+from scheduler.model import slots
+from scheduler.model.errors import Conflict
 from scheduler.model.job import DeadLetter, Job, JobKey
 from scheduler.model.operation import Candidate, Counts, Operation
-from scheduler.pipeline.change_many import change_many, takes_changes
+from scheduler.pipeline.change_many import takes_changes
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
-from scheduler.storage.ports import Change, Ports
+from scheduler.storage.ports import Change, Ports, Written
 
 READ = 1_000  # letters read at once
+AHEAD_MS = slots.MINUTE  # clocks may differ: a job that ended before the redrive began was due before this time after it
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +31,13 @@ class Redrives:
     moves: bool = False  # a dead letter keeps its position
 
     def read(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
-        """A page of letters, newest first; those chosen match and failed before the start."""
-        times = operation.filter
-        letters, cursor = self.ports.jobs.letters(operation.owner, since=times.since, until=times.until, after=after, limit=READ)
+        """A page of letters; those chosen match and failed before the start.
+
+        They are in the order of ordering queues. So a job runs again before the later jobs of its ordering key, whatever the rate.
+        """
+        since, until, end = operation.filter.since, operation.filter.until, operation.started_at + AHEAD_MS
+        until = end if until is None else min(until, end)
+        letters, cursor = self.ports.jobs.letters(operation.owner, since=since, until=until, after=after, limit=READ, newest_first=False)
         return [Candidate(each.position, each.key if _is_wanted(each, operation) else None) for each in letters], cursor
 
     def reread(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
@@ -51,13 +62,21 @@ class Redrives:
         direct = DirectPath(self.ports)
         afters = direct.divert([model.again(job, now, self.ports.rules.shards, operation.id) for job in wanted], now)
         changes = [Change(job, after) for job, after in zip(wanted, afters, strict=True)]
-        entered = join_queues([change.after for change in changes], orders=self.ports.orders, now=now)
-        again, refused = change_many([change for change, ok in zip(changes, entered, strict=True) if ok], self.ports)
-        refused += [change.before for change, ok in zip(changes, entered, strict=True) if not ok]
+        held = store_redrives(changes, self.ports, now)
+        again = [change.after for change, written in zip(changes, held, strict=True) if written is Written.YES]
+        refused = tuple(change.before.id for change, written in zip(changes, held, strict=True) if written is Written.REFUSED)
         enqueue_if_due_soon(again, now, self.ports)
         direct.start_for(again)
-        done, failed = done + len(again), len(stored.unreadable)
-        return Counts(done, len(chosen) - done - failed - len(refused), failed, tuple(job.id for job in refused))
+        done, failed, conflicts = done + len(again), len(stored.unreadable), _conflicts(changes, held, operation)
+        return Counts(done, len(chosen) - done - failed - conflicts - len(refused), failed, refused, conflicts)
+
+
+def _conflicts(changes: Sequence[Change], held: Sequence[Written | Conflict], operation: Operation) -> int:
+    """The number of jobs that stay dead, since another job has their key."""
+    found = [(change.before, why) for change, why in zip(changes, held, strict=True) if isinstance(why, Conflict)]
+    for job, why in found:
+        log.info("a job is not redriven", extra=job.log_context() | {"operation_id": operation.id, "reason": why.message})
+    return len(found)
 
 
 def _is_wanted(letter: DeadLetter, operation: Operation) -> bool:

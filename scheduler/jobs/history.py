@@ -50,7 +50,7 @@ def history(query: Query, *, jobs: Jobs, now: int) -> Page:
         after=read_position(query.cursor),
         limit=query.limit,
         matches=(lambda job: _matches(job, query, now)) if filtered else None,
-        position=lambda job: ids.position(job.id, job.scheduled_at),
+        position=_failed_position if _is_of_dead(query) else _position,
         payload=lambda job: job.spec.payload,
     )
     return Page(found, cursor)
@@ -63,13 +63,25 @@ def _reader(query: Query, jobs: Jobs, now: int) -> Callable[[str | None, int], P
         since = max(since or 0, now + 1)
     else:
         until = now + 1 if until is None else min(until, now + 1)
-    if query.statuses and set(query.statuses) <= set(lifecycle.DEAD) and not query.upcoming:
+    if _is_of_dead(query):
         return lambda after, limit: jobs.failures(query.owner, since=since, until=until, after=after, limit=limit)
     newest_first = not query.upcoming
     if query.task is not None:
         task = TaskKey(query.owner, query.task)
         return lambda after, limit: jobs.of_task(task, since=since, until=until, after=after, limit=limit, newest_first=newest_first)
     return lambda after, limit: jobs.history(query.owner, since=since, until=until, after=after, limit=limit, newest_first=newest_first)
+
+
+def _is_of_dead(query: Query) -> bool:
+    return bool(query.statuses) and set(query.statuses) <= set(lifecycle.DEAD) and not query.upcoming
+
+
+def _position(job: Job) -> str:
+    return ids.position(job.id, job.scheduled_at)
+
+
+def _failed_position(job: Job) -> str:
+    return ids.queue_position(job.id, job.scheduled_at, job.created_at)
 
 
 def _matches(job: Job, query: Query, now: int) -> bool:

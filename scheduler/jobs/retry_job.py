@@ -1,8 +1,8 @@
 """Retry a failed or killed job: from the start, at once, under a new fence."""
 
-from scheduler.admission.ordering_queue import join_queues
 from scheduler.admission.run_gate import task_of, unwanted
 from scheduler.dead_letters import model
+from scheduler.dead_letters.store import store_redrives
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey
@@ -14,7 +14,8 @@ from scheduler.storage.ports import Change, Ports, Tasks, Written
 def retry_job(key: JobKey, ports: Ports, *, request: str, direct: DirectPath | None = None) -> Job:
     """Schedule the job again, enqueue it and return it. `request` is a unique id of this call.
 
-    Raises NotFound; Conflict if it has not ended, has ended otherwise, or its task no longer includes it; Unavailable.
+    Raises NotFound; Conflict if it has not ended, has ended otherwise, its task no longer includes it, or another open job has its key;
+    Unavailable.
     """
     now = ports.clock.now()
     job = ports.jobs.get(key)
@@ -24,9 +25,9 @@ def retry_job(key: JobKey, ports: Ports, *, request: str, direct: DirectPath | N
     after = model.again(job, now, ports.rules.shards, request)
     if direct is not None:
         (after,) = direct.place([after], now)
-    if not all(join_queues([after], orders=ports.orders, now=now)):
-        raise Unavailable
-    (held,) = ports.jobs.change([Change(job, after)])
+    (held,) = store_redrives([Change(job, after)], ports, now)
+    if isinstance(held, Conflict):
+        raise held
     if held is Written.REFUSED:
         raise Unavailable
     if held is Written.NO:

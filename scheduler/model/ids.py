@@ -39,6 +39,17 @@ def position(job_id: str, scheduled_at: int) -> str:
     return new(scheduled_at, int.from_bytes(hashlib.blake2b(job_id.encode(), digest_size=16).digest()))
 
 
+def queue_position(job_id: str, scheduled_at: int, created_at: int) -> str:
+    """The sort key of a job in the order of its ordering queue: by scheduled time, then by creation, then by id."""
+    return first(scheduled_at) + first(created_at) + job_id
+
+
+def is_position(text: str) -> bool:
+    """Whether the text has the form of a position, of `position` or of `queue_position`."""
+    times, job_id = text[:-LENGTH], text[-LENGTH:]
+    return is_job_id(job_id) and len(times) in (0, 2 * _TIME) and all(letter in ALPHABET for letter in times)
+
+
 def first(at: int) -> str:
     """The lower bound of a key range: the ids of `at` (ms) and later are not less, all earlier ones are."""
     return _encode(max(at, 0), _TIME)

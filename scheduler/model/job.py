@@ -90,6 +90,7 @@ class KeyEntry(NamedTuple):
 
     own: OwnKey
     job: str
+    life: int = 0  # the number of redrives of the job: a job that lives again has its key again, for any request that read it as dead
 
     @property
     def job_key(self) -> JobKey:
@@ -327,7 +328,7 @@ class Job:
     heartbeat_at: int | None = None  # the last heartbeat of this attempt
     progress: Progress | None = None  # the last one that this attempt's worker reported
     reason: str | None = None  # the reason why it waits, or why it ended
-    requeue_cause: RequeueCause | None = None  # recorded where a decision reads it: only PAUSED, for the misfire rule
+    requeue_cause: RequeueCause | None = None  # recorded where a decision reads it: PAUSED and MISFIRE
     output: str | None = None
     response: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()
@@ -449,7 +450,7 @@ class DeadLetter:
     """The entry of a dead letter, a job that failed or was killed, in the failures index: enough to count and to filter."""
 
     key: JobKey
-    position: str  # `ids.position`
+    position: str  # `ids.queue_position`
     type: str
     task: str | None
     fingerprint: str | None

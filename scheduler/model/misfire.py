@@ -21,9 +21,12 @@ def plan_start_by(misfire: Misfire, scheduled_at: int, following: Sequence[int],
     return max(late_from, following[nth - 1]) if len(following) >= nth else None
 
 
-def missed_with(last: Job, count: int, since: int) -> str:
-    """The reason of the run that represents `count` runs from the instant `since` up to itself, none of which became a job."""
-    why = f"misfire: it could not start before {render(last.start_by or last.scheduled_at)}"
+def missed_with(last: Job, count: int, since: int, why: str | None = None) -> str:
+    """The reason of the run that represents `count` runs from the instant `since` up to itself, none of which became a job.
+
+    `why` None: the misfire rule.
+    """
+    why = why or f"misfire: it could not start before {render(last.start_by or last.scheduled_at)}"
     if count == 1:
         return f"{why}: nothing was planned then"
     return f"{why}; it stands for {count:,} missed runs, the first of {render(since)}: nothing was planned then"

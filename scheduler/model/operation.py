@@ -78,14 +78,14 @@ class Operation:
     done: int = 0
     skipped: int = 0  # matched when they were read, but no longer when their turn came
     failed: int = 0  # an unexpected error; the log has it
+    conflicts: int = 0  # dead letters that were not redriven, since another open job had their key
     after: str | None = None  # the position of the last job or task read
     rereading: bool = False  # it has read all, and now reads those that were moved meanwhile
-    refused: tuple[str, ...] = ()  # ids of those that the table refused to change; they are tried again before any other
+    found_again: int = 0  # of them, since it last began to read them: if there are any, it reads them once more
+    pending: tuple[str, ...] = ()  # ids of those that are being changed, or that the table refused to change; they come before any other
     tries: int = 0  # how often it has refused exactly these
     version: int = 1  # rises with every change; every change is conditional on it
-    lease_until: int = 0  # 0: the last step ended well. A time that has passed: it died, and may have made changes that are not counted
-    counted_at: int = 0  # when the counts were last stored
-    uncounted_since: int = 0  # if not 0: a step that died may have made changes since then, and they are counted when they are read again
+    lease_until: int = 0  # until then a step works at it, unless it died
     due_at: int = 0  # when the next job or task is due by the rate
     next_at: int = 0  # when the next step begins
     message_id: str = ""  # of the message in the work queue that drives it
@@ -93,7 +93,7 @@ class Operation:
     @property
     def matched(self) -> int:
         """The number of matches so far."""
-        return self.done + self.skipped + self.failed
+        return self.done + self.skipped + self.failed + self.conflicts
 
     @property
     def expires(self) -> int | None:
@@ -113,12 +113,17 @@ class Candidate(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The result of one chunk. `refused`: the ids of those that the table refused to change; they are in no count yet."""
+    """The result of one chunk. `refused`: the ids of those that the table refused to change; they are in no count yet.
+
+    `moved`: the number of those that are read at another place.
+    """
 
     done: int = 0
     skipped: int = 0
     failed: int = 0
     refused: tuple[str, ...] = ()
+    conflicts: int = 0
+    moved: int = 0
 
 
 def new(

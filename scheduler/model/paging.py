@@ -71,6 +71,6 @@ def read_position(cursor: str | None) -> str | None:
         position = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         position = ""
-    if not ids.is_job_id(position):
+    if not ids.is_position(position):
         raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged")
     return position

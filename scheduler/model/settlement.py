@@ -93,19 +93,22 @@ def requeue(
     at: int | None = None,
     look_at: int | None = None,
     target: str | None = None,
+    room: str | None = None,
 ) -> Job:
     """The claimed job back in its lane, since it may not start yet, or not before `at`; or in the queue of its limited `target`.
 
     Its slot is that of `look_at` if this is later than its due time.
 
-    A pause of its lane (no `at`) moves it to the lane's waiting room and keeps its due time. The cause PAUSED is recorded, so that the
-    misfire rule still applies, unless the job waited for another reason before.
+    A pause (no `at`) moves it to the waiting `room`, by default that of its lane, and keeps its due time. The cause PAUSED is recorded, so
+    that the misfire rule still applies, unless the job waited for another reason before. The cause MISFIRE is recorded, so that the runs
+    behind it wait for it.
     """
-    recorded = None
+    recorded: RequeueCause | None = cause if cause is RequeueCause.MISFIRE else None
     if cause is RequeueCause.PAUSED:
         reason, recorded = (job.reason, job.requeue_cause) if job.reason else (reason, cause)
         if at is None:
-            return lifecycle.requeue(job, slot=slots.waiting(job.lane, job.id, shards), reason=reason, cause=recorded)
+            slot = slots.slot(room or slots.room_of(job.lane), job.id, shards)
+            return lifecycle.requeue(job, slot=slot, reason=reason, cause=recorded)
     if target is not None:
         return lifecycle.requeue(job, slot=slots.queued(target, job.owner, job.id), reason=reason)
     due_at = max(job.due_at, at or 0)

@@ -15,7 +15,8 @@ HORIZON = 300_000  # ms; a new slot never starts sooner than this
 OPEN_AHEAD = 195_000  # ms; ticks open minutes up to here: after two missed ticks in a row a minute is still opened 15 s before its start
 SLOW_PUT = 10_000  # ms; a writer whose put took longer reads the clock again
 OVERFLOW = "intake"  # names the overflow slots, which are always open: for jobs due too soon for a minute, of owners above their share
-ROOM = "paused-"  # begins the names of waiting rooms, which are always open too: for jobs that fell due while their lane was paused
+ROOM = "paused-"  # begins the names of waiting rooms, which are always open too: for jobs that fell due while their lane was paused, ...
+USER_ROOM = f"{ROOM}user/"  # ... or while their owner was disabled
 QUEUE = "target/"  # begins the slots of jobs that wait for a limited target: they belong to no minute, and release steps read them
 QUEUE_SHARDS = 4  # slots of one user's jobs in a target queue: a slot takes 1,000 index writes a second
 DIRECT_LEAD = 1_700  # ms; a job enqueued directly reaches its lane this long, plus at most a second, before its instant: a cold start
@@ -115,7 +116,17 @@ def waiting(lane: str, job_id: str, shards: int) -> str:
 
 def lane_of_room(minute: str) -> str | None:
     """The lane of the waiting room with this name; None for a minute or the overflow."""
-    return minute.removeprefix(ROOM) if minute.startswith(ROOM) else None
+    return minute.removeprefix(ROOM) if minute.startswith(ROOM) and not minute.startswith(USER_ROOM) else None
+
+
+def room_of_owner(owner: str) -> str:
+    """The name of the waiting room for the jobs of a disabled user, in all lanes."""
+    return USER_ROOM + owner
+
+
+def owner_of_room(minute: str) -> str | None:
+    """The user of the waiting room with this name; None for a minute, the overflow, or the room of a lane."""
+    return minute.removeprefix(USER_ROOM) if minute.startswith(USER_ROOM) else None
 
 
 def is_always_open(slot: str) -> bool:

@@ -11,7 +11,7 @@ class WorkKind(StrEnum):
 
     UNIT = "unit"  # a unit of a minute or of the overflow: dispatch, reconcile, close
     CHECKS = "checks"  # the later checks that are due, and one page of the sweep
-    RESUME = "resume"  # units that can continue after a lane was resumed
+    RESUME = "resume"  # units that can continue after a lane was resumed, or a user was enabled or deleted
     RELEASE = "release"  # the queue of a limited target: which of the waiting jobs may start
     OPERATION = "redrive"  # a running operation; redrives were the first kind
 

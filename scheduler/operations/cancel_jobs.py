@@ -10,6 +10,7 @@ from scheduler.pipeline.change_many import takes_changes
 from scheduler.storage.ports import Ports
 
 READ = 200  # jobs read at once
+TRIES = 3  # of a job that is changed at the same moment
 UNSTARTED = (Status.SCHEDULED, Status.QUEUED)  # without a filter of statuses
 
 
@@ -37,7 +38,10 @@ class CancelJobs:
         return self._candidates(operation, page), cursor
 
     def reread(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
-        """A page of the jobs whose time was changed, soonest first: changed while the operation read, it may have missed them."""
+        """A page of the jobs whose time was changed, soonest first: changed while the operation read, it may have missed them.
+
+        That is so while it reads these, too. So it reads them once more if any was changed or had moved.
+        """
         filter = operation.filter
         page = self.ports.jobs.moved(operation.owner, since=filter.since, until=filter.until, after=after, limit=READ)
         return self._candidates(operation, page), page.cursor
@@ -50,25 +54,30 @@ class CancelJobs:
         return job is None or takes_changes(job, self.ports)
 
     def apply(self, operation: Operation, chosen: list[Candidate]) -> Counts:
-        """Cancel these jobs if they still match. One that was moved is left to its new place, where a step after this one finds it."""
-        stored, now = self.ports.jobs.get_many([each.chosen for each in chosen]), self.ports.clock.now()
-        moved = {each.chosen for each in chosen if not operation.rereading and _is_moved(stored.get(each.chosen), each.position)}
-        there = [job for job in stored.values() if job.key not in moved]
-        left = [job for job in there if not self._is_ours(job, operation)]
-        cancelled, refused = cancel_many([job for job in left if _matches(job, operation, now)], self.ports)
-        done, failed = len(there) - len(left) + len(cancelled), len(stored.unreadable)
-        skipped = len(chosen) - len(moved) - done - failed - len(refused)
-        return Counts(done, skipped, failed, tuple(job.id for job in refused))
+        """Cancel these jobs if they still match. One that was moved is left to its new place, where it is found and counted."""
+        positions = {each.chosen: each.position for each in chosen}
+        done, failed, moved, refused, left = 0, 0, 0, list[str](), list(positions)
+        for _ in range(TRIES):
+            stored, now = self.ports.jobs.get_many(left), self.ports.clock.now()
+            there = [job for job in stored.values() if positions[job.key] in ("", _position(job))]
+            unsettled = [job for job in there if not self._is_ours(job, operation)]
+            matching = [job for job in unsettled if _matches(job, operation, now)]
+            cancelled, unanswered = cancel_many(matching, self.ports)
+            done, failed = done + len(there) - len(unsettled) + len(cancelled), failed + len(stored.unreadable)
+            moved, refused = moved + len(stored) - len(there), refused + [job.id for job in unanswered]
+            settled = {job.key for job in (*cancelled, *unanswered)}
+            left = [job.key for job in matching if job.key not in settled]  # changed in between, and perhaps moved
+            if not left:
+                break
+        return Counts(done, len(positions) - done - failed - moved - len(refused), failed, tuple(refused), moved=moved)
 
     def _candidates(self, operation: Operation, page: Page) -> list[Candidate]:
         now = self.ports.clock.now()
-        wanted = [job.key if self._is_ours(job, operation) or _matches(job, operation, now) else None for job in page.jobs]
-        return [Candidate(_position(job), key) for job, key in zip(page.jobs, wanted, strict=True)]
+        return [Candidate(_position(job), job.key if _matches(job, operation, now) else None) for job in page.jobs]
 
     def _is_ours(self, job: Job, operation: Operation) -> bool:
         """Whether the operation has probably cancelled the job and has not counted it: its step died, or the table refused and did it."""
-        since = operation.started_at if job.id in operation.refused else operation.uncounted_since
-        return since > 0 and is_cancelled_since(job, since) and _is_filtered(job, operation)
+        return job.id in operation.pending and is_cancelled_since(job, operation.started_at)
 
     def _page(self, operation: Operation, since: int | None, until: int | None, after: str | None, *, newest_first: bool) -> Page:
         if operation.filter.task is None:
@@ -79,10 +88,6 @@ class CancelJobs:
 
 def _position(job: Job) -> str:
     return ids.position(job.id, job.scheduled_at)
-
-
-def _is_moved(job: Job | None, position: str) -> bool:
-    return job is not None and position not in ("", _position(job))
 
 
 def _matches(job: Job, operation: Operation, now: int) -> bool:

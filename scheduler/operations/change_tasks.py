@@ -7,7 +7,7 @@ from scheduler.model import ids
 from scheduler.model.errors import NotFound, Unavailable
 from scheduler.model.job import TaskKey
 from scheduler.model.operation import Action, Candidate, Counts, Operation
-from scheduler.storage.ports import Ports
+from scheduler.storage.ports import Ports, Written
 from scheduler.tasks import service
 from scheduler.tasks.task import Task, TaskStatus, status
 
@@ -43,7 +43,7 @@ class ChangeTasks:
     def takes_changes(self, key: TaskKey) -> bool:
         for task in self.ports.tasks.page(key.owner, after=None, limit=1).tasks:
             absent = replace(task, id=ids.new(ids.time(task.id), 0))  # a task that does not exist: nothing is written
-            self.ports.tasks.move_on(absent, absent)
+            return self.ports.tasks.move_on([(absent, absent)]) != [Written.REFUSED]
         return True
 
     def apply(self, operation: Operation, chosen: list[Candidate]) -> Counts:
@@ -63,7 +63,7 @@ class ChangeTasks:
         """Whether the task was changed. Its runs that are about to start may still do so for half a second."""
         task = self.ports.tasks.get(key)
         if task is None or not _is_wanted(task, operation, self.ports.clock.now()):
-            return False
+            return key.id in operation.pending and _is_changed(task, operation)
         try:
             if operation.action is Action.PAUSE_TASKS:
                 service.deactivate(key, operation.reason, self.ports, settle=False)
@@ -74,6 +74,15 @@ class ChangeTasks:
         except NotFound:
             return False
         return True
+
+
+def _is_changed(task: Task | None, operation: Operation) -> bool:
+    """Whether the operation has probably changed the task and has not counted it: its step died, or the table refused and did it."""
+    if operation.action is Action.DELETE_TASKS:
+        return task is None
+    if task is None or task.updated_at < operation.started_at:
+        return False
+    return (task.inactive_at is not None) == (operation.action is Action.PAUSE_TASKS)
 
 
 def _is_wanted(task: Task, operation: Operation, now: int) -> bool:

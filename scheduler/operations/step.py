@@ -1,7 +1,8 @@
 """Carries out operations, each at its rate, step by step. No step waits: it works for at most `STEP_MS`, and its message brings the next.
 
-A step leases its operation and processes it in chunks: it reads and changes the matches, and stores its progress. The lease only
-avoids double work: each change is conditional on the job or task that was read, for any number of workers.
+A step leases its operation and processes it in chunks: it reads matches and stores their ids, then changes them and stores their counts.
+If it dies in between, the next step changes and counts just these. The lease only avoids double work: each change is conditional on the
+job or task that was read, for any number of workers.
 
 Steps of operations share their function with the minutes. So at most `Rules.operating` work at once, whatever their number, and the more
 operations run, the longer the pause between two steps of one and the more it then has to do.
@@ -9,7 +10,7 @@ operations run, the longer the pause between two steps of one and the more it th
 
 import logging
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from scheduler.model import operation
@@ -40,6 +41,7 @@ class StepResult:
     done: int = 0
     skipped: int = 0
     failed: int = 0
+    conflicts: int = 0
     next_at: int | None = None
 
 
@@ -104,7 +106,7 @@ class OperationStep:
         return next_at
 
     def give_up(self, owner: str, id: str, next_at: int) -> None:
-        """End the lease of this step, which failed, so that it stops no other operation. The record still shows that it died."""
+        """End the lease of this step, which failed, so that it stops no other operation."""
         try:
             stored, now = self.ports.operations.get(owner, id), self.ports.clock.now()
             if stored is not None and stored.state is State.RUNNING and stored.lease_until > now and stored.message_id == self.message_id:
@@ -123,35 +125,44 @@ class OperationStep:
     def _chunk(self, held: _Held) -> None:
         """Carry out one chunk, and store the progress: with the last one of the step also when the next step begins."""
         record = held.record
-        if record.refused:
-            chosen, after, through = [Candidate("", held.work.key(record.owner, id)) for id in record.refused], record.after, False
+        if record.pending:
+            chosen, after, through = [Candidate("", held.work.key(record.owner, id)) for id in record.pending], record.after, False
         else:
             chosen, after, through = self._choose(held)
+            held.due_at += len(chosen) * 1000 // record.rate
+            if chosen and not self._announce(held, chosen, after):
+                return
         counts = held.work.apply(record, chosen) if chosen else Counts()
         again_ms, changed = self._try_again(held, counts)
         held.quota -= len(chosen)
-        held.due_at += 0 if record.refused else len(chosen) * 1000 // record.rate
         now = self.ports.clock.now()
-        changed = replace(changed, after=after, lease_until=now + operation.LEASE_MS, counted_at=now)
-        over = through and not changed.refused
-        if over and held.work.moves and not record.rereading:
+        changed = replace(changed, after=after, lease_until=now + operation.LEASE_MS)
+        over = through and not changed.pending
+        if over and held.work.moves and (not record.rereading or changed.found_again):
             again_ms = SETTLED_MS if changed.matched else 0
-            changed, over = replace(changed, rereading=True, after=None, uncounted_since=0), False
+            changed, over = replace(changed, rereading=True, found_again=0, after=None), False
             held.ended = True
         if over or (record.limit is not None and changed.done >= record.limit):
-            changed = replace(changed, state=State.DONE, ended_at=now, refused=(), lease_until=0)
+            changed = replace(changed, state=State.DONE, ended_at=now, pending=(), lease_until=0)
             next_at, held.ended = None, True
-        elif held.ended or changed.refused or held.quota <= 0 or now >= held.until:
+        elif held.ended or changed.pending or held.quota <= 0 or now >= held.until:
             next_at, held.ended = max(held.due_at, now + max(again_ms, held.pause_ms)), True
             changed = replace(changed, lease_until=0, due_at=held.due_at, next_at=next_at)
         else:
             next_at = None
         self._store(held, changed, next_at)
 
+    def _announce(self, held: _Held, chosen: Sequence[Candidate], after: str | None) -> bool:
+        """Store what is about to be changed. False: the operation was aborted, or another worker has it."""
+        record = held.record
+        announced = replace(record, pending=tuple(each.chosen.id for each in chosen), tries=0, after=after, version=record.version + 1)
+        self._store(held, announced, None)
+        return held.record is announced
+
     def _try_again(self, held: _Held, counts: Counts) -> tuple[int, Operation]:
         """Count the chunk. Returns the pause before the refused jobs or tasks are tried again, and the record."""
         record, refused, failed = held.record, counts.refused, 0
-        tries = (record.tries + 1 if set(refused) == set(record.refused) else 1) if refused else 0
+        tries = (record.tries + 1 if set(refused) == set(record.pending) else 1) if refused else 0
         if tries >= TRIES and held.work.takes_changes(held.work.key(record.owner, refused[0])):
             of = {"operation_id": record.id, "user_id": record.owner, "refused": refused}
             log.error("the table keeps refusing to change jobs or tasks of an operation; they count as failed", extra=of)
@@ -159,12 +170,13 @@ class OperationStep:
         self._count(counts, failed)
         counted = _counted(record, counts, failed)
         pause_ms = min(AGAIN_MS << min(tries - 1, 10), LONGEST_MS) if refused else 0
-        return pause_ms, replace(counted, refused=refused, tries=tries)
+        return pause_ms, replace(counted, pending=refused, tries=tries)
 
     def _count(self, counts: Counts, failed: int) -> None:
         self.result.done += counts.done
         self.result.skipped += counts.skipped
         self.result.failed += counts.failed + failed
+        self.result.conflicts += counts.conflicts
 
     def _store(self, held: _Held, changed: Operation, next_at: int | None) -> None:
         if self.ports.operations.change(held.record, changed):
@@ -174,8 +186,7 @@ class OperationStep:
         held.ended = True
         stored = self.ports.operations.get(changed.owner, changed.id)
         if stored is not None and stored.state is State.ABORTED:
-            delta = Counts(changed.done - held.record.done, changed.skipped - held.record.skipped, changed.failed - held.record.failed)
-            self.ports.operations.change(stored, _counted(stored, delta))
+            self.ports.operations.change(stored, _counted(stored, _between(held.record, changed)))
         running = stored is not None and stored.state is State.RUNNING
         self.result.next_at = self.ports.clock.now() + SECOND_MS if running else None
 
@@ -203,10 +214,7 @@ class OperationStep:
 
 
 def _leased(record: Operation, message_id: str, now: int) -> Operation:
-    died = record.lease_until and not record.uncounted_since
-    since = (record.counted_at or record.started_at) if died else record.uncounted_since
-    lease_until = now + operation.LEASE_MS
-    return replace(record, lease_until=lease_until, uncounted_since=since, message_id=message_id, version=record.version + 1)
+    return replace(record, lease_until=now + operation.LEASE_MS, message_id=message_id, version=record.version + 1)
 
 
 def _held(mine: Operation, ports: Ports, now: int, pause_ms: int) -> _Held:
@@ -217,12 +225,20 @@ def _held(mine: Operation, ports: Ports, now: int, pause_ms: int) -> _Held:
     return _Held(mine, work_of(mine, ports), due_at, quota, now + STEP_MS, pause_ms, cursor=mine.after)
 
 
+def _between(before: Operation, after: Operation) -> Counts:
+    """The counts of `after` that `before` has not."""
+    failed, conflicts = after.failed - before.failed, after.conflicts - before.conflicts
+    return Counts(after.done - before.done, after.skipped - before.skipped, failed, conflicts=conflicts)
+
+
 def _counted(record: Operation, counts: Counts, failed: int = 0) -> Operation:
     return replace(
         record,
         done=record.done + counts.done,
         skipped=record.skipped + counts.skipped,
         failed=record.failed + counts.failed + failed,
+        conflicts=record.conflicts + counts.conflicts,
+        found_again=record.found_again + (counts.done + counts.moved if record.rereading else 0),
         version=record.version + 1,
     )
 

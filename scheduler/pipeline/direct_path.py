@@ -1,10 +1,10 @@
 """The direct path: a short cut for a few jobs of each user; further jobs that are due soon go to the overflow slots.
 
 The overflow's dispatcher publishes in fair order, and crowds in packs; the direct path does neither. A bound that each process keeps by
-itself is no bound of all processes, of which a user may meet dozens. So a process sends only a few messages of a user directly, of as
-many jobs as fit into them, unless it sees that the user's jobs are quick: a job that it sent directly before has ended shortly after its
-time. Then no lane is behind, and none of its executors is kept busy. Nothing goes directly of a user of whom a dispatcher publishes that
-jobs wait.
+itself is no bound of all processes, of which a user may meet dozens. So a process has few messages of a user under way: it sends another
+one directly once a job of an earlier one has ended. Of jobs due later, it sends as few for each span of `SPAN_MS`, after which executors
+have counted the users with long jobs. All processes together thus keep some executors free, however long the jobs take. Nothing goes
+directly of a user of whom a dispatcher publishes that jobs wait.
 
 A retry is sent directly only if it is alone and its attempt was short. Several retries of a batch, and redriven jobs, go to the overflow.
 """
@@ -24,23 +24,22 @@ from scheduler.pipeline.overflow import unit_of, want
 from scheduler.sharing.fair_queue import Backlog
 from scheduler.sharing.pins import LONG_MS
 from scheduler.sharing.window import PUBLISHED_MS
-from scheduler.storage.ports import Ports
+from scheduler.storage.ports import Found, Ports
 
 SEEN_MS = 30_000  # the backlogs are read for a user who had jobs within this time; a sporadic job needs no read
 START_MS = 1_000  # a process marks a unit as wanted, and sends its work, at most once in this time
 LOOK_MS = 1_000  # how long published backlogs are cached
-FEW, EACH = 2, 100  # messages of a user that a process sends directly without a sign that the jobs are quick; more in a lane of more
-# than FEW * EACH executors: one for each EACH of them. Fifty processes then keep half of the executors free.
-FILL_MS, RETRY_FILL_MS = 1_000, 10_000  # after this time the process may send one message more; the second: one retry
-QUICK_MS = 500  # a job is quick that ends at most this long after its time ...
-QUICK_FOR_MS = 1_000  # ... and a sign for so long that the jobs of its owner are quick
-ASK_MS, MOST_SIGNS = 200, 10  # between two reads of jobs that may be such signs, and their number
+FEW, EACH = 4, 70  # direct messages of a user that a process has under way; more in a lane of more than FEW * EACH executors: one for
+# each EACH of them. API processes for a lane of 54, 69 and 306 executors are 5, 12 and 50: so a quarter of the executors stays free.
+RETRY_MS = 10_000  # a process sends one retry of a user directly in this time
+ASK_MS, SELDOM_MS = 50, 1_000  # between two reads of the jobs under way; the second: while none has ended for long
 SOON_MS, LATER_MS = 5_000, 60_000  # the overflow has the time to pack jobs that are due later than the first; the second bounds its wait
 TOGETHER = 2  # messages of a user that one process sends directly for the same instant
 IN_A_CALL = 5  # the same in its first call for that instant: a dispatcher of the overflow stays until the instant, and that costs more
 NO_SIGN = (FailureKind.CRASHED, FailureKind.REFUSED)  # such an attempt lasts until its executor is missed, however short the work is
 MOST_INSTANTS = 1_000  # counted at once; more are searched for those that have passed
 INSTANT_MS = 100  # jobs due within this time are due at the same instant
+SPAN_MS = 5_000  # after this time all executors know the users with long jobs: LONG_MS, a second to the next look, and two of their caches
 
 log = logging.getLogger(__name__)
 
@@ -48,13 +47,14 @@ log = logging.getLogger(__name__)
 @dataclass(slots=True)
 class _Bucket:
     tokens: float
-    few: float  # messages that may be sent without a sign that the jobs are quick
     filled_at: int
-    signs: dict[JobKey, int] = field(default_factory=dict)  # jobs sent directly, and when they were due: whether they end shortly after it
-    asked_at: int = 0
-    quick_until: int = 0
+    under_way: list[JobKey] = field(default_factory=list)  # of each direct message one job, until it has ended
+    ask_at: int = 0  # when to read these jobs next, at the earliest
+    pause_ms: int = ASK_MS
+    retry_at: int = 0  # when the next retry may be sent
     seen_at: int | None = None  # when the user last had jobs that were due soon
-    instants: Counter[int] = field(default_factory=Counter)  # messages for each instant, by its number; also of crowds in the overflow
+    instants: Counter[int] = field(default_factory=Counter)  # direct messages for each instant, by its number
+    spans: Counter[int] = field(default_factory=Counter)  # ... and for each span
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class DirectPath:
 
     def _moved(self, drafts: Sequence[Job], over: Collection[JobKey], now: int) -> list[Job]:
         moved = {job.key: slots.overflow(job.id, self.ports.rules.shards) for job in drafts if job.key in over}
-        if not moved or not self._want({*moved.values()}, now):
+        if not moved or not self.want({*moved.values()}, now):
             return list(drafts)
         return [changed(job, slot=moved[job.key]) if job.key in moved else job for job in drafts]
 
@@ -111,36 +111,41 @@ class DirectPath:
             except Unavailable as error:
                 log.warning("could not send the overflow's work; the tick sends it", extra={"unit": unit.key, "error": str(error)})
 
-    def _want(self, taken: Collection[str], now: int) -> bool:
-        """Mark the overflow's units of these slots as wanted; return whether they are. Else every job takes the direct path."""
+    def want(self, taken: Collection[str], now: int) -> bool:
+        """Mark the units of these slots as wanted; return whether they are. Else no job may be moved there.
+
+        They are slots of the overflow or, for jobs of disabled users, of waiting rooms.
+        """
         try:
             for unit in self._units(taken):
                 if now - self._wanted.get(unit.key, (-START_MS, False))[0] >= START_MS:
                     self._wanted[unit.key] = (now, want(unit, self.ports, now))
         except Unavailable as error:
-            log.warning("could not open the overflow; jobs take the direct path", extra={"error": str(error)})
+            log.warning("could not mark units as wanted; no job is moved there", extra={"error": str(error)})
             return False
         return True
 
     def _units(self, taken: Collection[str]) -> list[Unit]:
-        """Return the units of the overflow that have these slots."""
+        """Return the units that have these slots."""
         units = [unit_of(slot, self.ports.rules.shards) for slot in sorted(taken)]
         return list({unit.key: unit for unit in units}.values())
 
     def _apart(self, owner: str, lane: Lane, jobs: Sequence[Job], now: int) -> list[Job]:
-        """Return the jobs for whose instants this process has sent few messages; the others are a crowd, which the overflow packs."""
-        instants, few = self._bucket(owner, lane, now).instants, list[Job]()
+        """Return the jobs for whose instants and spans this process has sent few messages; the overflow packs the others."""
+        bucket, few, most = self._bucket(owner, lane, now), list[Job](), self._most(lane)
+        instants, spans = bucket.instants, bucket.spans
         for instant, together in groupby(jobs, key=_instant):
             group = list(together)
-            wanted = packs.messages(len(group), self.ports.rules.ready_executors)
-            most = TOGETHER if instants[instant] else IN_A_CALL
-            if SOON_MS < group[0].due_at - now <= LATER_MS and instants[instant] + wanted > most:
+            wanted, ahead, span = packs.messages(len(group), self.ports.rules.ready_executors), group[0].due_at - now, _span(group[0])
+            is_crowd = ahead <= LATER_MS and instants[instant] + wanted > (TOGETHER if instants[instant] else IN_A_CALL)
+            if ahead > SOON_MS and (is_crowd or (spans[span] and spans[span] + wanted > most)):
                 continue
             instants[instant] += wanted
+            spans[span] += wanted
             few += group
         if len(instants) > MOST_INSTANTS:
-            for instant in [each for each in instants if each * INSTANT_MS < now]:
-                del instants[instant]
+            bucket.instants = Counter({each: count for each, count in instants.items() if each * INSTANT_MS >= now})
+            bucket.spans = Counter({each: count for each, count in spans.items() if (each + 1) * SPAN_MS >= now})
         return few
 
     def _allowed(self, owner: str, lane: Lane, jobs: Sequence[Job], now: int) -> list[Job]:
@@ -153,53 +158,49 @@ class DirectPath:
         if not jobs or (seen_at is not None and now - seen_at < SEEN_MS and self._waits(owner, lane, now)):
             return []
         if lane is Lane.RETRY:
-            allowed = list(jobs) if len(jobs) == 1 and bucket.few >= 1 and not _was_long(jobs[0]) else []
-            bucket.few -= len(allowed)
+            allowed = list(jobs) if len(jobs) == 1 and now >= bucket.retry_at and not _was_long(jobs[0]) else []
+            if allowed:
+                bucket.retry_at = now + RETRY_MS
             return allowed
         allowed, others = list(jobs[: int(bucket.tokens)]), jobs[int(bucket.tokens) :]
         if others and others[0].due_at - now > SOON_MS:
             allowed = [job for job in allowed if _instant(job) != _instant(others[0])]
         soon = [job for job in allowed if job.due_at - now <= SOON_MS]
-        ready, few = self.ports.rules.ready_executors, int(bucket.few)
-        if packs.messages(len(soon), ready) > few and not self._is_quick(bucket, now):
-            soon = soon[: packs.most_in(few)]
-        bucket.few = max(bucket.few - packs.messages(len(soon), ready), 0)
-        for job in (soon[0], soon[-1]) if soon and len(bucket.signs) < MOST_SIGNS else ():
-            bucket.signs[job.key] = max(now, job.due_at)
+        ready = self.ports.rules.ready_executors
+        soon = soon[: packs.most_in(self._left(bucket, lane, packs.messages(len(soon), ready), now), ready)]
+        if soon:
+            each = packs.direct(len(soon), ready)
+            bucket.under_way += [job.key for job in soon[::each]]
         allowed = soon + [job for job in allowed if job.due_at - now > SOON_MS]
         bucket.tokens -= len(allowed)
         return allowed
 
-    def _is_quick(self, bucket: _Bucket, now: int) -> bool:
-        """Return whether the jobs of the user are quick, by those that were sent directly lately. One that is not says more than others."""
-        if bucket.signs and now - bucket.asked_at >= ASK_MS:
-            bucket.asked_at = now
-            try:
-                found = self.ports.jobs.get_many(list(bucket.signs))
-            except Unavailable:
-                return now < bucket.quick_until
-            ends = {key: lifecycle.first_end(found[key]) if key in found else 0 for key in bucket.signs}
-            slow = [key for key, due_at in bucket.signs.items() if (now if (at := ends[key]) is None else at) - due_at > QUICK_MS]
-            if slow:
-                bucket.quick_until = 0
-            elif any(ends.values()):
-                bucket.quick_until = now + QUICK_FOR_MS
-            bucket.signs = {key: due_at for key, due_at in bucket.signs.items() if ends[key] is None}
-        return now < bucket.quick_until
+    def _most(self, lane: Lane) -> int:
+        return max(FEW, (self.ports.rules.executors_of(lane) or 0) // EACH)
 
-    def _most_few(self, lane: Lane) -> int:
-        return 1 if lane is Lane.RETRY else max(FEW, (self.ports.rules.executors_of(lane) or 0) // EACH)
+    def _left(self, bucket: _Bucket, lane: Lane, wanted: int, now: int) -> int:
+        """Return how many messages may be sent; jobs that are under way are read for it, if there are too many and it is time."""
+        most = self._most(lane)
+        if len(bucket.under_way) + wanted > most and bucket.under_way and now >= bucket.ask_at:
+            before = len(bucket.under_way)
+            try:
+                found = self.ports.jobs.get_many(bucket.under_way)
+                bucket.under_way = [key for key in bucket.under_way if _is_under_way(found, key)]
+            except Unavailable:
+                pass
+            bucket.pause_ms = ASK_MS if len(bucket.under_way) < before else min(bucket.pause_ms * 2, SELDOM_MS)
+            bucket.ask_at = now + bucket.pause_ms
+        return max(most - len(bucket.under_way), 0)
 
     def _bucket(self, owner: str, lane: Lane, now: int) -> _Bucket:
-        burst, rate, few = self.ports.rules.direct_burst, self.ports.rules.direct_rate, self._most_few(lane)
-        fill_ms = RETRY_FILL_MS if lane is Lane.RETRY else FILL_MS
+        burst, rate = self.ports.rules.direct_burst, self.ports.rules.direct_rate
         if len(self._buckets) > 1_000:  # a full bucket equals a new one
             old = [of for of, each in self._buckets.items() if each.tokens + (now - each.filled_at) * rate / 1000 >= burst]
-            for of in [of for of in old if now - self._buckets[of].filled_at >= RETRY_FILL_MS]:
+            for of in [of for of in old if now - self._buckets[of].filled_at >= RETRY_MS]:
                 del self._buckets[of]
-        bucket = self._buckets.setdefault((owner, lane), _Bucket(burst, few, now))
+        bucket = self._buckets.setdefault((owner, lane), _Bucket(burst, now))
         passed = max(now - bucket.filled_at, 0)
-        bucket.tokens, bucket.few = min(burst, bucket.tokens + passed * rate / 1000), min(few, bucket.few + passed / fill_ms)
+        bucket.tokens = min(burst, bucket.tokens + passed * rate / 1000)
         bucket.filled_at = now
         return bucket
 
@@ -218,6 +219,16 @@ class DirectPath:
 def _instant(job: Job) -> int:
     """The number of the instant at which the job is due."""
     return job.due_at // INSTANT_MS
+
+
+def _span(job: Job) -> int:
+    """The number of the span in which the job is due."""
+    return job.due_at // SPAN_MS
+
+
+def _is_under_way(found: Found[JobKey, Job], key: JobKey) -> bool:
+    """Whether the job waits or runs, as far as is known. One that was just posted may not be stored yet."""
+    return key in found.unreadable or key not in found or lifecycle.first_end(found[key]) is None
 
 
 def _was_long(job: Job) -> bool:

@@ -13,7 +13,7 @@ for a job that has ended.
 import logging
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from scheduler.admission import gate
@@ -71,6 +71,7 @@ FULL_AGAIN_MS = 20  # the pause before a job is started again that found its exe
 FULL_MS = 2_000  # ... and how long it is tried before another executor gets the job
 ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses ...
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
+ROOM_AGAIN_MS = 60_000  # a job that the ledger keeps out of its waiting room is checked again after this time
 LEASE_REFUSED = Failure(FailureKind.REFUSED, "the queue refused to renew the lease of its executor")
 
 Ahead = Callable[[Job, int], int]  # how long before its instant (ms) the pool gets a job; the number: the jobs of its batch
@@ -185,7 +186,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         self.admission = Admission(self.gates, self.followers, self.lease.beat)
-        self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self.lease.beat, self.process.direct)
+        self.onward = FollowUps(self.ports, self.process.pauses.is_paused, self.process.owners, self.lease.beat, self.process.direct)
 
     def run(self) -> list[str]:
         """Run until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
@@ -432,8 +433,7 @@ class Execution:
             held.read_at = None
         flagged = [job for key in ours if (job := stored[key]).cancel_requested_at is not None]
         self._drop({held.job.key for held in near} - ours.keys() | {job.key for job in flagged})
-        cancelled = [settlement.cancel(job, self.ports.clock.now(), retention=self.ports.rules.retention) for job in flagged]
-        self._write([_Write(Change(job, after)) for job, after in zip(flagged, cancelled, strict=True)])
+        self._write([self._cancelled(job, self.ports.clock.now()) for job in flagged])
         self._look_ahead([held for key, held in ours.items() if stored[key].cancel_requested_at is None], now)
 
     def _look_ahead(self, near: Sequence[_Held], now: int) -> None:
@@ -596,16 +596,35 @@ class Execution:
 
     def _dropped(self, job: Job, verdict: Cancel | Skip | Requeue) -> _Write:
         now = self.ports.clock.now()
+        if isinstance(verdict, Requeue) and job.cancel_requested_at is not None:
+            return self._cancelled(job, now)
         if isinstance(verdict, Requeue):
-            where = {"at": verdict.at, "look_at": verdict.look_at}
-            after = settlement.requeue(
-                job, verdict.cause, verdict.reason, now, shards=self.ports.rules.shards, target=verdict.target, **where
-            )
+            after = self._requeued(job, verdict, now)
+            if verdict.room is not None and not self.process.direct.want({after.slot or ""}, now):
+                verdict = replace(verdict, at=now + ROOM_AGAIN_MS)  # the end of its wait would not be noticed there
+                after = self._requeued(job, verdict, now)
             if verdict.cause is RequeueCause.CROWDED:  # messages of their own would fill the executors
                 (after,) = self.process.direct.divert([after], now)
-            return _Write(Change(job, after), verdict)
+            return _Write(Change(job, after, Guard.CANCEL), verdict)
         end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
         return _Write(Change(job, end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)))
+
+    def _requeued(self, job: Job, verdict: Requeue, now: int) -> Job:
+        return settlement.requeue(
+            job,
+            verdict.cause,
+            verdict.reason,
+            now,
+            shards=self.ports.rules.shards,
+            at=verdict.at,
+            look_at=verdict.look_at,
+            target=verdict.target,
+            room=verdict.room,
+        )
+
+    def _cancelled(self, job: Job, now: int) -> _Write:
+        """Return the end of a job that does not start, for which a cancel was requested."""
+        return _Write(Change(job, settlement.cancel(job, now, retention=self.ports.rules.retention)))
 
     def _wake(self) -> int:
         """Return when there is something to do next (ms), unless a job finishes before."""
@@ -692,11 +711,14 @@ class Execution:
             held = self.ports.jobs.change([each.change for each in writes])
         except Unavailable:
             return list(writes)
-        applied, refused = list[_Write](), list[_Write]()
+        applied, refused, changed = list[_Write](), list[_Write](), list[_Write]()
         for each, ok in zip(writes, held, strict=True):
             change = each.change
             if ok is Written.REFUSED:
                 refused.append(each)
+                continue
+            if ok is Written.NO and change.guard is Guard.CANCEL:
+                changed.append(each)
                 continue
             self.lease.in_hand.pop(change.before.key, None)
             if ok is Written.YES:
@@ -708,7 +730,25 @@ class Execution:
         free_waiting([each.change for each in applied], self.ports)
         requeues = {each.change.before.key: each.requeue for each in applied if each.requeue is not None}
         self.onward.send([each.change.after for each in applied], requeues)
-        return refused
+        return refused + self._cancel_instead(changed)
+
+    def _cancel_instead(self, requeues: Sequence[_Write]) -> list[_Write]:
+        """End jobs for which a cancel was requested while they were being requeued; return the writes that the table refused.
+
+        A cancel that a job took along into its slot would be noticed only when the job is claimed again.
+        """
+        if not requeues:
+            return []
+        try:
+            stored = self.ports.jobs.get_many([each.change.before.key for each in requeues])
+        except Unavailable:
+            return list(requeues)
+        ours = [each for each in requeues if self._still_ours(job := each.change.before, stored.get(job.key))]
+        if len(ours) < len(requeues):
+            log.warning("could not requeue jobs: their fences have changed", extra={"jobs": len(requeues) - len(ours)})
+        flagged = {key: job for key, job in stored.items() if job.cancel_requested_at is not None}
+        cancels = [self._cancelled(flagged[key], self.ports.clock.now()) for each in ours if (key := each.change.before.key) in flagged]
+        return [each for each in ours if each.change.before.key not in flagged] + (self._try(cancels) if cancels else [])
 
 
 T = TypeVar("T")

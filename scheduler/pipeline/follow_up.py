@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from scheduler.admission import overlap
 from scheduler.admission.gate import Requeue
 from scheduler.admission.ordering_queue import leave_queues, next_in_line
+from scheduler.admission.owner_gate import BarredOwners
 from scheduler.admission.target_queue import wake_queues
-from scheduler.model import ids, lifecycle, settlement, slots
+from scheduler.model import ids, lifecycle, misfire, settlement, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Lane, RequeueCause, TaskKey
 from scheduler.model.lifecycle import is_open
@@ -25,6 +26,8 @@ from scheduler.storage.ports import Change, Guard, Ports, Tasks, Written
 if TYPE_CHECKING:  # the overflow, to which the direct path leads, reconciles jobs, and so enqueues what follows them
     from scheduler.pipeline.direct_path import DirectPath
 
+DELAYED_MS = 900_000  # SQS delays a message for this long at most
+EXPIRED_MS = 2_000  # from the expiry of a job to its message: delays are whole seconds, and clocks differ
 ASK_LATER_MS = 10_000  # delay of a run that was requeued because its task could not be read
 
 log = logging.getLogger(__name__)
@@ -39,6 +42,7 @@ class FollowUps:
 
     ports: Ports
     is_paused: Callable[[Lane], bool]
+    owners: BarredOwners
     beat: Callable[[], object]
     direct: "DirectPath"
 
@@ -49,6 +53,7 @@ class FollowUps:
         """
         now = self.ports.clock.now()
         go, over, ended, backs = list[Job](), list[Job](), list[Job](), list[tuple[Job, Requeue]]()
+        moved = list[Job]()  # to the waiting rooms of their owners
         for job in written:
             back = requeues.get(job.key)
             if back is not None:
@@ -59,9 +64,12 @@ class FollowUps:
                 over += [job] if back is None or back.at is not None else []  # a job of a paused lane keeps its slot, and waits there
             elif (back is None or back.at is not None) and slots.is_direct(job.due_at, now):
                 go.append(job)
+            elif back is not None and back.room is not None:
+                moved.append(job)
             elif back is not None and back.cause is RequeueCause.PAUSED and not self.is_paused(job.lane):
                 go.append(job)  # the lane was resumed while the job was moved to its waiting room
-        free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], self.ports, now=now)
+        go += self._left_at_once(moved, now)
+        free = released(backs, self.ports, now=now)
         go += [job for job in free if job.spec.ordering is None]
         self.beat()
         go += successors(ended, self.ports, now=now)
@@ -71,6 +79,19 @@ class FollowUps:
         self.direct.start_for(over)
         self._enqueue([job for job, back in backs if back.cause is RequeueCause.REFUSED], after=now + ASK_LATER_MS)
         wake_queues({back.target for _, back in backs if back.target is not None and back.wake}, self.ports)
+
+    def _left_at_once(self, moved: Sequence[Job], now: int) -> list[Job]:
+        """Return those of the jobs just moved to the waiting rooms of their owners who were enabled or deleted in the meantime.
+
+        Of the others, those that expire soon get a message for that instant, since many runs of a task would gather there otherwise.
+        """
+        if not moved:
+            return []
+        disabled = self.owners.look(0).disabled
+        for job in moved:
+            if job.owner in disabled and job.start_by is not None and now < job.start_by <= now + DELAYED_MS:
+                self._enqueue([job] if misfire.too_late(job, job.start_by) else [], after=job.start_by + EXPIRED_MS)
+        return [job for job in moved if job.owner not in disabled]
 
     def _enqueue(self, jobs: Sequence[Job], *, after: int = 0) -> None:
         """Enqueue the jobs, each once. Those of a paused lane go, too: an executor moves them to its waiting room."""
@@ -125,20 +146,23 @@ def in_line(ended: Sequence[Job], free: Sequence[Job], ports: Ports, *, now: int
     return [job for job in next_in_line(of, ports, now) if waits(job, now)]
 
 
-def released(waiting: Sequence[tuple[Job, JobKey]], ports: Ports, *, now: int) -> list[Job]:
+def released(requeued: Sequence[tuple[Job, Requeue]], ports: Ports, *, now: int) -> list[Job]:
     """Return the jobs just requeued whose blocker (the job each waits for) ended in between: no other job wakes them.
 
     The same is true in an ordering queue whose head was requeued for later while it waited, and missed its wake-up: the queue must be
-    read. A head that has lost its executor is taken back: its own slot may be hours away.
+    read. A head that has lost its executor is taken back: its own slot may be hours away. Blockers that may wait themselves are returned
+    too (`Requeue.wake`).
     """
+    waiting = [(job, back.blocker, back.wake) for job, back in requeued if back.blocker is not None]
     if not waiting:
         return []
     try:
-        found = ports.jobs.get_many(sorted({blocker for _, blocker in waiting}))
+        found = ports.jobs.get_many(sorted({blocker for _, blocker, _ in waiting}))
         _take_back([job for job in found.values() if job.spec.ordering is not None], ports, now)
     except Unavailable:
         return []
-    return [job for job, blocker in waiting if (holds := found.get(blocker)) is None or not is_open(holds) or _sleeps(holds, job)]
+    free = [job for job, blocker, _ in waiting if (holds := found.get(blocker)) is None or not is_open(holds) or _sleeps(holds, job)]
+    return free + [found[blocker] for _, blocker, wake in waiting if wake and blocker in found and waits(found[blocker], now)]
 
 
 def _take_back(heads: Sequence[Job], ports: Ports, now: int) -> None:

@@ -8,14 +8,17 @@ wanted before it puts a job there, and sends its work item then; if it ends befo
 are divided into units of `WIDTH` shards, so that several dispatchers share a flood. Entries of paused lanes leave the overflow for the
 waiting rooms of their lanes.
 
-The waiting rooms are dispatched in the same way, but only after the resume of their lanes: see `waiting_room`.
+The waiting rooms are dispatched in the same way, but only after the resume of their lanes: see `waiting_room`. The room of a disabled
+user is the user's own overflow: a process marks its unit before it puts a job there, and the unit rests while the user is disabled. Once
+the user is not disabled any more and the unit stays empty, it is closed like a unit of a minute: such rooms are many.
 """
 
 from dataclasses import dataclass, field, replace
 
+from scheduler.admission.owner_gate import BarredOwners
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import DueEntry, Lane, LaneState, Unit, UnitKey
+from scheduler.model.job import DueEntry, Lane, LaneState, LaterCheck, Unit, UnitKey
 from scheduler.pipeline import leftover, waiting_room
 from scheduler.pipeline.publisher import DispatchResult, Publisher
 from scheduler.pipeline.reconcile import recheck
@@ -44,6 +47,9 @@ class Overflow:
     lease: UnitLease
     publisher: Publisher = field(init=False)
     room: Lane | None = field(init=False)  # the lane of the waiting room
+    owner: str | None = field(init=False)  # the user of the waiting room
+    _owners: BarredOwners | None = None  # in the room of a user
+    _is_proved: bool = False  # the index showed, before the slots were read, what was written before the last look
     _state: LaneState | None = None  # of that lane when this dispatcher began; None: unknown, or it was never paused
     _moved_at: int = 0  # when entries of paused lanes were last moved to waiting rooms
     _began_at: int = 0
@@ -66,6 +72,7 @@ class Overflow:
         self.publisher = Publisher(self.lease, 0, self._progress)
         lane = slots.lane_of_room(self.lease.unit.key.minute)
         self.room = None if lane is None else Lane(lane)
+        self.owner = slots.owner_of_room(self.lease.unit.key.minute)
         self.reader.wanted = self._seen
         self.reader.paused = tuple  # entries of paused lanes are read like others: they leave for the waiting rooms
 
@@ -88,6 +95,12 @@ class Overflow:
                 return self.publisher.result
             self._seen_at = now - EMPTY_MS  # of an empty room the dispatcher leaves at once
             self._read()
+        if self.owner is not None:
+            self._owners = BarredOwners.read(self.ports)
+            if self.owner in self._owners.known.disabled:
+                self._rest()
+                return self.publisher.result
+            self._is_proved = self._prove()
         if self._hand_out_all():
             self._leave()
         self.publisher.flow.close()
@@ -138,6 +151,8 @@ class Overflow:
             return
         now = self.ports.clock.now()
         quiet = now - self._seen_at
+        if self._is_proved and quiet >= leftover.LOOKS[0] and self._close(now):
+            return
         self.lease.leave(now + min(max(quiet - READ_MS, LOOK_MS), IDLE_MS), progress=0, handed_out_at=self._seen_at)
 
     def _leave_room(self) -> None:
@@ -150,19 +165,47 @@ class Overflow:
             following = next((look for look in leftover.LOOKS if since < look), leftover.REST_MS)
             self.lease.leave(now + following, progress=0, handed_out_at=max(now, resumed_at + leftover.SKEW_MS))
 
+    def _prove(self) -> bool:
+        """Whether the index shows the canary that an earlier look has put into this room; if not, put one."""
+        unit, jobs = self.lease.unit, self.ports.jobs
+        if unit.handed_out_at is None:
+            return False
+        if jobs.canary_visible(unit.key, unit.slots[0]):
+            return True
+        jobs.put_canary(unit.key, unit.slots[0], self.ports.clock.now())
+        return False
+
+    def _close(self, now: int) -> bool:
+        """Close the unit of a user's waiting room; a process that puts a job there opens it again. False: it is wanted again."""
+        unit = self.lease.unit
+        closed = self.ports.ledger.close_unit(unit, now, LaterCheck(unit, 0, now + leftover.LOOKS[0]))
+        if closed:
+            self.ports.jobs.drop_canary(unit.key)
+        return closed
+
     def _rest(self) -> None:
-        """Leave a waiting room whose lane is or was paused. If the lane is open again, the next step begins at once and publishes all jobs.
+        """Leave a waiting room whose jobs must wait, or had to. If they need not any more, the next step begins at once and publishes all.
 
         The state is read after the lease was released: a resume before that found the unit leased, and sent no work.
         """
         clock, watch = self.ports.clock, self.publisher.watch
-        if self.lease.leave(clock.now() + leftover.REST_MS, progress=0):
+        if not self.lease.leave(clock.now() + leftover.REST_MS, progress=0, handed_out_at=None):
+            return
+        if self._owners is not None:
+            is_open = self.owner not in self._owners.look(0).disabled
+        else:
             watch.look(at_once=True)
-            if self.room not in watch.paused:
-                self.lease.leave(clock.now())
+            is_open = self.room not in watch.paused
+        if is_open:
+            self.lease.leave(clock.now())
 
     def _was_paused(self) -> bool:
-        """Whether the lane of this waiting room was paused since the dispatcher began: executors may have dropped what it has published."""
+        """Whether the lane of this waiting room was paused since the dispatcher began: executors may have dropped what it has published.
+
+        Jobs of a user who is disabled come back under another fence, so only the present state of the user matters.
+        """
+        if self._owners is not None:
+            return self.owner in self._owners.look(LOOK_MS).disabled
         if self.room is None:
             return False
         self.publisher.watch.look()
@@ -251,8 +294,12 @@ class Overflow:
         self._out |= {entry.mark: (entry, again) for entry in old}
 
     def _progress(self) -> int:
-        """Return the due time (ms) of the oldest job not sent yet, or 0; the lag of the overflow is measured from it."""
-        return min(self.publisher.first_dues(), default=0)
+        """Return the due time (ms) of the oldest job not sent yet, or 0; the lag of the overflow is measured from it.
+
+        Jobs in the room of a user had to wait until now.
+        """
+        oldest = min(self.publisher.first_dues(), default=0)
+        return max(oldest, self._began_at) if oldest and self.owner is not None else oldest
 
 
 def unit_of(slot: str, shards: int) -> Unit:

@@ -47,9 +47,9 @@ def messages(jobs: int, usual: float) -> int:
     return -(-jobs // direct(jobs, usual))
 
 
-def most_in(few: int) -> int:
-    """The number of jobs that their writer enqueues in `few` messages for one instant."""
-    return BATCH * few if few < DIRECT else LEAST * few
+def most_in(few: int, usual: float) -> int:
+    """The number of jobs that their writer enqueues in `few` messages for one instant. More than that number may be a crowd."""
+    return min(BATCH * few if few < DIRECT else LEAST * few, int(BATCH * usual))
 
 
 def is_crowd(jobs: float, executors: float) -> bool:

@@ -6,7 +6,7 @@ for none. A failure stops one part of it only.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduler.admission.lane_state import pause
@@ -121,7 +121,7 @@ class Tick:
         self.result.sent += wake_overdue(self.ports, self.now, units)
 
     def _drive_overflow(self) -> None:
-        """Send unfinished work of the overflow again, and that of waiting rooms after a resume."""
+        """Send unfinished work of the overflow again, and that of waiting rooms whose jobs need not wait any more."""
         units = self.ports.ledger.overflow_units()
         lost = [unit for unit in units if unit.key.minute == slots.OVERFLOW and _is_lost(unit, self.now, WANTED_MS)]
         self._send([WorkItem.of_unit(unit.key) for unit in lost])
@@ -177,16 +177,24 @@ def _wake(unit: Unit, ports: Ports, now: int) -> bool:
 
 
 def wake_rooms(ports: Ports, now: int, units: Sequence[Unit] | None = None) -> int:
-    """Send the work of the waiting rooms whose lanes were resumed and that have not been empty since, or are to be read again.
+    """Send the work of the waiting rooms that have not been empty since their lanes were resumed, or are to be read again.
 
-    Also create the units that are missing.
+    The same for the rooms of users who are not disabled any more. Also create the missing units of lanes.
 
-    `units`: the units that never close, if the caller has just read them. Returns the number of sent items. Raises Unavailable.
+    `units`: those of the overflow and the rooms, if the caller has just read them. Returns the number of sent items. Raises Unavailable.
     """
+    units = ports.ledger.overflow_units() if units is None else units
+    sent = _wake_lanes(ports, now, {unit.key: unit for unit in units})
+    rooms = [(unit, owner) for unit in units if (owner := slots.owner_of_room(unit.key.minute)) is not None and unit.lease_until <= now]
+    disabled = ports.users.barred().disabled if rooms else frozenset[str]()
+    due = [unit for unit, owner in rooms if owner not in disabled and (unit.handed_out_at is None or _is_lost(unit, now, WANTED_MS))]
+    return sent + len(due) - len(ports.work.send([WorkItem.of_unit(unit.key) for unit in due]) if due else [])
+
+
+def _wake_lanes(ports: Ports, now: int, known: Mapping[UnitKey, Unit]) -> int:
     states = ports.ledger.watched().lanes
     if not states:
         return 0
-    known = {unit.key: unit for unit in (ports.ledger.overflow_units() if units is None else units)}
     cursor, due = ports.ledger.cursor(), list[WorkItem]()
     shards = max(cursor.shards if cursor else 0, ports.rules.shards)
     for lane, state in states.items():

@@ -1,9 +1,14 @@
-"""The waiting rooms: slots that are always open, of one set for each lane. A job that is due while its lane is paused waits there.
+"""The waiting rooms: slots that are always open, a set for each lane, and one for each disabled user.
+
+A job that is due while its lane is paused, or its owner disabled, waits there.
 
 A service that would start or publish such a job moves it there and forgets it: an executor that has its message, a dispatcher of the
 overflow that has its entry. Nothing polls the room until the lane is resumed; then `tick.wake_rooms` sends the work of its units, and a
 dispatcher of the overflow's kind publishes the jobs in fair order. A mover reads the lane's state just before it moves jobs, and again
 afterwards: if the lane was resumed in between, the dispatcher may have gone, and the mover starts or publishes the jobs itself.
+
+The same applies to the room of a user, which the enable or the deletion wakes. An executor moves the jobs there when the gate of owners
+tells it to. It marks the unit of the slot as wanted before, so a room without jobs has no units, and one that may have jobs is known.
 """
 
 from collections.abc import Mapping

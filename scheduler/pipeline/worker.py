@@ -100,8 +100,8 @@ def _drive(key: UnitKey, delivery: WorkDelivery, ports: Ports, hide: Hide, resul
     now, unit = ports.clock.now(), ports.ledger.unit(key)
     if unit is None:
         return None  # it is closed
-    # A waiting room is woken by a resume, the overflow by a process that has put jobs there: the step is due at once.
-    wanted = slots.is_always_open(key.minute) and (key.minute != slots.OVERFLOW or unit.handed_out_at is None)
+    # A resume wakes the waiting room of a lane, a process that has put jobs there any other unit without a minute: the step is due at once.
+    wanted = slots.lane_of_room(key.minute) is not None or (slots.is_always_open(key.minute) and unit.handed_out_at is None)
     busy_until = max(unit.lease_until, 0 if wanted else unit.next_at - EARLY_MS)
     if busy_until > now:
         mine = unit.message_id in ("", delivery.message_id)  # none drives it yet: the tick's clock is ahead of this one
@@ -123,7 +123,7 @@ def _step(unit: Unit, lease: UnitLease, result: WorkResult) -> int | None:
     if slots.is_always_open(unit.key.minute):
         _count(overflow(lease), result)
         next_at = lease.unit.next_at
-        most = HIDDEN_MS if unit.key.minute == slots.OVERFLOW else AGAIN_MS  # a resume wakes a waiting room
+        most = HIDDEN_MS if slots.lane_of_room(unit.key.minute) is None else AGAIN_MS  # a resume wakes the waiting room of a lane
         return next_at if next_at <= clock.now() + most else None  # the tick sends another one
     if unit.handed_out_at is not None:
         closing = Closing(lease)

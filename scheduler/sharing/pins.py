@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from scheduler.model.job import Lane
 
-LONG_MS = 5_000  # a job that has run this long pins its executor
+LONG_MS = 2_000  # a job that has run this long pins its executor
 PERIOD_MS = 60_000  # of the counters: an executor that goes on moves from the one of the period before to the present one
 RATIO = 3.0  # executors that a user of weight 1 may pin for each one that nobody has pinned
 SOON_MS, SELDOM_MS = 10_000, 300_000  # a job over the bound is tried again after an eighth of the time that it has waited, in these bounds

@@ -131,6 +131,7 @@ class Guard(Enum):
     FENCE = auto()  # the fence, the claim (by nonce, or none), and whether the job is open
     SLOT = auto()  # the slot as well: a change that only moves the job must not undo another move
     LEASE = auto()  # the call-back lease as well: a lease reported to a worker by the answer to its heartbeat must not be shortened
+    CANCEL = auto()  # the cancel request as well: a job that goes back to its lane must not wait there with one that nobody has seen
     BEAT = auto()  # the last heartbeat as well, for the same reason: of two heartbeats at once, the older one may be written last
 
 
@@ -158,10 +159,14 @@ KEPT_KEYS_MS = 400 * 86_400_000  # after the time of its job: longer than any en
 
 
 class KeyTaking(NamedTuple):
-    """Insert a new `job` that takes its key from the job that the entry `before` names (None: the key has no entry)."""
+    """Insert a new `job` that takes its key from the job that the entry `before` names (None: the key has no entry).
+
+    With `dead`, redrive that job instead: `job` is its state after that.
+    """
 
     before: KeyEntry | None
     job: Job
+    dead: Job | None = None
 
 
 class Jobs(Protocol):
@@ -180,10 +185,10 @@ class Jobs(Protocol):
         """Return the entries of keys that exist (strongly consistent). Keys may repeat."""
 
     def take_keys(self, takings: Sequence[KeyTaking]) -> list[Written]:
-        """Insert each job, and with it in one transaction the entry of its key. No two of the jobs have the same key.
+        """Insert or redrive each job, and with it in one transaction store the entry of its key. No two of the jobs have the same key.
 
-        NO: the entry is no longer `before`, or the id of the job is taken. YES also if an earlier try, whose answer was lost,
-        applied it.
+        NO: the entry is no longer `before`, or the id of a new job is taken, or a job to be redriven is no longer as in `dead`. YES also
+        if an earlier try, whose answer was lost, applied it.
         """
 
     def prolong_key(self, job: Job) -> Written:
@@ -305,6 +310,7 @@ class Jobs(Protocol):
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
         """Return a page of an owner's failed and killed jobs, newest first; bounds as in `history`. Eventually consistent.
 
+        Their positions are those of `ids.queue_position`, so the jobs of an ordering key are in the order of its queue.
         The cost does not depend on the number of successful jobs. A page may have fewer than `limit` jobs, or none, and yet a cursor: the
         index may still list jobs that were redriven.
         """
@@ -313,11 +319,12 @@ class Jobs(Protocol):
         """Count the open jobs of an owner that were first scheduled for `since` or later. It reads all of them. Eventually consistent."""
 
     def letters(
-        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
+        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool
     ) -> tuple[list[DeadLetter], str | None]:
-        """Return a page of the entries of an owner's failures index, newest first, and the cursor of the next page.
+        """Return a page of the entries of an owner's failures index, and the cursor of the next page.
 
-        Bounds and cursor as in `history`. It reads the index only, at a small part of the cost of `failures`. Eventually consistent.
+        Positions as in `failures`; bounds and cursor as in `history`. It reads the index only, at a small part of the cost of `failures`.
+        Eventually consistent.
         """
 
 
@@ -334,10 +341,10 @@ class Ledger(Protocol):
         """Add an open unit. False if a unit of this key is open already."""
 
     def open_units(self) -> list[Unit]:
-        """Return all open units of minutes, oldest minute first (strongly consistent). The units that never close are left out."""
+        """Return all open units of minutes, oldest minute first (strongly consistent). Those of `overflow_units` are left out."""
 
     def overflow_units(self) -> list[Unit]:
-        """Return the units of the overflow and of the waiting rooms, which never close (strongly consistent)."""
+        """Return the units of the overflow and of the waiting rooms (strongly consistent). Only those of the rooms of users close."""
 
     def unit(self, key: UnitKey) -> Unit | None:
         """Return the open unit of this key, None if it is not open (strongly consistent)."""
@@ -478,15 +485,19 @@ class Tasks(Protocol):
         deleted task have no effect.
         """
 
-    def move_on(self, before: Task, after: Task) -> bool:
-        """Record that more runs are stored: replace `planned_until`, `planned`, `replenish` and `gap`.
+    def move_on(self, moves: Sequence[tuple[Task, Task]]) -> list[Written]:
+        """Record for each task that more runs are stored: replace `planned_until`, `planned`, `replenish` and `gap` of the pair's first
+        element by those of the second.
 
-        False if the stored task has another generation, `planned_until` or `gap` than `before`, or does not exist. True also if an
-        earlier try, whose answer was lost, applied it.
+        NO: the stored task has another generation, `planned_until` or `gap` than the first element, or does not exist. YES also if an
+        earlier try, whose answer was lost, applied it. No task may be given twice.
         """
 
     def get(self, key: TaskKey) -> Task | None:
         """Return the task, None if there is none (strongly consistent)."""
+
+    def get_many(self, keys: Sequence[TaskKey]) -> Found[TaskKey, Task]:
+        """Return the tasks that exist (strongly consistent)."""
 
     def page(self, owner: str, *, after: str | None, limit: int) -> TaskPage:
         """Return a page of an owner's tasks, newest first, beyond the task with the id `after` (strongly consistent).

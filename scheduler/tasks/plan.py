@@ -9,7 +9,7 @@ reads the whole (small) index, finds the tasks that appear later still.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
@@ -17,13 +17,14 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import TaskKey
 from scheduler.model.slots import MINUTE
 from scheduler.pipeline.lag import PLAN_SETTLED_MS
-from scheduler.storage.ports import Barred, Ports
+from scheduler.storage.ports import Barred, Found, Ports, Written
 from scheduler.tasks.planning import PLAN_SHARDS
 from scheduler.tasks.task import Task
 from scheduler.tasks.top_up import TopUp
 
 WORK_MS = 45_000  # the longest time of a plan; the next one continues
-GROUP = 25  # tasks topped up together
+GROUP = 100  # tasks topped up together: one read, one round of writes
+GAPS = 25  # tasks with missed runs that take one step together
 FIRST_MINUTES = 15  # without a cursor a plan starts this far back; the repair pass finds older tasks
 LEAP_MS = 900_000  # a cursor this much before the minutes that plan may give up jumps to them
 GIVEN_UP_MS = 900_000  # the cursor passes a minute that ended this long ago; the repair pass takes its failing tasks
@@ -86,7 +87,7 @@ class Plan:
         """Work off the gaps of the tasks found, one step of each task in turn."""
         left = list(self._gaps.values())
         while left and self._has_time():
-            group, left = left[:GROUP], left[GROUP:]
+            group, left = left[:GAPS], left[GAPS:]
             work = TopUp(self.ports)
             moved = work.catch_up(group)
             left += [task for task in moved if task.gap is not None]
@@ -124,9 +125,8 @@ class Plan:
         seen = 0
         for group in self._groups(read):
             seen += len(group)
-            due = [task for key in group if (task := self._due(key, now))]
             work = TopUp(self.ports)
-            done = work.top_up(due, self._until)
+            done = work.top_up(self._due(group, now), self._until)
             self.result.tasks += len(done)
             self._gaps |= {task.key: task for task in done[: MOST_GAPS - len(self._gaps)] if task.gap is not None}
             self._count(work)
@@ -147,23 +147,34 @@ class Plan:
             if after is None:
                 return
 
-    def _due(self, key: TaskKey, now: int) -> Task | None:
-        """The stored task, if it is due for its top-up: the index may still list a task that is already topped up."""
+    def _due(self, keys: Sequence[TaskKey], now: int) -> list[Task]:
+        """The stored tasks that are due for their top-up: the index may still list tasks that are already topped up."""
+        found = Found[TaskKey, Task]()
         try:
-            task = self.ports.tasks.get(key)
-            if task is not None and self._is_deleted(key.owner):  # its stored runs are cancelled when they are due
-                self.result.ended += self.ports.tasks.move_on(task, replace(task, replenish=None, gap=None))
-                return None
+            found = self.ports.tasks.get_many(keys)
+            self.result.failed += len(found.unreadable)
         except Unavailable as error:
-            log.warning("could not read a task for now", extra={"task_id": key.id, "user_id": key.owner, "error": str(error)})
-        except Exception:  # one broken item must not stop the planning of all other tasks
-            log.exception("a task cannot be read", extra={"task_id": key.id, "user_id": key.owner})
-        else:
-            return (
-                task if task is not None and task.replenish is not None and slots.minute(task.replenish) <= slots.minute_of(now) else None
-            )
-        self.result.failed += 1
-        return None
+            log.warning("could not read tasks for now", extra={"tasks": len(keys), "error": str(error)})
+            self.result.failed += len(keys)
+        except Exception:  # it must not stop the planning of all other tasks
+            log.exception("tasks cannot be read", extra={"tasks": len(keys)})
+            self.result.failed += len(keys)
+        listed = [found[key] for key in keys if key in found]
+        self._end([task for task in listed if self._is_deleted(task.owner)])  # their stored runs are cancelled when they are due
+        return [
+            task
+            for task in listed
+            if task.replenish is not None and slots.minute(task.replenish) <= slots.minute_of(now) and not self._is_deleted(task.owner)
+        ]
+
+    def _end(self, tasks: Sequence[Task]) -> None:
+        """Plan nothing more of these tasks of deleted users."""
+        try:
+            ended = self.ports.tasks.move_on([(task, replace(task, replenish=None, gap=None)) for task in tasks]) if tasks else []
+        except Unavailable:
+            ended = [Written.REFUSED] * len(tasks)
+        self.result.ended += ended.count(Written.YES)
+        self.result.failed += ended.count(Written.REFUSED)
 
     def _is_deleted(self, owner: str) -> bool:
         """Whether the owner was deleted, by one read per plan. If that is refused, the tasks get further runs, which do not start."""

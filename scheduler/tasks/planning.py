@@ -4,7 +4,8 @@ All decisions follow from the task and the instant. A planner that continues the
 the same runs with the same ids. So no run is stored twice, and none is omitted.
 
 After a long time without planning, the past runs are a `Gap` of the task. `further` ignores it and stores the future runs. `catch_up`
-then processes it in steps, and one history entry represents all runs of a step whose start deadline has passed.
+then processes it in steps, and one history entry represents all runs of a step whose start deadline has passed. An edit hands the gap
+on, or stores the entry that represents it: see `hand_on`.
 """
 
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ NEAREST = 2 * MINUTE  # a replenish minute is never nearer: plan may be processi
 MOST = 1_000  # runs stored in one step
 FEW, BEHIND = 10, 5 * MINUTE  # a task that missed more runs and time gets its future runs first; the missed ones become a gap
 WALK, CAUGHT = 2_000, 100  # of a gap, the runs that one step decides on, and the runs that it stores
+INHERITED = 10  # edits that hand a gap on: for each of them, `earlier_keys` has one more key of each run
 LOOK_AHEAD = 366 * 24 * 60 * MINUTE  # a start deadline never depends on a run that is farther away
 
 
@@ -138,8 +140,49 @@ def since(old: Task | None, schedule: Schedule | None, now: int) -> int:
             return now - 1
         if isinstance(schedule.spec, Once):
             return min(now, schedule.spec.at - 1)
-    put_off = next((run for run in to_come(old, now) if run.nominal > old.created_at), None) if old is not None else None
+    if old is None or old.inactive_at is not None:
+        return now
+    put_off = next((run for run in _from(old, now) if run.at > now and run.nominal > old.created_at), None)
     return now if put_off is None else min(now, put_off.nominal - 1)
+
+
+def hand_on(old: Task, new: Task, now: int, rules: Rules) -> tuple[Task, list[Job]]:
+    """Settle the runs that `old` has missed, for the generation `new` that replaces it. Returns `new`, and the entries to store with it.
+
+    If the schedule and the misfire rule stay, `new` inherits the missed runs as its gap. Otherwise an entry of the history represents them.
+    """
+    gap = _missed(old, now) if old.replenish is not None and old.inactive_at is None else None
+    if gap is None:
+        return new, []
+    first = gap.generation or old.generation
+    keeps = new.inactive_at is None and (new.schedule, new.misfire) == (old.schedule, old.misfire)
+    if keeps and new.generation - first <= INHERITED:
+        return replace(new, gap=replace(gap, generation=first)), []
+    schedule = _schedule(old)
+    taken = new.schedule.spec.at if new.schedule is not None and isinstance(new.schedule.spec, Once) else None  # has its run in `new`
+    runs = after(replace(schedule, max_runs=None), gap.after, seed=old.id)
+    runs = (run for run in takewhile(lambda run: run.nominal <= gap.until, runs) if run.at != taken)
+    if schedule.max_runs is not None:
+        runs = islice(runs, max(0, schedule.max_runs - new.planned))
+    count, since, last = 0, 0, None
+    for last in runs:
+        count, since = count + 1, since or last.at
+    if last is None:
+        return new, []
+    entry = _run(replace(old, generation=new.generation), last, None, [], now, rules)
+    entry = changed(entry, id=ids.run(last.at, old.id, -new.generation))  # `new` may have a run of its own at this instant
+    why = f"its task was {'paused' if new.inactive_at is not None else 'edited'}"
+    entry = lifecycle.cancel(entry, now, reason=missed_with(entry, count, since, why), retention=rules.retention)
+    return replace(new, planned=new.planned + count), [entry]
+
+
+def earlier_keys(task: Task, run: Job) -> list[JobKey]:
+    """The keys of a missed run under the generations before `task`, from which it inherits its gap: one of them may have stored it."""
+    nominal = run.origin.nominal_at if run.origin is not None else None
+    if task.gap is None or task.gap.generation is None or nominal is None or nominal > task.gap.until:
+        return []
+    generations = range(task.gap.generation, task.generation)
+    return [JobKey(task.owner, ids.run(run.scheduled_at, task.id, generation)) for generation in generations]
 
 
 def to_come(task: Task, now: int) -> list[Run]:
@@ -180,9 +223,19 @@ def _with_gap(task: Task, now: int) -> Task:
     if not task.is_recurring or task.planned_until >= now - BEHIND or _is_used_up(task):
         return task
     missed = takewhile(lambda run: run.at <= now, after(replace(_schedule(task), max_runs=None), task.planned_until, seed=task.id))
-    if len(list(islice(missed, FEW + 1))) <= FEW or (last := _last_missed(task, now)) is None:
+    if len(list(islice(missed, FEW + 1))) <= FEW or (gap := _missed(task, now)) is None:
         return task
-    return replace(task, planned_until=last.nominal, gap=Gap(task.gap.after if task.gap else task.planned_until, last.nominal, now))
+    return replace(task, planned_until=gap.until, gap=gap)
+
+
+def _missed(task: Task, now: int) -> Gap | None:
+    """The gap of the task with all further runs that are missed by now, None if there are none."""
+    last = None if not task.is_recurring or _is_used_up(task) else _last_missed(task, now)
+    if last is None:
+        return task.gap
+    if task.gap is None:
+        return Gap(task.planned_until, last.nominal, now)
+    return replace(task.gap, until=last.nominal, at=now)
 
 
 def _is_used_up(task: Task) -> bool:

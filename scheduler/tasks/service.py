@@ -1,7 +1,7 @@
 """The operations on tasks: create, edit, pause, resume, delete, run now, list the next runs, search."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -271,29 +271,42 @@ def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], ports: Po
             return task
         left = task.planned - len(planning.to_come(task, now))
         changed = replace(changed, generation=task.generation + 1, updated_at=now, planned=left, replenish=None, gap=None)
-        if plan := _store(task, changed, ports, now):
+        changed, entries = planning.hand_on(task, changed, now, ports.rules)
+        if plan := _store(task, changed, ports, now, entries=entries):
             withdraw_runs(task, ports, settle=settle)
             return _filled(plan, ports)
     raise Unavailable("the task keeps changing; try again")
 
 
 def _store(
-    before: Task | None, task: Task, ports: Ports, now: int, receipt: Receipt | None = None, former: str | None = None
+    before: Task | None,
+    task: Task,
+    ports: Ports,
+    now: int,
+    receipt: Receipt | None = None,
+    former: str | None = None,
+    entries: Sequence[Job] = (),
 ) -> planning.Planned | None:
-    """Store the task with its first runs and enqueue runs that are due soon. None if another request changed or created it in between."""
-    plan = planning.further(task, now, ports.rules, most=STORED_WITH_IT)
+    """Store the task with its first runs and enqueue runs that are due soon. None if another request changed or created it in between.
+
+    `entries`: those of the history that represent missed runs.
+    """
+    plan = planning.further(task, now, ports.rules, most=STORED_WITH_IT - len(entries))
     _line_up(plan.runs, now, ports)
-    if not ports.tasks.store(before, plan.task, plan.runs, receipt, former=former):
+    if not ports.tasks.store(before, plan.task, [*entries, *plan.runs], receipt, former=former):
         return None
     _handed_over(plan.runs, now, ports)
     return plan
 
 
 def _filled(plan: planning.Planned, ports: Ports) -> Task:
-    """The task after storing all runs that it needs now; plan stores the runs that the table refuses here."""
-    if plan.complete:
-        return plan.task
-    return next(iter(TopUp(ports).top_up([plan.task])), plan.task)
+    """The task after storing all runs that it needs now; plan stores the runs that the table refuses here, and further ones of a gap."""
+    work, task = TopUp(ports), plan.task
+    if task.gap is not None:
+        task = next(iter(work.catch_up([task])), task)
+    elif plan.complete:
+        return task
+    return task if task.gap is not None else next(iter(work.top_up([task])), task)
 
 
 def _line_up(runs: list[Job], now: int, ports: Ports) -> None:

@@ -15,12 +15,14 @@ STORED_WITH_IT = 10  # runs that are stored in one transaction with their task
 class Gap:
     """Runs whose time passed while nothing was planned: those with a nominal time later than `after`, and `until` at most.
 
-    `at` is when plan ran again. It stores the runs that could start then; the others never become jobs of their own.
+    `at` is when plan ran again, or when an edit came before it. The runs that could start then are stored; the others never become jobs
+    of their own. `generation`: the first one whose runs they were, if an edit has handed them on. It may have stored some of them.
     """
 
     after: int
     until: int
     at: int
+    generation: int | None = None
 
 
 class TaskStatus(StrEnum):
@@ -36,7 +38,8 @@ class Task:
     """Work and the schedule by which it runs. `schedule` None: it runs once, when the task is created.
 
     Runs are stored ahead, up to the nominal time `planned_until`: every run up to it is stored as a job (or was), and none beyond it.
-    Every edit, pause and resume raises `generation` and plans from scratch; runs of an older generation no longer start.
+    Every edit, pause and resume raises `generation` and plans its future runs from scratch; runs of an older generation no longer start.
+    See `planning.hand_on` for the runs that were missed before.
     """
 
     owner: str

@@ -19,12 +19,15 @@ from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Ports, Written
 from scheduler.tasks import planning
-from scheduler.tasks.planning import Planned, further
+from scheduler.tasks.planning import MOST, Planned, earlier_keys, further
 from scheduler.tasks.task import Task
 from scheduler.tasks.withdraw import withdraw
 
 T = TypeVar("T")
 Step = Callable[[Task, int, Rules], Planned]
+
+STEP = 5_000  # runs of all tasks in one step
+PUT = 400  # runs stored in one call: their items are in memory together
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +51,7 @@ class TopUp:
         """
         done, left = list[Task](), list(tasks)
         while left:
-            stepped = self._step(left, further)
+            stepped = self._step(left, partial(further, most=min(MOST, max(1, STEP // len(left)))))
             done += [plan.task for plan in stepped if plan.complete]
             left = [plan.task for plan in stepped if not plan.complete]
             if until is not None and self.ports.clock.now() >= until:
@@ -77,14 +80,15 @@ class TopUp:
 
     def _store(self, planned: Sequence[tuple[Task, Planned]], now: int) -> list[Planned]:
         """Store the runs of these plans, and note it on their tasks. Returns the plans for which both succeeded. Raises Unavailable."""
+        planned = self._unless_stored_before(planned)
         runs = [run for _, plan in planned for run in plan.runs]
         if not all(join_queues([run for run in runs if is_open(run)], orders=self.ports.orders, now=now)):
             raise Unavailable("the table refused the ordering entries of the jobs")
-        stored = self.ports.jobs.put_many(runs) if runs else []
+        stored = [held for first in range(0, len(runs), PUT) for held in self.ports.jobs.put_many(runs[first : first + PUT])]
         there = [run for run, holds in zip(runs, stored, strict=True) if holds is not Written.REFUSED and is_open(run)]
         enqueue_if_due_soon(there, now, self.ports)
         ends = list(accumulate(len(plan.runs) for _, plan in planned))
-        moved = list[Planned]()
+        moved, moves = list[Planned](), list[tuple[Task, Planned]]()
         for (task, plan), end in zip(planned, ends, strict=True):
             holds = stored[end - len(plan.runs) : end]
             self.runs += sum(1 for held in holds if held is Written.YES)
@@ -92,27 +96,54 @@ class TopUp:
                 self.failed.append(task.key)
             elif plan.missed > 1 and holds[0] is Written.NO and self._is_run(plan.runs[0]):
                 moved += self._step([task], partial(planning.catch_up, each=True))
-            elif self._tolerate(task, partial(self._move_on, task, plan)):
-                moved.append(plan)
-                self.missed += plan.missed
-                if plan.missed:
-                    log.info("runs were missed while nothing was planned", extra=_context(task) | {"missed": plan.missed})
-        return moved
+            else:
+                moves.append((task, plan))
+        return moved + self._move_on(moves, now)
+
+    def _unless_stored_before(self, planned: Sequence[tuple[Task, Planned]]) -> Sequence[tuple[Task, Planned]]:
+        """Leave out the missed runs that an earlier generation stored: it may have started them, and an executor cancels the others."""
+        names = {run.key: keys for task, plan in planned for run in plan.runs if is_open(run) and (keys := earlier_keys(task, run))}
+        if not names:
+            return planned
+        there = self.ports.jobs.get_many([key for keys in names.values() for key in keys])
+        before = {run for run, keys in names.items() if not all(map(there.is_absent, keys))}
+        return [(task, plan._replace(runs=[run for run in plan.runs if run.key not in before])) for task, plan in planned]
 
     def _is_run(self, entry: Job) -> bool:
         """Whether the run that should represent missed ones was stored as a run before, by a top-up that was stored only in part."""
         stored = self.ports.jobs.get_many([entry.key]).get(entry.key)
         return stored is not None and stored.reason != entry.reason
 
-    def _move_on(self, task: Task, plan: Planned) -> bool:
-        """Note that the runs are stored. If the task has a new generation by now, withdraw them. Returns whether the note was written."""
-        if self.ports.tasks.move_on(task, plan.task):
-            return True
-        current = self.ports.tasks.get(task.key)
-        if current is None or current.generation != task.generation:
-            stay = set(withdraw([run.key for run in plan.runs], self.ports.jobs))
-            leave_queues([run for run in plan.runs if run.key not in stay], orders=self.ports.orders)
-        return False
+    def _move_on(self, moves: Sequence[tuple[Task, Planned]], now: int) -> list[Planned]:
+        """Note that the runs are stored. Returns the plans for which the note was written."""
+        moved, late = list[Planned](), list[tuple[Task, Planned]]()
+        held = self.ports.tasks.move_on([(task, plan.task) for task, plan in moves]) if moves else []
+        for (task, plan), done in zip(moves, held, strict=True):
+            if done is Written.YES:
+                moved.append(plan)
+                self.missed += plan.missed
+                if plan.missed:
+                    log.info("runs were missed while nothing was planned", extra=_context(task) | {"missed": plan.missed})
+            elif done is Written.NO:
+                late.append((task, plan))
+            else:
+                self.failed.append(task.key)
+        if late:
+            self._withdraw(late, now)
+        return moved
+
+    def _withdraw(self, late: Sequence[tuple[Task, Planned]], now: int) -> None:
+        """Withdraw the future runs of tasks that have a new generation by now. A due run stays: its executor cancels it."""
+        try:
+            current = self.ports.tasks.get_many([task.key for task, _ in late])
+        except Unavailable:
+            log.info("could not read whether tasks were edited; executors cancel the runs of edited ones", extra={"tasks": len(late)})
+            return
+        for task, plan in late:
+            if current.is_absent(task.key) or (task.key in current and current[task.key].generation != task.generation):
+                runs = [run for run in plan.runs if run.scheduled_at > now]
+                stay = set(withdraw([run.key for run in runs], self.ports.jobs))
+                leave_queues([run for run in runs if run.key not in stay], orders=self.ports.orders)
 
     def _tolerate(self, task: Task, step: Callable[[], T]) -> T | None:
         """Return the step's result, or None if it fails for any reason: one broken task must not stop the planning of all others."""

@@ -178,10 +178,9 @@ def tasks() -> tuple[DynamoTasks, Wire]:
 
 VERBS_OF_TASKS = {
     "TransactWriteItems": lambda tasks: tasks.store(None, make.task(), []),
-    "UpdateItem": lambda tasks: tasks.move_on(make.task(), make.task()),
     "DeleteItem": lambda tasks: tasks.delete(make.task()),
     "GetItem": lambda tasks: tasks.get(make.task().key),
-    "BatchGetItem": lambda tasks: tasks.heads([make.task().key]),
+    "BatchGetItem": lambda tasks: tasks.get_many([make.task().key]),
     "Query": lambda tasks: tasks.to_replenish("2026-11-20T10:01#00"),
     "Scan": lambda tasks: tasks.overdue("2026-11-20T10:01"),
 }
@@ -193,6 +192,12 @@ def test_a_throttled_task_call_is_unavailable(tasks: tuple[DynamoTasks, Wire], o
     wire.refuse(operation, "ProvisionedThroughputExceededException")
     with pytest.raises(Unavailable):
         VERBS_OF_TASKS[operation](port)
+
+
+def test_a_throttled_move_of_a_task_is_refused(tasks: tuple[DynamoTasks, Wire]) -> None:
+    port, wire = tasks
+    wire.refuse("UpdateItem", "ProvisionedThroughputExceededException")
+    assert port.move_on([(make.task(), make.task())]) == [Written.REFUSED]
 
 
 def test_a_transaction_conflict_on_a_task_is_unavailable(tasks: tuple[DynamoTasks, Wire]) -> None:

@@ -204,22 +204,42 @@ def test_failures_are_listed_newest_first_without_the_others(jobs: Jobs) -> None
     assert second.jobs == dead[3:] and second.cursor is None
 
 
+def place(job: Job) -> str:
+    """The position of a dead job."""
+    return ids.queue_position(job.id, job.scheduled_at, job.created_at)
+
+
+def test_dead_jobs_of_one_instant_are_listed_as_they_were_created(jobs: Jobs) -> None:
+    """The order of ordering queues: in it, a redrive runs the jobs of a key."""
+    made = [make.job(payload={"number": 1}, created_at=NOW - number) for number in range(8)]  # their ids rise
+    ended = settle(jobs, *reversed(made))
+    first, cursor = jobs.letters("ada", since=None, until=None, after=None, limit=5, newest_first=False)
+    rest, end = jobs.letters("ada", since=None, until=None, after=cursor, limit=5, newest_first=False)
+    found = first + rest
+    assert (len(first), end) == (5, None)
+    assert [letter.key for letter in found] == [job.key for job in ended]
+    newest = jobs.letters("ada", since=None, until=None, after=None, limit=9, newest_first=True)
+    assert newest == (found[::-1], None)
+    assert jobs.failures("ada", since=None, until=None, after=None, limit=9).jobs == ended[::-1]
+
+
 def test_letters_list_dead_jobs_without_reading_them(jobs: Jobs) -> None:
     """Page by page, newest first, in the same bounds as failures."""
     ended = settle(jobs, *(make.job(at=NOW + number, payload={"number": number}) for number in range(10)))
     settle(jobs, make.job(owner="eve", payload={"number": 1}))
-    expected = [DeadLetter(job.key, job.id, "log", None, job.fingerprint, NOW + 100) for job in reversed(ended) if job.failed_at]
-    first, cursor = jobs.letters("ada", since=None, until=None, after=None, limit=3)
+    dead = [job for job in reversed(ended) if job.failed_at]
+    expected = [DeadLetter(job.key, place(job), "log", None, job.fingerprint, NOW + 100) for job in dead]
+    first, cursor = jobs.letters("ada", since=None, until=None, after=None, limit=3, newest_first=True)
     assert first == expected[:3] and cursor == first[-1].position
-    assert jobs.letters("ada", since=None, until=None, after=cursor, limit=3) == (expected[3:], None)
-    assert jobs.letters("ada", since=NOW + 3, until=NOW + 6, after=None, limit=9) == (expected[2:4], None)
-    assert jobs.letters("ada", since=NOW + 3, until=NOW + 3, after=None, limit=9) == ([], None)
+    assert jobs.letters("ada", since=None, until=None, after=cursor, limit=3, newest_first=True) == (expected[3:], None)
+    assert jobs.letters("ada", since=NOW + 3, until=NOW + 6, after=None, limit=9, newest_first=True) == (expected[2:4], None)
+    assert jobs.letters("ada", since=NOW + 3, until=NOW + 3, after=None, limit=9, newest_first=True) == ([], None)
 
 
 def test_a_letter_names_the_task_of_a_run(jobs: Jobs) -> None:
     task = make.task()
     (dead,) = settle(jobs, make.run(task.key, payload={"number": 1}))
-    ((letter,), _) = jobs.letters("ada", since=None, until=None, after=None, limit=9)
+    ((letter,), _) = jobs.letters("ada", since=None, until=None, after=None, limit=9, newest_first=True)
     assert (letter.task, letter.key, letter.fingerprint) == (task.id, dead.key, dead.fingerprint)
 
 
@@ -229,7 +249,7 @@ def test_a_rescheduled_job_that_fails_is_listed_by_its_new_time(jobs: Jobs) -> N
     ended = settle(jobs, put_off, late)
     assert jobs.failures("ada", since=None, until=None, after=None, limit=5).jobs == ended[:]
     first = jobs.failures("ada", since=None, until=None, after=None, limit=1)
-    assert first == Page([ended[0]], ids.position(early.id, NOW + 2_000))
+    assert first == Page([ended[0]], place(put_off))
     assert jobs.failures("ada", since=None, until=None, after=first.cursor, limit=1) == Page([ended[1]])
     assert jobs.failures("ada", since=NOW, until=NOW + 1_000, after=None, limit=5).jobs == []
 

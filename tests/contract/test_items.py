@@ -311,7 +311,9 @@ def test_the_failures_index_projects_the_dead_letter() -> None:
     job = run(slot=None, killed_at=NOW + 5, fingerprint="0123456789ab")
     assert job.origin is not None
     projected = {name: value for name, value in items.encode(job).items() if name in ("pk", "sk", "failed_position", *tables.TOLD)}
-    assert items.letter(projected) == DeadLetter(job.key, job.id, "log", job.origin.task, "0123456789ab", NOW + 5)
+    assert items.letter(projected) == DeadLetter(
+        job.key, ids.queue_position(job.id, job.scheduled_at, job.created_at), "log", job.origin.task, "0123456789ab", NOW + 5
+    )
     assert set(tables.TOLD) <= {*projected, "failed_at"}
 
 

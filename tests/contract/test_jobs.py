@@ -203,6 +203,23 @@ def test_a_change_leaves_the_other_fields_alone(jobs: Jobs, apply: Apply) -> Non
     assert jobs.get(job.key) == replace(make.succeeded(job), cancel_requested_at=flagged.cancel_requested_at)
 
 
+def test_a_requeue_fails_once_a_cancel_was_requested(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs)
+    flagged = make.flagged(job)
+    again = make.retried(job, "2026-11-20T10:05#03")
+    assert apply(job, flagged)
+    assert not apply(job, again, Guard.CANCEL)  # by an executor that has not read the flag
+    assert jobs.get(job.key) == flagged
+    assert apply(flagged, replace(again, cancel_requested_at=flagged.cancel_requested_at), Guard.CANCEL)
+
+
+def test_a_requeue_succeeds_without_a_cancel_request(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs)
+    again = make.retried(job, "2026-11-20T10:05#03")
+    assert apply(job, again, Guard.CANCEL) and apply(job, again, Guard.CANCEL), "its answer was lost"
+    assert jobs.get(job.key) == again
+
+
 def test_a_change_can_open_another_slot_and_raise_the_fence(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     again = make.retried(job, "2026-11-20T10:05#03")

@@ -230,8 +230,8 @@ def test_a_dropped_backlog_is_gone(ledger: Ledger) -> None:
     assert ledger.backlogs(Lane.ONE_TIME, 0) == []
 
 
-@pytest.mark.parametrize("name", [slots.OVERFLOW, slots.room_of(Lane.RETRY)])
-def test_a_unit_that_never_closes_is_no_unit_of_a_minute(ledger: Ledger, name: str) -> None:
+@pytest.mark.parametrize("name", [slots.OVERFLOW, slots.room_of(Lane.RETRY), slots.room_of_owner("ann")])
+def test_a_unit_that_has_no_minute_is_no_unit_of_a_minute(ledger: Ledger, name: str) -> None:
     overflow = Unit(UnitKey(name, 0), 0, 15)
     ledger.open_unit(unit())
     assert ledger.open_unit(overflow) and not ledger.open_unit(overflow)
@@ -250,6 +250,14 @@ def test_units_of_the_overflow_and_of_waiting_rooms_are_listed_apart(ledger: Led
     leased = replace(parts[1], epoch=1, lease_until=AT, message_id="w7")
     assert ledger.change_unit(parts[1], leased)
     assert ledger.overflow_units() == [parts[0], leased, parts[2]]
+
+
+def test_the_unit_of_the_waiting_room_of_a_user_can_be_closed(ledger: Ledger) -> None:
+    room = Unit(UnitKey(slots.room_of_owner("ann"), 1), 8, 15, next_at=AT)
+    ledger.open_unit(room)
+    assert ledger.close_unit(room, AT, look(room, at=AT + 5))
+    assert (ledger.overflow_units(), ledger.looks(AT + 5)) == ([], [look(room, at=AT + 5)])
+    assert ledger.open_unit(room) and ledger.overflow_units() == [room]
 
 
 def test_a_unit_keeps_its_next_step_its_rest_and_its_message(ledger: Ledger) -> None:

@@ -33,7 +33,10 @@ LISTS: dict[str, tuple[List, dict[str, int]]] = {
         {keys.BY_TASK: 1, keys.MOVED: keys.MOVED_PARTITIONS},
     ),
     "failures": (lambda jobs: jobs.failures("ada", since=None, until=None, after=None, limit=20), {keys.FAILURES: ids.PARTITIONS}),
-    "letters": (lambda jobs: jobs.letters("ada", since=None, until=None, after=None, limit=20), {keys.FAILURES: ids.PARTITIONS}),
+    "letters": (
+        lambda jobs: jobs.letters("ada", since=None, until=None, after=None, limit=20, newest_first=True),
+        {keys.FAILURES: ids.PARTITIONS},
+    ),
     "count_ahead": (lambda jobs: jobs.count_ahead("ada", NOW), {"": ids.PARTITIONS}),
 }
 

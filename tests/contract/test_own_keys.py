@@ -86,6 +86,34 @@ def test_of_many_takings_at_once_one_is_applied(jobs: Jobs) -> None:
     assert [jobs.get(job.key) is not None for job in others] == [job is winner for job in others]
 
 
+def test_a_redriven_job_takes_its_key_again(jobs: Jobs) -> None:
+    """From itself, from a job that has ended, or where the entry has expired."""
+    own = a_key()
+    first, second = named(own), named(own)
+    dead, other = (make.failed(make.claimed(job)) for job in (first, second))
+    assert jobs.take_keys([KeyTaking(None, dead)]) == [Written.YES]
+    lives = make.redriven(dead)
+    assert [jobs.take_keys([KeyTaking(entry(first), lives, dead)]) for _ in range(2)] == [[Written.YES]] * 2
+    assert jobs.get(first.key) == lives and jobs.key_entries([own]) == {own: KeyEntry(own, first.id, 1)}
+    for before in (None, entry(first)):
+        assert jobs.take_keys([KeyTaking(before, second)]) == [Written.NO], "it was read before the redrive"
+    assert jobs.take_keys([KeyTaking(KeyEntry(own, first.id, 1), other)]) == [Written.YES]
+    assert jobs.take_keys([KeyTaking(entry(second), make.redriven(lives_no_more := make.failed(make.claimed(lives))), lives_no_more)]) == [
+        Written.NO
+    ], "the job is not stored as dead"
+    assert jobs.key_entries([own]) == {own: entry(second)}
+
+
+def test_of_two_redrives_of_one_job_one_is_applied(jobs: Jobs) -> None:
+    own = a_key()
+    dead = make.failed(make.claimed(named(own)))
+    assert jobs.take_keys([KeyTaking(None, dead)]) == [Written.YES]
+    mine, theirs = (replace(make.redriven(dead), redriven_by=by) for by in ("mine", "theirs"))
+    assert jobs.take_keys([KeyTaking(entry(dead), mine, dead)]) == [Written.YES]
+    assert jobs.take_keys([KeyTaking(entry(dead), theirs, dead)]) == [Written.NO]
+    assert jobs.get(dead.key) == mine
+
+
 def test_a_key_is_prolonged_only_for_the_job_that_its_entry_names(jobs: Jobs) -> None:
     own = a_key()
     first, second = named(own), named(own)

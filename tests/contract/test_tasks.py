@@ -13,7 +13,7 @@ from scheduler.model.spec import JobSpec
 from scheduler.storage.aws import task_items
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Tasks, Written
 from scheduler.tasks.schedule import Cron, Once, Rate, Schedule
-from scheduler.tasks.task import STORED_WITH_IT, Task
+from scheduler.tasks.task import STORED_WITH_IT, Gap, Task
 from tests.contract import make
 from tests.contract.conftest import Stores
 from tests.contract.make import NOW
@@ -55,6 +55,7 @@ all_tasks = st.builds(
     planned_until=instants,
     planned=numbers,
     replenish=maybe_texts,
+    gap=st.none() | st.builds(Gap, instants, instants, instants, st.none() | st.integers(1, 9)),
 )
 
 
@@ -134,7 +135,7 @@ def test_a_store_whose_answer_was_lost_succeeds_when_repeated(stores: Stores) ->
     after = edited(task, name="after")
     assert stores.tasks.store(task, after, runs_of(after, 0))
     planned = replace(after, planned_until=NOW + 900_000, planned=3, replenish="2026-11-20T10:09#03")
-    assert stores.tasks.move_on(after, planned)
+    assert stores.tasks.move_on([(after, planned)]) == [Written.YES]
     assert stores.tasks.store(task, after, runs_of(after, 0)), "more runs were planned in between"
     assert stores.tasks.get(task.key) == planned
     assert not stores.tasks.store(task, replace(after, name="another's"), [])
@@ -144,12 +145,12 @@ def test_moving_on_stores_only_how_far_the_task_is_planned(tasks: Tasks) -> None
     before = make.task()
     after = replace(before, planned_until=NOW + 900_000, planned=3, replenish="2026-11-20T10:09#03")
     assert tasks.store(None, before, [])
-    assert tasks.move_on(before, replace(after, name="ignored"))
+    assert tasks.move_on([(before, replace(after, name="ignored"))]) == [Written.YES]
     assert tasks.get(before.key) == after
     assert tasks.to_replenish("2026-11-20T10:01#03")[0] == []
     assert tasks.to_replenish("2026-11-20T10:09#03")[0] == [before.key]
     last = replace(after, planned_until=NOW + 1_200_000, planned=4, replenish=None)
-    assert tasks.move_on(after, last)
+    assert tasks.move_on([(after, last)]) == [Written.YES]
     assert tasks.get(before.key) == last
     assert tasks.to_replenish("2026-11-20T10:09#03")[0] == []
 
@@ -158,21 +159,35 @@ def test_moving_on_whose_answer_was_lost_succeeds_when_repeated(tasks: Tasks) ->
     before = make.task()
     after = replace(before, planned_until=NOW + 900_000, planned=3, replenish="2026-11-20T10:09#03")
     assert tasks.store(None, before, [])
-    assert tasks.move_on(before, after)
-    assert tasks.move_on(before, after)
-    assert not tasks.move_on(before, replace(after, planned_until=NOW + 1_200_000))
-    assert not tasks.move_on(before, replace(after, replenish="2026-11-20T10:10#03"))
+    assert tasks.move_on([(before, after)]) == [Written.YES]
+    assert tasks.move_on([(before, after)]) == [Written.YES]
+    assert tasks.move_on([(before, replace(after, planned_until=NOW + 1_200_000))]) == [Written.NO]
+    assert tasks.move_on([(before, replace(after, replenish="2026-11-20T10:10#03"))]) == [Written.NO]
     assert tasks.get(before.key) == after
+
+
+def test_many_tasks_are_read_and_moved_on_at_once(tasks: Tasks) -> None:
+    made = [make.task() for _ in range(60)]
+    assert all(tasks.store(None, task, []) for task in made)
+    assert tasks.delete(made[0]) and tasks.store(made[1], edited(made[1]), [])
+    moves = [(task, replace(task, planned_until=NOW + 900_000, gap=Gap(1, 2, 3, 4))) for task in made]
+    assert tasks.move_on(moves) == [Written.NO, Written.NO] + [Written.YES] * 58
+    assert tasks.move_on(moves)[:3] == [Written.NO, Written.NO, Written.YES], "the answer of the first call was lost"
+    stored = {made[1].key: edited(made[1])} | {after.key: after for _, after in moves[2:]}
+    assert tasks.get_many([task.key for task in made]) == stored
+    assert tasks.move_on([(after, replace(after, gap=None)) for _, after in moves[2:4]]) == [Written.YES] * 2
+    assert tasks.get_many([task.key for task in made[2:4]]) == {task.key: replace(task, gap=None) for _, task in moves[2:4]}
+    assert tasks.move_on([]) == [] and tasks.get_many([]) == {}
 
 
 def test_an_edited_or_deleted_task_is_not_moved_on(tasks: Tasks) -> None:
     before = make.task()
     after = replace(before, planned_until=NOW + 900_000)
     assert tasks.store(None, before, []) and tasks.store(before, edited(before), [])
-    assert not tasks.move_on(before, after)
+    assert tasks.move_on([(before, after)]) == [Written.NO]
     assert tasks.get(before.key) == edited(before)
     assert tasks.delete(edited(before))
-    assert not tasks.move_on(edited(before), edited(after))
+    assert tasks.move_on([(edited(before), edited(after))]) == [Written.NO]
     assert tasks.get(before.key) is None
 
 

@@ -169,7 +169,7 @@ def test_a_letter_without_a_field_is_left_out(stores: Stores) -> None:
     dead = [make.failed(make.claimed(job)) for job in (make.job(), make.job())]
     assert all(stores.jobs.put(job) for job in dead)
     write(stores.jobs._table, keys.job(dead[0].key), {}, ["type"])
-    letters, _ = stores.jobs.letters("ada", since=None, until=None, after=None, limit=9)
+    letters, _ = stores.jobs.letters("ada", since=None, until=None, after=None, limit=9, newest_first=True)
     assert [letter.key for letter in letters] == [dead[1].key]
 
 
@@ -197,7 +197,7 @@ def test_a_task_of_another_version_leaves_the_others_alone(stores: Stores) -> No
     assert (heads.keys(), heads.unreadable.keys()) == ({made[0].key, made[2].key}, {broken.key})
     with pytest.raises(Unreadable):
         tasks.get(broken.key)
-    assert tasks.move_on(broken, broken), "planning needs the generation and the time only"
+    assert tasks.move_on([(broken, broken)]) == [Written.YES], "planning needs the generation and the time only"
 
 
 def test_a_named_target_of_another_version_leaves_the_others_alone(request: pytest.FixtureRequest) -> None:

@@ -141,7 +141,7 @@ def test_a_run_of_a_recurring_task_stays_within_its_budget(
 
     runs = [run(task, NOW + minute * 60_000) for minute in range(10)]
     assert jobs.put_many(runs) == [Written.YES] * 10
-    assert tasks.move_on(task, replace(task, planned_until=NOW + 600_000, planned=12, replenish="2026-11-20T10:11#03"))
+    assert tasks.move_on([(task, replace(task, planned_until=NOW + 600_000, planned=12, replenish="2026-11-20T10:11#03"))]) == [Written.YES]
     shares = {"insert": 3.0, "top-up": 0.3, "claim": 1, "hold": 1 if overlap is not Overlap.ALLOW else 0, "settle": 2}
     assert recorder.total() == (shares["insert"] + shares["top-up"]) * 10
     for job in runs:

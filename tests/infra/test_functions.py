@@ -47,7 +47,7 @@ USES: dict[str, tuple[str, ...]] = {
         "outputs",
         "secrets",
     ),
-    "tick": ("jobs", "ledger", "operations", "work"),
+    "tick": ("jobs", "ledger", "operations", "users", "work"),
     "plan": (*EVERY, "ledger", "users"),
     "dispatch": (*EVERY, "ledger", "users", "operations", "work"),
     "execute": (*EVERY, "ledger", "work", "targets", "users", "outputs", "secrets"),

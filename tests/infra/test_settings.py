@@ -1,6 +1,6 @@
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
@@ -30,6 +30,11 @@ def test_every_stage_gives_each_lane_the_concurrency_that_aws_accepts() -> None:
     for settings in STAGES.values():
         assert set(settings.concurrency) == set(Lane)
         assert all(2 <= limit <= 1_000 for limit in settings.concurrency.values())
+
+
+@pytest.mark.parametrize(("steps", "operating"), [(3, 1), (25, 5), (50, 10), (1_000, 10)])
+def test_operations_take_a_fifth_of_the_steps_and_at_most_ten(steps: int, operating: int) -> None:
+    assert replace(PROD, steps=steps).deployed.operating == operating
 
 
 def test_the_local_stage_differs_only_in_this_list() -> None:

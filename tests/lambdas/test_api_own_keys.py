@@ -122,15 +122,19 @@ def test_the_key_of_an_ended_or_removed_job_is_free(world: World) -> None:
     assert put().data["outcome"] == "created" and len(ids) == 3
 
 
-def test_a_redriven_job_has_its_key_again_unless_another_job_took_it(world: World) -> None:
+def test_a_redriven_job_has_its_key_again_or_is_refused(world: World) -> None:
     first = put().data["id"]
     change(world, first, slot=None, failed_at=NOW)
     assert send("POST", f"/me/jobs/{first}/retry").status == 200
     assert put().data["id"] == first
     change(world, first, slot=None, failed_at=NOW)
     second = put().data["id"]
-    assert send("POST", f"/me/jobs/{first}/retry").data["key"] == "order:17"
+    refused = send("POST", f"/me/jobs/{first}/retry")
+    assert refused.status == 409 and "order:17" in refused.fields["key"] and second in refused.fields["key"]
     assert send("GET", JOB).data["id"] == second != first
+    change(world, second, slot=None, completed_at=NOW)
+    assert send("POST", f"/me/jobs/{first}/retry").data["key"] == "order:17"
+    assert send("GET", JOB).data["id"] == first
 
 
 # POST with a key, get, cancel

@@ -9,7 +9,9 @@ from lambdas.rest import access
 from scheduler.accounts.audit import HIDDEN
 from scheduler.accounts.model import Quotas
 from scheduler.model.errors import Unauthorized, Unavailable
+from scheduler.model.work import WorkKind
 from tests.lambdas.gateway import Answered, World, send
+from tests.unit.stage import Wrapped
 
 ADMIN = {"groups": "[administrators]"}
 NEW = {"username": "eve", "password": "Correct-horse-1"}
@@ -226,6 +228,16 @@ def test_disabling_is_idempotent(world: World) -> None:
     world.clock.advance(5)
     assert send("PUT", f"/users/{id}/disabled", **ADMIN).data == first.data and first.data["enabled"] is False
     assert world.users.rows[id].disabled_at == at and not world.identity.rows[id].enabled
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_an_enable_and_a_deletion_wake_the_jobs_that_waited(world: World, refused: bool) -> None:
+    id = create().data["id"]
+    world.work = Wrapped(world.work, send=lambda verb, items, **_: items) if refused else world.work
+    send("PUT", f"/users/{id}/disabled", **ADMIN)
+    answers = [send("PUT", f"/users/{id}/enabled", **ADMIN).status, send("DELETE", f"/users/{id}", **ADMIN).status]
+    assert answers == [200, 200]
+    assert [each.item.kind for each in world.work.queued.values()] == [WorkKind.RESUME] * (0 if refused else 2)
 
 
 def test_a_deleted_user_is_gone_and_its_name_is_free(world: World) -> None:

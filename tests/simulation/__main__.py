@@ -27,6 +27,7 @@ from tests.simulation.world import USUAL, Report, World
 KINDS: tuple[str, ...] = ("lost", "early", "double_settled", "double_started", "stuck", "started_after_cancel", "ledger_open")
 KINDS += (
     "run_missing",
+    "missed_run_twice",
     "run_open",
     "old_generation_started",
     "started_while_paused",

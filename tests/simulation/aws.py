@@ -118,9 +118,10 @@ class LaggingJobs(MemoryJobs):
         stored = self.rows.get(change.before.key)
         held = super()._change(change)
         if not held and stored and stored.claim and stored.fence == change.before.fence and stored.claim == change.before.claim:
-            if (
-                change.after.claim is None and change.guard is not Guard.LEASE
-            ):  # a change that takes back a lapsed job does not come from its holder
+            if change.after.claim is None and change.guard not in (
+                Guard.LEASE,
+                Guard.CANCEL,
+            ):  # a change that takes back a lapsed job does not come from its holder, and a requeue gives way to a cancel
                 self._refused(stored)
         return held
 

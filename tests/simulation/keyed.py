@@ -1,7 +1,8 @@
 """Users who put, cancel and find jobs by keys of their own in a simulated world, often several at one key at once; and their oracles.
 
-two_open_of_a_key     a job took a key from a job that had not ended, and had neither started nor been redriven
+two_open_of_a_key     a job took a key from a job that had not ended, and had not started
 followed_unasked      a job took a key from a job that goes on, though its put did not ask for that
+redriven_beside       a job was redriven while the job that had its key had not ended
 put_lost              a put was answered, but its content or its time was never stored
 key_forgotten         no job was found by a key that had one
 answered_wrong        an answer names a job that the key did not have during the call
@@ -31,9 +32,6 @@ TAKES = (1, 1, 20, 500, 4_000, 20_000)
 TOGETHER = (1, 1, 2, 8)  # users who use one key at the same moment
 ACTS = ("put",) * 6 + ("cancel", "find")
 AHEAD_MS = (0, 0, 3_000, 30_000, 200_000, 400_000, 900_000)
-REDRIVEN_MS = (
-    200_000  # a put may have read a job as dead this long before it takes the key: some calls are slow, and some invocations freeze
-)
 TRIES = 4  # of a put without an answer
 AGAIN_MS = (10, 500, 5_000)
 
@@ -143,6 +141,9 @@ class Namers:
         number = after.spec.payload["put"]
         if before is None:
             self._check_taken(own, after, number)
+        elif not lifecycle.is_open(before):
+            self._check_redriven(own, after)
+        if before is None or not lifecycle.is_open(before):
             self._had[own].append((self.hub.time, after.key))
         if after.claim is not None:
             self._begun.add(after.key)
@@ -154,7 +155,7 @@ class Namers:
         if not self._had[own]:
             return
         former = self.jobs.rows[self._had[own][-1][1]]
-        if not lifecycle.is_open(former) or self.hub.time - (former.redriven_at or 0) < REDRIVEN_MS:
+        if not lifecycle.is_open(former):
             return
         if former.key not in self._begun:
             self.violation("two_open_of_a_key", f"{job.id} beside {former.id}")
@@ -165,9 +166,15 @@ class Namers:
         """Check that the key named the job at some time of a call that began then: no later job had taken it before."""
         assert job.own_key is not None
         later = [at for at, key in self._had[job.own_key] if at < began][-1:]
-        since = next((at for at, key in self._had[job.own_key] if key == job.key), None)
+        since = max((at for at, key in self._had[job.own_key] if key == job.key), default=None)
         if since is None or (later and since < later[0]):
             self.violation("answered_wrong", job.id)
+
+    def _check_redriven(self, own: OwnKey, job: Job) -> None:
+        """Check that the job that had the key has ended. One that goes on beside it, as a put asked, has lost the key."""
+        former = self._had[own][-1][1]
+        if former != job.key and lifecycle.is_open(self.jobs.rows[former]):
+            self.violation("redriven_beside", f"{job.id} beside {former.id}")
 
     def _check_unknown(self, own: OwnKey, began: int) -> None:
         if any(at < began for at, _ in self._had[own]):

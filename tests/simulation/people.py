@@ -4,8 +4,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from scheduler.admission.gate import READ_WINDOW_MS
 from scheduler.model import ids, instants, lifecycle
@@ -15,7 +16,7 @@ from scheduler.model.spec import CallBack, JobSpec
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Ports
-from scheduler.tasks import schedule
+from scheduler.tasks import schedule, schedule_form
 from scheduler.tasks import service as verbs
 from scheduler.tasks.service import NewTask
 from scheduler.tasks.task import Task
@@ -77,6 +78,8 @@ class People:
     _silent: dict[TaskKey, int] = field(default_factory=dict)  # when the pause or deletion of a task returned
     _active: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # running jobs, by task
     _reopened: dict[JobKey, int] = field(default_factory=dict)  # when an ended run was retried by a user
+    _deleted: set[TaskKey] = field(default_factory=set)
+    acts: tuple[str, ...] = ("edit", "edit", "edit", "pause", "run", "run", "delete")
     starts: int = 0
 
     # actions
@@ -90,7 +93,7 @@ class People:
         key = self._do(lambda: self._create(number, end))
         while key is not None and self.hub.time < end:
             self.hub.sleep_until(self.hub.time + self.random.randint(30_000, 600_000))
-            act = self.random.choice((self._edit, self._edit, self._edit, self._pause, self._run, self._run, self._delete))
+            act = getattr(self, f"_{self.random.choice(self.acts)}")
             if self.hub.time >= end or (act is self._delete and self.random.random() < 0.7):
                 continue
             self._do(lambda key=key, act=act: act(key, end))  # type: ignore[misc]
@@ -128,6 +131,15 @@ class People:
         task = verbs.edit(key, self._new(self.random.randint(0, 2), end), self.ports())
         self._replaced[key] = (task.generation, self.hub.time)
 
+    def _rename(self, key: TaskKey, end: int) -> None:
+        def renamed(task: Task) -> NewTask:
+            assert task.schedule is not None
+            kept = {name: getattr(task, name) for name in ("owner", "spec", "overlap", "misfire", "max_catch_up")}
+            return NewTask(name=f"{task.name}, renamed", schedule=schedule_form.write(task.schedule), **kept)
+
+        task = verbs.edit(key, renamed, self.ports())
+        self._replaced[key] = (task.generation, self.hub.time)
+
     def _pause(self, key: TaskKey, end: int) -> None:
         verbs.deactivate(key, "holidays", self.ports())
         self._silent[key] = self.hub.time
@@ -153,6 +165,8 @@ class People:
             return
         if seen and seen[-1].until is None:
             seen[-1].until = self.hub.time
+        if task is None:
+            self._deleted.add(key)
         if task is not None and task.inactive_at is None:
             seen.append(Version(task, self.hub.time))
             self._silent.pop(key, None)  # an operation may resume a task that a person paused
@@ -198,39 +212,80 @@ class People:
                 self.violation("skipped_for_nothing", after.id)
 
     def judge(self, jobs: MemoryJobs) -> None:
-        """Check at the end that each nominal time of each version has its run, or is counted by one, and that each past run has ended."""
-        self._gaps = _gaps(jobs)
+        """Check at the end that each nominal time of each version has its run, or is counted by one, and that each past run has ended.
+
+        A run that a version missed may be a run of a later version, but not if it has started before.
+        """
+        self._gaps, self._runs = _gaps(jobs), _runs(jobs)
         settled = self.hub.time - SETTLED_MS
-        for seen in self.versions.values():
+        for key, seen in self.versions.items():
             for version in seen:
-                self._judge(version, jobs, settled)
+                self._judge(version, jobs, settled, is_last=version is seen[-1] and key in self._deleted)
+        self._judge_handed_on()
         at_work = {job.origin.task for job in jobs.rows.values() if job.origin is not None and job.claim is not None}
         for job in jobs.rows.values():
             if job.origin is not None and job.scheduled_at < settled and lifecycle.is_open(job) and job.origin.task not in at_work:
                 self.violation("run_open", job.id)  # late runs may take longer than the simulation, if one of them runs
 
-    def _judge(self, version: Version, jobs: MemoryJobs, settled: int) -> None:
+    def _judge(self, version: Version, jobs: MemoryJobs, settled: int, *, is_last: bool) -> None:
+        """`is_last`: the task was deleted then. Nothing stands for the runs that it had missed."""
         task = version.task
         assert task.schedule is not None
         low = max(version.since, task.updated_at) + 1_000
-        # A change also replaces missed runs that plan has not stored yet.
-        planned = task.planned_until if task.gap is None else task.gap.after
-        high = settled if version.until is None else min(version.until - 90_000, planned)
+        high = settled if version.until is None else version.until - GRACE_MS
+        if is_last:
+            high = min(high, task.planned_until if task.gap is None else task.gap.after)
+        if task.schedule.max_runs is not None:
+            high = min(high, _last_of_max_runs(task))
         for run in schedule.after(task.schedule, min(task.updated_at, version.since) - 1_000, seed=task.id):
-            if run.nominal > high or (task.schedule.max_runs is not None and run.nominal > task.planned_until):
+            if run.nominal > high:
                 return
-            if run.nominal > low and jobs.get(JobKey(task.owner, ids.run(run.at, task.id, task.generation))) is None:
-                if any(first <= run.at <= last for first, last in self._gaps[task.id, task.generation]):
+            # An earlier version may have stored the run, if its change could not withdraw it: then it is cancelled.
+            if run.nominal > low and run.at <= high and not self._runs[task.id, run.at]:
+                if any(at >= task.generation and first <= run.at <= last for at, first, last in self._gaps[task.id]):
                     continue  # an entry of the history stands for it
                 self.violation("run_missing", f"{task.id} of {task.name}, generation {task.generation}, {instants.render(run.nominal)}")
 
+    def _judge_handed_on(self) -> None:
+        """Check that no version has started a run again that an earlier version had started before the change."""
+        began = {(key.id, each.task.generation): each.task.updated_at for key, seen in self.versions.items() for each in seen}
+        for (id, at), runs in self._runs.items():
+            first, *later = sorted(run.generation for run in runs if run.started) or [0]
+            if any(at < began[id, generation] - GRACE_MS for generation in later):
+                self.violation("missed_run_twice", f"{id}, generation {first} and later ones, {instants.render(at)}")
 
-def _gaps(jobs: MemoryJobs) -> dict[tuple[str, int], list[tuple[int, int]]]:
-    """Return by task and generation the spans of missed runs for which an entry of the history stands: their instants, jitter included."""
-    found: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+
+def _last_of_max_runs(task: Task) -> int:
+    """The nominal time of the last run that its `max_runs` may allow, as far as it is planned."""
+    assert task.schedule is not None and task.schedule.max_runs is not None
+    if task.gap is None:
+        return task.planned_until
+    missed = schedule.after(task.schedule, task.gap.after, seed=task.id, planned=task.planned)
+    return max((run.nominal for run in takewhile(lambda run: run.nominal <= task.planned_until, missed)), default=task.gap.after)
+
+
+class Ran(NamedTuple):
+    """A stored run by its schedule."""
+
+    generation: int
+    started: bool
+
+
+def _runs(jobs: MemoryJobs) -> dict[tuple[str, int], list[Ran]]:
+    """Return the runs by task and instant."""
+    found: dict[tuple[str, int], list[Ran]] = defaultdict(list)
+    for job in jobs.rows.values():
+        if job.origin is not None and job.origin.nominal_at is not None:
+            found[job.origin.task, job.scheduled_at].append(Ran(job.origin.generation, job.delay_ms is not None))
+    return found
+
+
+def _gaps(jobs: MemoryJobs) -> dict[str, list[tuple[int, int, int]]]:
+    """Return by task the spans of missed runs for which an entry of the history stands: its generation, and their instants, with jitter."""
+    found: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for job in jobs.rows.values():
         if job.origin is None or job.reason is None:
             continue
         if stands := re.search(r"stands for [\d,]+ missed runs, the first of (\S+):", job.reason):
-            found[job.origin.task, job.origin.generation].append((instants.parse(stands[1]), job.scheduled_at))
+            found[job.origin.task].append((job.origin.generation, instants.parse(stands[1]), job.scheduled_at))
     return found

@@ -89,13 +89,14 @@ class ResumedWorld(World):
             job = self.jobs.rows.get(key)
             if job is None or self._paused_at.get(job.lane, 0) > resumed_at:
                 continue
-            kind = _kind(job)
+            kind = kind_of(job)
             self.waited[kind] += 1
             if job.fence == fence and self._is_judged(job, self.hub.time) and self._claimed.get(key, 0) < resumed_at:
                 self._violation("late_after_resume", f"{job.id} ({kind})")
 
 
-def _kind(job: Job) -> str:
+def kind_of(job: Job) -> str:
+    """Return what the job is, and what it may wait for."""
     if lifecycle.is_open(job) and lifecycle.waits(job):
         return "silent worker"
     if job.attempts:

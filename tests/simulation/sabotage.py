@@ -13,19 +13,35 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from scheduler.admission import limit_gate, ordering, overlap, run_gate, target_queue
+from scheduler.admission import limit_gate, ordering, overlap, owner_gate, run_gate, target_queue
+from scheduler.admission.gate import Requeue
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
+from scheduler.dead_letters import store as redrives
 from scheduler.jobs import by_key
 from scheduler.model import ids, lifecycle, misfire, settlement, slots
-from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Lane, Message, OrderingQueue, OrderKey, Receipt, Unit, UnitKey
-from scheduler.model.operation import Operation
+from scheduler.model.job import (
+    Delivery,
+    DueEntry,
+    Job,
+    JobKey,
+    Lane,
+    Message,
+    OrderingQueue,
+    OrderKey,
+    Receipt,
+    RequeueCause,
+    Unit,
+    UnitKey,
+)
+from scheduler.model.operation import Counts, Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.notify import invocation, notify
 from scheduler.notify.calls import Calls
+from scheduler.operations import step as operations_step
 from scheduler.operations.cancel_jobs import CancelJobs
 from scheduler.operations.step import OperationStep, StepResult
 from scheduler.pipeline import (
@@ -42,6 +58,7 @@ from scheduler.pipeline import (
     waiting_room,
     worker,
 )
+from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
 from scheduler.pipeline.lease import Lease
@@ -54,17 +71,25 @@ from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Change, ClaimResult, Guard, KeyTaking, Ports
+from scheduler.storage.ports import Barred, Change, ClaimResult, Guard, KeyTaking, Ports
+from scheduler.tasks import plan, planning, top_up
+from scheduler.tasks.task import Task
 from tests.simulation import deployments, queues
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
-from tests.simulation.bulk import bulk, refused_bulk
+from tests.simulation.behind import changed_behind
+from tests.simulation.bulk import bulk, dying_bulk, moving_bulk
+from tests.simulation.catching_up import catching_up
+from tests.simulation.enables import disabled_often
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.hostile import filling, pinning
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
+from tests.simulation.many_tasks import many_tasks
 from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several
 from tests.simulation.oracles import WatchedWorld
+from tests.simulation.overlaps import at_once
 from tests.simulation.reading import crowded_instant, late_index
+from tests.simulation.redrives import redriven, redriven_by_dying_steps
 from tests.simulation.resumes import resumed_often
 from tests.simulation.world import START, USUAL, World
 
@@ -214,6 +239,20 @@ def _change_without_lease(self: LaggingJobs, change: Change) -> bool:
     return _lagging_change(self, change._replace(guard=Guard.FENCE) if change.guard is Guard.LEASE else change)
 
 
+def _requeue_over_a_cancel(self: LaggingJobs, change: Change) -> bool:
+    return _lagging_change(self, change._replace(guard=Guard.FENCE) if change.guard is Guard.CANCEL else change)
+
+
+def _end_and_hope(self: RunGate, decision: Any) -> bool:
+    _end_replaced(self, decision)
+    return True
+
+
+def _decide_to_poll(job: Job, barred: Barred, now: int) -> Any:
+    verdict = _decide_owner(job, barred, now)
+    return replace(verdict, room=None, at=now + 60_000) if isinstance(verdict, Requeue) else verdict
+
+
 def _put_refused_unseen(self: LaggingJobs, job: Job) -> bool:
     return True if self._faults.strike("put refused", self._faults.rates.refuse) else self.put(job)
 
@@ -227,6 +266,18 @@ def _answer_by_own_random(asked: submit.Submission, standing: Mapping[str, Recei
 def _keep_over_standing(self: MemoryReceipts, receipt: Receipt, now: int) -> Receipt:
     self.rows[(receipt.owner, receipt.key)] = receipt
     return receipt
+
+
+def _counted_as_found_once(record: Operation, counts: Counts, failed: int = 0) -> Operation:
+    return replace(_counted(record, counts, failed), found_again=0)
+
+
+def _letters_newest_first(self: MemoryJobs, owner: str, **rest: Any) -> Any:
+    return _letters(self, owner, **rest | {"newest_first": True})
+
+
+def _place_by_id(job: Job) -> str:
+    return ids.position(job.id, job.scheduled_at)
 
 
 def _take_from_anyone(self: MemoryJobs, taking: KeyTaking) -> bool:
@@ -267,6 +318,23 @@ def _run_and_wait(self: OperationStep, owner: str, id: str) -> StepResult:
         self.ports.clock.sleep_until(result.next_at)
         result = _run_step(self, owner, id)
     return result
+
+
+def _must_wait_if_late(self: RunGate, run: Job, before: Job | None) -> bool:
+    return before is not None and lifecycle.is_open(before) and self._is_behind(run)
+
+
+def _settle_without_cause(job: Job, cause: RequeueCause, *rest: Any, **more: Any) -> Job:
+    back = _requeue(job, cause, *rest, **more)
+    return replace(back, requeue_cause=None) if cause is RequeueCause.MISFIRE else back
+
+
+def _hand_on_nothing(old: Task, new: Task, now: int, rules: Rules) -> tuple[Task, list[Job]]:
+    return new, []
+
+
+def _hand_on_without_entry(old: Task, new: Task, now: int, rules: Rules) -> tuple[Task, list[Job]]:
+    return _hand_on(old, new, now, rules)[0], []
 
 
 @contextmanager
@@ -432,10 +500,12 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
+_letters, _counted = MemoryJobs.letters, operations_step._counted
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
-_release = release.release
+_release, _end_replaced = release.release, RunGate._end
+_hand_on, _requeue = planning.hand_on, settlement.requeue
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
-_send_on = bundles.send_on
+_send_on, _decide_owner = bundles.send_on, owner_gate._decide
 _recheck, _lagging_change = leftover.decide, LaggingJobs._change
 _answer = submit._answer
 _take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
@@ -449,6 +519,8 @@ SABOTAGES = [
     Sabotage("changes written without conditions", _patched(LaggingJobs, "_change", _plain_change)),
     Sabotage("new jobs written without conditions", _patched(LaggingJobs, "put", _plain_put), seed=2),
     Sabotage("a run lock that no later run takes over", _patched(overlap, "decide", _overlap_without_take_over)),
+    Sabotage("a requeue written over a cancel", _patched(LaggingJobs, "_change", _requeue_over_a_cancel), scene=at_once),
+    Sabotage("replaced runs that have changed are forgotten", _patched(RunGate, "_end", _end_and_hope), seed=13, scene=at_once),
     Sabotage("bury without a check of the message", _patched(settlement, "bury", _bury_without_message), seed=2),
     Sabotage("units changed without the epoch", _patched(MemoryLedger, "change_unit", _change_unit_without_epoch)),
     Sabotage("other entries of the ordering queue ignored", _patched(MemoryOrderingQueues, "_line", _line_without_markers)),
@@ -479,6 +551,11 @@ SABOTAGES = [
     ),
     Sabotage("a resume during a step of a resting unit", _patched(UnitLease, "rest", _leave_to_rest), seed=54, scene=resumed_often),
     Sabotage("a look goes on while its unit is wanted", _patched(direct_path, "want", _want_beside_a_look), seed=3, scene=watched),
+    # disabled users
+    Sabotage("jobs of disabled users polled", _patched(owner_gate, "_decide", _decide_to_poll), scene=disabled_often),
+    Sabotage("an enable that wakes no room", _patched(worker, "wake_rooms", lambda *_: 0), scene=disabled_often),
+    Sabotage("a lost enable that no tick replaces", _patched(tick, "wake_rooms", lambda *_: 0), scene=disabled_often),
+    Sabotage("jobs moved into a room that nobody knows", _patched(DirectPath, "want", lambda *_: True), scene=disabled_often),
     Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
     # operations on many jobs
@@ -486,7 +563,27 @@ SABOTAGES = [
     Sabotage("a step of an operation waits in its function", _patched(OperationStep, "run", _run_and_wait), scene=bulk),
     Sabotage("jobs that were moved are not read again", _patched(CancelJobs, "reread", lambda *_: ([], None)), scene=bulk),
     Sabotage("a refused job stops its operation", _patched(CancelJobs, "takes_changes", lambda *_: False), scene=bulk),
-    Sabotage("jobs of a step that died are not counted", _patched(CancelJobs, "_is_ours", lambda *_: False), seed=11, scene=refused_bulk),
+    # changes of tasks while plan is away
+    Sabotage("an edit drops missed runs", _patched(planning, "hand_on", _hand_on_nothing), seed=6, scene=changed_behind),
+    Sabotage("a pause records no missed runs", _patched(planning, "hand_on", _hand_on_without_entry), seed=3, scene=changed_behind),
+    Sabotage("runs of an earlier generation planned again", _patched(top_up, "earlier_keys", lambda *_: []), seed=2, scene=changed_behind),
+    Sabotage("plan tops up one task after the other", _patched(plan, "GROUP", 1), scene=many_tasks),
+    # runs that catch up
+    Sabotage("late runs do not wait for the run before", _patched(RunGate, "_before", lambda *_: None), scene=catching_up),
+    Sabotage("a run in time starts before late ones", _patched(RunGate, "_must_wait", _must_wait_if_late), scene=catching_up),
+    Sabotage("runs that waited for late ones count as in time", _patched(settlement, "requeue", _settle_without_cause), scene=catching_up),
+    Sabotage("moved jobs are read again only once", _patched(operations_step, "_counted", _counted_as_found_once), scene=moving_bulk),
+    Sabotage("jobs of a step that died are not counted", _patched(CancelJobs, "_is_ours", lambda *_: False), scene=dying_bulk),
+    # redrives
+    Sabotage("dead letters redriven newest first", _patched(MemoryJobs, "letters", _letters_newest_first), seed=2, scene=redriven),
+    Sabotage("dead letters redriven in the order of their ids", _patched(stores, "_failed_position", _place_by_id), seed=3, scene=redriven),
+    Sabotage("no job waits for an earlier one to be redriven", _patched(ordering, "REDRIVEN_MS", 0), scene=redriven),
+    Sabotage("a job is redriven while an open job has its key", _patched(redrives, "_is_taken", lambda *_: False), scene=redriven),
+    Sabotage(
+        "a chunk begun without storing what it changes",
+        _patched(OperationStep, "_announce", lambda *_: True),
+        scene=redriven_by_dying_steps,
+    ),
     # what dispatchers read
     Sabotage("a full step reads nobody's jobs", _patched(slot_pages, "_source", lambda entry: ("", entry.lane)), scene=crowded_instant),
     Sabotage("jobs that were not read count as started", _patched(SlotReader, "count", lambda *_: 0), scene=crowded_instant),
@@ -518,7 +615,6 @@ SABOTAGES = [
 UNPROVED = [
     Sabotage("the last read before the instant ignored", _patched(Execution, "_still_ours", lambda *_: True)),
     Sabotage("running jobs never taken back by reconcile", _patched(leftover, "decide", _recheck_without_take_back)),
-    Sabotage("late runs do not wait for the run before", _patched(RunGate, "_before", lambda *_: None)),
     Sabotage("executors ignore pauses", _patched(LaneStateCache, "is_paused", lambda *_: False)),
     Sabotage("take-back of a lease that was extended", _patched(LaggingJobs, "_change", _change_without_lease)),
     Sabotage("turns written without their version", _patched(MemoryOrderingQueues, "_take_turn", _turn_without_version)),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.simulation.bulk import bulk, refused_bulk
+from tests.simulation.bulk import bulk, dying_bulk, moving_bulk, refused_bulk
 from tests.simulation.sabotage import SABOTAGES, Sabotage, doubled_work, early_crowd, few_jobs, find, lost_work, orphaned
 from tests.simulation.world import World
 
@@ -50,7 +50,7 @@ def test_it_notices_a_removed_guard_of_the_work_queue(name: str, oracle: str) ->
     assert found is not None and found.oracle == oracle
 
 
-@pytest.mark.parametrize("scene", [bulk, refused_bulk])
+@pytest.mark.parametrize("scene", [bulk, moving_bulk, dying_bulk, refused_bulk])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_operations_on_many_jobs_harm_nobody_and_count_right(scene: Callable[[int], World], seed: int) -> None:
     report = scene(seed).report
@@ -63,6 +63,7 @@ def test_operations_on_many_jobs_harm_nobody_and_count_right(scene: Callable[[in
         ("without a place", "too_many_operations"),
         ("waits in its function", "late_beside_operations"),
         ("not read again", "left_open"),
+        ("again only once", "left_open"),
         ("stops its operation", "operation_open"),
         ("are not counted", "counted_wrong"),
     ],

@@ -436,7 +436,7 @@ class World:
     def _closed(self, unit: Unit) -> None:
         if self.jobs.hidden(unit):
             self._violation("closed_blind", unit.key.minute)
-        for key in self.jobs.late_comers(unit):
+        for key in [] if slots.is_always_open(unit.key.minute) else self.jobs.late_comers(unit):
             self._violation("closed_over", key.id)
 
     def _judge(self) -> Report:

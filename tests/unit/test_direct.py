@@ -55,40 +55,79 @@ def test_a_few_jobs_take_the_direct_path_and_read_nothing() -> None:
     assert sent(stage) == BURST
 
 
+def end(stage: Stage, *jobs: Job) -> None:
+    for job in jobs:
+        stage.jobs._store(job, replace(job, slot=None, completed_at=stage.clock.now()))
+
+
 def test_jobs_beyond_a_few_messages_go_to_the_overflow() -> None:
-    stage = a_stage(direct_burst=200)
+    stage = a_stage(direct_burst=1_000)
     direct = stage.direct()
-    jobs = post(stage, direct, 100)
-    assert len(in_intake(jobs)) == 50 and sent(stage) == 50 and len(stage.lanes.queues[Lane.ONE_TIME]) == service.FEW
-    post(stage, direct, 3)
+    jobs = post(stage, direct, 200)
+    assert len(in_intake(jobs)) == 150 and sent(stage) == 50 and len(stage.lanes.queues[Lane.ONE_TIME]) == 2
+    assert [len(in_intake(post(stage, direct, 1))) for _ in range(3)] == [0, 0, 1], "two messages more"
     assert stage.asked == [WorkItem.of_unit(OVERFLOW)]
-    stage.clock.advance(1_000)
+
+
+def test_a_message_goes_directly_once_an_earlier_one_has_ended() -> None:
+    stage = a_stage(direct_burst=1_000)
+    direct = stage.direct()
+    jobs = [job for _ in range(5) for job in post(stage, direct, 1)]
+    assert in_intake(jobs) == jobs[-1:]
+    stage.clock.advance(60_000)
+    assert in_intake(post(stage, direct, 1)), "no job has ended"
+    end(stage, jobs[0])
+    stage.clock.advance(service.SELDOM_MS)
     assert len(in_intake(post(stage, direct, 12))) == 2, "one message more, of ten jobs"
-    assert stage.asked == [WorkItem.of_unit(OVERFLOW)] * 2
+
+
+def test_the_jobs_under_way_are_read_seldom_while_none_ends() -> None:
+    stage = a_stage(direct_burst=1_000)
+    direct, reads = stage.direct(), list[int]()
+    for _ in range(service.FEW):
+        post(stage, direct, 1)
+    stage.jobs = Wrapped(stage.jobs, get_many=lambda verb, keys: (reads.append(len(keys)), verb(keys))[1])
+    direct.ports = stage
+    for _ in range(1_000):
+        post(stage, direct, 1)
+        stage.clock.advance(10)
+    assert len(reads) < 20 and set(reads) == {service.FEW}
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_job_that_cannot_be_read_is_under_way(broken: bool) -> None:
+    stage = a_stage(direct_burst=1_000)
+    direct = stage.direct()
+    for _ in range(service.FEW):
+        end(stage, *post(stage, direct, 1))
+    stage.clock.advance(service.ASK_MS)
+    direct.ports = stage.but(jobs=Wrapped(stage.jobs, get_many=refuse)) if broken else stage
+    assert len(in_intake(post(stage, direct, 1))) == broken
+
+
+def test_quick_jobs_posted_one_by_one_go_on_directly() -> None:
+    stage = a_stage(direct_burst=1_000)
+    direct = stage.direct()
+    for _ in range(100):
+        (job,) = post(stage, direct, 1)
+        assert not in_intake([job])
+        stage.clock.advance(20)
+        end(stage, job)
 
 
 def test_a_larger_lane_takes_more_messages_directly() -> None:
-    stage = a_stage(direct_burst=200, windows={Lane.ONE_TIME: 5_000})
-    assert len(in_intake(post(stage, stage.direct(), 200))) == 200 - 5 * 25
-
-
-@pytest.mark.parametrize(("took", "direct"), [(service.QUICK_MS, 20), (service.QUICK_MS + 1, 0)])
-def test_jobs_of_a_user_whose_jobs_end_quickly_go_on_directly(took: int, direct: int) -> None:
-    stage = a_stage(direct_burst=200)
-    path = stage.direct()
-    for job in post(stage, path, 20):
-        stage.jobs._store(job, replace(job, slot=None, completed_at=job.due_at + took))
-    stage.clock.advance(service.ASK_MS)
-    jobs = post(stage, path, 20)
-    assert len(jobs) - len(in_intake(jobs)) == direct
-
-
-def test_jobs_that_have_not_ended_are_no_sign_of_quick_ones() -> None:
-    stage = a_stage(direct_burst=200)
+    stage = a_stage(direct_burst=1_000, windows={Lane.ONE_TIME: 7_000})
     direct = stage.direct()
-    post(stage, direct, 20)
-    stage.clock.advance(service.ASK_MS)
-    assert len(in_intake(post(stage, direct, 20))) == 20
+    assert len(in_intake([job for _ in range(20) for job in post(stage, direct, 1)])) == 10
+
+
+@pytest.mark.parametrize(("apart_ms", "direct"), [(1_000, service.FEW), (2_000, 5)])
+def test_jobs_due_later_go_directly_if_few_are_due_in_a_span(apart_ms: int, direct: int) -> None:
+    """Whether they are long is known only when they run."""
+    stage = a_stage(direct_burst=1_000)
+    path = stage.direct()
+    jobs = [job for number in range(5) for job in post(stage, path, 1, NOW + 30_000 + number * apart_ms)]
+    assert len(jobs) - len(in_intake(jobs)) == direct
 
 
 def test_the_soonest_jobs_of_a_call_keep_the_direct_path() -> None:

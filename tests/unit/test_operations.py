@@ -378,6 +378,46 @@ def test_a_chunk_of_a_dead_worker_is_counted_once() -> None:
     assert stage.statuses(jobs) == {CANCELLED} and stage.counts(record) == (State.DONE, 250, 0, 0)
 
 
+def test_an_abort_just_before_a_chunk_leaves_its_jobs_alone() -> None:
+    stage = OperationsStage()
+    jobs, record = stage.ahead(30), stage.begin(rate=5)
+    stage.work_off()
+    inner = stage.operations
+
+    def aborted(verb: Any, before: Operation, after: Operation) -> bool:
+        if after.pending:
+            requests.abort("ann", record.id, stage.but(operations=inner))
+        held: bool = verb(before, after)
+        return held
+
+    stage.operations = Wrapped(inner, change=aborted)
+    stage.work_off(until=stage.clock.now() + 60_000)
+    assert stage.counts(record) == (State.ABORTED, 5, 0, 0)
+    assert sum(lifecycle.is_open(stage.stored(job)) for job in jobs) == 25
+
+
+@pytest.mark.parametrize("action", [Action.PAUSE_TASKS, Action.RESUME_TASKS, Action.DELETE_TASKS])
+@pytest.mark.parametrize("then", [refuse, lost_answer])
+@pytest.mark.parametrize("nth", range(2, 7))
+def test_each_task_counts_once_whichever_record_write_fails(action: Action, then: Any, nth: int) -> None:
+    stage = OperationsStage()
+    tasks = stage.tasks_of(12)
+    if action is Action.RESUME_TASKS:
+        for task in tasks:
+            service.deactivate(task.key, None, stage)
+    stage.clock.advance(60_000)
+    record = stage.begin(action)
+    calls, inner = [0], stage.operations
+
+    def change(verb: Any, *args: Any) -> Any:
+        calls[0] += 1
+        return then(verb, *args) if calls[0] == nth else verb(*args)
+
+    stage.operations = Wrapped(inner, change=change)
+    stage.work_off(until=stage.clock.now() + 200_000)
+    assert stage.counts(record) == (State.DONE, 12, 0, 0)
+
+
 def test_a_job_that_a_user_cancels_meanwhile_is_not_counted() -> None:
     stage = OperationsStage()
     jobs, record = stage.ahead(30), stage.begin(rate=5)
@@ -396,6 +436,24 @@ def test_a_job_moved_behind_or_ahead_is_cancelled_and_counted_once(ahead: bool) 
     reschedule(moved.key, {"scheduled_at": AHEAD + HOUR if ahead else AHEAD - HOUR // 2}, stage)
     stage.work_off(until=stage.clock.now() + 120_000)
     assert stage.statuses(jobs) == {CANCELLED} and stage.counts(record) == (State.DONE, 30, 0, 0)
+
+
+def test_jobs_moved_while_moved_ones_are_read_are_cancelled() -> None:
+    """From behind the position of that reading to before it."""
+    stage = OperationsStage()
+    jobs, record = stage.ahead(60), stage.begin(rate=5)
+    stage.work_off()
+    for number, job in enumerate(jobs[6:50]):  # the first five are cancelled; all of these go where the operation has read
+        reschedule(job.key, {"scheduled_at": AHEAD - HOUR // 2 + number * 1_000}, stage)
+    for _ in range(20):
+        stage.clock.advance(1_000)
+        stage.work_off()
+        if stage.found(record).found_again >= 5:
+            break
+    last = [job for job in jobs if lifecycle.is_open(stage.stored(job))][-1]
+    reschedule(last.key, {"scheduled_at": AHEAD - HOUR // 2 - 60_000}, stage)
+    stage.work_off(until=stage.clock.now() + 120_000)
+    assert stage.statuses(jobs) == {CANCELLED} and stage.counts(record) == (State.DONE, 60, 0, 0)
 
 
 def test_a_moved_job_that_matches_no_longer_stays() -> None:

@@ -14,7 +14,21 @@ from scheduler.jobs.change import reschedule
 from scheduler.jobs.retry_job import retry_job
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Unavailable
-from scheduler.model.job import Attempt, Failure, FailureKind, Job, Lane, Message, OrderKey, Outcome, Result, Status
+from scheduler.model.job import (
+    Attempt,
+    Failure,
+    FailureKind,
+    Job,
+    Lane,
+    Message,
+    Misfire,
+    OrderKey,
+    Outcome,
+    Result,
+    RunInfo,
+    Status,
+    TaskHead,
+)
 from scheduler.model.lifecycle import Event
 from scheduler.model.spec import OnFailure, Ordering
 from scheduler.pipeline.bury import bury
@@ -22,7 +36,7 @@ from scheduler.pipeline.delivery import LEASE_MS
 from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.follow_up import ASK_LATER_MS, wake
 from scheduler.pipeline.reconcile import recheck
-from scheduler.storage.ports import Change, Written
+from scheduler.storage.ports import Change, Found, Written
 from tests.conftest import NOW, ScriptedPool, a_job, entries_of
 from tests.events import happen
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
@@ -221,6 +235,25 @@ def test_parked_queue_starts_nothing_and_is_checked_rarely() -> None:
     assert back.reason == f"order: its key {KEY.key} is parked, for job {first.id} failed"
     assert slots.start_of(slots.minute(back.slot or "")) >= stage.clock.now() + 3_500_000 and back.due_at == second.due_at
     assert work_off(stage) == []
+
+
+def test_a_key_is_paused_no_longer_than_its_failed_job_is_stored() -> None:
+    stage = Stage()
+    first, second, third = parked(stage)
+    stage.jobs._remove(stage.stored(first))
+    stage.clock.advance(ordering.YOUNG_MS)
+    stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
+    assert work_off(stage) == [second.id, third.id]
+
+
+def test_an_expiry_applies_to_a_waiting_job_and_a_misfire_rule_does_not() -> None:
+    stage = Stage()
+    stage.tasks = Wrapped(stage.tasks, heads=lambda verb, keys: Found({key: TaskHead(1) for key in keys}))
+    (first,), (expiring,) = in_line(stage, 1), in_line(stage, 2, start_by=NOW + MINUTE)
+    (late,) = in_line(stage, 3, start_by=NOW + MINUTE, origin=RunInfo("t1", 1, NOW, misfire=Misfire.SKIP))
+    assert run(stage, first, expiring, late, pool=ScriptedPool(stage.clock, takes=2 * MINUTE)) == [first.id]
+    assert work_off(stage) == [late.id]
+    assert state(stage, expiring) is Status.SKIPPED
 
 
 def test_resume_starts_the_next_job_and_the_failed_one_stays_failed() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from scheduler.admission.ordering import (
+    REDRIVEN_MS,
     YOUNG_MS,
     Decision,
     LookAgain,
@@ -138,6 +139,17 @@ def test_a_young_entry_without_a_job_may_belong_to_one_being_stored() -> None:
     assert asked(mine, a_line(marker(ghost, NOW - YOUNG_MS + 1), mine)) == LookLater()
     decision = asked(mine, a_line(marker(ghost, NOW - YOUNG_MS), mine))
     assert isinstance(decision, Start) and decision.stale == (marker(ghost),)
+
+
+def test_a_job_waits_for_an_earlier_one_that_is_about_to_be_redriven() -> None:
+    """Many that are redriven together are stored in any order; of some, a dead step leaves the entry alone for a while."""
+    dead, mine = in_line(1, **DEAD), in_line(2, redrives=1)
+    following = replace(marker(dead), life=1)
+    assert asked(mine, a_line(replace(following, at=NOW - REDRIVEN_MS + 1), mine), dead) == LookLater()
+    decision = asked(mine, a_line(replace(following, at=NOW - REDRIVEN_MS), mine), dead)
+    assert isinstance(decision, Start) and decision.stale == (following,)
+    redriven = replace(dead, slot="2026-11-20T10:01#00", failed_at=None, redrives=1)
+    assert asked(mine, a_line(replace(following, at=NOW), mine), redriven) == Wait(f"order: it runs after job {dead.id}", dead.key)
 
 
 @pytest.mark.parametrize(("age", "stale"), [(YOUNG_MS - 1, 0), (YOUNG_MS, 1)])

@@ -88,6 +88,15 @@ def test_an_earlier_run_replaces_no_later_one(holding: Job | None, waiting: Job 
     assert decided(Overlap.CANCEL_RUNNING, holding, waiting) == Skip(REPLACED)
 
 
+def test_of_two_runs_of_one_instant_only_one_replaces_the_other() -> None:
+    """Else each could cancel the other, and none would run."""
+    one, other = sorted([a_job(), a_job()], key=lambda job: job.id)
+    held = RunLock(TASK, EARLIER.id, None, 7)
+    for job, waiting in ((one, other), (other, one)):
+        decision = decide(job, RunInfo("t1", 1, NOW, Overlap.CANCEL_RUNNING), replace(held, waiting=waiting.id), EARLIER, waiting)
+        assert (decision == Skip(REPLACED)) is (job is one)
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_redriven_run_that_has_the_lock_writes_it_again(policy: Overlap) -> None:
     """Another run may have read, just before the redrive, that this one had ended, and may be about to take the lock."""

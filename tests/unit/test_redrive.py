@@ -6,16 +6,19 @@ from typing import Any
 
 import pytest
 
+from scheduler.admission import ordering
 from scheduler.dead_letters.groups import listing, overview
+from scheduler.jobs import by_key
 from scheduler.model import ids, lifecycle, operation, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound
 from scheduler.model.fingerprint import of_job
-from scheduler.model.job import Job, JobKey, Lane, RunInfo, UnitKey
+from scheduler.model.job import Job, JobKey, KeyEntry, Lane, OwnKey, RunInfo, UnitKey, changed
 from scheduler.model.operation import LEASE_MS, MAX_RUNNING, SETTLED_MS, Action, Filter, Operation, State
-from scheduler.model.spec import JobSpec
+from scheduler.model.spec import JobSpec, Ordering
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.operations import requests as verbs
 from scheduler.operations.step import OperationStep
+from scheduler.pipeline.submit import NewJob
 from scheduler.pipeline.tick import LOST_MS
 from scheduler.pipeline.worker import WorkResult
 from scheduler.storage.ports import Written
@@ -96,6 +99,96 @@ def test_all_dead_jobs_are_redriven_at_the_rate_and_counted() -> None:
     assert all(slots.is_overflow(stage.stored(job).slot or "") for job in dead)
 
 
+@pytest.mark.parametrize("rate", [1, 7, 50, 1_000])
+def test_a_redrive_takes_jobs_in_the_order_of_their_ordering_queue(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By scheduled time, then by creation: in pages, in chunks, and at each rate."""
+    monkeypatch.setattr("scheduler.dead_letters.redrive.READ", 7)
+    stage = RedriveStage()
+    dead = stage.dead(12, ordering=Ordering("k"))
+    at = dead[-1].scheduled_at + 60_000
+    for number in range(12):  # all for one instant; the later a job was created, the lower its id
+        job = replace(dead[0], id=ids.new(at, 1_000 - number), scheduled_at=at, due_at=at, created_at=at - 100 + number)
+        stage.jobs.put(changed(job, key=JobKey("ann", job.id)))
+    stage.begin(rate=rate)
+    stage.finish()
+    lined = sorted(stage.jobs.rows.values(), key=lambda job: ordering.marker(job).position)
+    at_each = [job.redriven_at or 0 for job in lined]
+    assert len(at_each) == 24 and at_each == sorted(at_each) and at_each[0] > 0
+
+
+def test_a_redrive_that_died_goes_on_in_order() -> None:
+    stage = RedriveStage()
+    dead, record = stage.dead(30, ordering=Ordering("k")), stage.begin(rate=10)
+    stage.step()
+    inner, stage.operations = stage.operations, Wrapped(stage.operations, change=_die)
+    stage.clock.advance(1_000)
+    with pytest.raises(KeyboardInterrupt):
+        stage.step()
+    stage.operations = inner
+    assert 10 < sum(stage.lives(dead)) < 30
+    stage.finish()
+    at_each = [stage.stored(job).redriven_at or 0 for job in dead]
+    assert at_each == sorted(at_each) and stage.found(record).state is State.DONE
+
+
+def _die(verb: Any, before: Operation, after: Operation) -> bool:
+    if after.done > before.done:
+        raise KeyboardInterrupt
+    held: bool = verb(before, after)
+    return held
+
+
+def named(stage: RedriveStage, key: str) -> Job:
+    """A dead job that has this key of its own."""
+    (job,) = stage.dead(1, key=key)
+    assert stage.jobs.entries.setdefault(OwnKey("ann", key), KeyEntry(OwnKey("ann", key), job.id))
+    return job
+
+
+def put(stage: RedriveStage, key: str, **fields: Any) -> Job:
+    stage.requests += 1
+    return by_key.put(NewJob("ann", JobSpec("log", {}, key=key), **fields), stage, random=stage.requests).job
+
+
+def test_a_job_whose_key_an_open_job_has_stays_dead_as_a_conflict() -> None:
+    stage = RedriveStage()
+    dead, free = named(stage, "order:17"), named(stage, "order:18")
+    second = put(stage, "order:17", delay_ms=3_600_000)
+    record = stage.begin()
+    stage.finish()
+    found = stage.found(record)
+    assert (found.state, found.done, found.conflicts, found.matched) == (State.DONE, 1, 1, 2)
+    assert stage.lives([dead, free, second]) == [0, 1, 0]
+    assert by_key.find_by_key(OwnKey("ann", "order:17"), stage) == second
+    assert by_key.find_by_key(OwnKey("ann", "order:18"), stage) == stage.stored(free)
+
+
+def test_of_two_dead_jobs_of_one_key_a_redrive_runs_one() -> None:
+    stage = RedriveStage()
+    first, second = named(stage, "order:17"), named(stage, "order:17")
+    record = stage.begin()
+    stage.finish()
+    assert stage.lives([first, second]) == [1, 0] and stage.found(record).conflicts == 1
+    assert by_key.find_by_key(OwnKey("ann", "order:17"), stage) == stage.stored(first), "it has the key again"
+
+
+def test_a_put_that_read_a_job_as_dead_does_not_take_its_key() -> None:
+    stage = RedriveStage()
+    dead = named(stage, "order:17")
+    whole = stage.jobs
+
+    def redriven(verb: Any, takings: Any) -> list[Written]:
+        stage.jobs = whole
+        stage.begin()
+        stage.finish()
+        return list(verb(takings))
+
+    stage.jobs = Wrapped(whole, take_keys=redriven)
+    with pytest.raises(Conflict, match=f"the key belongs to the job {dead.id}"):
+        put(stage, "order:17", delay_ms=3_600_000)
+    assert stage.lives([dead]) == [1] and len(stage.jobs.rows) == 1
+
+
 def test_redriven_jobs_pass_through_the_overflow_in_fair_order() -> None:
     stage = RedriveStage()
     dead = stage.dead(20)
@@ -151,7 +244,7 @@ def test_limit_ends_the_redrive() -> None:
     stage = RedriveStage()
     dead, record = stage.dead(30), stage.begin(limit=7)
     stage.finish()
-    assert sum(stage.lives(dead)) == 7 and stage.lives(dead)[-7:] == [1] * 7  # the newest
+    assert sum(stage.lives(dead)) == 7 and stage.lives(dead)[:7] == [1] * 7  # the oldest
     assert stage.counts(record) == (State.DONE, 7, 7, 0)
 
 
@@ -226,30 +319,18 @@ def test_each_job_is_redriven_once_whichever_record_write_fails(nth: int, then: 
 
     stage.operations = Wrapped(inner, change=change)
     stage.finish()
-    assert stage.lives(dead) == [1] * 40
-    assert stage.found(record).state is State.DONE
+    assert stage.lives(dead) == [1] * 40 and stage.counts(record) == (State.DONE, 40, 40, 0)
 
 
-def test_chunk_of_a_dead_invocation_is_counted_once_by_a_lagging_index() -> None:
+def test_the_chunk_of_a_step_that_died_is_counted_once() -> None:
+    """Its jobs are no longer dead letters, so that no read finds them."""
     stage = RedriveStage()
     dead, record = stage.dead(40), stage.begin()
-    shown = stage.jobs.letters("ann", since=None, until=None, after=None, limit=100)
-    inner, died = stage.operations, [False]
-
-    def die(verb: Any, before: Operation, after: Operation) -> bool:
-        if after.done and not died[0]:
-            died[0] = True
-            raise KeyboardInterrupt
-        held: bool = verb(before, after)
-        return held
-
-    stage.operations = Wrapped(inner, change=die)
+    inner, stage.operations = stage.operations, Wrapped(stage.operations, change=_die)
     with pytest.raises(KeyboardInterrupt):
         stage.finish()
     assert sum(stage.lives(dead)) == 40
     stage.operations = inner
-    lagging = times(1, lambda verb, *args, **rest: shown)
-    stage.jobs = Wrapped(stage.jobs, letters=lagging)
     stage.finish()
     assert stage.lives(dead) == [1] * 40 and stage.counts(record) == (State.DONE, 40, 40, 0)
 
@@ -416,7 +497,7 @@ def test_overview_reports_that_it_stopped_reading(monkeypatch: pytest.MonkeyPatc
 def test_group_whose_latest_letter_was_redriven_has_no_sample() -> None:
     stage = RedriveStage()
     (job,) = stage.dead(1)
-    shown = stage.jobs.letters("ann", since=None, until=None, after=None, limit=100)
+    shown = stage.jobs.letters("ann", since=None, until=None, after=None, limit=100, newest_first=True)
     stage.begin()
     stage.finish()
     lagging: Any = Wrapped(stage.jobs, letters=lambda verb, *args, **rest: shown)

@@ -5,11 +5,14 @@ from dataclasses import replace
 import pytest
 
 from scheduler.dead_letters import model
+from scheduler.jobs import by_key
 from scheduler.jobs.retry_job import retry_job
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
-from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Overlap, Result, RunInfo, Status
+from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Overlap, OwnKey, Result, RunInfo, Status
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.enqueue import message
+from scheduler.pipeline.submit import NewJob
 from scheduler.storage.ports import Change, Written
 from scheduler.tasks import service as verbs
 from tests.conftest import NOW, ScriptedPool, a_job, a_key
@@ -112,6 +115,22 @@ def test_a_killed_job_is_retried_too_and_a_second_retry_is_refused() -> None:
     retry(stage, killed.key)
     with pytest.raises(Conflict, match="the job has not ended"):
         retry(stage, killed.key)
+
+
+def test_a_retry_beside_an_open_job_of_the_same_key_is_refused_with_its_id() -> None:
+    stage = Stage()
+    own = OwnKey("ann", "order:17")
+    first = by_key.put(NewJob("ann", JobSpec("log", {}, key=own.key)), stage, random=1).job
+    dead = replace(first, slot=None, failed_at=NOW + 5)
+    stage.jobs._store(first, dead)
+    stage.clock.advance(1_000)
+    second = by_key.put(NewJob("ann", JobSpec("log", {}, key=own.key)), stage, random=2).job
+    with pytest.raises(Conflict, match=f"key: 'order:17' belongs to the job {second.id}, which has not ended"):
+        retry(stage, dead.key)
+    assert stage.stored(dead) == dead
+    stage.jobs._store(second, replace(second, slot=None, completed_at=NOW + 1_500))
+    assert retry(stage, dead.key).redrives == 1
+    assert by_key.find_by_key(own, stage).id == first.id, "it has its key again"
 
 
 def test_missing_job_is_not_found() -> None:

@@ -534,6 +534,28 @@ def test_a_run_in_time_waits_behind_late_runs_of_its_sequence(overlap: Overlap) 
     assert started(run(stage, *stage.receive(Lane.RECURRING))) == [third.key]
 
 
+@pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE_ONE])
+def test_a_run_in_time_that_comes_first_waits_for_late_runs(overlap: Overlap) -> None:
+    """The run lock is free: the late run has not been delivered yet."""
+    stage = a_stage()
+    first, second = late_runs(1, 0, overlap=overlap)
+    stage.jobs.put(first)
+    assert run(stage, second).starts == []
+    assert reason(stage, second) == f"misfire: it runs after run {first.id}"
+    assert started(run(stage, first)) == [first.key]
+
+
+def test_a_run_waits_behind_one_that_waited_for_late_runs() -> None:
+    """The run before it started less than the threshold after its time, but only since it had waited."""
+    stage = a_stage()
+    _, second, third = late_runs(2, 1, 0, overlap=Overlap.SKIP)
+    waited = changed(second, claim=Claim("m1", "n1", NOW - MINUTE, False), requeue_cause=RequeueCause.MISFIRE)
+    stage.jobs.put(waited)
+    assert stage.tasks.hold([(None, RunLock(TASK.key, second.id))]) == [Written.YES]
+    assert run(stage, third).starts == []
+    assert (state(stage, third), reason(stage, third)) == (Status.SCHEDULED, f"misfire: it runs after run {second.id}")
+
+
 @pytest.mark.parametrize(("claimed_ago", "expected"), [(1_000, Status.SCHEDULED), (MINUTE, Status.SKIPPED)])
 def test_the_overlap_rule_decides_behind_a_run_that_started_in_time(claimed_ago: int, expected: Status) -> None:
     stage = a_stage()
@@ -837,6 +859,91 @@ def test_cancel_running_replaces_the_waiting_run() -> None:
     held = holder(stage)
     assert held is not None and (held.job, held.waiting) == (first.id, third.id)
     assert state(stage, third) is Status.SCHEDULED and stage.stored(first).cancel_requested_at is not None
+
+
+def test_a_replaced_run_that_is_just_being_requeued_ends_at_once() -> None:
+    """Its cancel is recorded while its executor requeues it: nobody would claim it before its safety slot."""
+    stage = a_stage()
+    running(stage, a_run(NOW - 2 * MINUTE, Overlap.CANCEL_RUNNING))
+    second, third = a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING), a_run(overlap=Overlap.CANCEL_RUNNING)
+
+    def change(verb: Any, changes: Any) -> Any:
+        if changes[0].before.id == second.id:
+            assert run(stage, third).starts == []
+        return verb(changes)
+
+    assert run(stage, second, jobs=Wrapped(stage.jobs, change=change)).starts == []
+    assert (state(stage, second), reason(stage, second)) == (Status.CANCELLED, REPLACED)
+    held = holder(stage)
+    assert held is not None and held.waiting == third.id
+
+
+@pytest.mark.parametrize("refusals", [0, 1])
+def test_a_cancel_request_that_a_requeue_meets_ends_the_job(refusals: int) -> None:
+    stage, job = a_stage(), a_run(overlap=Overlap.QUEUE_ONE)
+    running(stage, a_run(NOW - MINUTE, Overlap.QUEUE_ONE))
+
+    def change(verb: Any, changes: Any) -> Any:
+        if changes[0].after.fence == 2 and stage.stored(job).cancel_requested_at is None:
+            cancel(job.key, stage)
+        return verb(changes)
+
+    good = stage.jobs
+    jobs = Wrapped(Wrapped(good, change=change), get_many=lambda verb, keys: verb(keys))
+    reads = times(refusals)
+
+    def get_many(verb: Any, keys: Any) -> Any:
+        flagged = good.get(job.key).cancel_requested_at is not None
+        return reads(verb, keys) if flagged else verb(keys)
+
+    assert run(stage, job, jobs=Wrapped(jobs, get_many=get_many)).starts == []
+    assert state(stage, job) is Status.CANCELLED
+
+
+def test_a_replaced_run_that_changed_in_between_is_replaced_nevertheless() -> None:
+    """Its executor requeues it just before it is replaced: until it has ended, the run lock must name it."""
+    stage = a_stage()
+    running(stage, a_run(NOW - 2 * MINUTE, Overlap.CANCEL_RUNNING))
+    second, third = a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING), a_run(overlap=Overlap.CANCEL_RUNNING)
+    (item,) = stage.hand(second)
+    claimed = stage.claim(item)
+    held = holder(stage)
+    assert held is not None and stage.tasks.hold([(held, replace(held, waiting=second.id, version=held.version + 1))]) == [Written.YES]
+
+    def change(verb: Any, changes: Any) -> Any:
+        back = lifecycle.requeue(claimed, reason="overlap", slot="2026-11-20T10:06#00")
+        assert stage.jobs.change([Change(claimed, back)]) == [Written.YES]
+        return verb(changes)
+
+    assert run(stage, third, jobs=Wrapped(stage.jobs, change=times(1, change))).starts == []
+    assert (state(stage, second), reason(stage, second)) == (Status.CANCELLED, REPLACED)
+
+
+def test_a_replaced_run_stays_named_while_the_table_refuses_to_end_it() -> None:
+    stage = a_stage()
+    running(stage, a_run(NOW - 2 * MINUTE, Overlap.CANCEL_RUNNING))
+    second, third = a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING), a_run(overlap=Overlap.CANCEL_RUNNING)
+    assert run(stage, second).starts == []
+
+    def change(verb: Any, changes: Any) -> Any:
+        return [Written.REFUSED] * len(changes) if changes[0].before.id == second.id else verb(changes)
+
+    jobs = Wrapped(stage.jobs, change=change)
+    assert run(stage, third, jobs=jobs).starts == []
+    held = holder(stage)
+    assert held is not None and held.waiting == second.id
+
+
+def test_a_run_to_which_the_lock_passes_is_enqueued_if_it_waits() -> None:
+    """It waited for the run that passes the lock on, whose end would have enqueued it."""
+    stage = a_stage()
+    first, second = late_runs(2, 1, overlap=Overlap.QUEUE_ONE)
+    first = changed(first, fence=2)
+    stage.jobs.put(first)
+    assert stage.tasks.hold([(None, RunLock(TASK.key, second.id, first.id))]) == [Written.YES]
+    assert run(stage, second).starts == []
+    assert stage.waiting(Lane.RECURRING) == [first.id]
+    assert started(run(stage, *stage.receive(Lane.RECURRING))) == [first.key]
 
 
 def test_cancel_running_flags_again_after_a_lost_write() -> None:

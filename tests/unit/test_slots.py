@@ -73,3 +73,11 @@ def test_slots_sort_by_minute_over_midnight_and_new_year() -> None:
 
 def test_a_direct_message_arrives_ahead_of_its_instant_but_not_too_early() -> None:
     assert 1_000 <= NOW - slots.not_before(NOW) <= 2_000
+
+
+def test_the_room_of_a_user_is_always_open_and_no_room_of_a_lane() -> None:
+    room = slots.room_of_owner("paused-retry")
+    slot = slots.slot(room, "job", 4)
+    assert slots.is_always_open(slot) and slots.is_safe(slot, 0) and slots.minute(slot) == room
+    assert (slots.owner_of_room(room), slots.lane_of_room(room)) == ("paused-retry", None)
+    assert slots.owner_of_room(slots.room_of("retry")) is None and slots.owner_of_room(slots.OVERFLOW) is None

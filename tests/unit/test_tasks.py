@@ -586,7 +586,7 @@ def test_top_up_of_a_deleted_task_leaves_nothing_behind() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     stage.clock.advance(7 * HOUR)
-    stage.tasks = Wrapped(stage.tasks, move_on=lambda verb, before, after: (stage.tasks.delete(before), verb(before, after))[1])
+    stage.tasks = Wrapped(stage.tasks, move_on=lambda verb, moves: (stage.tasks.delete(moves[0][0]), verb(moves))[1])
     stage.top_up(task)
     assert stage.times(task) == hours(*range(1, 11))
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from scheduler.admission.gate import Requeue
 from scheduler.model import ids
-from scheduler.model.job import Claim, Job, Lane, Misfire, Overlap, RunInfo, RunLock, TaskKey
+from scheduler.model.job import Claim, Job, Lane, Misfire, Overlap, RequeueCause, RunInfo, RunLock, TaskKey
 from scheduler.pipeline.follow_up import released, successors, wake
 from scheduler.storage.ports import Written
 from tests.conftest import NOW, a_job
@@ -90,6 +91,6 @@ def test_a_requeued_job_goes_on_if_its_blocker_has_ended_or_is_gone() -> None:
     still, over, gone = a_job(), ENDED, a_job()
     for job in (still, over):
         stage.jobs.put(job)
-    backs = [(waiting(), blocker.key) for blocker in (still, over, gone)]
+    backs = [(waiting(), Requeue(RequeueCause.OVERLAP, "", blocker.key)) for blocker in (still, over, gone)]
     assert released(backs, stage, now=NOW) == [backs[1][0], backs[2][0]]
     assert released(backs, stage.but(jobs=Wrapped(stage.jobs, get_many=refuse)), now=NOW) == []

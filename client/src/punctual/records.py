@@ -441,6 +441,7 @@ class RedriveFilter(Record):
 class Redrive(Record):
     """The progress of a redrive: of `matched` jobs, `redriven` run again, and `skipped` were no longer dead letters.
 
+    `failed` could not be changed. `conflicts` stay dead, since another job that has not ended has their key.
     `state` and `found` are earlier names of `status` and `matched`.
     """
 
@@ -452,6 +453,8 @@ class Redrive(Record):
     redriven: int
     skipped: int
     started_at: datetime
+    failed: int = 0
+    conflicts: int = 0
     limit: int | None = None
     ended_at: datetime | None = None
     state: OperationStatus | None = None
@@ -491,6 +494,7 @@ class Operation(Record):
     skipped: int
     failed: int
     started_at: datetime
+    conflicts: int = 0
     limit: int | None = None
     reason: str | None = None
     ended_at: datetime | None = None

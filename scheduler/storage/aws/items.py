@@ -18,10 +18,12 @@ from scheduler.model.job import (
     Job,
     JobKey,
     Kept,
+    KeyEntry,
     Lane,
     Misfire,
     Outcome,
     Overlap,
+    OwnKey,
     Progress,
     RequeueCause,
     RunInfo,
@@ -123,7 +125,7 @@ def _own(job: Job) -> Item:
         item["moved_partition"] = {"S": keys.moved_partition(job.key)}
         item["moved_position"] = {"S": position}
     if job.slot is None and (job.failed_at is not None or job.killed_at is not None):
-        item["failed_position"] = {"S": position}
+        item["failed_position"] = {"S": ids.queue_position(job.id, job.scheduled_at, job.created_at)}
     return item
 
 
@@ -220,6 +222,11 @@ def due_entry(item: Mapping[str, Any]) -> DueEntry:
         Lane(item["lane"]["S"]) if "lane" in item else Lane.ONE_TIME,
         int(item["fence"]["N"]),
     )
+
+
+def key_entry(own: OwnKey, item: Mapping[str, Any]) -> KeyEntry:
+    """The entry of a key in its item."""
+    return KeyEntry(own, item["id"]["S"], int(item["life"]["N"]) if "life" in item else 0)
 
 
 def letter(item: Mapping[str, Any]) -> DeadLetter:

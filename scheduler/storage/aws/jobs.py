@@ -15,7 +15,7 @@ from scheduler.storage.aws import items, keys, readable, spec_items
 from scheduler.storage.aws.keys import Term
 from scheduler.storage.aws.lists import JobLists, Span
 from scheduler.storage.aws.table import Answer, Statement, Table
-from scheduler.storage.aws.updates import Update, as_delete, as_put
+from scheduler.storage.aws.updates import Update, as_delete, as_put, as_update
 from scheduler.storage.ports import KEPT_KEYS_MS, Change, ClaimRequest, ClaimResult, Found, KeyTaking, Written
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class DynamoJobs:
             stored = [item] if item else []
         else:
             stored = list(self._table.get_many([keys.own_key(own) for own in by_partition.values()]))
-        return {(own := by_partition[item["pk"]["S"]]): KeyEntry(own, item["id"]["S"]) for item in stored}
+        return {(own := by_partition[item["pk"]["S"]]): items.key_entry(own, item) for item in stored}
 
     def take_keys(self, takings: Sequence[KeyTaking]) -> list[Written]:
         return list(self._table.pool.map(self._take, takings) if len(takings) > 1 else map(self._take, takings))
@@ -60,20 +60,30 @@ class DynamoJobs:
         return answer.done
 
     def _take(self, taking: KeyTaking) -> Written:
-        own, job = taking.job.own_key, taking.job
+        own, job, dead = taking.job.own_key, taking.job, taking.dead
         assert own is not None
         entry = keys.own_key(own) | {"id": {"S": job.id}, "expires": _expires(job)}
-        actions = [
-            as_put(entry, keys.if_names(taking.before and taking.before.job), self._table.name),
-            as_put(items.encode(job), keys.IF_NEW, self._table.name),
-        ]
+        if job.redrives:
+            entry["life"] = {"N": str(job.redrives)}
+        if dead is None:
+            stored = as_put(items.encode(job), keys.IF_NEW, self._table.name)
+        else:
+            stored = as_update(_changing(Change(dead, job)), self._table.name)
         try:
-            if self._table.transact(actions):
+            if self._table.transact([as_put(entry, keys.if_entry(taking.before), self._table.name), stored]):
                 return Written.YES
-            stored = self.key_entries([own]).get(own)  # an earlier answer may have been lost
+            return Written.of(self._has_taken(taking))  # an earlier answer may have been lost
         except Unavailable:
             return Written.REFUSED
-        return Written.of(stored is not None and stored.job == job.id)
+
+    def _has_taken(self, taking: KeyTaking) -> bool:
+        own, job, dead = taking.job.own_key, taking.job, taking.dead
+        assert own is not None
+        if dead is not None:
+            stored = self.get(job.key)
+            return stored is not None and Change(dead, job).made(stored)
+        entry = self.key_entries([own]).get(own)
+        return entry is not None and entry.job == job.id
 
     def get(self, key: JobKey) -> Job | None:
         item = self._table.get(keys.job(key))
@@ -191,14 +201,14 @@ class DynamoJobs:
         return self._lists.count_ahead(owner, since)
 
     def letters(
-        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
+        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool
     ) -> tuple[list[DeadLetter], str | None]:
-        return self._lists.letters(owner, Span(since, until, after, limit))
+        return self._lists.letters(owner, Span(since, until, after, limit, newest_first))
 
 
 def _expires(job: Job) -> "AttributeValueTypeDef":
     """When the entry of the job's key expires, in epoch seconds."""
-    return {"N": str((max(job.scheduled_at, job.created_at) + KEPT_KEYS_MS) // 1000)}
+    return {"N": str((max(job.scheduled_at, job.created_at, job.redriven_at or 0) + KEPT_KEYS_MS) // 1000)}
 
 
 def _claiming(request: ClaimRequest) -> Update:

@@ -9,7 +9,7 @@ Attributes of a job have the names of the model's fields; `items` defines how ea
     task              <owner>#<task id>, only on jobs of a task: the partition of the sparse index `by_task`
     moved_partition   <owner>#<partition>, only on jobs whose time was changed: the partition of the sparse index `moved` ...
     moved_position    ... and the place of such a job in lists by time
-    failed_position   the place in lists by time, only on failed and killed jobs: it makes the index `failures` sparse
+    failed_position   only on failed and killed jobs, which makes the index `failures` sparse: the place by time, as in ordering queues
     expires           epoch seconds, the tables' TTL attribute
     v                 format of the item
 
@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scheduler.model import ids, slots
-from scheduler.model.job import Job, JobKey, Lane, LaterCheck, OrderKey, OwnKey, QueueEntry, QueueHead, RunLock, TaskKey, UnitKey
+from scheduler.model.job import Job, JobKey, KeyEntry, Lane, LaterCheck, OrderKey, OwnKey, QueueEntry, QueueHead, RunLock, TaskKey, UnitKey
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest, Guard
 
 if TYPE_CHECKING:
@@ -181,6 +181,9 @@ def unchanged(change: Change) -> list[Term]:
             terms.append(_last_beat(before))
     if change.guard is Guard.BEAT:
         terms.append(_last_beat(before))
+    if change.guard is Guard.CANCEL:
+        asked = before.cancel_requested_at
+        terms.append(Term(("cancel_requested_at",), "missing" if asked is None else "=", None if asked is None else {"N": str(asked)}))
     if change.guard is Guard.SLOT and before.slot is not None:
         terms.append(Term(("slot",), "=", {"S": before.slot}))
     else:
@@ -322,7 +325,7 @@ def turn(order: OrderKey) -> Value:
 
 def marker(marker: QueueEntry) -> Value:
     """An entry of an ordering queue; it sorts by its position."""
-    place = f"{ids.first(marker.scheduled_at)}{ids.first(marker.created_at)}{marker.job}#{marker.life:03d}"
+    place = f"{ids.queue_position(marker.job, marker.scheduled_at, marker.created_at)}#{marker.life:03d}"
     return {"pk": {"S": line(marker.order)}, "sk": {"S": f"m#{place}"}}
 
 
@@ -368,6 +371,15 @@ def if_names(former: str | None) -> dict[str, Any]:
     return {"ConditionExpression": "id = :former", "ExpressionAttributeValues": {":former": {"S": former}}}
 
 
+def if_entry(before: KeyEntry | None) -> dict[str, Any]:
+    """The entry of the key of a job is this one; None: there is none."""
+    if before is None or not before.life:
+        condition = if_names(before and before.job)
+        return condition if before is None else condition | {"ConditionExpression": "id = :former AND attribute_not_exists(life)"}
+    values = {":former": {"S": before.job}, ":life": {"N": str(before.life)}}
+    return {"ConditionExpression": "id = :former AND life = :life", "ExpressionAttributeValues": values}
+
+
 # The ledger.
 CURSOR: Value = {"pk": {"S": "cursor"}, "sk": {"S": "cursor"}}
 OPEN = "open"  # units whose slots are not yet proved empty
@@ -376,7 +388,7 @@ LANES = "lanes"  # the states of the lanes, the breakers that are not closed, an
 SWEEP: Value = {"pk": {"S": "sweep"}, "sk": {"S": "sweep"}}  # where the sweep of the due index continues
 PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # the cursor of `plan`
 LATENCY_BUCKETS = 8  # items per lane that its executors share, so that no item becomes hot
-INTAKE_UNITS = slots.OVERFLOW  # a partition of their own: these units never close, nor do those of waiting rooms
+INTAKE_UNITS = slots.OVERFLOW  # a partition of their own: these units, and those of waiting rooms, have no minute
 
 
 def circuit(of: "Circuit") -> str:

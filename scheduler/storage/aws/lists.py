@@ -1,6 +1,7 @@
 """Lists of jobs by time, from the jobs table and its indexes.
 
-A job is listed at its position: its id, whose first half is its time, or its new time if it was rescheduled. An owner's
+A job is listed at its position: its id, whose first half is its time, or its new time if it was rescheduled. Dead letters are listed in
+the order of ordering queues. An owner's
 partitions are sorted by id, so their rescheduled jobs are left out; the sparse index `moved` adds them at their new position.
 Its entries have no content: the items of those on a page are read once the page is known.
 
@@ -9,7 +10,7 @@ The first pages of all partitions are read side by side. Each is large enough th
 
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from scheduler.model import lifecycle
@@ -18,6 +19,7 @@ from scheduler.storage.aws import items, keys, readable
 from scheduler.storage.aws.table import Item, Table
 from scheduler.storage.aws.updates import address
 
+Position = Callable[[Item], str]  # the place of an item in a list
 SEARCHED = 4_000  # entries of the index of moved jobs that are read at once for the few of one task: a hundred fit into 20 KB
 
 
@@ -76,7 +78,7 @@ class JobLists:
     def _indexed(self, owner: str, span: Span) -> tuple[list[Item], str | None]:
         """The entries of a page of the index of failures, and the cursor of the next page."""
         (failed,) = self._streams(span, (keys.FAILED, keys.partitions(owner)))
-        return _cut(_merged(failed, span), span)
+        return _cut(_merged(failed, span, _failed_position), span, _failed_position)
 
     def _streams(self, span: Span, *ranges: tuple[keys.Range, Sequence[str]]) -> list[list[Iterator[Item]]]:
         """The items of this part of the partitions of each range. All first pages are read at once, further ones when they are reached."""
@@ -119,18 +121,22 @@ def _is_entry(item: Item) -> bool:
     return "moved_partition" in item
 
 
-def _merged(streams: Sequence[Iterator[Item]], span: Span) -> Iterator[Item]:
-    return heapq.merge(*streams, key=_position, reverse=span.newest_first)
+def _position(item: Item) -> str:
+    return str((item.get("moved_position") or item["sk"])["S"])
 
 
-def _cut(found: Iterator[Item], span: Span) -> tuple[list[Item], str | None]:
+def _failed_position(item: Item) -> str:
+    return str(item["failed_position"]["S"])
+
+
+def _merged(streams: Sequence[Iterator[Item]], span: Span, position: Position = _position) -> Iterator[Item]:
+    return heapq.merge(*streams, key=position, reverse=span.newest_first)
+
+
+def _cut(found: Iterator[Item], span: Span, position: Position = _position) -> tuple[list[Item], str | None]:
     """The items of a page, and the cursor of the next one."""
     listed = list(itertools.islice(found, span.limit + 1))
-    return listed[: span.limit], _position(listed[span.limit - 1]) if len(listed) > span.limit else None
-
-
-def _position(item: Item) -> str:
-    return str((item.get("moved_position") or item.get("failed_position") or item["sk"])["S"])
+    return listed[: span.limit], position(listed[span.limit - 1]) if len(listed) > span.limit else None
 
 
 def _is_dead(job: Job) -> bool:

@@ -1,7 +1,8 @@
 """Operations in the ledger table: the running ones in one partition, the ended ones by owner until they expire (TTL).
 
 Redrives were the first kind. Their items have no `action` and keep their names, so that the version before can read them. It must not
-take another operation for a redrive of everything: the filters of the others are stored under a name that it does not find.
+take another operation for a redrive of everything: the filters of the others are stored under a name that it does not find. It read dead
+letters newest first: a redrive that it began begins again, from the earliest of those that are left.
 """
 
 import itertools
@@ -18,8 +19,8 @@ from scheduler.storage.aws.table import Table
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_TIMES = ("started_at", "ended_at", "lease_until", "counted_at", "uncounted_since", "due_at", "next_at")
-_NUMBERS = (*_TIMES, "rate", "limit", "skipped", "failed", "tries", "version")
+_TIMES = ("started_at", "ended_at", "lease_until", "due_at", "next_at")
+_NUMBERS = (*_TIMES, "rate", "limit", "skipped", "failed", "conflicts", "found_again", "tries", "version")
 _WRITTEN = (*_NUMBERS, "expires")
 _TEXTS = ("reason", "after", "message_id")
 
@@ -72,11 +73,12 @@ def _encode(operation: Operation) -> dict[str, Any]:
     item |= {"state": {"S": operation.state.value}, _filter(operation.action): {"S": json.dumps(filter)}}
     if operation.action is Action.REDRIVE:
         item["found"] = {"N": str(operation.matched)}  # read by the version before
+        item["earliest_first"] = {"BOOL": True}
     else:
         item["action"] = {"S": operation.action.value}
     item["redriven"] = {"N": str(operation.done)}
-    if operation.refused:
-        item["refused"] = {"S": " ".join(operation.refused)}
+    if operation.pending:
+        item["pending"] = {"S": " ".join(operation.pending)}
     if operation.rereading:
         item["rereading"] = {"BOOL": True}
     item |= {name: {"N": str(value)} for name in _WRITTEN if (value := getattr(operation, name)) is not None}
@@ -87,6 +89,8 @@ def _decode(item: Mapping[str, Any]) -> Operation:
     action = Action(item["action"]["S"]) if "action" in item else Action.REDRIVE
     fields: dict[str, Any] = {name: item[name]["S"] for name in _TEXTS if name in item}
     fields |= {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
+    if action is Action.REDRIVE and "earliest_first" not in item:
+        fields.pop("after", None)
     return Operation(
         owner=item["owner"]["S"],
         id=item["id"]["S"],
@@ -95,7 +99,7 @@ def _decode(item: Mapping[str, Any]) -> Operation:
         state=State(item["state"]["S"]),
         done=int(item["redriven"]["N"]),
         rereading="rereading" in item,
-        refused=tuple(item["refused"]["S"].split(" ")) if "refused" in item else (),
+        pending=tuple(item["pending"]["S"].split(" ")) if "pending" in item else (),
         **fields,
     )
 

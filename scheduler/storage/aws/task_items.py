@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import astuple, fields
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model.job import Misfire, Overlap
@@ -71,21 +71,19 @@ def decode(item: Mapping[str, Any]) -> Task:
     return Task(owner=owner, id=task_id, spec=spec_items.decode(item), schedule=schedule, **found)
 
 
-def plan(task: Task) -> tuple[Item, list[str]]:
+def plan(before: Task, after: Task) -> tuple[Item, list[str]]:
     """The attributes to set and to remove to store how far the task is planned."""
-    sets: Item = {"planned_until": {"N": str(task.planned_until)}, "planned": {"N": str(task.planned)}}
-    removes = list[str]()
-    for name, value in (("replenish", task.replenish and {"S": task.replenish}), ("gap", task.gap and gap(task.gap))):
-        if value is None:
-            removes.append(name)
-        else:
-            sets[name] = value
-    return sets, removes
+    sets: Item = {"planned_until": {"N": str(after.planned_until)}, "planned": {"N": str(after.planned)}}
+    if after.replenish is not None:
+        sets["replenish"] = {"S": after.replenish}
+    if after.gap is not None:
+        sets["gap"] = gap(after.gap)
+    return sets, [name for name in ("replenish", "gap") if getattr(before, name) is not None and getattr(after, name) is None]
 
 
 def gap(found: Gap) -> "AttributeValueTypeDef":
     """The stored form of a gap, which conditions compare."""
-    return {"S": f"{found.after} {found.until} {found.at}"}
+    return {"S": " ".join(str(number) for number in astuple(found) if number is not None)}
 
 
 def _is_stored(task: Task, name: str) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model import item_limit
-from scheduler.model.errors import Unavailable
+from scheduler.model.errors import Unavailable, Unreadable
 from scheduler.model.job import Job, OwnKey, Receipt, RunLock, TaskHead, TaskKey
 from scheduler.storage.aws import items, keys, readable, receipts
-from scheduler.storage.aws.table import Statement, Table
+from scheduler.storage.aws.table import Answer, Statement, Table
 from scheduler.storage.aws.updates import Update, as_insert, as_put, as_statement
 from scheduler.storage.ports import Found, Written
 
@@ -97,20 +97,15 @@ class DynamoTasks:
         item = self._table.get(keys.own_key(own))
         return item["id"]["S"] if item else None
 
-    def move_on(self, before: "Task", after: "Task") -> bool:
-        from scheduler.storage.aws import task_items
-        from scheduler.tasks.task import planned_as
+    def move_on(self, moves: "Sequence[tuple[Task, Task]]") -> list[Written]:
+        answers = self._table.update([_moving(before, after) for before, after in moves]) if moves else []
+        return [_moved(before, after, answer) for (before, after), answer in zip(moves, answers, strict=True)]
 
-        sets, removes = task_items.plan(after)
-        gap = task_items.gap(before.gap) if before.gap is not None else None
-        update = Update(keys.stored_task(before.key), sets, removes, keys.same_plan(before.generation, before.planned_until, gap))
-        (answer,) = self._table.update([update])
-        if answer.done is Written.REFUSED:
-            raise Unavailable()
-        if answer.done is Written.YES or answer.item is None:
-            return answer.done is Written.YES
-        stored = task_items.decode(answer.item)
-        return stored.generation == before.generation and planned_as(before, stored) == planned_as(before, after)
+    def get_many(self, wanted: Sequence[TaskKey]) -> "Found[TaskKey, Task]":
+        from scheduler.storage.aws import task_items
+
+        stored = self._table.get_many([keys.stored_task(key) for key in dict.fromkeys(wanted)])
+        return readable.found(task_items.decode, keys.task_key, stored)
 
     def get(self, key: TaskKey) -> "Task | None":
         from scheduler.storage.aws import task_items
@@ -133,6 +128,28 @@ class DynamoTasks:
 
     def overdue(self, before: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
         return _keys(self._table.scan(keys.replenish_before(before) | _start(after)))
+
+
+def _moving(before: "Task", after: "Task") -> Update:
+    from scheduler.storage.aws import task_items
+
+    sets, removes = task_items.plan(before, after)
+    gap = task_items.gap(before.gap) if before.gap is not None else None
+    return Update(keys.stored_task(before.key), sets, removes, keys.same_plan(before.generation, before.planned_until, gap))
+
+
+def _moved(before: "Task", after: "Task", answer: Answer) -> Written:
+    """The result of a move. If the stored task is planned as far already, an earlier call wrote it and its answer was lost."""
+    from scheduler.storage.aws import task_items
+    from scheduler.tasks.task import planned_as
+
+    if answer.done is not Written.NO or answer.item is None:
+        return answer.done
+    try:
+        stored = readable.read(task_items.decode, answer.item)
+    except Unreadable:
+        return Written.NO
+    return Written.of(stored.generation == before.generation and planned_as(before, stored) == planned_as(before, after))
 
 
 def _start(after: str | None) -> dict[str, Any]:

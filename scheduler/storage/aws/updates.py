@@ -81,6 +81,11 @@ def as_put(item: Mapping[str, Any], condition: Mapping[str, Any], table: str) ->
     return {"Put": {"TableName": table, "Item": item, **condition}}
 
 
+def as_update(update: Update, table: str) -> dict[str, Any]:
+    """The action of a transaction that changes an item."""
+    return {"Update": {name: value for name, value in as_call(update, table).items() if name != "ReturnValues"}}
+
+
 def as_insert(item: Mapping[str, Any], table: str) -> dict[str, Any]:
     """One statement of BatchExecuteStatement that stores a new item; an INSERT never overwrites."""
     fields = ",".join(f"'{name}':?" for name in item)

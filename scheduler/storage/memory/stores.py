@@ -5,7 +5,7 @@ import heapq
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from operator import attrgetter
 from typing import Any
@@ -199,21 +199,25 @@ class MemoryJobs:
         return self._page(_between(rows, since, until), after, limit, newest_first)
 
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
-        page = self.history(owner, since=since, until=until, after=after, limit=len(self.rows), newest_first=True)
-        dead = [job for job in page.jobs if not lifecycle.is_open(job) and lifecycle.state(job) in DEAD]
-        return self._page(dead, after, limit, True)
+        return self._page(_between(self._dead(owner), since, until), after, limit, True, _failed_position)
 
     def count_ahead(self, owner: str, since: int) -> int:
         return sum(job.owner == owner and job.slot is not None and ids.time(job.id) >= since for job in self.rows.values())
 
     def letters(
-        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
+        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool
     ) -> tuple[list[DeadLetter], str | None]:
-        page = self.failures(owner, since=since, until=until, after=after, limit=limit)
+        page = self._page(_between(self._dead(owner), since, until), after, limit, newest_first, _failed_position)
         return [_letter(job) for job in page.jobs], page.cursor
 
-    def _page(self, rows: list[Job], after: str | None, limit: int, newest_first: bool) -> Page:
-        page = _page(rows, after, limit, newest_first)
+    def _dead(self, owner: str) -> Iterator[Job]:
+        mine = (job for job in self.rows.values() if job.owner == owner)
+        return (job for job in mine if not lifecycle.is_open(job) and lifecycle.state(job) in DEAD)
+
+    def _page(
+        self, rows: list[Job], after: str | None, limit: int, newest_first: bool, position: Callable[[Job], str] | None = None
+    ) -> Page:
+        page = _page(rows, after, limit, newest_first, position or _position)
         return Page([job for job in page.jobs if job.key not in self.unreadable], page.cursor)
 
     def _set_aside(self, key: JobKey, slot: str, to: str) -> bool:
@@ -246,6 +250,8 @@ class MemoryJobs:
             holds = stored.slot == before.slot
         if holds and change.guard is Guard.LEASE:
             holds = _lease(stored) == _lease(before) and (_lease(before) is None or stored.heartbeat_at == before.heartbeat_at)
+        if holds and change.guard is Guard.CANCEL:
+            holds = stored.cancel_requested_at == before.cancel_requested_at
         if holds and change.guard is Guard.BEAT:
             holds = stored.heartbeat_at == before.heartbeat_at
         if not holds:
@@ -256,11 +262,15 @@ class MemoryJobs:
     def _take(self, taking: KeyTaking) -> bool:
         own, job = taking.job.own_key, taking.job
         assert own is not None
-        stored = self.entries.get(own)
-        if stored != taking.before or job.key in self.rows:
-            return stored is not None and stored.job == job.id
-        self.entries[own] = KeyEntry(own, job.id)
-        self._store(None, job)
+        stored, dead = self.entries.get(own), taking.dead
+        if dead is None:
+            if stored != taking.before or job.key in self.rows:
+                return stored is not None and stored.job == job.id
+            self._store(None, job)
+        elif stored != taking.before or not self._change(Change(dead, job)):
+            found = self.rows.get(job.key)
+            return found is not None and Change(dead, job).made(found)
+        self.entries[own] = KeyEntry(own, job.id, job.redrives)
         return True
 
     def _withdraw(self, key: JobKey) -> bool:
@@ -334,23 +344,27 @@ def _entry(job: Job) -> DueEntry | None:
 
 def _letter(job: Job) -> DeadLetter:
     task = job.origin.task if job.origin is not None else None
-    return DeadLetter(job.key, _position(job), job.spec.type, task, job.fingerprint, job.failed_at or job.killed_at or 0)
+    return DeadLetter(job.key, _failed_position(job), job.spec.type, task, job.fingerprint, job.failed_at or job.killed_at or 0)
 
 
 def _between(rows: Iterable[Job], since: int | None, until: int | None) -> list[Job]:
     return [job for job in rows if (since is None or job.scheduled_at >= since) and (until is None or job.scheduled_at < until)]
 
 
-def _page(rows: list[Job], after: str | None, limit: int, newest_first: bool) -> Page:
-    ordered = sorted(rows, key=_position, reverse=newest_first)
+def _page(rows: list[Job], after: str | None, limit: int, newest_first: bool, position: Callable[[Job], str]) -> Page:
+    ordered = sorted(rows, key=position, reverse=newest_first)
     if after is not None:
-        ordered = [job for job in ordered if (_position(job) < after if newest_first else _position(job) > after)]
-    cursor = _position(ordered[limit - 1]) if len(ordered) > limit else None
+        ordered = [job for job in ordered if (position(job) < after if newest_first else position(job) > after)]
+    cursor = position(ordered[limit - 1]) if len(ordered) > limit else None
     return Page(ordered[:limit], cursor)
 
 
 def _position(job: Job) -> str:
     return ids.position(job.id, job.scheduled_at)
+
+
+def _failed_position(job: Job) -> str:
+    return ids.queue_position(job.id, job.scheduled_at, job.created_at)
 
 
 class MemorySecrets:

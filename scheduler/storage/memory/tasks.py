@@ -75,7 +75,10 @@ class MemoryTasks:
     def of_key(self, own: OwnKey) -> str | None:
         return self._of_keys.get(own)
 
-    def move_on(self, before: Task, after: Task) -> bool:
+    def move_on(self, moves: Sequence[tuple[Task, Task]]) -> list[Written]:
+        return [Written.of(self._move_on(before, after)) for before, after in moves]
+
+    def _move_on(self, before: Task, after: Task) -> bool:
         stored = self.rows.get(before.key)
         if stored is None or stored.generation != before.generation:
             return False
@@ -86,6 +89,9 @@ class MemoryTasks:
 
     def get(self, key: TaskKey) -> Task | None:
         return self.rows.get(key)
+
+    def get_many(self, keys: Sequence[TaskKey]) -> Found[TaskKey, Task]:
+        return Found({key: self.rows[key] for key in keys if key in self.rows})
 
     def heads(self, keys: Sequence[TaskKey]) -> Found[TaskKey, TaskHead]:
         return Found({key: self.rows[key].head for key in keys if key in self.rows})

@@ -120,8 +120,9 @@ def wait(cli: Cli, made: Redrive, total: int | None = None) -> int | None:
 
 
 def _summary(made: Redrive) -> str:
-    skipped = f", {made.skipped} skipped" if made.skipped else ""
-    return f"Redrive {made.id} is {made.status}: {made.redriven} of {made.matched} run again{skipped}."
+    others = (("skipped", made.skipped), ("failed", made.failed), ("beside an open job of their key", made.conflicts))
+    left = "".join(f", {count} {name}" for name, count in others if count)
+    return f"Redrive {made.id} is {made.status}: {made.redriven} of {made.matched} run again{left}."
 
 
 def watch(cli: Cli, id: Id) -> int | None:

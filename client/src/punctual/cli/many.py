@@ -72,7 +72,7 @@ def wait(cli: Cli, made: Operation, total: int | None) -> int | None:
 def summary(made: Operation) -> str:
     return words.words(
         f"{count} {name}"
-        for name, count in (("done", made.done), ("skipped", made.skipped), ("failed", made.failed))
+        for name, count in (("done", made.done), ("skipped", made.skipped), ("failed", made.failed), ("conflicts", made.conflicts))
         if count or name == "done"
     )
 

@@ -1,0 +1,49 @@
+"""Jobs of a disabled user wait without being polled, and start at once when the user is enabled, whatever kind of job they are."""
+
+from collections import Counter
+
+import pytest
+
+from tests.simulation.enables import MOST_CLAIMS, disabled_often
+from tests.simulation.faults import ROUGH
+from tests.simulation.sabotage import SABOTAGES, find
+
+KINDS = {"planned", "direct", "run", "run now", "retry", "ordering key", "limited target", "call-back", "silent worker"}
+
+
+def test_jobs_of_every_kind_start_after_each_enable() -> None:
+    waited: Counter[str] = Counter()
+    for seed in range(1, 7):
+        world = disabled_often(seed)
+        assert world.report.violations == {}, world.report.examples
+        assert 0 < world.most_claims <= MOST_CLAIMS
+        waited += world.waited
+    assert KINDS <= waited.keys()
+
+
+@pytest.mark.long
+def test_jobs_of_every_kind_start_after_each_enable_in_many_worlds() -> None:
+    for seed in range(7, 60):
+        world = disabled_often(seed)
+        assert world.report.violations == {}, world.report.examples
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_under_all_faults_jobs_may_be_late_and_no_promise_is_broken(seed: int) -> None:
+    report = disabled_often(seed, ROUGH).report
+    assert report.violations.keys() <= {"late_after_enable", "polled"}, report.examples
+
+
+@pytest.mark.parametrize(
+    ("name", "oracle"),
+    [
+        ("of disabled users polled", "polled"),
+        ("enable that wakes no", "late_after_enable"),
+        ("a lost enable", "late_after_enable"),
+        ("that nobody knows", "late_after_enable"),
+    ],
+)
+def test_it_notices_a_removed_guard(name: str, oracle: str) -> None:
+    (removed,) = [each for each in SABOTAGES if name in each.name]
+    found = find(removed, [removed.seed, *range(2, 6)])
+    assert found is not None and found.oracle == oracle

@@ -1,0 +1,30 @@
+"""Of several runs of a task that come at once, none waits for a run lock that nobody has."""
+
+import pytest
+
+from scheduler.model.job import Overlap
+from tests.simulation.overlaps import at_once
+from tests.simulation.sabotage import SABOTAGES, find
+
+
+@pytest.mark.parametrize("overlap", Overlap)
+def test_no_run_waits_for_nobody(overlap: Overlap) -> None:
+    for seed in (1, 2):
+        world = at_once(seed, overlap)
+        assert world.report.violations == {}, world.report.examples
+        assert world.counts.keys() <= {"succeeded", "skipped", "cancelled"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("overlap", Overlap)
+def test_no_run_waits_for_nobody_in_many_worlds(overlap: Overlap) -> None:
+    for seed in range(3, 40):
+        world = at_once(seed, overlap)
+        assert world.report.violations == {}, world.report.examples
+
+
+@pytest.mark.parametrize("name", ["written over a cancel", "replaced runs that have changed"])
+def test_it_notices_a_removed_guard(name: str) -> None:
+    (removed,) = [each for each in SABOTAGES if name in each.name]
+    found = find(removed, [removed.seed, *range(3, 9)])
+    assert found is not None and found.oracle == "waits_for_nobody"

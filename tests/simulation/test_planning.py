@@ -1,0 +1,50 @@
+"""Nothing is dropped without a record, and nothing runs twice, when tasks are changed while plan is away; and plan keeps up."""
+
+import pytest
+
+from tests.simulation.behind import changed_behind
+from tests.simulation.catching_up import catching_up
+from tests.simulation.many_tasks import many_tasks
+from tests.simulation.sabotage import SABOTAGES, find
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_each_time_has_its_run_or_its_record(seed: int) -> None:
+    report = changed_behind(seed).report
+    assert report.violations == {}, report.examples
+
+
+@pytest.mark.long
+def test_each_time_has_its_run_or_its_record_in_many_worlds() -> None:
+    for seed in range(6, 80):
+        report = changed_behind(seed).report
+        assert report.violations == {}, report.examples
+
+
+def test_plan_keeps_a_hundred_thousand_minutely_tasks_in_runs() -> None:
+    report = many_tasks(1).report
+    assert report.violations == {}, report.examples
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_no_run_is_skipped_while_late_ones_catch_up(seed: int) -> None:
+    report = catching_up(seed).report
+    assert report.violations == {}, report.examples
+
+
+@pytest.mark.parametrize(
+    ("name", "oracle"),
+    [
+        ("an edit drops missed runs", "run_missing"),
+        ("a pause records no missed runs", "run_missing"),
+        ("runs of an earlier generation planned again", "missed_run_twice"),
+        ("late runs do not wait for the run before", "skipped_while_catching_up"),
+        ("a run in time starts before late ones", "skipped_while_catching_up"),
+        ("runs that waited for late ones count as in time", "skipped_while_catching_up"),
+        ("plan tops up one task after the other", "planned_after_its_time"),
+    ],
+)
+def test_it_notices_a_removed_guard_of_planning(name: str, oracle: str) -> None:
+    (removed,) = [each for each in SABOTAGES if each.name == name]
+    found = find(removed, [removed.seed])
+    assert found is not None and found.oracle == oracle
