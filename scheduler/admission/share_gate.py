@@ -44,7 +44,7 @@ class ShareGate:
 
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         now = self.ports.clock.now()
-        full = {owner for owner in {job.owner for job in jobs} if not self._take(owner)}
+        full = {owner for owner in sorted({job.owner for job in jobs}) if not self._take(owner)}
         return {job.key: _later(job, now) if job.owner in full else Clear(now) for job in jobs}
 
     def is_due(self, now: int) -> bool:
@@ -55,9 +55,9 @@ class ShareGate:
         """Count the users `long`, whose jobs have become long; stop counting those who have no job `here` any more."""
         now = self.ports.clock.now()
         self._look_at, period = now + LOOK_MS, pins.period(now)
-        for owner in self._pinned.keys() - here:
+        for owner in sorted(self._pinned.keys() - here):
             self._count(owner, self._pinned.pop(owner), -1)
-        for owner, counted in [(owner, self._pinned.get(owner)) for owner in {*long, *self._pinned}]:
+        for owner, counted in [(owner, self._pinned.get(owner)) for owner in sorted({*long, *self._pinned})]:
             if counted != period and self._count(owner, period, 1):
                 self._pinned[owner] = period
                 if counted is not None:
