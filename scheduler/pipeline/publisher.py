@@ -79,6 +79,7 @@ class Publisher:
     _ready: dict[Lane, int] = field(default_factory=dict)  # executors by the reports of `scale`, read when a crowd is published
     _each: dict[Lane, float] = field(default_factory=dict)  # jobs in a message, by the last publishing
     _leads: Mapping[Lane, int] = field(default_factory=dict)  # of early messages
+    _unread: list[tuple[Lane, int]] = field(default_factory=list)  # lane and due time of the jobs released before the slots were read whole
     _rate: float = RATE
     _again_at: int = 0
     _refusals: int = 0  # in a row
@@ -240,6 +241,8 @@ class Publisher:
         self.sent.update(map(mark, opened))
         self._gone.update(map(_crowd, opened))
         released = self.flow.release(opened, self.watch.paused)
+        if self.reader.unread_from() is not None:
+            self._unread += [(entry.lane, entry.due_at) for entry in released]
         self.result.waited += max(len(self.flow) - before, 0)
         self._publish(released)
         return released
@@ -309,11 +312,19 @@ class Publisher:
     def _outstanding(self, lane: Lane, until: int) -> int:
         """Return how many jobs of the lane, due by `until`, are released and not finished.
 
-        They are still in their slots, and neither wait here nor were left there by the reader.
+        They are still in their slots, and neither wait here nor were left there by the reader. Until the reader has read all slots once,
+        those count as unfinished that are due later than it has read.
         """
+        beyond, unread_from = 0, self.reader.unread_from()
+        if unread_from is None:
+            self._unread.clear()
+        else:
+            beyond, until = sum([of is lane and due_at >= unread_from for of, due_at in self._unread]), min(until, unread_from - 1)
+        if until < self.since:
+            return beyond
         there = self.ports.jobs.count(self.unit.slots, lane, since=self.since, until=until)
         outside = sum([entry.lane is lane and self.since <= entry.due_at <= until for entry in self._outside()])
-        return there - self.flow.count(lane, self.since, until) - outside - self.reader.count(lane, self.since, until)
+        return there - self.flow.count(lane, self.since, until) - outside - self.reader.count(lane, self.since, until) + beyond
 
     def _backlog(self, lane: Lane) -> int:
         """Return about how many jobs wait in the lane: its messages, as large as the last ones published here."""

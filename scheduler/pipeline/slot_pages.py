@@ -88,6 +88,7 @@ class SlotReader:
     _missed: dict[Source, Counter[int]] = field(default_factory=dict)  # entries left in the slots, by due time
     _full: dict[Source, int] = field(default_factory=dict)  # how many entries a source had when it found no room
     _again_at: int = 0
+    _has_read_all: bool = False  # a pass over all entries has come to its end
 
     @property
     def passes(self) -> int:
@@ -162,6 +163,12 @@ class SlotReader:
         """Return due times (ms) of entries left in the slots, the earliest among them."""
         return [min(dues) for dues in self._missed.values()]
 
+    def unread_from(self) -> int | None:
+        """Return the due time (ms) from which on there may be entries that no pass has come across; None: one has read all slots."""
+        if self._has_read_all:
+            return None
+        return min([due for due, _, _ in self._passes[0].places], default=0) if self._passes else 0
+
     def count(self, lane: Lane, since: int, until: int) -> int:
         """Return how many entries of the lane, due from `since` to `until` (ms), were left in the slots."""
         count = _count(self._missed, lane, since, until)
@@ -232,6 +239,7 @@ class SlotReader:
     def _end(self, this: _Pass) -> None:
         """Take over what a pass left in the slots. If it ended early, that is known, except for sources that missed nothing before."""
         missed, first, last = this.found, this.since, this.until
+        self._has_read_all |= last is None and not this.is_early
         if this.places:
             missed = this.found | self._missed
         elif first or last is not None:

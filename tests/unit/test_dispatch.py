@@ -309,6 +309,32 @@ def test_a_job_behind_the_crowd_of_another_user_leaves_on_time(step: int, monkey
     assert len(sent.messages) == 301 and len(sent.of(other)) == 1 and sent.of(other)[0] - other.due_at <= 1_000
 
 
+def test_jobs_that_were_not_read_yet_do_not_count_as_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slots are read for 15 s. A job that is due after all others leaves early, since each user gets a share of the lane."""
+    monkeypatch.setattr("scheduler.pipeline.slot_pages.PIECES", 10_000)  # a page at a time
+    crowd = [a_job(due_at=NOW + number, slot=f"{MINUTE}#00") for number in range(600)]
+    other = a_job(owner="zoe", due_at=NOW + 1_000, slot=f"{MINUTE}#01")
+    stage, sent = unit_of(*crowd, other, now=NOW + 2_000)
+    stage.ledger.change_unit(unit := stage.ledger.unit(UNIT), replace(unit, last_shard=1))
+    stage.rules = replace(stage.rules, windows={Lane.ONE_TIME: 10})
+    pages, real, ends = paged(20), stage.jobs, list[int]()
+
+    def due(verb: Any, *args: Any, **more: Any) -> Any:
+        stage.clock.advance(500)
+        return pages(verb, *args, **more)
+
+    def publish(verb: Any, messages: Sequence[Message]) -> Any:
+        answer = sent.publish(messages)
+        real.withdraw([single.key for message in messages for single in message.singles()])  # they have run
+        ends.append(stage.clock.now())
+        return answer
+
+    stage.jobs, stage.lanes = Wrapped(real, due=due), Wrapped(stage.lanes._port, publish=publish)
+    stage.dispatch_all(UNIT)
+    assert len(sent.messages) == 601 and sent.of(other)[0] - NOW < 5_000
+    assert max(later - end for end, later in itertools.pairwise(ends)) <= 2_500
+
+
 # the lease
 
 
