@@ -12,6 +12,7 @@ for a job that has ended.
 
 import logging
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -350,16 +351,19 @@ class Execution:
     def _wait(self, waiting: Sequence[tuple[Delivery, delivery.PutBack]]) -> None:
         """Defer the messages of jobs that have to wait.
 
-        If other jobs of a pack run here, the message stays with them, and each waiting job is requeued in a message of its own.
+        If other jobs of a pack run here, the message stays with them. Each waiting job is then requeued in a message of its own, and also
+        if other jobs of the pack need no message any more: they would be claimed for nothing each time.
         """
         busy = {item.message_id for item in self.lease.in_hand.values()}
+        needed = {item.message_id for item, decision in waiting if decision.claimed}  # no other message may name these jobs
+        jobs = Counter(item.message_id for item, _ in waiting)
         whole: dict[str, tuple[Delivery, int]] = {}
         alone: list[tuple[Delivery, int]] = []
         for item, decision in waiting:
-            if item.message_id not in busy:
+            if item.message_id not in busy and (item.message_id in needed or jobs[item.message_id] == item.jobs):
                 seconds = min(decision.seconds, whole.get(item.message_id, (item, decision.seconds))[1])
                 whole[item.message_id] = item, seconds
-            elif decision.claimed:  # no other message may name it: this one is delivered again after the batch
+            elif decision.claimed:  # its message is delivered again after the batch
                 self.returned.add(item.message_id)
             else:
                 alone.append((item, decision.seconds))

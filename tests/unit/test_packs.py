@@ -287,6 +287,22 @@ def test_a_pack_is_delivered_again_if_its_job_cannot_be_requeued_alone() -> None
     assert stage.execute(stage.receive()) == [] and statuses(stage, jobs) == [Status.SUCCEEDED] * 3
 
 
+def test_a_job_that_waits_leaves_a_second_delivery_of_its_pack() -> None:
+    """The other jobs have ended: each further delivery of the pack would claim them for nothing."""
+    stage = Stage()
+    jobs = crowd(3)
+    item = packed(stage, *jobs)
+    first = times(1, lambda verb, requests: [*verb(requests[:2]), None])
+    stage.execute([item], jobs=Wrapped(stage.jobs, claim=first))
+    stage.lanes.queues[Lane.ONE_TIME].clear()
+    stage.lanes.add(item.message, stage.clock.at)
+    (again,) = stage.receive()
+    refused = Wrapped(stage.jobs, claim=lambda verb, requests: [*verb(requests[:2]), None])
+    assert stage.execute([again], jobs=refused) == []
+    (alone,) = [each for each in stage.lanes.queues[Lane.ONE_TIME].values() if each.message.singles()[0].key == jobs[2].key]
+    assert not alone.message.more
+
+
 def test_a_refused_pack_is_deferred_as_a_whole() -> None:
     stage = Stage()
     item = packed(stage, *crowd(3))
