@@ -50,6 +50,8 @@ class Counted:
 class WatchedWorld(SteppedWorld):
     """A world with these oracles."""
 
+    late_ms = LATE_MS
+
     def __init__(self, seed: int, rates: Rates = CALM, *, rules: Rules | None = None, concurrency: int = 50) -> None:
         self.counts: Counter[str] = Counter()
         self.claims: Counter[JobKey] = Counter()
@@ -70,7 +72,7 @@ class WatchedWorld(SteppedWorld):
         plain = not job.attempts and job.origin is None and job.spec.ordering is None and job.spec.target is None
         since = max(job.due_at, job.created_at)
         free = job.lane not in self._full and self._full_at[job.lane] < since - FULL_MS
-        if plain and free and now - since >= LATE_MS:
+        if plain and free and now - since >= self.late_ms:
             self._violation("late_though_free", f"{job.id} by {now - since} ms")
 
     def _judge(self) -> Any:

@@ -65,6 +65,7 @@ from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.overflow import Overflow
 from scheduler.pipeline.running_jobs import RunningJobs
 from scheduler.pipeline.slot_pages import SlotReader
+from scheduler.pipeline.submit import NewJob
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.sharing import pins
 from scheduler.storage.memory import stores
@@ -473,10 +474,24 @@ def _want_beside_a_look(unit: Unit, ports: Ports, now: int) -> bool:
     return found is not None and found.lease_until > now
 
 
-def watched(seed: int) -> World:
-    """A world without faults, in which no job is late without a reason."""
-    world = WatchedWorld(seed)
-    world.run(300, 10, tasks=3, ordered=30, wind_down=30)
+class LookedWorld(WatchedWorld):
+    """A world in which jobs are posted while a dispatcher only looks at an empty unit of the overflow."""
+
+    late_ms = 4_000  # a start of the overflow, and its first look
+
+    def _step(self, delivery: WorkDelivery) -> None:
+        if delivery.item.of == slots.OVERFLOW:
+            unit = self.plain.ledger.unit(UnitKey(delivery.item.of, int(delivery.item.part)))
+            if unit is not None and unit.handed_out_at is not None:
+                together = [NewJob("user", JobSpec("log", {"takes": 1, "fails": 0}))] * 5
+                self.hub.spawn(lambda: self._post(together), self.hub.time + self.random.randint(1, 20))
+        super()._step(delivery)
+
+
+def looked(seed: int) -> World:
+    """Run a world of this kind, without faults: no job is late without a reason."""
+    world = LookedWorld(seed, rules=Rules(shards=2, direct_burst=1, direct_rate=1))
+    world.run(100, 10, tasks=0, ordered=0, wind_down=30)
     return world
 
 
@@ -549,8 +564,8 @@ SABOTAGES = [
     Sabotage(
         "jobs sent away by an old read of a pause", _patched(LaneStateCache, "is_paused", _is_paused_by_an_old_read), scene=resumed_often
     ),
-    Sabotage("a resume during a step of a resting unit", _patched(UnitLease, "rest", _leave_to_rest), seed=54, scene=resumed_often),
-    Sabotage("a look goes on while its unit is wanted", _patched(direct_path, "want", _want_beside_a_look), seed=3, scene=watched),
+    Sabotage("a resume during a step of a resting unit", _patched(UnitLease, "rest", _leave_to_rest), seed=68, scene=resumed_often),
+    Sabotage("a look goes on while its unit is wanted", _patched(direct_path, "want", _want_beside_a_look), scene=looked),
     # disabled users
     Sabotage("jobs of disabled users polled", _patched(owner_gate, "_decide", _decide_to_poll), scene=disabled_often),
     Sabotage("an enable that wakes no room", _patched(worker, "wake_rooms", lambda *_: 0), scene=disabled_often),
