@@ -135,8 +135,14 @@ class Guard(Enum):
     BEAT = auto()  # the last heartbeat as well, for the same reason: of two heartbeats at once, the older one may be written last
 
 
+MOVING = frozenset({"slot", "due_at", "looks"})  # of a job that an executor has: reconciling moves it under the same fence and claim
+
+
 class Change(NamedTuple):
-    """Replace `before` by `after`, a later state of the same job. Only fields that differ between the two are written."""
+    """Replace `before` by `after`, a later state of the same job. Only fields that differ between the two are written.
+
+    With a new fence the fields `MOVING` are written in any case: others may have changed them since `before` was read.
+    """
 
     before: Job
     after: Job

@@ -229,6 +229,17 @@ def test_a_change_can_open_another_slot_and_raise_the_fence(jobs: Jobs, apply: A
     assert jobs.due(job.slot or "")[0] == []
 
 
+def test_a_retry_goes_to_its_slot_although_the_running_job_was_moved_out_of_it(jobs: Jobs, apply: Apply) -> None:
+    """A slot of the overflow is always open: the job may come back to the slot in which its executor knows it."""
+    job = running(jobs)
+    away = make.moved(job, "2026-11-20T11:00#01")
+    assert apply(job, away, Guard.SLOT) and away.looks == 1
+    again = make.retried(job, job.slot or "")
+    assert apply(job, again)
+    assert jobs.get(job.key) == again and jobs.due("2026-11-20T11:00#01")[0] == []
+    assert [entry.fence for entry in jobs.due(job.slot or "")[0]] == [2]
+
+
 def test_a_change_fails_if_the_fence_differs(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     assert not apply(replace(job, fence=2), replace(make.succeeded(job), fence=2))

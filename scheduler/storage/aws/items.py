@@ -30,6 +30,7 @@ from scheduler.model.job import (
 )
 from scheduler.model.notifications import Notifications
 from scheduler.storage.aws import keys, spec_items
+from scheduler.storage.ports import MOVING
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
@@ -130,10 +131,12 @@ def _own(job: Job) -> Item:
 
 
 def differences(before: Job, after: Job) -> tuple[Item, list[str]]:
-    """The attributes to set and to remove so that the item of `before` becomes that of `after`; the others stay untouched."""
+    """The attributes to set and to remove so that the item of `before` becomes that of `after`: see `Change`. Others stay untouched."""
     written = _own if before.spec is after.spec else attributes  # most changes leave the spec alone
     old, new = written(before), written(after)
-    return {name: value for name, value in new.items() if old.get(name) != value}, [name for name in old if name not in new]
+    always = MOVING if after.fence != before.fence else frozenset[str]()
+    new |= {name: {"N": str(_NUMBERS[name])} for name in sorted(always & _NUMBERS.keys() - new.keys())}
+    return {name: value for name, value in new.items() if name in always or old.get(name) != value}, [name for name in old if name not in new]
 
 
 def claim(claim: Claim) -> "AttributeValueTypeDef":

@@ -41,7 +41,7 @@ from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.sharing.fair_queue import Backlog
 from scheduler.sharing.pins import Pin
-from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Found, Guard, KeyTaking, Watched, Written
+from scheduler.storage.ports import MOVING, Change, ClaimRequest, ClaimResult, Found, Guard, KeyTaking, Watched, Written
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
 MAX_RECEIVES = 10
@@ -320,9 +320,10 @@ def glanced(known: Job, stored: Job) -> Job:
 
 
 def differences(before: Job, after: Job) -> dict[str, Any]:
-    """The fields of `after` that are not as in `before`, by name."""
+    """The fields of `after` that a change writes, by name: see `Change`."""
     pairs = ((each.name, getattr(before, each.name), getattr(after, each.name)) for each in fields(Job) if each.init)
-    return {name: new for name, old, new in pairs if old is not new and old != new}
+    always = MOVING if after.fence != before.fence else ()
+    return {name: new for name, old, new in pairs if name in always or (old is not new and old != new)}
 
 
 def _nonce(job: Job) -> str | None:
