@@ -136,7 +136,8 @@ def differences(before: Job, after: Job) -> tuple[Item, list[str]]:
     old, new = written(before), written(after)
     always = MOVING if after.fence != before.fence else frozenset[str]()
     new |= {name: {"N": str(_NUMBERS[name])} for name in sorted(always & _NUMBERS.keys() - new.keys())}
-    return {name: value for name, value in new.items() if name in always or old.get(name) != value}, [name for name in old if name not in new]
+    sets = {name: value for name, value in new.items() if name in always or old.get(name) != value}
+    return sets, [name for name in old if name not in new]
 
 
 def claim(claim: Claim) -> "AttributeValueTypeDef":
