@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { chosenInWords, counted, toCancel, toChange } from './operations';
+import { chosenInWords, counted, countsInWords, toCancel, toChange } from './operations';
 
 const NOW = Date.parse('2026-11-25T12:00:00Z');
 const AT = '2026-11-25T12:00:00.000Z';
@@ -39,4 +39,10 @@ test('the filter is described in words', () => {
   expect(chosenInWords(none)).toEqual([]);
   expect(chosenInWords({ ...none, tag: ['a', 'b'], status: ['inactive', 'ended'], name: 'x' })).toEqual(['name contains x', 'tag a and b', 'status paused or ended']);
   expect([counted(1, 'task'), counted(1_200, 'job')]).toEqual(['1 task', '1,200 jobs']);
+});
+
+test('counts: jobs that stay dead beside another job of their key are named', () => {
+  const counts = { action: 'redrive', matched: 8, done: 6, skipped: 1, failed: 1, conflicts: 0, rate: 10 } as const;
+  expect(countsInWords(counts)).toBe('8 matched: 6 run again at 10/s, 1 skipped, 1 failed');
+  expect(countsInWords({ ...counts, matched: 9, conflicts: 1 })).toContain('1 failed, 1 still dead, since another open job has their key');
 });

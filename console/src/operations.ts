@@ -27,6 +27,12 @@ export function counted(count: number, of: 'job' | 'task'): string {
   return `${count.toLocaleString('en')} ${of}${count === 1 ? '' : 's'}`;
 }
 
+/** How many were changed so far, and how many were not. */
+export function countsInWords({ action, matched, done, skipped, failed, conflicts, rate }: Pick<Operation, 'action' | 'matched' | 'done' | 'skipped' | 'failed' | 'conflicts' | 'rate'>): string {
+  const beside = conflicts > 0 ? `, ${conflicts} still dead, since another open job has their key` : '';
+  return `${matched} matched: ${done} ${WORDS[action].past} at ${rate}/s, ${skipped} skipped, ${failed} failed${beside}`;
+}
+
 /** What was chosen, a part each; empty: all. Instants stay as the API writes them. */
 export function chosenInWords(filter: Operation['filter']): string[] {
   const named: [string, string | null][] = [

@@ -65,7 +65,7 @@ export function RedriveDialog({ filter, expected, user, onClose }: { filter: Fil
         <FormField label="Jobs per second" errorText={errors['rate']}>
           <Input type="number" value={rate} onChange={({ detail }) => setRate(detail.value)} />
         </FormField>
-        <FormField label={<>Limit <i>– optional</i></>} description="The latest jobs first" errorText={errors['limit']}>
+        <FormField label={<>Limit <i>– optional</i></>} description="The earliest jobs first" errorText={errors['limit']}>
           <Input type="number" value={limit} onChange={({ detail }) => setLimit(detail.value)} />
         </FormField>
       </SpaceBetween>

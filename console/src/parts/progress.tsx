@@ -8,7 +8,7 @@ import { useSearchParams } from 'react-router';
 
 import { api, take } from '../api/client';
 import { useLive } from '../live';
-import { WORDS, type Operation } from '../operations';
+import { countsInWords, WORDS } from '../operations';
 import { useNotices } from './notices';
 import { useWhose } from './whose';
 
@@ -74,7 +74,7 @@ export function Progress({ onEnd }: { onEnd: () => void }): ReactNode {
   return (
     <Box margin={{ bottom: 'm' }}>
       <Alert
-        type={running ? 'info' : found.status === 'aborted' || found.failed > 0 ? 'warning' : 'success'}
+        type={running ? 'info' : found.status === 'aborted' || found.failed + found.conflicts > 0 ? 'warning' : 'success'}
         header={running ? name : `${name} ${found.status}`}
         dismissible={!running}
         onDismiss={() => setQuery(without, { replace: true })}
@@ -90,8 +90,4 @@ export function Progress({ onEnd }: { onEnd: () => void }): ReactNode {
       </Alert>
     </Box>
   );
-}
-
-function countsInWords({ action, matched, done, skipped, failed, rate }: Operation): string {
-  return `${matched} matched: ${done} ${WORDS[action].past} at ${rate}/s, ${skipped} skipped, ${failed} failed`;
 }
