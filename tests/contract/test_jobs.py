@@ -229,7 +229,7 @@ def test_a_change_can_open_another_slot_and_raise_the_fence(jobs: Jobs, apply: A
     assert jobs.due(job.slot or "")[0] == []
 
 
-def test_a_retry_goes_to_its_slot_although_the_running_job_was_moved_out_of_it(jobs: Jobs, apply: Apply) -> None:
+def test_a_retry_goes_to_its_slot_although_its_job_was_moved(jobs: Jobs, apply: Apply) -> None:
     """A slot of the overflow is always open: the job may come back to the slot in which its executor knows it."""
     job = running(jobs)
     away = make.moved(job, "2026-11-20T11:00#01")

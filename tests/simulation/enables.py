@@ -44,6 +44,8 @@ class EnabledWorld(World):
         self._disabled_at: dict[str, int] = {}  # when each user was last disabled
         self._disabled: set[str] = set()
         self._loses_enable = False
+        resume = self.queuers._maybe_resume
+        self.queuers._maybe_resume = lambda key: None if queuers.OWNER in self._disabled else resume(key)  # type: ignore[method-assign]
         self._add = self.work.add
         self.work.add = self._add_or_lose  # type: ignore[method-assign]
 

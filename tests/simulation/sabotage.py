@@ -579,12 +579,12 @@ SABOTAGES = [
     Sabotage("jobs that were moved are not read again", _patched(CancelJobs, "reread", lambda *_: ([], None)), scene=bulk),
     Sabotage("a refused job stops its operation", _patched(CancelJobs, "takes_changes", lambda *_: False), scene=bulk),
     # changes of tasks while plan is away
-    Sabotage("an edit drops missed runs", _patched(planning, "hand_on", _hand_on_nothing), seed=6, scene=changed_behind),
+    Sabotage("an edit drops missed runs", _patched(planning, "hand_on", _hand_on_nothing), seed=8, scene=changed_behind),
     Sabotage("a pause records no missed runs", _patched(planning, "hand_on", _hand_on_without_entry), seed=3, scene=changed_behind),
     Sabotage("runs of an earlier generation planned again", _patched(top_up, "earlier_keys", lambda *_: []), seed=2, scene=changed_behind),
     Sabotage("plan tops up one task after the other", _patched(plan, "GROUP", 1), scene=many_tasks),
     # runs that catch up
-    Sabotage("late runs do not wait for the run before", _patched(RunGate, "_before", lambda *_: None), scene=catching_up),
+    Sabotage("late runs do not wait for the run before", _patched(RunGate, "_before", lambda *_: None), seed=4, scene=catching_up),
     Sabotage("a run in time starts before late ones", _patched(RunGate, "_must_wait", _must_wait_if_late), scene=catching_up),
     Sabotage("runs that waited for late ones count as in time", _patched(settlement, "requeue", _settle_without_cause), scene=catching_up),
     Sabotage("moved jobs are read again only once", _patched(operations_step, "_counted", _counted_as_found_once), scene=moving_bulk),

@@ -24,6 +24,7 @@ from scheduler.model.job import (
     Misfire,
     OrderKey,
     Outcome,
+    RequeueCause,
     Result,
     RunInfo,
     Status,
@@ -34,7 +35,7 @@ from scheduler.model.spec import OnFailure, Ordering
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.delivery import LEASE_MS
 from scheduler.pipeline.enqueue import message
-from scheduler.pipeline.follow_up import ASK_LATER_MS, wake
+from scheduler.pipeline.follow_up import ASK_LATER_MS, released, wake
 from scheduler.pipeline.reconcile import recheck
 from scheduler.storage.ports import Change, Found, Written
 from tests.conftest import NOW, ScriptedPool, a_job, entries_of
@@ -305,6 +306,16 @@ def test_job_behind_a_sleeping_one_of_an_unparked_key_wakes_it() -> None:
     stage.orders.leave([ordering.marker(stage.stored(first))])  # resumed by a process that ended before it enqueued the next job
     stage.lanes.add(a_letter(stage.stored(third)), stage.clock.now())
     assert run(stage) == [] and work_off(stage) == [second.id, third.id]
+
+
+@pytest.mark.parametrize(("name", "wakes"), [("2026-11-20T12:00", True), (slots.room_of_owner("ann"), False), (slots.OVERFLOW, False)])
+def test_job_behind_one_in_a_waiting_room_does_not_wake_it(name: str, wakes: bool) -> None:
+    """An enable or a resume wakes it. Each job of the key that falls due would else claim it in vain."""
+    stage = Stage()
+    first, second = in_line(stage, 1, 2)
+    stage.jobs.put(replace(first, fence=2, slot=slots.slot(name, first.id, 2)))
+    back = admission.Requeue(RequeueCause.ORDERING, "order", blocker=first.key)
+    assert released([(second, back)], stage, now=NOW) == [second] * wakes
 
 
 # ways in which a job ends
