@@ -178,7 +178,10 @@ def _take_back(heads: Sequence[Job], ports: Ports, now: int) -> None:
 
 
 def _sleeps(first: Job, behind: Job) -> bool:
-    """Return whether the head of an ordering queue is picked up from its slot later than the job behind it. In a waiting room it is woken."""
+    """Return whether the head of an ordering queue is picked up from its slot later than the job behind it.
+
+    It is not if it is in a slot that is always open: a dispatcher of the overflow sends it, or a resume wakes it.
+    """
     slot = first.slot or ""
     has_time = behind.spec.ordering is not None and first.claim is None and not slots.is_always_open(slot)
     return has_time and slots.minute(slot) > slots.minute(behind.slot or "")
