@@ -86,9 +86,7 @@ class Posted(Flood):
             self._plan_call("anton", jobs, AT + call * apart_ms, None)
 
 
-@pytest.mark.parametrize(
-    ("calls", "jobs", "latest_ms"), [(300, 1, 2_000), (1, 1_000, 6_000)], ids=["one by one", "together"]
-)
+@pytest.mark.parametrize(("calls", "jobs", "latest_ms"), [(300, 1, 2_000), (1, 1_000, 6_000)], ids=["one by one", "together"])
 def test_jobs_for_now_beyond_the_direct_path_start_soon_in_an_idle_lane(calls: int, jobs: int, latest_ms: int) -> None:
     with patch.object(fairness, "TAKES_MS", 200):
         seen = Posted(calls, jobs, 20).flood(20)
