@@ -164,6 +164,8 @@ def test_a_user_with_a_backlog_has_no_direct_path() -> None:
     assert not in_intake(post(stage, direct, 1)), "a sporadic job reads no backlogs"
     assert len(in_intake(post(stage, direct, 1))) == 1
     assert not in_intake(post(stage, direct, 1, owner="ben") + post(stage, direct, 1, owner="ben"))
+    stage.clock.advance(service.SEEN_MS)
+    assert not in_intake(post(stage, direct, 1)), "a first job after some quiet time is sporadic again"
 
 
 def test_without_the_ledger_all_jobs_take_the_direct_path() -> None:
