@@ -96,7 +96,7 @@ def test_a_retry_costs_one_more_claim_and_move_in_the_index(counted: tuple[Dynam
 
 
 def test_an_ordering_key_costs_three_units_and_four_for_a_wait(jobs: DynamoJobs, recorder: Recorder) -> None:
-    """As `docs/guides/ordering.md` says. Of two jobs of a key in one batch, the second one has to wait, and starts at the first one's end."""
+    """As `docs/guides/ordering.md` says. Of two jobs of a key in one batch, the second one has to wait for the end of the first."""
     bench = Bench(jobs)
     bench.orders = DynamoOrderingQueues(recorder.client, made(recorder, "tasks"))
     spec = replace(REQUEST.spec, ordering=Ordering("customer:17"))
