@@ -165,6 +165,7 @@ def test_a_user_with_a_backlog_has_no_direct_path() -> None:
     assert len(in_intake(post(stage, direct, 1))) == 1
     assert not in_intake(post(stage, direct, 1, owner="ben") + post(stage, direct, 1, owner="ben"))
     stage.clock.advance(service.SEEN_MS)
+    stage.ledger.report_backlog(Backlog(UnitKey("2026-11-20T10:01", 0), Lane.ONE_TIME, stage.clock.now(), 0, 0.0, waits))
     assert not in_intake(post(stage, direct, 1)), "a first job after some quiet time is sporadic again"
 
 
