@@ -11,9 +11,11 @@ from bench.operations import AGAIN, BUDGET, GOOD, REQUEST, RUN_BUDGET, Bench, Re
 from local import drills
 from scheduler.model import ids
 from scheduler.model.job import Job, Lane, Misfire, Overlap, Receipt, RunInfo
+from scheduler.model.spec import Ordering
 from scheduler.pipeline.submit import Accepted, Submission, submit_all
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.jobs import DynamoJobs
+from scheduler.storage.aws.ordering_queues import DynamoOrderingQueues
 from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.memory.ports import MemoryPorts
@@ -91,6 +93,19 @@ def test_a_retry_costs_one_more_claim_and_move_in_the_index(counted: tuple[Dynam
     bench.now_ms += 900_000
     bench.execute(Lane.RETRY, GOOD)
     assert recorder.total() == 2 + 1 + 3 + 1 + 2
+
+
+def test_an_ordering_key_costs_three_units_and_four_for_a_wait(jobs: DynamoJobs, recorder: Recorder) -> None:
+    """As `docs/guides/ordering.md` says. Of two jobs of a key in one batch, the second one has to wait for the end of the first."""
+    bench = Bench(jobs)
+    bench.orders = DynamoOrderingQueues(recorder.client, made(recorder, "tasks"))
+    spec = replace(REQUEST.spec, ordering=Ordering("customer:17"))
+    submit_all([Submission(replace(REQUEST, spec=spec), number) for number in range(2)], bench)
+    assert recorder.total() == 2 * (2 + 1), "two jobs and their entries"
+    bench.now_ms += 60_000
+    bench.execute(Lane.ONE_TIME, GOOD, 2)
+    bench.execute(Lane.ONE_TIME, GOOD)
+    assert recorder.total() == 2 * (BUDGET + 3) + 4
 
 
 def test_a_failure_costs_an_entry_in_the_failures_index(counted: tuple[DynamoJobs, Recorder]) -> None:

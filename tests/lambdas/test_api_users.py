@@ -51,6 +51,8 @@ def test_a_created_user_is_returned_with_their_settings(world: World) -> None:
         ({"password": "aA1-" * 65}, "password"),
         ({"role": "king"}, "role"),
         ({"job_weight": 0}, "job_weight"),
+        ({"job_weight": 0.009}, "job_weight"),
+        ({"job_weight": 1_001}, "job_weight"),
         ({"quotas": {"max_jobs": -1}}, "quotas.max_jobs"),
         ({"quotas": {"creates_per_second": 0}}, "quotas.creates_per_second"),
         ({"colour": "red"}, "colour"),

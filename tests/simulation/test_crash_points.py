@@ -1,7 +1,10 @@
 """The services recover from a crash between any two effects."""
 
+import re
+
 import pytest
 
+from tests.language import ROOT
 from tests.simulation.crash_points import END, Point, crash, points, points_of_keys
 
 FEW = [
@@ -59,3 +62,11 @@ def test_every_job_ends_after_a_crash_at_any_point_of_an_operation_by_key() -> N
         report, died = crash(where)
         assert died == point.service
         assert report.violations == {}, (point, where, report.examples)
+
+
+@pytest.mark.long
+def test_the_page_on_guarantees_names_the_services_with_points() -> None:
+    page = (ROOT / "docs/concepts/guarantees.md").read_text()
+    table = page.partition("| part | services |")[2].partition("\n\n")[0]
+    known = points() | points_of_keys()
+    assert len(known) > 200 and {point.service for point in known} == set(re.findall(r"`([a-z_.]+)`", table))

@@ -1,11 +1,20 @@
 """A flood of one user beside the jobs of two others, in virtual time: shares, waits, and the lane's whole capacity for a single user."""
 
+import re
 from collections import Counter
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from tests.simulation.fairness import FLOOD, LONG, WEIGHTS, Flood, Seen, bound
+from scheduler.model.job import Lane
+from scheduler.model.rules import Rules
+from scheduler.pipeline.direct_path import DirectPath
+from tests.language import ROOT
+from tests.simulation import fairness
+from tests.simulation.fairness import AT, FLOOD, LONG, WEIGHTS, Flood, Seen, bound
+from tests.simulation.faults import Rates
+from tests.simulation.world import World
 
 TOTAL = sum(WEIGHTS.values())
 LONG_TEST = pytest.mark.long
@@ -55,3 +64,31 @@ def test_a_single_user_gets_the_whole_capacity_of_the_lane() -> None:
     steady, most = (sum(5_000 <= wait < 25_000 for wait in seen.waits("anton")) for seen in (fair, plain))
     assert steady >= 0.98 * most and most > 1_800  # packs of ten fill the executors better than single messages
     assert max(fair.waits("anton")) <= max(plain.waits("anton")) + 3_000
+
+
+@pytest.mark.long
+def test_the_example_of_the_page_is_this_scene() -> None:
+    page = (ROOT / "docs/concepts/fairness.md").read_text()
+    for order, fair in (("by arrival", False), ("fair", True)):
+        seen = Flood(FLOOD, fair=fair).flood()
+        berta, carla, anton = (round(max(seen.waits(user)) / 1000) for user in ("berta", "carla", "anton"))
+        (row,) = re.findall(rf"^\| {order} \|.*$", page, re.MULTILINE)
+        assert row == f"| {order} | {berta} seconds | {carla} seconds | {anton} seconds |"
+
+
+class Posted(Flood):
+    """An idle lane of 69 executors, as an account of 100 has it; one user posts jobs of 200 ms for now."""
+
+    def __init__(self, calls: int, jobs: int, apart_ms: int) -> None:
+        World.__init__(self, 1, Rates(lag_ms=300), rules=Rules(windows={Lane.ONE_TIME: 690}), concurrency=69)
+        self.seen, self.processes = Seen(), [DirectPath(self.plain)]
+        for call in range(calls):
+            self._plan_call("anton", jobs, AT + call * apart_ms, None)
+
+
+@pytest.mark.parametrize(("calls", "jobs", "latest_ms"), [(300, 1, 2_000), (1, 1_000, 6_000)], ids=["one by one", "together"])
+def test_jobs_for_now_beyond_the_direct_path_start_soon_in_an_idle_lane(calls: int, jobs: int, latest_ms: int) -> None:
+    with patch.object(fairness, "TAKES_MS", 200):
+        seen = Posted(calls, jobs, 20).flood(20)
+    through(seen, {"anton": calls * jobs})
+    assert max(seen.waits("anton")) <= latest_ms

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as bench
-from bench import scaling
+from bench import scaling, waiting_users
 from bench.figures import Figure
 from local.failure import Trouble
 
@@ -55,3 +55,10 @@ def test_only_the_short_form_judges_no_budget(
     assert run(monkeypatch, [Figure("slow", "what", 2, budget=1)], *options) == 0
     said: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert said["over"] == over
+
+
+def test_the_polls_of_waiting_users_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    waiting_users.main([10, 2_000])
+    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    assert [users for users, _ in rows] == ["10", "2,000"]
+    assert float(rows[1][1]) > 0

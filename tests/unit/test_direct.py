@@ -19,7 +19,7 @@ from scheduler.pipeline.overflow import EMPTY_MS, IDLE_MS, LOOK_MS, WIDTH, unit_
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.pipeline.tick import LOST_MS
 from scheduler.sharing.fair_queue import Backlog, Demand
-from tests.conftest import NOW
+from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 
 BURST = 5
@@ -164,6 +164,9 @@ def test_a_user_with_a_backlog_has_no_direct_path() -> None:
     assert not in_intake(post(stage, direct, 1)), "a sporadic job reads no backlogs"
     assert len(in_intake(post(stage, direct, 1))) == 1
     assert not in_intake(post(stage, direct, 1, owner="ben") + post(stage, direct, 1, owner="ben"))
+    stage.clock.advance(service.SEEN_MS)
+    stage.ledger.report_backlog(Backlog(UnitKey("2026-11-20T10:01", 0), Lane.ONE_TIME, stage.clock.now(), 0, 0.0, waits))
+    assert not in_intake(post(stage, direct, 1)), "a first job after some quiet time is sporadic again"
 
 
 def test_without_the_ledger_all_jobs_take_the_direct_path() -> None:
@@ -171,6 +174,22 @@ def test_without_the_ledger_all_jobs_take_the_direct_path() -> None:
     stage.ledger = Wrapped(stage.ledger, open_unit=refuse, backlogs=refuse)
     jobs = post(stage, stage.direct(), 30)
     assert not in_intake(jobs) and sent(stage) == 30
+
+
+def test_one_retry_of_a_user_is_sent_directly_in_ten_seconds() -> None:
+    stage = a_stage()
+    direct = stage.direct()
+
+    def retry(*ids: str, owner: str = "ann") -> bool:
+        soon = [a_job(id=id, owner=owner, lane=Lane.RETRY, slot="2026-11-20T10:09#00") for id in ids]
+        return not in_intake(direct.place(soon, stage.clock.now()))
+
+    assert retry("1") and not retry("2") and retry("3", owner="ben")
+    stage.clock.advance(service.RETRY_MS - 1)
+    assert not retry("4")
+    stage.clock.advance(1)
+    assert not retry("5", "6"), "two retries together pass through the fair queue"
+    assert retry("7")
 
 
 def test_the_tick_starts_an_overflow_that_could_not_be_started() -> None:

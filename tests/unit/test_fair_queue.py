@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.sharing.fair_queue import AHEAD_S, Demand, FairQueue, Quota, quotas, window
+from scheduler.sharing.fair_queue import AHEAD_S, NAMED, REST, Demand, FairQueue, Quota, published, quotas, window
 
 WEIGHTS = st.sampled_from([0.25, 0.5, 1.0, 2.0, 3.0, 10.0])
 USERS = st.dictionaries(st.sampled_from("abcdef"), st.tuples(WEIGHTS, st.integers(1, 60)), min_size=1)
@@ -167,3 +167,10 @@ def test_without_room_no_unit_gets_a_share() -> None:
 def test_the_window_keeps_a_lane_busy_whatever_the_duration_of_jobs(rate: float, takes: float) -> None:
     holds = math.ceil(rate * takes)  # Little's law: the jobs being executed at this rate
     assert holds <= window(holds, rate) <= holds + rate * AHEAD_S
+
+
+def test_a_backlog_names_the_fifty_users_with_the_most_jobs() -> None:
+    users = {f"u{count}": Demand(2.0, count) for count in range(1, 54)}
+    found = published(users)
+    assert len(found) == NAMED + 1 == 51 and found[REST] == Demand(6.0, 1 + 2 + 3)
+    assert published({"ann": Demand(1.0, 5)}) == {"ann": Demand(1.0, 5)}

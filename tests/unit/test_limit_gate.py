@@ -271,6 +271,7 @@ def test_targets_are_read_once_a_second_and_kept_while_refused() -> None:
     assert known.find("t") == first
     stage.clock.advance(1)
     assert known.find("t") == second
+    assert KNOWN_MS + limits.NEAR_MS <= 3_000, "a lower limit applies to each start that is more than three seconds later"
     known.ports = stage.but(targets=Wrapped(stage.targets, targets=refuse))
     stage.clock.advance(60_000)
     assert known.find("t") == second

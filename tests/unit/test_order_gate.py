@@ -503,8 +503,8 @@ def long_queue(stage: Stage, count: int) -> list[Job]:
 
 
 def near(stage: Stage, jobs: list[Job]) -> list[int]:
-    """The indexes of the open jobs with a near slot."""
-    return [n for n, job in enumerate(jobs) if lifecycle.is_open(stage.stored(job)) and minutes_ahead(stage, job) < 10]
+    """The indexes of the open jobs with a near slot: seven minutes is as late as it finds a lost wake-up."""
+    return [n for n, job in enumerate(jobs) if lifecycle.is_open(stage.stored(job)) and minutes_ahead(stage, job) <= 7]
 
 
 def test_only_one_job_of_a_long_queue_is_checked_soon() -> None:

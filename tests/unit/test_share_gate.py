@@ -45,6 +45,8 @@ def test_pins_of_this_period_and_the_one_before_are_counted_together() -> None:
 def test_the_wait_of_a_job_over_the_bound_grows_within_bounds() -> None:
     assert [pins.wait_ms(waited, 0) for waited in (0, 160_000, 10_000_000)] == [pins.SOON_MS, 20_000, pins.SELDOM_MS]
     assert pins.wait_ms(0, 7_001) == pins.SOON_MS + 2_001
+    assert max(pins.wait_ms(0, spread) for spread in range(5_000)) < 15_000
+    assert max(pins.wait_ms(10_000_000, spread) for spread in range(0, 200_000, 7)) < 450_000, "7.5 minutes"
 
 
 def a_stage(executors: int = 4) -> Stage:
