@@ -42,6 +42,7 @@ class _Waiting:
 
     jobs: list[Job] = field(default_factory=list)
     left: bool = False  # whether more may wait
+    paused: bool = False  # whether some wait for the resume of their lane
     limit: int = 0
     seen: set[JobKey] = field(default_factory=set)
 
@@ -175,6 +176,7 @@ class Release:
         """Read the beginning of a user's queue. Expired jobs are released too: their executors skip them."""
         entries = self.ports.jobs.waiting(slots.queue(self.queue.target, owner), limit=waiting.limit)
         new = [each for each in entries if each.key not in waiting.seen and each.lane not in self._paused]
+        waiting.paused |= any(each.lane in self._paused for each in entries)
         waiting.seen |= {each.key for each in new}
         found = self.ports.jobs.outlines([each.key for each in new]) if new else {}
         there = [job for each in new if (job := found.get(each.key)) is not None and job.slot == each.slot and job.claim is None]
@@ -229,7 +231,8 @@ class Release:
         """Store the turns of the users, and whether they still wait; drop the ones that have not joined for long."""
         for owner, user in list(self.users.items()):
             after = replace(user, finish=finishes.get(owner, user.finish), waiting=self._still_waits(user))
-            if not after.waiting and now - user.joined_at >= target_queue.LINGER_MS:
+            read = self._waiting.get(owner)
+            if not after.waiting and read is not None and not read.paused and now - user.joined_at >= target_queue.LINGER_MS:
                 if self.ports.targets.drop_queue_user(user):
                     del self.users[owner]
                 continue

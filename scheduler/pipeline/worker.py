@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
+from scheduler.admission import target_queue
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Unit, UnitKey
@@ -71,6 +72,7 @@ def work(delivery: WorkDelivery, ports: Ports, *, operation: Step) -> WorkResult
         elif item.kind is WorkKind.RESUME:
             wake_overdue(ports, ports.clock.now())
             wake_rooms(ports, ports.clock.now())
+            target_queue.wake_queues({queue.target for queue, users in ports.targets.queues() if users}, ports)
         else:
             result.next_at = operation(delivery, ports, hide)
     except LeaseLost:

@@ -354,14 +354,16 @@ class Flow:
             log.info("could not drop a published backlog; it expires within seconds", extra={"lane": gate.lane})
 
     def _weights_of(self, users: Collection[str]) -> Mapping[str, float]:
-        """Return the weights of at least these users; they are read again after `WEIGHTS_MS`, or for a user not read before."""
+        """Return the weights of at least these users. All are read again after `WEIGHTS_MS`, and only those of further users before that."""
         now, names = self.ports.clock.now(), set(users)
-        if self._weighed_at is None or now - self._weighed_at >= WEIGHTS_MS or not names <= self._weights.keys():
+        is_old = self._weighed_at is None or now - self._weighed_at >= WEIGHTS_MS
+        wanted = names if is_old else names - self._weights.keys()
+        if wanted:
             try:
-                self._weights |= dict.fromkeys(names, fair_queue.DEFAULT_WEIGHT) | self.ports.users.weights(sorted(names))
-                self._weighed_at = now
+                self._weights |= dict.fromkeys(wanted, fair_queue.DEFAULT_WEIGHT) | self.ports.users.weights(sorted(wanted))
+                self._weighed_at = now if is_old else self._weighed_at
             except Unavailable as error:
-                log.info("could not read weights; the known ones apply", extra={"users": len(names), "error": str(error)})
+                log.info("could not read weights; the known ones apply", extra={"users": len(wanted), "error": str(error)})
         return self._weights
 
 

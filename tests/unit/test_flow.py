@@ -316,3 +316,18 @@ def test_a_lane_that_was_idle_begins_like_a_new_one() -> None:
     assert len(world.release(*due("a", 300))) == 300
     world.clock.advance(AHEAD_MS + 300 + RESTED_MS)
     assert len(world.release(*late(1_000))) <= WIDEN * narrowest(400)
+
+
+def test_the_weight_of_a_further_user_is_read_alone() -> None:
+    world, reads = World(capacity=1), list[int]()
+    users = world.users
+    world.made(users=Wrapped(users, weights=lambda verb, ids: (reads.append(len(ids)), verb(ids))[1]))
+    world.release(*[entry for n in range(20) for entry in due(f"u{n}", 1)])
+    reads.clear()
+    for n in range(20, 23):
+        world.clock.advance(STEP_MS)
+        world.release(*due(f"u{n}", 1))
+    assert reads == [1, 1, 1]
+    world.clock.advance(WEIGHTS_MS)
+    world.release()
+    assert len(reads) == 4 and reads[-1] > 1

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scheduler.admission import target_queue
-from scheduler.admission.lane_state import pause
+from scheduler.admission.lane_state import pause, resume
 from scheduler.admission.limits import Place, TargetUsage, UsageChange
 from scheduler.admission.target_queue import QueueUser, Released, TargetQueue
 from scheduler.jobs.cancel import cancel_many
@@ -14,6 +14,7 @@ from scheduler.model import lifecycle, settlement, slots
 from scheduler.model.job import Claim, Job, Lane, RequeueCause, Status
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline import later_checks, release
+from scheduler.pipeline.worker import work
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.ports import Change, Written
 from scheduler.targets.named_target import NamedTarget, item_name, share_of
@@ -176,6 +177,23 @@ def test_jobs_of_a_paused_lane_stay_in_the_queue() -> None:
     stage.step()
     assert len(stage.released()) == 2
     assert len(stage.jobs.waiting(slots.queue("t", "ann"), limit=9)) == 3
+
+
+def test_jobs_of_a_lane_that_is_paused_for_long_leave_their_queue_at_the_resume() -> None:
+    stage = Queues(rate=10.0)
+    jobs = stage.queue("ann", 3, lane=Lane.RECURRING)
+    pause((Lane.RECURRING,), "maintenance", stage)
+    while stage.clock.now() < NOW + 3 * target_queue.LINGER_MS:
+        at = stage.step()
+        assert at is not None, "somebody still waits"
+        stage.clock.at = max(at, stage.clock.now() + 1)
+    assert not stage.lanes.queues[Lane.RECURRING]
+    resume((Lane.RECURRING,), None, stage)
+    for _ in range(2):  # the resume, and the release step that it requests
+        for delivery in stage.work.receive(stage.clock.now()):
+            stage.work.delete(delivery.receipt)
+            work(delivery, stage, operation=lambda *_: None)
+    assert len(stage.receive(Lane.RECURRING)) == len(jobs)
 
 
 # concurrency
