@@ -354,7 +354,7 @@ class Flow:
             log.info("could not drop a published backlog; it expires within seconds", extra={"lane": gate.lane})
 
     def _weights_of(self, users: Collection[str]) -> Mapping[str, float]:
-        """Return the weights of at least these users. All are read again after `WEIGHTS_MS`, and only those of further users before that."""
+        """Return the weights of at least these users. All are read again after `WEIGHTS_MS`; before that, those of further users."""
         now, names = self.ports.clock.now(), set(users)
         is_old = self._weighed_at is None or now - self._weighed_at >= WEIGHTS_MS
         wanted = names if is_old else names - self._weights.keys()
