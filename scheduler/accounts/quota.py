@@ -6,7 +6,7 @@ counted right on average. The tally is a bucket that leaks at the allowed rate: 
 It is written under the condition that the jobs fit, so refused jobs are counted nowhere.
 
 Open jobs are counted by a query, and only when there could be too many of them since the last count. Cancelled jobs leave the stock at
-once: `jobs.stock.free` adds them up. Whether the last count contained them is unknown, so many of them cause another count.
+once: `jobs.stock.free` adds them up. The last count may not have contained them, so after many cancels the jobs are counted again.
 """
 
 import logging

@@ -59,6 +59,7 @@ CANARY = "canary"  # sort key, and start of the partition key, of the item that 
 MARK: "Value" = {"pk": {"S": "mark"}, "sk": {"S": "mark"}}  # in the jobs table, and in the ledger: the minute of the last tick
 _LAST = "~"  # sorts after every job id
 _SLOT = {"#slot": "slot"}  # aliases of reserved words
+LATE_PAGE = 500  # jobs of a partition that a count reads at once of those whose time has passed
 MOVED_PARTITIONS = 8  # of an owner's moved jobs: every list by time reads them all
 
 
@@ -106,7 +107,7 @@ def open_from(pk: str, now: int) -> dict[str, Any]:
 def open_before(pk: str, now: int) -> dict[str, Any]:
     """The query of a partition's jobs that have not ended, with ids before the instant `now`, the latest first; not those `moved_ahead`."""
     behind = "attribute_exists(#slot) AND (attribute_not_exists(moved_position) OR moved_position < :high)"
-    filtered = {"FilterExpression": behind, "ExpressionAttributeNames": _SLOT, "ScanIndexForward": False}
+    filtered = {"FilterExpression": behind, "ExpressionAttributeNames": _SLOT, "ScanIndexForward": False, "Limit": LATE_PAGE}
     return IN_PARTITION.query(pk, "0", ids.first(now)) | filtered
 
 

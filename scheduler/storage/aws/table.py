@@ -116,7 +116,7 @@ class Table:
     def count(self, query: Mapping[str, Any], most: float = inf, *, while_found: bool = False) -> int:
         """The number of items that a query finds, over all pages or until there are `most`; no item is transferred.
 
-        With `while_found`, it ends after the first page of 1 MB in which the filter finds nothing.
+        With `while_found`, it ends after the first page in which the filter finds nothing.
         """
         total = 0
         start: dict[str, Any] = {}
