@@ -81,27 +81,25 @@ class QuotaGate:
 
     def _admit(self, known: _Known, jobs: int, now: int) -> None:
         quotas = self.allowed(known.profile)
-        block = _block(quotas)
+        rate, most, block = quotas.creates_per_second, quotas.max_jobs, _block(quotas)
         if block is None:
             return
-        for _ in range(TRIES):
-            if quotas.creates_per_second is not None:
-                _check_rate(known.tally, quotas.creates_per_second, now)
-            if quotas.max_jobs is not None:
-                self._check_stock(known, jobs, quotas.max_jobs, now)
+        for tries in range(TRIES):
+            # Jobs below a block are seldom written. All are admitted by what this process knows, so that the written ones stand for them.
+            if rate is not None and (jobs >= block or not tries):
+                _check_rate(known.tally, rate, now)
+            if most is not None:
+                self._check_stock(known, jobs, most, now)
             blocks = (known.uncounted + jobs) // block * block
-            if not blocks or self._add(known, jobs, blocks, quotas, now):
+            if not blocks or self._add(known, blocks, _ceiling(known, jobs, quotas, now), rate, now):
                 known.uncounted += jobs - blocks
                 return
         raise Unavailable("other processes keep changing the tally")
 
-    def _add(self, known: _Known, jobs: int, number: int, quotas: Quotas, now: int) -> bool:
-        """Add to the shared tally if the jobs are within the quotas. An empty bucket is restarted: no user saves up more than a burst."""
-        seen, rate, most = known.tally, quotas.creates_per_second, quotas.max_jobs
-        empty = rate is not None and seen.level(now, rate) <= 0
-        level = None if rate is None else _count_at(0 if empty else rate * BURST_S, seen, rate, now)
-        total = None if most is None else seen.total + most - math.ceil(_bound(known, jobs, most))
-        added, known.tally = self.ports.users.add_within(known.profile.id, number, now, Ceiling(seen.since, level, total), restart=empty)
+    def _add(self, known: _Known, blocks: int, ceiling: Ceiling, rate: float | None, now: int) -> bool:
+        """Add to the shared tally. An empty bucket is restarted: no user saves up more than a burst."""
+        empty = rate is not None and known.tally.level(now, rate) <= 0
+        added, known.tally = self.ports.users.add_within(known.profile.id, blocks, now, ceiling, restart=empty)
         return added
 
     def _check_stock(self, known: _Known, jobs: int, most: int, now: int) -> None:
@@ -140,9 +138,15 @@ def _check_rate(tally: Tally, rate: float, now: int) -> None:
         raise _refusal(f"creates_per_second: at most {rate:g} jobs a second", math.ceil(above / rate * 1000))
 
 
-def _count_at(level: float, tally: Tally, rate: float, now: int) -> int:
-    """The count of the tally at which its level is this."""
-    return math.floor(level + rate * max(now - tally.since, 0) / 1000 + 1e-6)
+def _ceiling(known: _Known, jobs: int, quotas: Quotas, now: int) -> Ceiling:
+    """The most that the tally may contain now if these jobs are to be within the quotas, and the bucket as empty as this process knows."""
+    seen, rate, most, block = known.tally, quotas.creates_per_second, quotas.max_jobs, _block(quotas)
+    count = None
+    if rate is not None and block is not None:
+        empty = seen.level(now, rate) <= 0
+        leaked = rate * max(now - seen.since, 0) / 1000
+        count = math.floor(leaked + (0 if empty else rate * BURST_S) + 1e-6) if empty or jobs >= block else None
+    return Ceiling(seen.since, count, None if most is None else seen.total + most - math.ceil(_bound(known, jobs, most)))
 
 
 def _refusal(rule: str, wait_ms: int) -> TooMany:
