@@ -84,22 +84,30 @@ class QuotaGate:
         rate, most, block = quotas.creates_per_second, quotas.max_jobs, _block(quotas)
         if block is None:
             return
+        # Smaller calls are seldom written, and each write stands for others. So all are admitted by what this process knows.
+        whole = jobs >= block
         for tries in range(TRIES):
-            # Jobs below a block are seldom written. All are admitted by what this process knows, so that the written ones stand for them.
-            if rate is not None and (jobs >= block or not tries):
+            if rate is not None and (whole or not tries):
                 _check_rate(known.tally, rate, now)
             if most is not None:
                 self._check_stock(known, jobs, most, now)
             blocks = (known.uncounted + jobs) // block * block
-            if not blocks or self._add(known, blocks, _ceiling(known, jobs, quotas, now), rate, now):
+            total = None if most is None else known.tally.total + most - math.ceil(_bound(known, jobs, most))
+            if not blocks or self._add(known, blocks, rate, total, now, limited=whole):
                 known.uncounted += jobs - blocks
                 return
         raise Unavailable("other processes keep changing the tally")
 
-    def _add(self, known: _Known, blocks: int, ceiling: Ceiling, rate: float | None, now: int) -> bool:
-        """Add to the shared tally. An empty bucket is restarted: no user saves up more than a burst."""
-        empty = rate is not None and known.tally.level(now, rate) <= 0
-        added, known.tally = self.ports.users.add_within(known.profile.id, blocks, now, ceiling, restart=empty)
+    def _add(self, known: _Known, blocks: int, rate: float | None, total: int | None, now: int, *, limited: bool) -> bool:
+        """Add to the shared tally up to this total and, if `limited`, up to the rate.
+
+        An empty bucket is restarted: no user saves up more than a burst.
+        """
+        seen, count, empty = known.tally, None, False
+        if rate is not None:
+            empty = seen.level(now, rate) <= 0
+            count = _count_at(0 if empty else rate * BURST_S, seen, rate, now) if empty or limited else None
+        added, known.tally = self.ports.users.add_within(known.profile.id, blocks, now, Ceiling(seen.since, count, total), restart=empty)
         return added
 
     def _check_stock(self, known: _Known, jobs: int, most: int, now: int) -> None:
@@ -138,15 +146,9 @@ def _check_rate(tally: Tally, rate: float, now: int) -> None:
         raise _refusal(f"creates_per_second: at most {rate:g} jobs a second", math.ceil(above / rate * 1000))
 
 
-def _ceiling(known: _Known, jobs: int, quotas: Quotas, now: int) -> Ceiling:
-    """The most that the tally may contain now if these jobs are to be within the quotas, and the bucket as empty as this process knows."""
-    seen, rate, most, block = known.tally, quotas.creates_per_second, quotas.max_jobs, _block(quotas)
-    count = None
-    if rate is not None and block is not None:
-        empty = seen.level(now, rate) <= 0
-        leaked = rate * max(now - seen.since, 0) / 1000
-        count = math.floor(leaked + (0 if empty else rate * BURST_S) + 1e-6) if empty or jobs >= block else None
-    return Ceiling(seen.since, count, None if most is None else seen.total + most - math.ceil(_bound(known, jobs, most)))
+def _count_at(level: float, tally: Tally, rate: float, now: int) -> int:
+    """The count of the tally at which its level is this."""
+    return math.floor(level + rate * max(now - tally.since, 0) / 1000 + 1e-6)
 
 
 def _refusal(rule: str, wait_ms: int) -> TooMany:
