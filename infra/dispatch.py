@@ -32,6 +32,7 @@ class Dispatch(Construct):
                 *step_out(foundation),  # ends jobs whose last attempt ended with its executor; whether the task of a run allows a redrive
                 step_in(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem"),  # weights
+                allow(storage.users.table_arn, "dynamodb:UpdateItem"),  # jobs that operations cancel leave their owner's stock
                 allow(storage.users.table_arn, "dynamodb:GetItem"),  # whether the users of waiting rooms are still disabled
                 allow(lanes.topic.topic_arn, "sns:Publish"),
                 allow(lanes.arns, "sqs:SendMessage", "sqs:GetQueueAttributes"),  # reconciling enqueues again, unless a lane has a backlog

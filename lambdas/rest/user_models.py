@@ -41,7 +41,7 @@ class QuotasRequest(Request):
     """The quotas of a user. Null or absent: the deployment's quotas."""
 
     max_jobs: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
-    """The maximum number of jobs that wait for their time."""
+    """The maximum number of jobs that have not ended."""
     creates_per_second: Annotated[float, Field(ge=0.01, le=100_000)] | None = None
     """The average per second. A burst of ten seconds' worth is allowed."""
 

@@ -13,17 +13,18 @@ PASSWORD = r"\S{1,256}"
 class Quotas:
     """The limits of one user. None: the limit of the deployment's settings."""
 
-    max_jobs: int | None = None  # jobs that wait for their time
+    max_jobs: int | None = None  # jobs that have not ended
     creates_per_second: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """The number of jobs of a user that waited for their time at the last count."""
+    """The number of jobs of a user that had not ended at the last count."""
 
     count: int = 0
     total: int = 0  # the `total` of the user's tally at that time: jobs counted since may have been added
     at: int = 0
+    freed: int = 0  # the `freed` of the user's profile at that time: jobs freed since have left the stock
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Profile:
     disabled_at: int | None = None
     stock: Stock = field(default_factory=Stock)
     sessions_since: int | None = None  # tokens of an earlier sign-in are refused
+    freed: int = 0  # jobs that were cancelled or withdrawn since the stock was first counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,19 @@ class Account:
 class Tally:
     """A count that several processes share."""
 
-    count: int  # since `since`
-    since: int
-    total: int  # since the tally was created
+    count: int = 0  # since `since`
+    since: int = 0  # 0: the tally is not stored
+    total: int = 0  # since the tally was created
 
     def level(self, now: int, per_second: float) -> float:
         """The level of a leaky bucket that was filled with this count and leaks `per_second`."""
         return self.count - per_second * max(now - self.since, 0) / 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """The most that a tally may contain if something is to be added to it. None: any number."""
+
+    since: int  # the tally counts since this instant; 0: it is not stored
+    count: int | None = None
+    total: int | None = None

@@ -1,22 +1,31 @@
-"""Quotas: the number of jobs that a user may create per second, and the number that may wait.
+"""Quotas: the number of jobs that a user may create per second, and the number that may be open.
 
 No write per job is needed. Each process counts locally and adds to the user's shared tally only in blocks of half a second's worth, so
-that it admits at most one block too many. The tally is a bucket that leaks at the allowed rate: an excess must leak out before further
-jobs are admitted. Waiting jobs are counted by a query, and only when there could be too many of them since the last count.
+that it admits at most one block too many. It begins at a random place in its block: so processes that end before a block is full are
+counted right on average. The tally is a bucket that leaks at the allowed rate: an excess must leak out before further jobs are admitted.
+It is written under the condition that the jobs fit, so refused jobs are counted nowhere.
+
+Open jobs are counted by a query, and only when there could be too many of them since the last count. Cancelled jobs leave the stock at
+once: `jobs.stock.free` adds them up. The last count may not have contained them, so after many cancels the jobs are counted again.
 """
 
 import logging
+import math
+import random
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from scheduler.accounts.model import Profile, Quotas, Stock, Tally
+from scheduler.accounts.model import Ceiling, Profile, Quotas, Stock, Tally
 from scheduler.model.errors import TooMany, Unavailable
 from scheduler.storage.ports import Ports
 
 FRESH_MS = 30_000  # how long a process uses a profile that it has read
 BURST_S = 10  # seconds' worth of jobs that may be created in a burst
 BLOCK_S = 0.5  # seconds' worth of jobs that a process admits before it adds them to the tally
-RECOUNT_MS = 60_000  # the shortest time between two counts for a user at the limit; more waiting jobs lengthen it
+RECOUNT_MS = 60_000  # the shortest time between two counts for a user at the limit; more open jobs lengthen it
+BELIEVED = 50  # freed jobs that leave the stock without another count, or a twentieth of the limit if that is more
 MANY = 1_000  # users cached per process
+TRIES = 5  # to add to a tally that other processes restart
 
 log = logging.getLogger(__name__)
 
@@ -24,17 +33,20 @@ log = logging.getLogger(__name__)
 @dataclass(slots=True)
 class _Known:
     profile: Profile
+    tally: Tally  # as this process last saw it
     read_at: int
-    uncounted: int = 0
-    refused_until: int = 0
-    rule: str = ""  # which quota refused
+    uncounted: int  # jobs that this process has admitted since its last block
 
 
 @dataclass(slots=True)
 class QuotaGate:
-    """One process's view of its users' quotas. While the table refuses, all jobs are admitted: quotas protect capacity, not secrets."""
+    """One process's view of its users' quotas. While the table refuses, all jobs are admitted: quotas protect capacity, not secrets.
+
+    `random` returns a number from 0 to below 1.
+    """
 
     ports: Ports
+    random: Callable[[], float] = random.random
     _users: dict[str, _Known] = field(default_factory=dict)
 
     def profile(self, id: str) -> Profile:
@@ -68,75 +80,104 @@ class QuotaGate:
             log.warning("quota not checked; the jobs are admitted", extra={"user_id": id, "error": str(error)})
 
     def _admit(self, known: _Known, jobs: int, now: int) -> None:
-        if now < known.refused_until:
-            raise TooMany(known.rule, known.refused_until - now)
         quotas = self.allowed(known.profile)
-        rate, most = quotas.creates_per_second, quotas.max_jobs
-        known.uncounted += jobs
-        if known.uncounted < _block(rate, most):
+        rate, most, block = quotas.creates_per_second, quotas.max_jobs, _block(quotas)
+        if block is None:
             return
-        tally = self._count(known, now, rate)
-        if rate is not None and (above := tally.level(now, rate) - rate * BURST_S) > 0:
-            rule = f"creates_per_second: at most {rate:g} jobs a second"
-            if above > jobs:  # the bucket was full before these jobs
-                _refuse(known, jobs, rule, now, int((above - jobs) / rate * 1000) + 1)
-            _close(known, rule, now, int(above / rate * 1000) + 1)
-        if most is not None:
-            self._check_stock(known, tally, jobs, most, now)
+        # Smaller calls are seldom written, and each write stands for others. So all are admitted by what this process knows.
+        whole = jobs >= block
+        for tries in range(TRIES):
+            if rate is not None and (whole or not tries):
+                _check_rate(known.tally, rate, now)
+            if most is not None:
+                self._check_stock(known, jobs, most, now)
+            blocks = (known.uncounted + jobs) // block * block
+            total = None if most is None else known.tally.total + most - math.ceil(_bound(known, jobs, most))
+            if not blocks or self._add(known, blocks, rate, total, now, limited=whole):
+                known.uncounted += jobs - blocks
+                return
+        raise Unavailable("other processes keep changing the tally")
 
-    def _count(self, known: _Known, now: int, rate: float | None) -> Tally:
-        """Add to the shared tally. An empty bucket is restarted: no user can save up more than a burst."""
-        name, number = known.profile.id, known.uncounted
-        tally = self.ports.users.add_to_tally(name, number, now)
-        known.uncounted = 0
-        if rate is not None and tally.level(now, rate) < number and self.ports.users.restart_tally(name, tally, number, now):
-            return Tally(number, now, tally.total)
-        return tally
+    def _add(self, known: _Known, blocks: int, rate: float | None, total: int | None, now: int, *, limited: bool) -> bool:
+        """Add to the shared tally up to this total and, if `limited`, up to the rate.
 
-    def _check_stock(self, known: _Known, tally: Tally, jobs: int, most: int, now: int) -> None:
-        if _bound(known.profile.stock, tally, jobs) <= most:
+        An empty bucket is restarted: no user saves up more than a burst.
+        """
+        seen, count, empty = known.tally, None, False
+        if rate is not None:
+            empty = seen.level(now, rate) <= 0
+            count = _count_at(0 if empty else rate * BURST_S, seen, rate, now) if empty or limited else None
+        added, known.tally = self.ports.users.add_within(known.profile.id, blocks, now, Ceiling(seen.since, count, total), restart=empty)
+        return added
+
+    def _check_stock(self, known: _Known, jobs: int, most: int, now: int) -> None:
+        if _bound(known, jobs, most) <= most:
             return
         id = known.profile.id
-        known.profile = self.ports.users.profiles([id])[id]  # another process may have counted in between
-        stock = known.profile.stock
-        pause = max(RECOUNT_MS, stock.count)
-        if _bound(stock, tally, jobs) > most and now - stock.at >= pause:
-            stock = Stock(self.ports.jobs.count_ahead(id, now), tally.total - jobs, now)
+        known.profile, known.tally = self.ports.users.profile_and_tally(id)  # another process may have counted, or freed jobs
+        if _bound(known, jobs, most) <= most:
+            return
+        if now >= known.profile.stock.at + _pause(known.profile.stock) or _freed(known.profile) > _believed(most):
+            stock = Stock(self.ports.jobs.count_ahead(id, now), known.tally.total, now, known.profile.freed)
             self.ports.users.set_stock(id, stock)
             known.profile = replace(known.profile, stock=stock)
-        if _bound(stock, tally, jobs) > most:
-            _refuse(known, jobs, f"max_jobs: at most {most:,} jobs may wait for their time", now, stock.at + pause - now)
+            if _bound(known, jobs, most) <= most:
+                return
+        stock = known.profile.stock
+        raise _refusal(f"max_jobs: at most {most:,} jobs may be open", stock.at + _pause(stock) - now)
 
     def _known(self, id: str, now: int) -> _Known:
         known = self._users.get(id)
         if known is None or now - known.read_at >= FRESH_MS:
-            profile = self.ports.users.profiles([id])[id]
+            profile, tally = self.ports.users.profile_and_tally(id)
             if known is None:
                 if len(self._users) >= MANY:
                     self._users.pop(next(iter(self._users)))
-                known = self._users[id] = _Known(profile, now)
-            known.profile, known.read_at = profile, now
+                uncounted = int(self.random() * (_block(self.allowed(profile)) or 0))
+                known = self._users[id] = _Known(profile, tally, now, uncounted)
+            known.profile, known.tally, known.read_at = profile, tally, now
         return known
 
 
-def _refuse(known: _Known, jobs: int, rule: str, now: int, wait_ms: int) -> None:
-    known.uncounted -= jobs  # they were counted, and are refused
-    _close(known, rule, now, wait_ms)
-    raise TooMany(known.rule, known.refused_until - now)
+def _check_rate(tally: Tally, rate: float, now: int) -> None:
+    """Raise TooMany if the bucket is full. Jobs that make it overflow are admitted, and the excess leaks out before others are."""
+    above = round(tally.level(now, rate) - rate * BURST_S, 6)
+    if above > 0:
+        raise _refusal(f"creates_per_second: at most {rate:g} jobs a second", math.ceil(above / rate * 1000))
 
 
-def _close(known: _Known, rule: str, now: int, wait_ms: int) -> None:
-    known.refused_until, known.rule = now + max(wait_ms, 1), f"Your quota is used up: {rule}."
+def _count_at(level: float, tally: Tally, rate: float, now: int) -> int:
+    """The count of the tally at which its level is this."""
+    return math.floor(level + rate * max(now - tally.since, 0) / 1000 + 1e-6)
 
 
-def _block(rate: float | None, most: int | None) -> float:
-    """The number of jobs that one process admits before it adds them to the tally."""
-    if rate is None and most is None:
-        return float("inf")
-    return max(1, min(float("inf") if rate is None else rate * BLOCK_S, float("inf") if most is None else most / 20))
+def _refusal(rule: str, wait_ms: int) -> TooMany:
+    return TooMany(f"Your quota is used up: {rule}.", max(wait_ms, 1))
 
 
-def _bound(stock: Stock, tally: Tally, jobs: int) -> float:
-    """The most jobs that can be waiting: those counted, and those created since, including the requested `jobs`."""
-    grown = tally.total - stock.total
-    return float("inf") if grown < jobs else stock.count + grown  # fewer than requested: the tally has been restarted
+def _block(quotas: Quotas) -> int | None:
+    """The number of jobs that one process admits before it adds them to the tally. None: there is nothing to count."""
+    rate, most = quotas.creates_per_second, quotas.max_jobs
+    sizes = ([] if rate is None else [rate * BLOCK_S]) + ([] if most is None else [most / 20])
+    return max(1, int(min(sizes))) if sizes else None
+
+
+def _bound(known: _Known, jobs: int, most: int) -> float:
+    """The most jobs that can be open: those counted, those created since, and the requested `jobs`; without those that were freed."""
+    stock, grown = known.profile.stock, known.tally.total - known.profile.stock.total
+    if grown < 0:  # the tally has expired and begun again
+        return math.inf
+    return stock.count + grown + jobs - min(_freed(known.profile), _believed(most))
+
+
+def _freed(profile: Profile) -> int:
+    return profile.freed - profile.stock.freed
+
+
+def _believed(most: int) -> int:
+    return max(most // 20, BELIEVED)
+
+
+def _pause(stock: Stock) -> int:
+    """The time after a count until the next one (ms)."""
+    return max(RECOUNT_MS, stock.count)

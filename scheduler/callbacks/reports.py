@@ -89,10 +89,15 @@ def report(which: AttemptKey, result: Result, ports: Ports) -> Job:
 
 
 def _is_told(attempt: Attempt, which: AttemptKey, result: Result) -> bool:
-    """Whether the attempt has ended with this result already: the worker repeats its report, as the answer was lost."""
+    """Whether the attempt has ended with this result already: the worker repeats its report, as the answer was lost.
+
+    A cancelled attempt keeps no failure: after a cancel, any failure that the worker reports has the same effect.
+    """
+    if attempt.fence != which.fence:
+        return False
     if result.failure is None:
-        return attempt.fence == which.fence and attempt.outcome is Outcome.SUCCEEDED
-    return attempt.fence == which.fence and attempt.failure == result.failure
+        return attempt.outcome is Outcome.SUCCEEDED
+    return attempt.outcome is Outcome.CANCELLED or attempt.failure == result.failure
 
 
 def _changed(

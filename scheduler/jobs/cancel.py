@@ -1,7 +1,9 @@
 """Cancel jobs: at once if they have not started. A claimed job is flagged instead, and its executor drops it or stops its work."""
 
+from collections import Counter
 from collections.abc import Sequence
 
+from scheduler.jobs import stock
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Status
@@ -32,9 +34,9 @@ def cancel(key: JobKey, ports: Ports) -> Job:
         if held is Written.REFUSED:
             raise Unavailable
         if held is Written.YES and job.claim is not None and not lifecycle.waits(job):
-            return _settled(change.after, ports)
+            return _freed(_settled(change.after, ports), ports)
         if held is Written.YES:
-            send_on(change.after, ports, now=ports.clock.now())
+            send_on(_freed(change.after, ports), ports, now=ports.clock.now())
             return change.after
     raise Unavailable("the job keeps changing; try again")
 
@@ -46,7 +48,10 @@ def cancel_many(jobs: Sequence[Job], ports: Ports) -> tuple[list[Job], list[Job]
     """
     changed, refused = change_many([_cancelling(job, ports) for job in jobs], ports)
     now = ports.clock.now()
-    wake([job for job in changed if not lifecycle.is_open(job)], ports, now=now)
+    ended = [job for job in changed if not lifecycle.is_open(job)]
+    wake(ended, ports, now=now)
+    for owner, count in Counter(job.owner for job in ended).items():
+        stock.free(owner, count, ports)
     for job in changed:
         if lifecycle.is_open(job) and lifecycle.waits(job):
             send_on(job, ports, now=now)
@@ -65,6 +70,11 @@ def _cancelling(job: Job, ports: Ports) -> Change:
     if job.claim is None:
         return Change(job, lifecycle.cancel(job, now, reason=settlement.CANCELLED, retention=ports.rules.retention))
     return Change.of_slot(job, settlement.flag(job, settlement.CANCELLED, now, shards=ports.rules.shards))
+
+
+def _freed(job: Job, ports: Ports) -> Job:
+    stock.free(job.owner, int(not lifecycle.is_open(job)), ports)
+    return job
 
 
 def _require(job: Job | None) -> Job:

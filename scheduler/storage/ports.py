@@ -55,7 +55,7 @@ from scheduler.model.work import WorkItem
 if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.accounts.access import Role
     from scheduler.accounts.audit import Entry as AuditEntry
-    from scheduler.accounts.model import Account, Profile, Quotas, Stock, Tally
+    from scheduler.accounts.model import Account, Ceiling, Profile, Quotas, Stock, Tally
     from scheduler.admission.breaker import Breaker, Circuit
     from scheduler.admission.limits import TargetUsage, UsageChange
     from scheduler.admission.target_queue import QueueUser, TargetQueue
@@ -321,8 +321,11 @@ class Jobs(Protocol):
         index may still list jobs that were redriven.
         """
 
-    def count_ahead(self, owner: str, since: int) -> int:
-        """Count the open jobs of an owner that were first scheduled for `since` or later. It reads all of them. Eventually consistent."""
+    def count_ahead(self, owner: str, now: int) -> int:
+        """Count the open jobs of an owner: those whose time is `now` or later, and those that wait past their time. Eventually consistent.
+
+        It reads all of the former. The latter are read the latest first, until many in a row have ended: those behind them may be missed.
+        """
 
     def letters(
         self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool
@@ -898,12 +901,24 @@ class Users(Protocol):
         """Return the users whose jobs do not run, from one item that has them all (strongly consistent)."""
 
     def set_stock(self, id: str, stock: Stock) -> None:
-        """Store a user's latest count of waiting jobs."""
+        """Store a user's latest count of open jobs."""
+
+    def free(self, id: str, jobs: int) -> None:
+        """Add to the `freed` of a user's profile, if a count of the user's jobs is stored; else nothing is stored. Not idempotent."""
+
+    def profile_and_tally(self, id: str) -> tuple[Profile, Tally]:
+        """Return the profile of a user and the tally of the same name, read together; `Tally()` if none is stored."""
 
     def add_to_tally(self, name: str, number: int, now: int) -> Tally:
         """Add `number` to a tally, creating it if necessary, and return the tally after that. Atomic, not idempotent.
 
         A tally that nothing was added to for a month expires: the next call creates it again.
+        """
+
+    def add_within(self, name: str, number: int, now: int, ceiling: Ceiling, *, restart: bool) -> tuple[bool, Tally]:
+        """Add `number` to a tally if it is within the ceiling; with `restart` its count begins again at `number`, since `now`.
+
+        Return whether it was added, and the tally after that: `Tally()` if none is stored. Atomic, not idempotent; expires as above.
         """
 
     def restart_tally(self, name: str, seen: Tally, number: int, now: int) -> bool:

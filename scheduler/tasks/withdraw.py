@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from scheduler.admission.gate import READ_WINDOW_MS
+from scheduler.jobs import stock
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import JobKey, OrderKey
 from scheduler.storage.ports import Jobs, OrderingQueues, Ports, Written
@@ -30,6 +31,7 @@ def withdraw_runs(old: Task, ports: Ports, *, settle: bool = True) -> None:
     now = ports.clock.now()
     runs = to_withdraw(old, now)
     stay = withdraw(runs, ports.jobs)
+    stock.free(old.owner, len(runs) - len(stay), ports)
     if old.spec.ordering is not None:
         _step_out(OrderKey(old.owner, old.spec.ordering.key), set(runs) - set(stay), ports.orders)
     if settle:

@@ -460,13 +460,24 @@ def test_withdrawing_an_unknown_job_succeeds_every_time(jobs: Jobs) -> None:
     assert jobs.withdraw([]) == []
 
 
-def test_the_open_jobs_ahead_of_an_owner_are_counted(jobs: Jobs) -> None:
-    ahead = [make.job(owner="ann", at=NOW + number) for number in range(5)]
-    stored(jobs, *ahead, make.job(owner="ann", at=NOW - 1), make.job(owner="ben", at=NOW + 1))
-    assert jobs.count_ahead("ann", NOW) == 5
-    assert jobs.change([Change(ahead[0], replace(ahead[0], slot=None, cancelled_at=NOW))]) == [Written.YES]
+def test_the_open_jobs_of_an_owner_are_counted_ahead_and_late(jobs: Jobs) -> None:
+    mine = [make.job(owner="ann", at=NOW + number) for number in range(-3, 5)]
+    stored(jobs, *mine, make.job(owner="ben", at=NOW + 1))
+    assert jobs.count_ahead("ann", NOW) == 8
+    ended = [mine[2], mine[4]]
+    assert jobs.change([Change(job, replace(job, slot=None, cancelled_at=NOW)) for job in ended]) == [Written.YES] * 2
+    assert jobs.count_ahead("ann", NOW) == jobs.count_ahead("ann", NOW + 3) == 6 and jobs.count_ahead("cyd", NOW) == 0
+
+
+def test_moved_jobs_are_counted_once_wherever_they_moved(jobs: Jobs) -> None:
+    late, ahead, over, cancelled = stored(jobs, *(make.job(owner="ann", at=at) for at in (NOW - 9, NOW + 9, NOW - 5, NOW - 3)))
+    moves = [(late, NOW + 3 * DAY), (ahead, NOW - 7), (over, NOW - 1), (cancelled, NOW + DAY)]
+    moved = {job.id: make.rescheduled(job, at) for job, at in moves}
+    assert jobs.change([Change(job, moved[job.id]) for job, _ in moves]) == [Written.YES] * 4
     assert jobs.count_ahead("ann", NOW) == 4
-    assert jobs.count_ahead("ann", NOW + 3) == 2 and jobs.count_ahead("cyd", 0) == 0
+    after = moved[cancelled.id]
+    assert jobs.change([Change(after, replace(after, slot=None, cancelled_at=NOW))]) == [Written.YES]
+    assert jobs.count_ahead("ann", NOW) == 3
 
 
 def test_a_slot_lists_its_jobs_by_due_time(jobs: Jobs) -> None:

@@ -1,13 +1,15 @@
 """What the lists of an owner's jobs cost on DynamoDB, and what they make of an index that is behind its table."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from scheduler.model import ids
 from scheduler.model.job import Page
-from scheduler.storage.aws import items, keys
+from scheduler.storage.aws import items, keys, lists
 from scheduler.storage.aws.jobs import DynamoJobs
+from scheduler.storage.ports import Change, Written
 from tests.contract import make, tables
 from tests.contract.make import NOW
 from tests.contract.wire import Wire
@@ -37,7 +39,7 @@ LISTS: dict[str, tuple[List, dict[str, int]]] = {
         lambda jobs: jobs.letters("ada", since=None, until=None, after=None, limit=20, newest_first=True),
         {keys.FAILURES: ids.PARTITIONS},
     ),
-    "count_ahead": (lambda jobs: jobs.count_ahead("ada", NOW), {"": ids.PARTITIONS}),
+    "count_ahead": (lambda jobs: jobs.count_ahead("ada", NOW), {"": 2 * ids.PARTITIONS, keys.MOVED: keys.MOVED_PARTITIONS}),
 }
 
 
@@ -61,6 +63,29 @@ def test_a_page_of_many_jobs_takes_hardly_more_queries(wired: tuple[DynamoJobs, 
     wire.calls.clear()
     assert len(history(jobs, limit).jobs) == limit
     assert len(wire.sent("Query")) <= ids.PARTITIONS + keys.MOVED_PARTITIONS + 4
+
+
+def test_a_count_reads_late_jobs_until_a_page_of_ended_ones(wired: tuple[DynamoJobs, Wire]) -> None:
+    """A page has 1 MB, here five jobs. The latest job waits, those before it have ended, and the earliest one waits."""
+    jobs, _ = wired
+    spec = replace(make.job().spec, payload={"text": "x" * 170_000})
+    late = [replace(make.job(at=NOW + number), id=ids.new(NOW + number, 1, partitions=1), spec=spec) for number in range(-8, 0)]
+    for job in late:
+        jobs.put(job if job in (late[0], late[-1]) else replace(job, slot=None, cancelled_at=NOW))
+    assert jobs.count_ahead("ada", NOW) == 2, "the first page has a waiting job, so the second one is read"
+    assert jobs.change([Change(late[-1], replace(late[-1], slot=None, cancelled_at=NOW))]) == [Written.YES]
+    assert jobs.count_ahead("ada", NOW) == 0, "the first page has none"
+
+
+def test_a_count_reads_few_of_the_moved_jobs(wired: tuple[DynamoJobs, Wire], monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs, wire = wired
+    for number in range(4):
+        moved = make.rescheduled(make.job(at=NOW - 9 + number), NOW + 60_000)
+        jobs.put(replace(moved, slot=None, cancelled_at=NOW))
+    monkeypatch.setattr(lists, "CHECKED", 3)
+    wire.calls.clear()
+    assert jobs.count_ahead("ada", NOW) == 1, "the one that was not read is assumed to wait"
+    assert [len(call["RequestItems"]["jobs"]["Keys"]) for call in wire.sent("BatchGetItem")] == [3]
 
 
 def test_an_outdated_entry_of_the_index_of_moved_jobs_lists_no_job(wired: tuple[DynamoJobs, Wire]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from scheduler.accounts.audit import Entry
-from scheduler.accounts.model import Profile, Quotas, Stock, Tally
+from scheduler.accounts.model import Ceiling, Profile, Quotas, Stock, Tally
 from scheduler.model import ids
 from scheduler.model.instants import parse
 from scheduler.storage.aws import clients
@@ -79,6 +79,43 @@ def test_one_process_restarts_a_tally_which_keeps_its_total(users: Users) -> Non
     assert users.restart_tally("ann", seen, 1, NOW + 9)
     assert not users.restart_tally("ann", seen, 1, NOW + 10)
     assert users.add_to_tally("ann", 1, NOW + 11) == Tally(2, NOW + 9, 4)
+
+
+def test_a_tally_is_added_to_up_to_its_ceiling(users: Users) -> None:
+    assert users.add_within("ann", 3, NOW, Ceiling(0, 0, 0), restart=False) == (True, Tally(3, NOW, 3))
+    assert users.add_within("ann", 4, NOW + 5, Ceiling(NOW, 3, 3), restart=False) == (True, Tally(7, NOW, 7))
+    for ceiling in (Ceiling(NOW, 6), Ceiling(NOW, 7, 6), Ceiling(NOW + 1), Ceiling(0)):
+        assert users.add_within("ann", 1, NOW + 6, ceiling, restart=False) == (False, Tally(7, NOW, 7))
+    assert users.add_within("ann", 1, NOW + 6, Ceiling(NOW), restart=False) == (True, Tally(8, NOW, 8))
+    assert users.add_within("ben", 1, NOW, Ceiling(NOW), restart=False) == (False, Tally())
+
+
+def test_a_tally_within_its_ceiling_restarts_and_keeps_its_total(users: Users) -> None:
+    users.add_within("ann", 3, NOW, Ceiling(0), restart=True)
+    assert users.add_within("ann", 2, NOW + 9, Ceiling(NOW, 2), restart=True) == (False, Tally(3, NOW, 3))
+    assert users.add_within("ann", 2, NOW + 9, Ceiling(NOW, 3), restart=True) == (True, Tally(2, NOW + 9, 5))
+
+
+def test_a_profile_is_read_with_its_tally(users: Users) -> None:
+    assert users.profile_and_tally("ann") == (Profile("ann"), Tally())
+    users.set_quotas("ann", Quotas(5))
+    assert users.profile_and_tally("ann") == (Profile("ann", Quotas(5)), Tally())
+    users.add_to_tally("ann", 3, NOW)
+    assert users.profile_and_tally("ann") == (Profile("ann", Quotas(5)), Tally(3, NOW, 3))
+    users.add_to_tally("ben", 3, NOW)
+    assert users.profile_and_tally("ben") == (Profile("ben"), Tally(3, NOW, 3))
+
+
+def test_freed_jobs_add_up_once_a_count_is_stored(users: Users) -> None:
+    users.free("ann", 3)
+    users.set_quotas("ann", Quotas(5))
+    users.free("ann", 3)
+    assert users.profiles(["ann"])["ann"].freed == 0
+    users.set_stock("ann", Stock(7, 20, NOW))
+    users.free("ann", 3)
+    users.free("ann", 2)
+    users.set_stock("ann", Stock(4, 20, NOW + 1, 5))
+    assert users.profiles(["ann"])["ann"] == Profile("ann", Quotas(5), stock=Stock(4, 20, NOW + 1, 5), freed=5)
 
 
 def entry(at: int, owner: str = "ann", **fields: object) -> Entry:

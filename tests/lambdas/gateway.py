@@ -67,7 +67,7 @@ class World(MemoryPorts):
         super().__init__(FixedClock(NOW), identity=OneAccount({"3h5robot": "robot"}))
         self.settings = Settings(stage="test")
         self.reach = reach or Reach()
-        self.named, self.direct, self.quotas = TargetCache(self), DirectPath(self), QuotaGate(self)
+        self.named, self.direct, self.quotas = TargetCache(self), DirectPath(self), QuotaGate(self, lambda: 0.0)
         self.pauses = LaneStateCache(self)
 
 

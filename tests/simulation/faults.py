@@ -95,7 +95,7 @@ class Faulty:
     """
 
     SLOWEST = 6  # ms; the quickest call takes one
-    LOCAL = frozenset({"check"})  # methods that call no service
+    UNTOUCHED = frozenset({"check", "free"})  # methods that call no service, or of which a lost call only delays the next count
 
     def __init__(self, port: object, faults: Faults, *, freeze: int = 1) -> None:
         self._port, self._faults, self._freeze = port, faults, freeze
@@ -106,7 +106,7 @@ class Faulty:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         effect, faults, hub, random = getattr(self._port, name), self._faults, self._faults.hub, self._faults.random.random
         sleep_until, slowest, trouble = hub.sleep_until, self.SLOWEST, self._trouble
-        if name in self.LOCAL:
+        if name in self.UNTOUCHED:
             return effect  # type: ignore[no-any-return]
 
         def call(*args: Any, **kwargs: Any) -> Any:

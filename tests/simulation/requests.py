@@ -66,7 +66,7 @@ class Requests:
         self.ports = MemoryPorts(SimClock(self.hub, 0), settings.deployed, jobs=Faulty(self.jobs, faults))
         self.gateway = Gateway(settings)
         self.new = aws.Allowance(limits.environments / 10, at_once=limits.environments)
-        self.random = aws.Random(5)
+        self.random, self.begin = aws.Random(5), aws.Random(6)
         self.idle: list[tuple[QuotaGate, DirectPath]] = []
         self.busy = self.most = self.colds = 0
         self.refused: Counter[str] = Counter()
@@ -98,7 +98,7 @@ class Requests:
         if self.idle:
             environment = self.idle.pop()
         else:
-            environment = QuotaGate(self.ports), DirectPath(self.ports)
+            environment = QuotaGate(self.ports, self.begin.random), DirectPath(self.ports)
             self.colds += 1
             self.hub.sleep_until(began + self.new.wait(began) + self._cold_ms)
         ready = self.hub.time

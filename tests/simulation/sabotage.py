@@ -13,6 +13,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from scheduler.accounts import quota
+from scheduler.accounts.model import Ceiling, Tally
 from scheduler.admission import limit_gate, ordering, overlap, owner_gate, run_gate, target_queue
 from scheduler.admission.gate import Requeue
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
@@ -69,6 +71,7 @@ from scheduler.pipeline.submit import NewJob
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.sharing import pins
 from scheduler.storage.memory import stores
+from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
@@ -89,6 +92,7 @@ from tests.simulation.many_tasks import many_tasks
 from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several
 from tests.simulation.oracles import WatchedWorld
 from tests.simulation.overlaps import at_once
+from tests.simulation.quotas import QuotaWorld, at_the_quota
 from tests.simulation.reading import crowded_instant, late_index
 from tests.simulation.redrives import redriven, redriven_by_dying_steps
 from tests.simulation.resumes import resumed_often
@@ -115,7 +119,7 @@ class Sabotage(NamedTuple):
     name: str
     broken: Callable[[], AbstractContextManager[Any]]
     seed: int = 1
-    scene: Callable[[int], World | NoticeWorld] | None = None
+    scene: Callable[[int], World | NoticeWorld | QuotaWorld] | None = None
 
 
 class Finding(NamedTuple):
@@ -522,6 +526,21 @@ _hand_on, _requeue = planning.hand_on, settlement.requeue
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
 _send_on, _decide_owner = bundles.send_on, owner_gate._decide
 _recheck, _lagging_change = leftover.decide, LaggingJobs._change
+
+
+def _add_before_the_decision(self: MemoryUsers, name: str, number: int, now: int, ceiling: Ceiling, *, restart: bool) -> tuple[bool, Tally]:
+    added, tally = _add_within(self, name, number, now, ceiling, restart=restart)
+    if not added and tally.since == ceiling.since:
+        tally = self.add_to_tally(name, number, now)
+    return added, tally
+
+
+def _add_above_the_ceiling(self: MemoryUsers, name: str, number: int, now: int, ceiling: Ceiling, *, restart: bool) -> tuple[bool, Tally]:
+    since = self.tallies.get(name, Tally()).since
+    return _add_within(self, name, number, now, Ceiling(since), restart=restart)
+
+
+_add_within = MemoryUsers.add_within
 _answer = submit._answer
 _take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
 
@@ -623,6 +642,12 @@ SABOTAGES = [
     # a hostile owner
     Sabotage("users pin as many executors as they like", _patched(pins, "is_within", lambda *_: True), scene=pinning),
     Sabotage("dispatchers with nothing to release keep their steps", _patched(Dispatch, "_is_barred", lambda *_: False), scene=filling),
+    # quotas
+    Sabotage("refused jobs stay in the tally", _patched(MemoryUsers, "add_within", _add_before_the_decision), scene=at_the_quota),
+    Sabotage("a tally without its ceiling", _patched(MemoryUsers, "add_within", _add_above_the_ceiling), seed=5, scene=at_the_quota),
+    Sabotage("processes begin at the start of a block", _patched(QuotaWorld, "begin", lambda _: 0.0), seed=6, scene=at_the_quota),
+    Sabotage("cancelled jobs stay in the stock", _patched(MemoryUsers, "free", lambda *_: None), scene=at_the_quota),
+    Sabotage("all freed jobs are believed", _patched(quota, "_believed", lambda _: 10**9), scene=at_the_quota),
     # the lease of a batch
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=14, scene=frozen),
 ]

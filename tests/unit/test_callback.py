@@ -497,6 +497,17 @@ def test_after_a_cancel_the_workers_report_decides_the_state() -> None:
     assert lifecycle.state(report(stage, obedient, Result(failure=Failure(FailureKind.RETRYABLE, "stopped")))) is Status.CANCELLED
 
 
+def test_a_repeated_report_after_a_cancel_gets_the_same_answer() -> None:
+    stage, stopped = Stage(), Result(failure=Failure(FailureKind.RETRYABLE, "stopped"))
+    job = accepted(stage)
+    cancel(job.key, stage)
+    done = report(stage, job, stopped)
+    assert lifecycle.state(done) is Status.CANCELLED
+    assert report(stage, job, stopped) == done  # its answer was lost
+    with pytest.raises(Conflict, match="already ended: cancelled"):
+        report(stage, job, Result("done"))
+
+
 def test_a_cancel_before_the_acceptance_cuts_the_first_lease() -> None:
     asked = long_job(claim=Claim("m1", "n1", NOW, True), cancel_requested_at=NOW + 5_000)
     done = settlement.Finished(asked, NOW, NOW + 6_000, Result())

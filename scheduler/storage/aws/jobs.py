@@ -197,8 +197,8 @@ class DynamoJobs:
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
         return self._lists.failures(owner, Span(since, until, after, limit))
 
-    def count_ahead(self, owner: str, since: int) -> int:
-        return self._lists.count_ahead(owner, since)
+    def count_ahead(self, owner: str, now: int) -> int:
+        return self._lists.count_ahead(owner, now)
 
     def letters(
         self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool

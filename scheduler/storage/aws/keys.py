@@ -27,6 +27,7 @@ from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest, Guar
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
+    from scheduler.accounts.model import Ceiling
     from scheduler.admission.breaker import Circuit
 
 Value = dict[str, "AttributeValueTypeDef"]  # an item, in the words of the type stubs
@@ -47,7 +48,9 @@ BY_MONTH = "by_month"  # month, sk; whole items
 
 # Expressions of writes.
 ADD_TO_TALLY = "SET since = if_not_exists(since, :now), expires = :expires ADD #count :number, #total :number"
+RESTART_TALLY = "SET since = :now, #count = :number, expires = :expires ADD #total :number"
 TALLY_NAMES = {"#count": "count", "#total": "total"}
+ADD_FREED = "ADD freed :jobs"
 NEW = "attribute_not_exists(pk)"  # nothing is overwritten
 IF_NEW = {"ConditionExpression": NEW}
 IF_STORED = {"ConditionExpression": "attribute_exists(pk)"}
@@ -56,6 +59,7 @@ CANARY = "canary"  # sort key, and start of the partition key, of the item that 
 MARK: "Value" = {"pk": {"S": "mark"}, "sk": {"S": "mark"}}  # in the jobs table, and in the ledger: the minute of the last tick
 _LAST = "~"  # sorts after every job id
 _SLOT = {"#slot": "slot"}  # aliases of reserved words
+LATE_PAGE = 500  # jobs of a partition that a count reads at once of those whose time has passed
 MOVED_PARTITIONS = 8  # of an owner's moved jobs: every list by time reads them all
 
 
@@ -94,10 +98,22 @@ def up_to(pk: str, bound: str) -> dict[str, Any]:
     return {"KeyConditionExpression": "pk = :pk AND sk < :bound", "ExpressionAttributeValues": values}
 
 
-def open_in(pk: str, since: int) -> dict[str, Any]:
-    """The query of a partition's jobs that have not ended, with ids from the instant `since` on."""
+def open_from(pk: str, now: int) -> dict[str, Any]:
+    """The query of a partition's jobs that have not ended, with ids from the instant `now` on."""
     filtered = {"FilterExpression": "attribute_exists(#slot)", "ExpressionAttributeNames": _SLOT}
-    return IN_PARTITION.query(pk, ids.first(since), _LAST) | filtered
+    return IN_PARTITION.query(pk, ids.first(now), _LAST) | filtered
+
+
+def open_before(pk: str, now: int) -> dict[str, Any]:
+    """The query of a partition's jobs that have not ended, with ids before the instant `now`, the latest first; not those `moved_ahead`."""
+    behind = "attribute_exists(#slot) AND (attribute_not_exists(moved_position) OR moved_position < :high)"
+    filtered = {"FilterExpression": behind, "ExpressionAttributeNames": _SLOT, "ScanIndexForward": False, "Limit": LATE_PAGE}
+    return IN_PARTITION.query(pk, "0", ids.first(now)) | filtered
+
+
+def moved_ahead(pk: str, now: int) -> dict[str, Any]:
+    """The query of a partition's jobs in the index `moved` that were moved from before the instant `now` to a time after it."""
+    return MOVED_BETWEEN.query(pk, ids.first(now), _LAST) | {"FilterExpression": "sk < :low"}
 
 
 def in_slot(slot: str, since: int) -> dict[str, Any]:
@@ -469,6 +485,16 @@ BARRED: Value = {"pk": {"S": "barred"}, "sk": {"S": "barred"}}  # the users whos
 def tally(name: str) -> Value:
     """In the users table, in the partition of its name."""
     return {"pk": {"S": name}, "sk": {"S": "tally"}}
+
+
+def if_within(ceiling: "Ceiling") -> tuple[str, dict[str, "AttributeValueTypeDef"]]:
+    """The condition that the tally is within the ceiling, and its values."""
+    if not ceiling.since:
+        return NEW, {}
+    most = {"count": ceiling.count, "total": ceiling.total}
+    bounds: dict[str, AttributeValueTypeDef] = {f":most_{name}": {"N": str(value)} for name, value in most.items() if value is not None}
+    terms = ["since = :since", *(f"#{name} <= :most_{name}" for name, value in most.items() if value is not None)]
+    return " AND ".join(terms), {":since": {"N": str(ceiling.since)}, **bounds}
 
 
 def receipt(owner: str, key: str) -> Value:

@@ -20,6 +20,7 @@ from scheduler.storage.aws.table import Item, Table
 from scheduler.storage.aws.updates import address
 
 Position = Callable[[Item], str]  # the place of an item in a list
+CHECKED = 2_000  # moved jobs that a count reads to find those that have ended; of the others it counts the entries
 SEARCHED = 4_000  # entries of the index of moved jobs that are read at once for the few of one task: a hundred fit into 20 KB
 
 
@@ -72,8 +73,15 @@ class JobLists:
         indexed, cursor = self._indexed(owner, span)
         return list(readable.each(items.letter, indexed)), cursor
 
-    def count_ahead(self, owner: str, since: int) -> int:
-        return sum(self._table.pool.map(lambda pk: self._table.count(keys.open_in(pk, since)), keys.partitions(owner)))
+    def count_ahead(self, owner: str, now: int) -> int:
+        count, partitions = self._table.count, keys.partitions(owner)
+        ahead = self._table.pool.map(lambda pk: count(keys.open_from(pk, now)), partitions)
+        late = self._table.pool.map(lambda pk: count(keys.open_before(pk, now), while_found=True), partitions)
+        moved = self._table.pool.map(lambda pk: list(self._table.all(keys.moved_ahead(pk, now))), keys.moved_partitions(owner))
+        entries = {address(entry): entry for of_partition in moved for entry in of_partition}  # an index may have two of one item
+        read = list(itertools.islice(entries.values(), CHECKED))
+        stored = self._table.get_many([keys.job(keys.job_key(entry)) for entry in read], ["pk", "sk", "slot"]) if read else ()
+        return sum(ahead) + sum(late) + len(entries) - len(read) + sum("slot" in item for item in stored)
 
     def _indexed(self, owner: str, span: Span) -> tuple[list[Item], str | None]:
         """The entries of a page of the index of failures, and the cursor of the next page."""

@@ -113,14 +113,17 @@ class Table:
                 return
             page = self.query({**query, "ExclusiveStartKey": page["LastEvaluatedKey"]})
 
-    def count(self, query: Mapping[str, Any], most: float = inf) -> int:
-        """The number of items that a query finds, over all pages or until there are `most`; no item is transferred."""
+    def count(self, query: Mapping[str, Any], most: float = inf, *, while_found: bool = False) -> int:
+        """The number of items that a query finds, over all pages or until there are `most`; no item is transferred.
+
+        With `while_found`, it ends after the first page in which the filter finds nothing.
+        """
         total = 0
         start: dict[str, Any] = {}
         while True:
             page = self.query({**query, "Select": "COUNT", **start})
             total += int(page["Count"])
-            if "LastEvaluatedKey" not in page or total >= most:
+            if "LastEvaluatedKey" not in page or total >= most or (while_found and not page["Count"]):
                 return total
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from scheduler.accounts.model import Profile, Quotas, Stock, Tally
+from botocore.exceptions import ClientError
+
+from scheduler.accounts.model import Ceiling, Profile, Quotas, Stock, Tally
 from scheduler.model.errors import Unavailable
 from scheduler.storage.aws import errors, keys
 from scheduler.storage.aws.keys import Term
@@ -56,21 +58,59 @@ class DynamoUsers:
         return Barred(*(frozenset(item[name]["SS"]) if name in item else frozenset() for name in ("disabled", "deleted")))
 
     def set_stock(self, id: str, stock: Stock) -> None:
-        self._set(id, stock=stock.count, stock_total=stock.total, stock_at=stock.at)
+        self._set(id, stock=stock.count, stock_total=stock.total, stock_at=stock.at, stock_freed=stock.freed)
+
+    def free(self, id: str, jobs: int) -> None:
+        with errors.translated():
+            try:
+                self._client.update_item(
+                    TableName=self._table.name,
+                    Key=keys.user(id),
+                    UpdateExpression=keys.ADD_FREED,
+                    ConditionExpression="attribute_exists(stock_at)",
+                    ExpressionAttributeValues={":jobs": {"N": str(jobs)}},
+                )
+            except ClientError as error:
+                if not errors.condition_failed(error):
+                    raise
+
+    def profile_and_tally(self, id: str) -> tuple[Profile, Tally]:
+        items = list(self._table.get_many([keys.user(id), keys.tally(id)]))
+        user, tally = ([item for item in items if item["sk"] == key["sk"]] for key in (keys.user(id), keys.tally(id)))
+        return _profile(id, *user or [{}]), _tally(tally[0]) if tally else Tally()
 
     def add_to_tally(self, name: str, number: int, now: int) -> Tally:
-        values = {":number": {"N": str(number)}, ":now": {"N": str(now)}, ":expires": {"N": str((now + KEPT_TALLY_MS) // 1000)}}
         with errors.translated():
             answer = self._client.update_item(
                 TableName=self._table.name,
                 Key=keys.tally(name),
                 UpdateExpression=keys.ADD_TO_TALLY,
                 ExpressionAttributeNames=keys.TALLY_NAMES,
-                ExpressionAttributeValues=values,
+                ExpressionAttributeValues=_added(number, now),
                 ReturnValues="ALL_NEW",
             )
-        found: Any = answer["Attributes"]
-        return Tally(*(int(found[attribute]["N"]) for attribute in ("count", "since", "total")))
+        return _tally(answer["Attributes"])
+
+    def add_within(self, name: str, number: int, now: int, ceiling: Ceiling, *, restart: bool) -> tuple[bool, Tally]:
+        condition, bounds = keys.if_within(ceiling)
+        with errors.translated():
+            try:
+                answer = self._client.update_item(
+                    TableName=self._table.name,
+                    Key=keys.tally(name),
+                    UpdateExpression=keys.RESTART_TALLY if restart else keys.ADD_TO_TALLY,
+                    ConditionExpression=condition,
+                    ExpressionAttributeNames=keys.TALLY_NAMES,
+                    ExpressionAttributeValues={**_added(number, now), **bounds},
+                    ReturnValues="ALL_NEW",
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+            except ClientError as error:
+                if not errors.condition_failed(error):
+                    raise
+                old: Any = error.response
+                return False, _tally(old["Item"]) if old.get("Item") else Tally()
+        return True, _tally(answer["Attributes"])
 
     def restart_tally(self, name: str, seen: Tally, number: int, now: int) -> bool:
         sets = {"count": {"N": str(number)}, "since": {"N": str(now)}}
@@ -98,10 +138,19 @@ class DynamoUsers:
             raise Unavailable
 
 
+def _added(number: int, now: int) -> Item:
+    """The values of the expressions that add to a tally."""
+    return {":number": {"N": str(number)}, ":now": {"N": str(now)}, ":expires": {"N": str((now + KEPT_TALLY_MS) // 1000)}}
+
+
+def _tally(item: Any) -> Tally:
+    return Tally(*(int(item[attribute]["N"]) for attribute in ("count", "since", "total")))
+
+
 def _profile(id: str, item: Item) -> Profile:
     def number(name: str) -> int | None:
         return int(item[name]["N"]) if name in item else None
 
     rate = float(item["creates_per_second"]["N"]) if "creates_per_second" in item else None
-    stock = Stock(number("stock") or 0, number("stock_total") or 0, number("stock_at") or 0)
-    return Profile(id, Quotas(number("max_jobs"), rate), number("disabled_at"), stock, number("sessions_since"))
+    stock = Stock(*(number(name) or 0 for name in ("stock", "stock_total", "stock_at", "stock_freed")))
+    return Profile(id, Quotas(number("max_jobs"), rate), number("disabled_at"), stock, number("sessions_since"), number("freed") or 0)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from scheduler.accounts.access import Role
 from scheduler.accounts.audit import Entry
-from scheduler.accounts.model import Account, Profile, Quotas, Stock, Tally
+from scheduler.accounts.model import Account, Ceiling, Profile, Quotas, Stock, Tally
 from scheduler.model.errors import Conflict, Invalid
 from scheduler.storage.ports import Barred
 
@@ -105,11 +105,27 @@ class MemoryUsers:
     def set_stock(self, id: str, stock: Stock) -> None:
         self.rows[id] = replace(self.rows.get(id, Profile(id)), stock=stock)
 
+    def free(self, id: str, jobs: int) -> None:
+        if id in self.rows and self.rows[id].stock != Stock():
+            self.rows[id] = replace(self.rows[id], freed=self.rows[id].freed + jobs)
+
+    def profile_and_tally(self, id: str) -> tuple[Profile, Tally]:
+        return self.profiles([id])[id], self.tallies.get(id, Tally())
+
     def add_to_tally(self, name: str, number: int, now: int) -> Tally:
         self.writes += 1
         known = self.tallies.get(name, Tally(0, now, 0))
         self.tallies[name] = Tally(known.count + number, known.since, known.total + number)
         return self.tallies[name]
+
+    def add_within(self, name: str, number: int, now: int, ceiling: Ceiling, *, restart: bool) -> tuple[bool, Tally]:
+        self.writes += 1
+        known = self.tallies.get(name, Tally())
+        if known.since != ceiling.since or _is_above(known.count, ceiling.count) or _is_above(known.total, ceiling.total):
+            return False, known
+        begun = restart or not known.since
+        self.tallies[name] = Tally(number if begun else known.count + number, now if begun else known.since, known.total + number)
+        return True, self.tallies[name]
 
     def restart_tally(self, name: str, seen: Tally, number: int, now: int) -> bool:
         self.writes += 1
@@ -118,6 +134,10 @@ class MemoryUsers:
             return False
         self.tallies[name] = Tally(number, now, known.total)
         return True
+
+
+def _is_above(number: int, most: int | None) -> bool:
+    return most is not None and number > most
 
 
 class MemoryTrail:

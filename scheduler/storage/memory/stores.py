@@ -201,8 +201,8 @@ class MemoryJobs:
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
         return self._page(_between(self._dead(owner), since, until), after, limit, True, _failed_position)
 
-    def count_ahead(self, owner: str, since: int) -> int:
-        return sum(job.owner == owner and job.slot is not None and ids.time(job.id) >= since for job in self.rows.values())
+    def count_ahead(self, owner: str, now: int) -> int:
+        return sum(job.owner == owner and job.slot is not None for job in self.rows.values())
 
     def letters(
         self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool

@@ -1,0 +1,35 @@
+"""Users at the limit of their quotas create as many jobs as they may: not fewer, and hardly more."""
+
+import pytest
+
+from tests.simulation.quotas import at_the_quota
+from tests.simulation.sabotage import SABOTAGES, find
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_as_many_jobs_are_admitted_as_the_quotas_allow(seed: int) -> None:
+    report = at_the_quota(seed).report
+    assert report.violations == {}, report.examples
+
+
+@pytest.mark.long
+def test_as_many_jobs_are_admitted_as_the_quotas_allow_in_many_worlds() -> None:
+    for seed in range(9, 100):
+        report = at_the_quota(seed).report
+        assert report.violations == {}, report.examples
+
+
+@pytest.mark.parametrize(
+    ("name", "oracle"),
+    [
+        ("stay in the tally", "below_rate"),
+        ("without its ceiling", "above_rate"),
+        ("at the start of a block", "above_rate"),
+        ("stay in the stock", "below_stock"),
+        ("all freed jobs are believed", "above_stock"),
+    ],
+)
+def test_it_notices_a_removed_guard(name: str, oracle: str) -> None:
+    (removed,) = [each for each in SABOTAGES if name in each.name]
+    found = find(removed, [removed.seed, *range(1, 6)])
+    assert found is not None and found.oracle == oracle
