@@ -162,7 +162,16 @@ def test_the_token_of_an_ended_attempt_is_refused(world: World, verb: str) -> No
     assert world.jobs.get(job.key) == after
 
 
-@pytest.mark.parametrize("verb", VERBS)
+def test_a_failure_of_a_cancelled_job_may_be_reported_again(world: World) -> None:
+    job = accepted(world)
+    ended = lifecycle.cancel(job, NOW, reason="asked for", started_at=NOW)
+    world.jobs.rows[job.key] = ended
+    answered = report(job, "fail")
+    assert answered.status == 200 and answered.data["status"] == "cancelled"
+    assert world.jobs.get(job.key) == ended
+
+
+@pytest.mark.parametrize("verb", sorted({*VERBS} - {"fail"}))
 def test_a_report_on_a_job_that_has_ended_otherwise_is_a_conflict(world: World, verb: str) -> None:
     job = accepted(world)
     ended = lifecycle.cancel(job, NOW, reason="asked for", started_at=NOW)

@@ -179,7 +179,7 @@ def test_jobs_of_a_paused_lane_stay_in_the_queue() -> None:
     assert len(stage.jobs.waiting(slots.queue("t", "ann"), limit=9)) == 3
 
 
-def test_jobs_of_a_lane_that_is_paused_for_long_leave_their_queue_at_the_resume() -> None:
+def test_jobs_of_a_lane_paused_for_long_leave_at_the_resume() -> None:
     stage = Queues(rate=10.0)
     jobs = stage.queue("ann", 3, lane=Lane.RECURRING)
     pause((Lane.RECURRING,), "maintenance", stage)
