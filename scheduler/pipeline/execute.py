@@ -69,7 +69,8 @@ STOP_MS = 10_000  # ... and an executor stops all work this long before
 AT_ONCE = 200  # jobs claimed or settled between two renewals of the lease: 25 a call, on eight connections
 READ_EACH_MS = 1  # a crowd is read earlier, by this time for each job of the batch
 FULL_AGAIN_MS = 20  # the pause before a job is started again that found its executor full ...
-FULL_MS = 2_000  # ... and how long it is tried before another executor gets the job
+FULL_MS = 2_000  # ... and how long it is tried before another executor gets the job, ...
+BESIDE_MS = 500  # ... or if its owner has no job that runs here
 ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses ...
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
 ROOM_AGAIN_MS = 60_000  # a job that the ledger keeps out of its waiting room is checked again after this time
@@ -528,15 +529,20 @@ class Execution:
     def _start(self, ready: Sequence[_Held], now: int) -> list[_Held]:
         """Start jobs, as many as the executor has room for; return them. The others try again soon, then another executor gets them."""
         started: list[_Held] = []
-        crowded: dict[JobKey, Verdict] = {}
+        full: list[_Held] = []
         for held in ready:
             if self.work.has_room(held.job):
                 self.work.start(held.job, held.not_after(), held.task)
                 started.append(held)
                 continue
             held.full_at, held.ask_at = held.full_at or now, now + FULL_AGAIN_MS
-            if now - held.full_at >= FULL_MS:
-                crowded[held.job.key] = Requeue(RequeueCause.CROWDED, gate.CROWDED, at=now)
+            full.append(held)
+        here = self.work.owners() if full else ()
+        crowded: dict[JobKey, Verdict] = {
+            held.job.key: Requeue(RequeueCause.CROWDED, gate.CROWDED, at=now)
+            for held in full
+            if now - (held.full_at or now) >= (FULL_MS if held.job.owner in here else BESIDE_MS)
+        }
         keys = {held.job.key for held in started}
         self._held = [held for held in self._held if held.job.key not in keys]
         self._act(crowded, now)
@@ -607,8 +613,9 @@ class Execution:
             if verdict.room is not None and not self.process.direct.want({after.slot or ""}, now):
                 verdict = replace(verdict, at=now + ROOM_AGAIN_MS)  # the end of its wait would not be noticed there
                 after = self._requeued(job, verdict, now)
-            if verdict.cause is RequeueCause.CROWDED:  # messages of their own would fill the executors
-                (after,) = self.process.direct.divert([after], now)
+            if verdict.cause is RequeueCause.CROWDED:  # many messages of its owner would fill the executors, as those jobs fill this one
+                direct = self.process.direct
+                (after,) = (direct.divert if job.owner in self.work.owners() else direct.place)([after], now)
             return _Write(Change(job, after, Guard.CANCEL), verdict)
         end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
         return _Write(Change(job, end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)))

@@ -16,7 +16,7 @@ from scheduler.pipeline import packs
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.delivery import LEASE_MS, PUT_BACK_S, REFUSED_S
 from scheduler.pipeline.direct_path import TOGETHER
-from scheduler.pipeline.execute import FULL_MS
+from scheduler.pipeline.execute import BESIDE_MS, FULL_MS
 from scheduler.pipeline.submit import NewJob
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
@@ -374,6 +374,17 @@ def test_jobs_without_room_for_long_go_to_another_executor() -> None:
     other = ScriptedPool(stage.clock)
     stage.execute(stage.receive(), pool=other)
     assert len(other.starts) == 2 and {job.charged for job, _ in other.starts} == {0}
+
+
+def test_a_job_beside_the_long_jobs_of_another_user_goes_to_another_executor_at_once() -> None:
+    """It does not wait for the end of one of them in the overflow: some executors of its lane are free."""
+    stage = Stage()
+    long, other = crowd(2), a_job(owner="ben", due_at=NOW)
+    batch = [packed(stage, *long), packed(stage, other)]
+    stage.execute(batch, pool=Narrow(stage.clock, takes=60_000))
+    (again,) = (each for each in stage.lanes.queues[Lane.ONE_TIME].values() if each.message.key == other.key)
+    assert NOW + BESIDE_MS <= again.message.sent_at < NOW + FULL_MS
+    assert stage.stored(other).charged == 0 and not slots.is_overflow(stage.stored(other).slot or "")
 
 
 def test_a_crowd_claims_and_settles_in_parts_and_keeps_its_lease() -> None:

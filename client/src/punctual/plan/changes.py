@@ -159,7 +159,11 @@ def _carry_out(api: Api, changes: Sequence[Change], progress: Callable[[Change],
     def one(change: Change) -> bool:
         if stop.is_set():
             return False
-        _do(api, change)
+        try:
+            _do(api, change)
+        except (NoAnswer, NotAuthenticated, NotAllowed):  # the next change would fail as this one
+            stop.set()
+            raise
         return True
 
     with ThreadPoolExecutor(workers) as pool:
@@ -175,7 +179,6 @@ def _carry_out(api: Api, changes: Sequence[Change], progress: Callable[[Change],
                 except PunctualError as error:
                     failed += _failures(change, error)
                     if isinstance(error, NoAnswer | NotAuthenticated | NotAllowed):
-                        stop.set()
                         reason = reason or f"stopped: {error}"
                 del waiting[future]
                 progress(change)
