@@ -792,7 +792,7 @@ def execute(
         request_id,
         ports,
         process,
-        lease=Lease(lane, ports, stop_at=ports.clock.monotonic() + left_ms - STOP_MS),
+        lease=Lease(lane, ports, left_ms - STOP_MS),
         gates=gates,
         followers=(breakers, limits),
         work=RunningJobs(pool, ports),

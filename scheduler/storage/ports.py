@@ -785,7 +785,7 @@ class Clock(Protocol):
         """Return UTC milliseconds by this machine's clock."""
 
     def monotonic(self) -> int:
-        """Return milliseconds of a clock that never jumps, for measuring leases."""
+        """Return milliseconds of a clock that is never set. It may stand still while the machine is frozen."""
 
     def sleep_until(self, at: int) -> None:
         """Return when `now()` is `at` or slightly later, never earlier."""

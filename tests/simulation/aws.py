@@ -39,7 +39,7 @@ AT_ONCE = 40  # jobs that an executor can run in parallel
 
 
 class SimClock:
-    """The clock of an invocation: virtual time plus this machine's error. Monotonic time has no error."""
+    """The clock of an invocation: virtual time plus this machine's error. Monotonic time has no error, but may stand still in a freeze."""
 
     def __init__(self, hub: Hub, skew: int) -> None:
         self._hub, self._skew = hub, skew
@@ -48,7 +48,7 @@ class SimClock:
         return self._hub.time + self._skew
 
     def monotonic(self) -> int:
-        return self._hub.time
+        return self._hub.time - self._hub.stood_still_ms
 
     def sleep_until(self, at: int) -> None:
         self._hub.sleep_until(max(at - self._skew, self._hub.time))

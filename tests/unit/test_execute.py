@@ -22,7 +22,7 @@ from scheduler.pipeline.running_jobs import GRACE_MS, LOOK_MS
 from scheduler.storage.memory.stores import MAX_RECEIVES
 from scheduler.storage.ports import Change, Found, Guard, Written
 from scheduler.targets.named_target import NamedTarget
-from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
+from tests.conftest import NOW, FixedClock, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 FAILING = Result(failure=Failure(FailureKind.RETRYABLE, "503"))
@@ -364,6 +364,71 @@ def test_a_lost_lease_is_not_renewed_even_if_the_queue_accepts_it() -> None:
     left = stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, glance=slow), lanes=lenient)
     assert (pool.starts, left, calls) == ([], [item.message_id], [NOW])
     assert stage.stored(item.message.key).fence == 2
+
+
+@pytest.mark.parametrize("frozen_ms", [delivery.LOST_MS, 300_000])
+def test_a_frozen_executor_starts_nothing_whatever_its_clock_says(frozen_ms: int) -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job(due_at=NOW + 2_000))
+
+    def slow(verb: Any, *args: Any) -> Any:
+        stage.clock.freeze(frozen_ms)
+        return verb(*args)
+
+    pool = ScriptedPool(stage.clock)
+    left = stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, glance=slow))
+    assert (pool.starts, left) == ([], [item.message_id])
+
+
+def test_a_lease_is_renewed_in_time_after_a_short_freeze() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    beats: list[int] = []
+
+    def extend(verb: Any, *args: Any) -> Any:
+        beats.append(stage.clock.now() - NOW)
+        if len(beats) == 1:
+            stage.clock.freeze(delivery.LOST_MS - 1_000)
+        return verb(*args)
+
+    pool = ScriptedPool(stage.clock, takes=5_000)
+    assert stage.execute([item], pool=pool, lanes=Wrapped(stage.lanes, extend=extend)) == []
+    assert len(pool.starts) == 1 and beats[:2] == [0, delivery.LOST_MS - 1_000]
+
+
+def test_a_clock_that_jumps_ahead_lets_the_job_run_again_uncharged() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job(max_attempts=1))
+    clock = FixedClock()
+    first = ScriptedPool(clock, takes=5_000)
+
+    def start(verb: Any, *args: Any) -> Any:
+        verb(*args)
+        clock.freeze(60_000)  # only the executor's clock: the others' and the queue's go on
+
+    assert stage.execute([item], pool=Wrapped(first, start=start), clock=clock) == [item.message_id]
+    assert first.stopped and len(first.starts) == 1
+    stage.clock.advance(delivery.LEASE_MS)
+    stage.execute(stage.receive())
+    again = stage.stored(item.message.key)
+    assert (again.fence, again.charged, [each.outcome for each in again.attempts]) == (2, 0, [Outcome.CRASHED])
+    stage.execute(stage.receive(Lane.RETRY), lane=Lane.RETRY)
+    assert lifecycle.state(stage.stored(item.message.key)) is Status.SUCCEEDED
+
+
+def test_an_invocation_ends_in_time_if_its_monotonic_clock_stood_still() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job(due_at=NOW + 2_000))
+    left_ms = STOP_MS + 10_000
+
+    def slow(verb: Any, *args: Any) -> Any:
+        stage.clock.freeze(10_000)
+        return verb(*args)
+
+    view = stage.but(jobs=Wrapped(stage.jobs, glance=slow))
+    pool, process = ScriptedPool(stage.clock), Process.of(Lane.ONE_TIME, "me", view)
+    assert execute(Lane.ONE_TIME, [item], view, process, pool=pool, request_id="r1", left_ms=left_ms) == [item.message_id]
+    assert pool.stopped and stage.clock.now() < NOW + left_ms
 
 
 def test_a_renewal_answered_after_the_loss_of_the_lease_is_not_believed() -> None:
