@@ -36,7 +36,7 @@ NEVER = Moment(0, 0)  # its age is that of a lost lease
 class Lease:
     """The lease, counted from just before the call that set it: it never outlasts the queue's own count.
 
-    A clock that jumps ahead ends it early: other executors then run the jobs again.
+    A clock that jumps ahead ends it early.
 
     `left_ms`: the time after which the executor stops all work, as the invocation ends. `in_hand`: the jobs whose messages are leased; the
     executor adds and removes them.
@@ -86,6 +86,10 @@ class Lease:
 
     def is_lost(self) -> bool:
         return self._held.age(self.ports.clock) >= delivery.LOST_MS
+
+    def has_jumped(self) -> bool:
+        """Whether the wall clock alone says that the lease is lost: the machine was frozen, or its clock was set. No job causes that."""
+        return self.is_lost() and self.ports.clock.monotonic() - self._held.monotonic < delivery.LOST_MS
 
     def next_beat(self) -> int:
         """Milliseconds until the next renewal is due."""

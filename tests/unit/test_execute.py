@@ -22,7 +22,7 @@ from scheduler.pipeline.running_jobs import GRACE_MS, LOOK_MS
 from scheduler.storage.memory.stores import MAX_RECEIVES
 from scheduler.storage.ports import Change, Found, Guard, Written
 from scheduler.targets.named_target import NamedTarget
-from tests.conftest import NOW, FixedClock, ScriptedPool, a_delivery, a_job
+from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 FAILING = Result(failure=Failure(FailureKind.RETRYABLE, "503"))
@@ -376,8 +376,8 @@ def test_a_frozen_executor_starts_nothing_whatever_its_clock_says(frozen_ms: int
         return verb(*args)
 
     pool = ScriptedPool(stage.clock)
-    left = stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, glance=slow))
-    assert (pool.starts, left) == ([], [item.message_id])
+    stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, glance=slow))
+    assert (pool.starts, stage.stored(item.message.key).fence) == ([], 2)
 
 
 def test_a_lease_is_renewed_in_time_after_a_short_freeze() -> None:
@@ -396,24 +396,35 @@ def test_a_lease_is_renewed_in_time_after_a_short_freeze() -> None:
     assert len(pool.starts) == 1 and beats[:2] == [0, delivery.LOST_MS - 1_000]
 
 
-def test_a_clock_that_jumps_ahead_lets_the_job_run_again_uncharged() -> None:
+def test_a_clock_that_jumps_ahead_lets_the_jobs_go_uncharged_at_once() -> None:
+    """As after a freeze between two invocations, when the wall clock is corrected a moment later."""
     stage = Stage()
-    (item,) = stage.hand(a_job(max_attempts=1))
-    clock = FixedClock()
-    first = ScriptedPool(clock, takes=5_000)
+    running, held = stage.hand(a_job(max_attempts=1), a_job(due_at=NOW + 4_000))
+    pool = ScriptedPool(stage.clock, takes=60_000)
 
     def start(verb: Any, *args: Any) -> Any:
         verb(*args)
-        clock.freeze(60_000)  # only the executor's clock: the others' and the queue's go on
+        stage.clock.freeze(delivery.LOST_MS)
 
-    assert stage.execute([item], pool=Wrapped(first, start=start), clock=clock) == [item.message_id]
-    assert first.stopped and len(first.starts) == 1
-    stage.clock.advance(delivery.LEASE_MS)
-    stage.execute(stage.receive())
-    again = stage.stored(item.message.key)
-    assert (again.fence, again.charged, [each.outcome for each in again.attempts]) == (2, 0, [Outcome.CRASHED])
-    stage.execute(stage.receive(Lane.RETRY), lane=Lane.RETRY)
-    assert lifecycle.state(stage.stored(item.message.key)) is Status.SUCCEEDED
+    assert stage.execute([running, held], pool=Wrapped(pool, start=start)) == []
+    assert pool.stopped and [job.key for job, _ in pool.starts] == [running.message.key]
+    for item in (running, held):
+        job = stage.stored(item.message.key)
+        assert (lifecycle.state(job), job.fence, job.charged) == (Status.SCHEDULED, 2, 0)
+        assert job.due_at - stage.clock.now() <= 1_000
+
+
+def test_an_executor_blocked_by_its_jobs_lets_none_of_them_go() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    pool = ScriptedPool(stage.clock, takes=5_000)
+
+    def start(verb: Any, *args: Any) -> Any:
+        verb(*args)
+        stage.clock.advance(delivery.LOST_MS)
+
+    assert stage.execute([item], pool=Wrapped(pool, start=start)) == [item.message_id]
+    assert (stage.stored(item.message.key).fence, pool.stopped) == (1, True)
 
 
 def test_an_invocation_ends_in_time_if_its_monotonic_clock_stood_still() -> None:
