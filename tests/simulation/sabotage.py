@@ -92,6 +92,7 @@ from tests.simulation.reading import crowded_instant, late_index
 from tests.simulation.redrives import redriven, redriven_by_dying_steps
 from tests.simulation.resumes import resumed_often
 from tests.simulation.world import START, USUAL, World
+from tests.simulation.wrong_clocks import wrong_ticks
 
 SEEDS = 40  # of the default run of `make simulate`
 REFUSED_MS = 60_000  # a job of a bundle that the queue refused in part starts this much after its time, at the latest
@@ -555,6 +556,9 @@ SABOTAGES = [
     ),
     Sabotage("a resume during a step of a resting unit", _patched(UnitLease, "rest", _leave_to_rest), seed=54, scene=resumed_often),
     Sabotage("a look goes on while its unit is wanted", _patched(direct_path, "want", _want_beside_a_look), seed=3, scene=watched),
+    # wrong clocks
+    Sabotage("workers believe a first step of whatever clock", _patched(worker, "first_step_at", lambda *_: None), scene=wrong_ticks),
+    Sabotage("a first step planned too late stays", _patched(tick.Tick, "_correct", lambda *_: None), scene=wrong_ticks),
     # disabled users
     Sabotage("jobs of disabled users polled", _patched(owner_gate, "_decide", _decide_to_poll), scene=disabled_often),
     Sabotage("an enable that wakes no room", _patched(worker, "wake_rooms", lambda *_: 0), scene=disabled_often),
