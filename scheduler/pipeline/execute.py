@@ -547,8 +547,7 @@ class Execution:
         If the table refuses, the job starts nevertheless: a crash is then not charged. Returns the dropped jobs.
         """
         gone: set[JobKey] = set()
-        suspects = [held for held in ready if held.job.started_at is None and held.job.claim and held.job.claim.alone]
-        for held in [held for held in suspects if lifecycle.has_crashed(held.job)]:
+        for held in [held for held in ready if held.job.started_at is None and lifecycle.notes_start(held.job)]:
             before = held.job
             held.job = lifecycle.start(before, max(self.ports.clock.now(), before.due_at))
             try:

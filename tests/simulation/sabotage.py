@@ -20,10 +20,11 @@ from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
 from scheduler.dead_letters import store as redrives
 from scheduler.jobs import by_key
-from scheduler.model import ids, lifecycle, misfire, settlement, slots
+from scheduler.model import ids, lifecycle, misfire, retry, settlement, slots
 from scheduler.model.job import (
     Delivery,
     DueEntry,
+    Failure,
     Job,
     JobKey,
     Lane,
@@ -79,6 +80,7 @@ from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.behind import changed_behind
 from tests.simulation.bulk import bulk, dying_bulk, moving_bulk
 from tests.simulation.catching_up import catching_up
+from tests.simulation.dying import dying
 from tests.simulation.enables import disabled_often
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.hostile import filling, pinning
@@ -363,6 +365,11 @@ def _renew_although_lost(self: Lease) -> bool:
     return not self.is_lost()
 
 
+def _crashed_six_times(job: Job, failure: Failure) -> str | None:
+    ended = job.claim is not None and job.claim.alone and lifecycle.next_attempt(job) >= 6
+    return "its executor died 6 times in a row" if ended else _crashed_too_often(job, failure)
+
+
 def _age_by_the_monotonic_clock(self: Moment, clock: Clock) -> int:
     return clock.monotonic() - self.monotonic
 
@@ -512,7 +519,7 @@ _hand_on, _requeue = planning.hand_on, settlement.requeue
 _unit, _change_unit = MemoryLedger.unit, WatchedLedger.change_unit
 _send_on, _decide_owner = bundles.send_on, owner_gate._decide
 _recheck, _lagging_change = leftover.decide, LaggingJobs._change
-_answer = submit._answer
+_answer, _crashed_too_often = submit._answer, retry._crashed_too_often
 _take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
 
 SABOTAGES = [
@@ -556,6 +563,9 @@ SABOTAGES = [
     ),
     Sabotage("a resume during a step of a resting unit", _patched(UnitLease, "rest", _leave_to_rest), seed=54, scene=resumed_often),
     Sabotage("a look goes on while its unit is wanted", _patched(direct_path, "want", _want_beside_a_look), seed=3, scene=watched),
+    # executors that die
+    Sabotage("six crashes in a row end a job", _patched(retry, "_crashed_too_often", _crashed_six_times), scene=dying),
+    Sabotage("no start of a job that has crashed is stored", _patched(Execution, "_note_starts", lambda *_: set()), scene=dying),
     # wrong clocks
     Sabotage("workers believe a first step of whatever clock", _patched(worker, "first_step_at", lambda *_: None), scene=wrong_ticks),
     Sabotage("a first step planned too late stays", _patched(tick.Tick, "_correct", lambda *_: None), scene=wrong_ticks),

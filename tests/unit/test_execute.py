@@ -12,7 +12,6 @@ from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, LaneStateCache, 
 from scheduler.model import callback_lease, lifecycle, retry, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Delivery, Failure, FailureKind, Job, Lane, Outcome, Result, Status, TaskHead
-from scheduler.model.retry import MAX_CRASHES_IN_ROW
 from scheduler.model.settlement import NOT_STARTED_MS
 from scheduler.model.spec import CallBack, Jitter, Ordering, RetryPolicy
 from scheduler.pipeline import delivery
@@ -846,7 +845,7 @@ def test_a_crash_before_the_start_is_not_charged() -> None:
     stage, job = Stage(), a_job(max_attempts=1)
     (item,) = stage.hand(job)
     lane = Lane.ONE_TIME
-    for crashes in range(1, MAX_CRASHES_IN_ROW):
+    for crashes in range(1, 6):
         stage.claim(item, alone=True)
         stage.clock.advance(delivery.LEASE_MS)
         assert stage.execute([item], lane=lane) == []
