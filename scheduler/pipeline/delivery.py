@@ -117,9 +117,9 @@ def _rescue(job: Job, now: int, hold_ms: int) -> Drop | PutBack | TakeBack | Lat
     There is one message per lease: the first of two copies moves the due time and sends the next message, so the second copy finds the
     job due later and is dropped.
     """
-    ends_at = callback_lease.ends_at(job)
-    if now >= ends_at:
+    ends_at, over_at = callback_lease.ends_at(job), callback_lease.over_at(job)
+    if now >= over_at:
         return TakeBack(job)
     if ends_at - now <= hold_ms:
-        return PutBack(max(1, -(-(ends_at - now) // 1000)))
+        return PutBack(max(1, -(-(over_at - now) // 1000)))
     return Drop() if job.due_at > now + hold_ms else Later(job, ends_at)

@@ -80,7 +80,7 @@ class ResumedWorld(World):
         if not lifecycle.is_open(job) or job.due_at > now or job.cancel_requested_at is not None:
             return False
         if lifecycle.waits(job):
-            return callback_lease.ends_at(job) <= now - PATIENCE_MS
+            return callback_lease.over_at(job) <= now - PATIENCE_MS
         is_free = job.reason is None or job.requeue_cause is RequeueCause.PAUSED
         return job.claim is None and (is_free or slots.is_always_open(job.slot or ""))
 

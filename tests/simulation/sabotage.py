@@ -20,7 +20,7 @@ from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
 from scheduler.dead_letters import store as redrives
 from scheduler.jobs import by_key
-from scheduler.model import ids, lifecycle, misfire, retry, settlement, slots
+from scheduler.model import callback_lease, ids, lifecycle, misfire, retry, settlement, slots
 from scheduler.model.job import (
     Delivery,
     DueEntry,
@@ -93,6 +93,7 @@ from tests.simulation.overlaps import at_once
 from tests.simulation.reading import crowded_instant, late_index
 from tests.simulation.redrives import redriven, redriven_by_dying_steps
 from tests.simulation.resumes import resumed_often
+from tests.simulation.workers import POLICIES
 from tests.simulation.world import START, USUAL, World
 from tests.simulation.wrong_clocks import wrong_ticks
 
@@ -471,6 +472,14 @@ def frozen(seed: int) -> World:
     return world
 
 
+def skewed(seed: int) -> World:
+    """The clocks of invocations differ by almost five seconds, and many workers report by call-back."""
+    world = World(seed, Rates(lag_ms=300, skew_ms=2_450), rules=Rules(shards=2))
+    world.workers.policy = lambda: world.random.choice(POLICIES)  # type: ignore[method-assign]
+    world.run(400, 10, wind_down=40)
+    return world
+
+
 def _leave_to_rest(self: UnitLease, next_at: int, resting: int, **fields: Any) -> bool:
     return self.leave(next_at, resting=resting, **fields)
 
@@ -567,7 +576,8 @@ SABOTAGES = [
     Sabotage("six crashes in a row end a job", _patched(retry, "_crashed_too_often", _crashed_six_times), scene=dying),
     Sabotage("no start of a job that has crashed is stored", _patched(Execution, "_note_starts", lambda *_: set()), scene=dying),
     # wrong clocks
-    Sabotage("workers believe a first step of whatever clock", _patched(worker, "first_step_at", lambda *_: None), scene=wrong_ticks),
+    Sabotage("a lease of a worker ends by one clock", _patched(callback_lease, "SKEW_MS", 0), scene=skewed),
+    Sabotage("a first step at whatever time", _patched(worker, "first_step_at", lambda *_: None), seed=3, scene=wrong_ticks),
     Sabotage("a first step planned too late stays", _patched(tick.Tick, "_correct", lambda *_: None), scene=wrong_ticks),
     # disabled users
     Sabotage("jobs of disabled users polled", _patched(owner_gate, "_decide", _decide_to_poll), scene=disabled_often),

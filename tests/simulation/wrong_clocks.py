@@ -23,6 +23,10 @@ class WrongTicks(WatchedWorld):
 
     _ticks = 0
 
+    def _violation(self, kind: str, job_id: str) -> None:
+        if kind != "churn":  # packs with a job that reports by call-back are claimed often, whatever the ticks do
+            super()._violation(kind, job_id)
+
     def _tick(self) -> None:
         self._ticks += 1
         if self._ticks % 3 or self.hub.time > START + MINUTES * slots.MINUTE:
