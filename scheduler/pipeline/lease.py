@@ -20,16 +20,16 @@ class Moment(NamedTuple):
     def now(cls, clock: Clock) -> "Moment":
         return cls(clock.monotonic(), clock.now())
 
-    def age(self, clock: Clock) -> int:
-        """Milliseconds since then, by the clock that has counted more.
+    def since(self, before: "Moment") -> int:
+        """The milliseconds from an earlier moment to this one, by the clock that has counted more.
 
         While a machine is frozen, its monotonic clock may stand still; the other clock may be set back at any time.
         """
-        monotonic, wall = clock.monotonic() - self.monotonic, clock.now() - self.wall
+        monotonic, wall = self.monotonic - before.monotonic, self.wall - before.wall
         return monotonic if monotonic > wall else wall
 
 
-NEVER = Moment(0, 0)  # its age is that of a lost lease
+NEVER = Moment(0, 0)  # a lease of that time is lost
 
 
 @dataclass(slots=True)
@@ -64,9 +64,10 @@ class Lease:
 
         Called before each call to a table, which takes as long as the client tries it.
         """
-        if self._begun.age(self.ports.clock) >= self.left_ms:
+        now = Moment.now(self.ports.clock)
+        if now.since(self._begun) >= self.left_ms:
             return False
-        age = self._held.age(self.ports.clock)
+        age = now.since(self._held)
         return self.renew() if age >= self._beat_ms else age < delivery.LOST_MS
 
     def renew(self) -> bool:
@@ -78,14 +79,14 @@ class Lease:
         if self.is_lost():
             return False
         now, wanted = Moment.now(self.ports.clock), sorted({item.receipt for item in self.in_hand.values()})
-        self._beat_ms = self._held.age(self.ports.clock) + delivery.BEAT_AGAIN_MS
+        self._beat_ms = now.since(self._held) + delivery.BEAT_AGAIN_MS
         self.was_refused = not self._extend(wanted) >= set(wanted)
         if not self.was_refused and not self.is_lost():
             self._held, self._beat_ms = now, delivery.BEAT_MS
         return not self.is_lost()
 
     def is_lost(self) -> bool:
-        return self._held.age(self.ports.clock) >= delivery.LOST_MS
+        return self._age() >= delivery.LOST_MS
 
     def has_jumped(self) -> bool:
         """Whether the wall clock alone says that the lease is lost: the machine was frozen, or its clock was set. No job causes that."""
@@ -93,7 +94,10 @@ class Lease:
 
     def next_beat(self) -> int:
         """Milliseconds until the next renewal is due."""
-        return max(0, self._beat_ms - self._held.age(self.ports.clock))
+        return max(0, self._beat_ms - self._age())
+
+    def _age(self) -> int:
+        return Moment.now(self.ports.clock).since(self._held)
 
     def _extend(self, receipts: Sequence[str]) -> set[str]:
         try:

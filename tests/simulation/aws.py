@@ -7,6 +7,8 @@ from enum import Enum, auto
 from functools import partial
 from random import Random
 
+from greenlet import getcurrent
+
 from scheduler.model import slots
 from scheduler.model.job import (
     Delivery,
@@ -48,7 +50,7 @@ class SimClock:
         return self._hub.time + self._skew
 
     def monotonic(self) -> int:
-        return self._hub.time - self._hub.stood_still_ms
+        return self._hub.time - getattr(getcurrent(), "stood_still_ms", 0)
 
     def sleep_until(self, at: int) -> None:
         self._hub.sleep_until(max(at - self._skew, self._hub.time))

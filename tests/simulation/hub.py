@@ -57,14 +57,10 @@ class Hub:
     def chain(self, chain: Chain) -> None:
         getcurrent().chain = chain
 
-    @property
-    def stood_still_ms(self) -> int:
-        """For how long the monotonic clock of the current invocation's machine has stood still."""
-        return getattr(getcurrent(), "stood_still_ms", 0)
-
     def stand_still(self, ms: int) -> None:
-        """Let the monotonic clock of the current invocation's machine miss this time."""
-        getcurrent().stood_still_ms = self.stood_still_ms + ms
+        """Let the monotonic clock of the current invocation's machine miss this time (`stood_still_ms`)."""
+        me = getcurrent()
+        me.stood_still_ms = getattr(me, "stood_still_ms", 0) + ms
 
     def at(self, when: int, call: Callable[[], Any]) -> None:
         """Call `call`, which must not sleep, at the instant `when`, or now if that has passed."""

@@ -72,7 +72,7 @@ from scheduler.storage.memory import stores
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOperations, QueuedWork
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Barred, Change, ClaimResult, Clock, Guard, KeyTaking, Ports
+from scheduler.storage.ports import Barred, Change, ClaimResult, Guard, KeyTaking, Ports
 from scheduler.tasks import plan, planning, top_up
 from scheduler.tasks.task import Task
 from tests.simulation import deployments, queues
@@ -359,7 +359,7 @@ def _lease_of_units_ignored() -> Iterator[None]:
 
 def _renew_although_lost(self: Lease) -> bool:
     now, wanted = Moment.now(self.ports.clock), sorted(item.receipt for item in self.in_hand.values())
-    self._beat_ms = self._held.age(self.ports.clock) + delivery.BEAT_AGAIN_MS
+    self._beat_ms = now.since(self._held) + delivery.BEAT_AGAIN_MS
     self.was_refused = not self._extend(wanted) >= set(wanted)
     if not self.was_refused:
         self._held, self._beat_ms = now, delivery.BEAT_MS
@@ -371,8 +371,8 @@ def _crashed_six_times(job: Job, failure: Failure) -> str | None:
     return "its executor died 6 times in a row" if ended else _crashed_too_often(job, failure)
 
 
-def _age_by_the_monotonic_clock(self: Moment, clock: Clock) -> int:
-    return clock.monotonic() - self.monotonic
+def _since_by_the_monotonic_clock(self: Moment, before: Moment) -> int:
+    return self.monotonic - before.monotonic
 
 
 class Published(World):
@@ -637,7 +637,7 @@ SABOTAGES = [
     Sabotage("users pin as many executors as they like", _patched(pins, "is_within", lambda *_: True), scene=pinning),
     Sabotage("dispatchers with nothing to release keep their steps", _patched(Dispatch, "_is_barred", lambda *_: False), scene=filling),
     # the lease of a batch
-    Sabotage("a lease by the monotonic clock alone", _patched(Moment, "age", _age_by_the_monotonic_clock)),
+    Sabotage("a lease by the monotonic clock alone", _patched(Moment, "since", _since_by_the_monotonic_clock)),
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=9, scene=frozen),
 ]
 # The default run does not find these: `--all` tries them too.
