@@ -542,7 +542,7 @@ SABOTAGES = [
     Sabotage("a run lock that no later run takes over", _patched(overlap, "decide", _overlap_without_take_over)),
     Sabotage("a requeue written over a cancel", _patched(LaggingJobs, "_change", _requeue_over_a_cancel), scene=at_once),
     Sabotage("replaced runs that have changed are forgotten", _patched(RunGate, "_end", _end_and_hope), seed=13, scene=at_once),
-    Sabotage("bury without a check of the message", _patched(settlement, "bury", _bury_without_message), seed=2),
+    Sabotage("bury without a check of the message", _patched(settlement, "bury", _bury_without_message)),
     Sabotage("units changed without the epoch", _patched(MemoryLedger, "change_unit", _change_unit_without_epoch)),
     Sabotage("other entries of the ordering queue ignored", _patched(MemoryOrderingQueues, "_line", _line_without_markers)),
     # one for each other oracle
@@ -551,7 +551,7 @@ SABOTAGES = [
     Sabotage("executors continue without their lease", _patched(delivery, "LOST_MS", 10**9)),
     Sabotage("refused puts treated as stored", _patched(LaggingJobs, "_put_or_refuse", _put_refused_unseen)),
     Sabotage("runs start without a check of their task", _patched(run_gate, "unwanted", lambda *_: None)),
-    Sabotage("run locks written without their version", _patched(MemoryTasks, "_hold", _hold_without_version), seed=3),
+    Sabotage("run locks written without their version", _patched(MemoryTasks, "_hold", _hold_without_version)),
     Sabotage("misfire and expiry ignored", _patched(misfire, "too_late", lambda *_: None)),
     Sabotage("the random of the standing receipt not used", _patched(submit, "_answer", _answer_by_own_random)),
     Sabotage("receipts written over standing ones", _patched(MemoryReceipts, "_keep", _keep_over_standing)),
@@ -568,9 +568,9 @@ SABOTAGES = [
     Sabotage("a tick that wakes no room after a lost resume", _patched(tick, "wake_rooms", lambda *_: 0), scene=resumed_often),
     Sabotage("a dispatcher that misses a second pause", _patched(Overflow, "_was_paused", lambda _: False), scene=resumed_often),
     Sabotage(
-        "jobs sent away by an old read of a pause", _patched(LaneStateCache, "is_paused", _is_paused_by_an_old_read), scene=resumed_often
+        "jobs sent away by an old read of a pause", _patched(LaneStateCache, "is_paused", _is_paused_by_an_old_read), 2, resumed_often
     ),
-    Sabotage("a resume during a step of a resting unit", _patched(UnitLease, "rest", _leave_to_rest), seed=54, scene=resumed_often),
+    Sabotage("a resume during a step of a resting unit", _patched(UnitLease, "rest", _leave_to_rest), seed=68, scene=resumed_often),
     Sabotage("a look goes on while its unit is wanted", _patched(direct_path, "want", _want_beside_a_look), seed=3, scene=watched),
     # executors that die
     Sabotage("six crashes in a row end a job", _patched(retry, "_crashed_too_often", _crashed_six_times), scene=dying),
@@ -584,7 +584,7 @@ SABOTAGES = [
     Sabotage("an enable that wakes no room", _patched(worker, "wake_rooms", lambda *_: 0), scene=disabled_often),
     Sabotage("a lost enable that no tick replaces", _patched(tick, "wake_rooms", lambda *_: 0), scene=disabled_often),
     Sabotage("jobs moved into a room that nobody knows", _patched(DirectPath, "want", lambda *_: True), scene=disabled_often),
-    Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
+    Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), 3, refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
     # operations on many jobs
     Sabotage("an operation started without a place", _patched(MemoryOperations, "add", _add_anywhere), scene=bulk),
@@ -593,7 +593,7 @@ SABOTAGES = [
     Sabotage("a refused job stops its operation", _patched(CancelJobs, "takes_changes", lambda *_: False), scene=bulk),
     # changes of tasks while plan is away
     Sabotage("an edit drops missed runs", _patched(planning, "hand_on", _hand_on_nothing), seed=6, scene=changed_behind),
-    Sabotage("a pause records no missed runs", _patched(planning, "hand_on", _hand_on_without_entry), seed=3, scene=changed_behind),
+    Sabotage("a pause records no missed runs", _patched(planning, "hand_on", _hand_on_without_entry), seed=4, scene=changed_behind),
     Sabotage("runs of an earlier generation planned again", _patched(top_up, "earlier_keys", lambda *_: []), seed=2, scene=changed_behind),
     Sabotage("plan tops up one task after the other", _patched(plan, "GROUP", 1), scene=many_tasks),
     # runs that catch up
@@ -610,6 +610,7 @@ SABOTAGES = [
     Sabotage(
         "a chunk begun without storing what it changes",
         _patched(OperationStep, "_announce", lambda *_: True),
+        seed=3,
         scene=redriven_by_dying_steps,
     ),
     # what dispatchers read
