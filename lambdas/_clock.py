@@ -1,6 +1,12 @@
 """The machine's clock: services read it only here."""
 
 import time
+from typing import Any
+
+from scheduler.model import instants
+
+BEHIND_MS = 60_000  # a schedule's event is never delivered before its time ...
+AHEAD_MS = 180_000  # ... and at most two minutes after it: EventBridge and Lambda keep it for one minute each
 
 
 class SystemClock:
@@ -15,6 +21,20 @@ class SystemClock:
     def sleep_until(self, at: int) -> None:
         while (left := seconds_until(at)) > 0:
             time.sleep(left)
+
+
+class WrongClock(Exception):
+    """This machine's clock is wrong by minutes."""
+
+
+def compare(event: Any, now: int) -> None:
+    """Compare the clock, which is at `now` (ms), with the time of a schedule's event, if it has one. Raises WrongClock."""
+    try:
+        at = instants.parse(event["time"])
+    except (LookupError, TypeError, ValueError):
+        return
+    if not -BEHIND_MS <= now - at <= AHEAD_MS:
+        raise WrongClock(f"the clock is at {instants.render(now)}, and the event is of {instants.render(at)}")
 
 
 def seconds_until(at: int) -> float:

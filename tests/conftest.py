@@ -85,16 +85,22 @@ class FixedClock:
 
     def __init__(self, at: int = NOW) -> None:
         self.at = at
+        self.frozen_ms = 0
         self.slept: list[int] = []
 
     def now(self) -> int:
         return self.at
 
     def monotonic(self) -> int:
-        return self.at
+        return self.at - self.frozen_ms
 
     def advance(self, ms: int) -> None:
         self.at += ms
+
+    def freeze(self, ms: int) -> None:
+        """The machine is frozen, and its monotonic clock stands still meanwhile."""
+        self.at += ms
+        self.frozen_ms += ms
 
     def sleep_until(self, at: int) -> None:
         self.slept.append(at)

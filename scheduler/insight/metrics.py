@@ -39,7 +39,7 @@ METRICS = (
     Metric(PLAN_LAG, "tick", "Seconds", "for how long plan is late with its oldest minute; only while it is"),
     Metric(BURIED, "bury", "Count", "jobs whose message reached a dead-letter queue"),
     Metric(DEAD, "project", "Count", "jobs that failed for good or were killed"),
-    Metric(START_DELAY, "project", "Milliseconds", "start minus scheduled time, of jobs that waited for nothing but their time"),
+    Metric(START_DELAY, "project", "Milliseconds", "start minus scheduled time, of jobs that waited for their time or a living executor"),
     Metric(LATENCY, "project", "Milliseconds", "finish minus scheduled time, of the same"),
     Metric(OVERHEAD, "project", "Milliseconds", "that without the time the job itself took; only if it took a job more than a second"),
     Metric(CANARY_DELAY, "project", "Milliseconds", "delay of a job that the scheduler sends itself every two minutes"),

@@ -26,7 +26,10 @@ class Change(Protocol):
 
 @dataclass(slots=True)
 class ProjectResult:
-    """The result of one batch. Durations are of ended jobs that waited only for their scheduled time."""
+    """The result of one batch. Durations are of ended jobs that waited only for their scheduled time.
+
+    `start_delays_ms` also has the delays so far of jobs whose executors died again before the start.
+    """
 
     changes: int = 0
     created: int = 0
@@ -99,6 +102,8 @@ def _note(before: Job | None, after: Job | None, result: ProjectResult) -> None:
     canary = after.owner == CANARY_OWNER
     if before is None and not canary:
         result.created += 1
+    if not canary and before is not None and _died_again(before, after):
+        result.start_delays_ms.append(after.attempts[-1].ended_at - after.scheduled_at)
     if lifecycle.is_open(after) or (before is not None and not lifecycle.is_open(before)):
         return
     if canary:
@@ -118,4 +123,14 @@ def _note(before: Job | None, after: Job | None, result: ProjectResult) -> None:
 
 def _waited_for_its_time_alone(job: Job) -> bool:
     """Whether the job was not retried, not delayed by an ordering rule of its owner, and not created for a time in the past."""
-    return job.fence == 1 and job.spec.ordering is None and job.created_at <= job.scheduled_at
+    return job.fence == 1 and _waits_for_its_time(job)
+
+
+def _waits_for_its_time(job: Job) -> bool:
+    return job.spec.ordering is None and job.created_at <= job.scheduled_at
+
+
+def _died_again(before: Job, after: Job) -> bool:
+    """Whether an executor died before it started the job: if that lasts, no start shows the delay."""
+    died = lifecycle.next_attempt(after) > lifecycle.next_attempt(before) and lifecycle.has_only_died(after)
+    return died and lifecycle.is_open(after) and _waits_for_its_time(after)

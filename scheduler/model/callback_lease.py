@@ -5,6 +5,7 @@ from scheduler.model.job import Failure, FailureKind, Job
 from scheduler.model.spec import CallBack
 
 GRACE_MS = 30_000  # how long a worker may continue after a cancel was requested
+SKEW_MS = 5_000  # a job is taken from its worker this long after the end of its lease: the clocks of two functions differ
 
 
 def lease(job: Job, now: int) -> int:
@@ -24,6 +25,11 @@ def ends_at(job: Job) -> int:
     if job.heartbeat_at is not None:
         ends = max(ends, min(job.heartbeat_at + _policy(job).lease_ms, must_end_at(job)))
     return ends if job.cancel_requested_at is None else min(ends, job.cancel_requested_at + GRACE_MS)
+
+
+def over_at(job: Job) -> int:
+    """From when on (ms) the job is taken from its worker: its lease has ended by the clock of the function that promised it, too."""
+    return ends_at(job) + SKEW_MS
 
 
 def is_half_over(job: Job, now: int) -> bool:

@@ -32,6 +32,7 @@ UNCHARGED = (FailureKind.THROTTLED, FailureKind.REFUSED)  # kinds of failed atte
 _OUTCOMES = {FailureKind.TIMEOUT: Outcome.KILLED, FailureKind.CRASHED: Outcome.CRASHED}  # of failed attempts; other kinds: FAILED
 
 CRASHED = Failure(FailureKind.CRASHED, "its executor died")
+UNSTARTED = "its executors die before they start it; it is tried again at least every 15 minutes"
 NO_RESULT = Result()
 
 
@@ -245,10 +246,11 @@ def kill(job: Job, at: int, *, started_at: int, result: Result, reason: str | No
 
 def take_back(job: Job, at: int, *, slot: str, due_at: int | None = None, failure: Failure = CRASHED) -> Job:
     """The executor ended; the job goes to the retry lane, due at `due_at` (default: now). Only some crashes are charged: `is_charged`."""
-    start = started_at(job)
+    start = crashed_start(job, at)
     charge = 1 if is_charged(job) else 0
-    changes = _attempted(job, at, Outcome.CRASHED, start if start <= at else None, Result(failure=failure))
+    changes = _attempted(job, at, Outcome.CRASHED, start, Result(failure=failure))
     changes |= {"due_at": due_at or at, "slot": slot, "charged": job.charged + charge, "crashes": job.crashes + charge}
+    changes |= {"reason": UNSTARTED} if start is None else {}
     return _next_fence(job, Event.TAKE_BACK, changes)
 
 
@@ -339,9 +341,30 @@ def numbered_attempts(job: Job) -> list[tuple[int, Attempt]]:
 def is_charged(job: Job) -> bool:
     """Whether a crash under the present claim uses up an attempt: the work had started alone in its executor, or its worker has it.
 
-    Only a stored start proves that the work had started, and an executor stores it only of a job that `has_crashed`.
+    Only a stored start proves that the work had started: see `notes_start`.
     """
     return job.claim is not None and (waits(job) or (job.claim.alone and job.started_at is not None))
+
+
+def notes_start(job: Job) -> bool:
+    """Whether the executor of the claimed job stores the start just before it: the job runs alone, and `has_crashed`."""
+    return job.claim is not None and job.claim.alone and has_crashed(job)
+
+
+def crashed_start(job: Job, at: int) -> int | None:
+    """When the attempt of the claimed job started whose executor has ended by `at`; None: it did not start.
+
+    It may have started, unless the executor ended before the instant, or stores starts and has stored none.
+    """
+    start = started_at(job)
+    return None if start > at or (job.started_at is None and notes_start(job)) else start
+
+
+def has_only_died(job: Job) -> bool:
+    """Whether the executor of the last attempt ended before the start, and no attempt was charged or throttled: the job still waits."""
+    last = job.attempts[-1] if job.attempts else None
+    died = last is not None and last.outcome is Outcome.CRASHED and last.started_at is None and last in _of_this_life(job)
+    return died and job.charged == job.throttled == 0
 
 
 def has_crashed(job: Job) -> bool:

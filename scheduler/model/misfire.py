@@ -5,6 +5,7 @@ Planning writes the deadline into the run as `start_by`, so that the executor de
 
 from collections.abc import Sequence
 
+from scheduler.model import lifecycle
 from scheduler.model.instants import render
 from scheduler.model.job import Job, Misfire, RequeueCause
 
@@ -42,11 +43,13 @@ def too_late(job: Job, now: int) -> str | None:
 
     A misfire rule is for runs that could not start on time. It therefore does not apply to a run that was retried or requeued: an
     executor has tried it, or it waited for another job. A run that was requeued only because its lane was paused, or its owner disabled,
-    is still late.
+    is still late. So is a job of which nothing is known but executors that died, the last one before the start.
     """
     if job.start_by is None or now < job.start_by:
         return None
+    died, paused = lifecycle.has_only_died(job), job.requeue_cause is RequeueCause.PAUSED
     if expires_at(job) is not None:
-        return f"expired: it was not to start at {render(job.start_by)} or later" if job.delay_ms is None else None
-    tried = job.fence > 1 and (job.requeue_cause is not RequeueCause.PAUSED or bool(job.attempts))
+        return f"expired: it was not to start at {render(job.start_by)} or later" if job.delay_ms is None or died else None
+    waited = paused or job.fence == lifecycle.next_attempt(job)  # for nothing else: no other requeue has raised its fence
+    tried = job.fence > 1 and not (waited and (died or not job.attempts))
     return None if tried else f"misfire: it could not start before {render(job.start_by)}"

@@ -8,7 +8,6 @@ from scheduler.model.job import Failure, FailureKind, Job
 from scheduler.model.spec import Jitter, RetryPolicy
 
 MAX_CRASHES = 2  # charged crashes that end a job: `lifecycle.is_charged`
-MAX_CRASHES_IN_ROW = 6  # crashes one after the other that end a job which was alone each time, charged or not: it may never have started
 CRASH_WAITS_MS = (0, 10_000, 60_000, 300_000, 900_000)  # the wait after a crash, by the number of crashes just before it
 UNCHARGED_LEAST = RetryPolicy(base_ms=1_000, cap_ms=30_000, jitter=Jitter.EQUAL)  # no wait after an uncharged attempt is shorter than its
 MAX_RETRY_AFTER_MS = 3_600_000  # upper bound of the wait that a target may request
@@ -42,7 +41,8 @@ def decide(job: Job, failure: Failure, now: int) -> Again | GiveUp:
         return GiveUp(reason)
     at = now + _wait(job, failure)
     reason = _too_late(job, failure, at, now)
-    if reason is not None and failure.kind is FailureKind.CRASHED:  # the wait after a crash is no deadline: it must not end the job
+    misses = reason is not None or (job.start_by is not None and now < job.start_by <= at)
+    if misses and failure.kind is FailureKind.CRASHED:  # the wait after a crash is no deadline: it must not end the job
         at, reason = now, _too_late(job, failure, now, now)
     return Again(at) if reason is None else GiveUp(reason)
 
@@ -76,13 +76,11 @@ def _last(job: Job, failure: Failure) -> str | None:
 
 
 def _crashed_too_often(job: Job, failure: Failure) -> str | None:
-    if lifecycle.is_charged(job):
-        ended = job.crashes + 1 >= MAX_CRASHES or job.charged + 1 >= job.spec.max_attempts
-        each_time = "each time" if lifecycle.waits(job) else "each time it ran alone"
-        return f"{failure.message} {each_time}" if ended else None
-    alone = job.claim is not None and job.claim.alone
-    ended = alone and lifecycle.crashes_in_row(job) + 1 >= MAX_CRASHES_IN_ROW
-    return f"{failure.message} {MAX_CRASHES_IN_ROW} times in a row" if ended else None
+    if not lifecycle.is_charged(job):
+        return None
+    ended = job.crashes + 1 >= MAX_CRASHES or job.charged + 1 >= job.spec.max_attempts
+    each_time = "each time" if lifecycle.waits(job) else "each time it ran alone"
+    return f"{failure.message} {each_time}" if ended else None
 
 
 def _wait(job: Job, failure: Failure) -> int:
@@ -102,12 +100,16 @@ def _wait(job: Job, failure: Failure) -> int:
 
 
 def _too_late(job: Job, failure: Failure, at: int, now: int) -> str | None:
-    """The reason why no attempt may start at `at`; None if one may, or if the job never started: its first start decides then."""
-    delay = lifecycle.delay(job, now)
+    """The reason why no attempt may start at `at`; None if one may.
+
+    The expiry of a job that never started, as far as is known, is decided at its start.
+    """
+    unstarted = failure.kind is FailureKind.CRASHED and lifecycle.crashed_start(job, now) is None
+    delay = job.delay_ms if unstarted else lifecycle.delay(job, now)
     if delay is None:
         return None
     expires_at = misfire.expires_at(job)
-    if expires_at is not None and at >= expires_at:
+    if expires_at is not None and at >= expires_at and not (unstarted and job.charged == job.throttled == 0):
         return EXPIRED
     limit = job.spec.retry.max_elapsed_ms
     if limit is None and failure.kind in lifecycle.UNCHARGED:

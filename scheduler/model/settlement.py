@@ -105,7 +105,8 @@ def requeue(
     """
     recorded: RequeueCause | None = cause if cause is RequeueCause.MISFIRE else None
     if cause is RequeueCause.PAUSED:
-        reason, recorded = (job.reason, job.requeue_cause) if job.reason else (reason, cause)
+        keeps = job.reason and not lifecycle.has_only_died(job)
+        reason, recorded = (job.reason or "", job.requeue_cause) if keeps else (reason, cause)
         if at is None:
             slot = slots.slot(room or slots.room_of(job.lane), job.id, shards)
             return lifecycle.requeue(job, slot=slot, reason=reason, cause=recorded)
@@ -121,9 +122,7 @@ def take_back(job: Job, now: int, *, shards: int, retention: Retention, crash: F
 
     It goes to the retry lane; or it ends, if a cancel was requested or no attempt may follow.
     """
-    start: int | None = lifecycle.started_at(job)
-    if start is not None and start > now:
-        start = None  # the executor ended before the instant
+    start = lifecycle.crashed_start(job, now)
     if job.cancel_requested_at is not None:
         return cancel(job, now, retention=retention, started_at=start)
     failure, result = crash, Result(failure=crash)

@@ -14,7 +14,7 @@ BATCH = 10  # most messages of one batch of Lambda
 LEASE_MS = 30_000  # the visibility time-out that an executor sets for its batch before it claims the jobs
 BEAT_MS = 10_000  # how often an executor renews the visibility of its batch
 BEAT_AGAIN_MS = 2_000  # ... and the pause before it tries again after a failed renewal
-LOST_MS = 20_000  # an executor stops after this time without a renewal (by its monotonic clock)
+LOST_MS = 20_000  # an executor stops after this time without a renewal (by the clock that counts more)
 SECOND_MS = 1_000  # a message that is less than this early is not hidden: SQS counts whole seconds
 HIDE_S = 900  # an early message is hidden for at most this long
 PUT_BACK_S = 5  # how long a message is deferred that can be neither run nor deleted
@@ -117,9 +117,9 @@ def _rescue(job: Job, now: int, hold_ms: int) -> Drop | PutBack | TakeBack | Lat
     There is one message per lease: the first of two copies moves the due time and sends the next message, so the second copy finds the
     job due later and is dropped.
     """
-    ends_at = callback_lease.ends_at(job)
-    if now >= ends_at:
+    ends_at, over_at = callback_lease.ends_at(job), callback_lease.over_at(job)
+    if now >= over_at:
         return TakeBack(job)
     if ends_at - now <= hold_ms:
-        return PutBack(max(1, -(-(ends_at - now) // 1000)))
+        return PutBack(max(1, -(-(over_at - now) // 1000)))
     return Drop() if job.due_at > now + hold_ms else Later(job, ends_at)

@@ -75,6 +75,7 @@ ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
 ROOM_AGAIN_MS = 60_000  # a job that the ledger keeps out of its waiting room is checked again after this time
 LEASE_REFUSED = Failure(FailureKind.REFUSED, "the queue refused to renew the lease of its executor")
+CLOCK_JUMPED = Failure(FailureKind.REFUSED, "its executor was frozen, or the clock of its executor was set")
 
 Ahead = Callable[[Job, int], int]  # how long before its instant (ms) the pool gets a job; the number: the jobs of its batch
 
@@ -242,19 +243,21 @@ class Execution:
         )
         running, held = self.work.stop(), self._drop([held.job.key for held in self._held])
         if lost and self.lease.was_refused:
-            self._let_go(running, held)
+            self._let_go(running, held, LEASE_REFUSED)
+        elif lost and self.lease.has_jumped():
+            self._let_go(running, held, CLOCK_JUMPED)
         self.returned |= {item.message_id for item in self.lease.in_hand.values()}
 
-    def _let_go(self, running: Sequence[Job], held: Sequence[Job]) -> None:
+    def _let_go(self, running: Sequence[Job], held: Sequence[Job], failure: Failure) -> None:
         """Write the ends of the jobs although the lease is lost: settle the finished ones and requeue the others, charging nothing.
 
-        Only after a refusal, which the jobs did not cause: an executor that lost its lease while frozen writes nothing, and its jobs have
-        crashed. The fence protects a job that another executor has by now.
+        Only if the jobs did not cause the loss: after any other one the executor writes nothing, and its jobs have crashed. The fence
+        protects a job that another executor has by now.
         """
         now = self.ports.clock.now()
         began = [(job, lifecycle.started_at(job)) for job in running]
-        cut = [Finished(job, start, now, Result(failure=LEASE_REFUSED, unstarted=start > now)) for job, start in began]
-        cut += [Finished(job, now, now, Result(failure=LEASE_REFUSED, unstarted=True)) for job in held]
+        cut = [Finished(job, start, now, Result(failure=failure, unstarted=start > now)) for job, start in began]
+        cut += [Finished(job, now, now, Result(failure=failure, unstarted=True)) for job in held]
         again = [each.again(now, self.ports.rules) for each in self._unwritten]
         self._try([*again, *self._settlements([*self._done, *cut], now)])
         self.admission.left(running)
@@ -554,8 +557,7 @@ class Execution:
         If the table refuses, the job starts nevertheless: a crash is then not charged. Returns the dropped jobs.
         """
         gone: set[JobKey] = set()
-        suspects = [held for held in ready if held.job.started_at is None and held.job.claim and held.job.claim.alone]
-        for held in [held for held in suspects if lifecycle.has_crashed(held.job)]:
+        for held in [held for held in ready if held.job.started_at is None and lifecycle.notes_start(held.job)]:
             before = held.job
             held.job = lifecycle.start(before, max(self.ports.clock.now(), before.due_at))
             try:
@@ -803,7 +805,7 @@ def execute(
         request_id,
         ports,
         process,
-        lease=Lease(lane, ports, stop_at=ports.clock.monotonic() + left_ms - STOP_MS),
+        lease=Lease(lane, ports, left_ms - STOP_MS),
         gates=gates,
         followers=(breakers, limits),
         work=RunningJobs(pool, ports),

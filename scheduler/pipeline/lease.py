@@ -2,33 +2,61 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, JobKey, Lane
 from scheduler.pipeline import delivery
-from scheduler.storage.ports import Ports
+from scheduler.storage.ports import Clock, Ports
+
+
+class Moment(NamedTuple):
+    """An instant by both clocks of a machine."""
+
+    monotonic: int
+    wall: int
+
+    @classmethod
+    def now(cls, clock: Clock) -> "Moment":
+        return cls(clock.monotonic(), clock.now())
+
+    def since(self, before: "Moment") -> int:
+        """The milliseconds from an earlier moment to this one, by the clock that has counted more.
+
+        While a machine is frozen, its monotonic clock may stand still; the other clock may be set back at any time.
+        """
+        monotonic, wall = self.monotonic - before.monotonic, self.wall - before.wall
+        return monotonic if monotonic > wall else wall
+
+
+NEVER = Moment(0, 0)  # a lease of that time is lost
 
 
 @dataclass(slots=True)
 class Lease:
-    """The lease, counted by the monotonic clock from just before the call that set it: it never outlasts the queue's own count.
+    """The lease, counted from just before the call that set it: it never outlasts the queue's own count.
 
-    `stop_at`: the end of the invocation's time, by the monotonic clock (ms). `in_hand`: the jobs whose messages are leased; the executor
-    adds and removes them.
+    A clock that jumps ahead ends it early.
+
+    `left_ms`: the time after which the executor stops all work, as the invocation ends. `in_hand`: the jobs whose messages are leased; the
+    executor adds and removes them.
     """
 
     lane: Lane
     ports: Ports
-    stop_at: int
+    left_ms: int
     in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     was_refused: bool = False  # the last renewal failed: if the lease gets lost, neither the executor nor its jobs are the cause
-    _held_at: int = 0
-    _beat_at: int = 0
+    _begun: Moment = field(init=False)
+    _held: Moment = NEVER
+    _beat_ms: int = 0  # the age at which the lease is to be renewed
+
+    def __post_init__(self) -> None:
+        self._begun = Moment.now(self.ports.clock)
 
     def take(self, receipts: Sequence[str]) -> set[str]:
         """Set the lease of each message; return the receipts for which this worked. The jobs of the others must not be claimed."""
-        self._held_at = self.ports.clock.monotonic()
-        self._beat_at = self._held_at + delivery.BEAT_MS
+        self._held, self._beat_ms = Moment.now(self.ports.clock), delivery.BEAT_MS
         return self._extend(receipts)
 
     def beat(self) -> bool:
@@ -36,10 +64,11 @@ class Lease:
 
         Called before each call to a table, which takes as long as the client tries it.
         """
-        now = self.ports.clock.monotonic()
-        if now >= self.stop_at:
+        now = Moment.now(self.ports.clock)
+        if now.since(self._begun) >= self.left_ms:
             return False
-        return self.renew() if now >= self._beat_at else now - self._held_at < delivery.LOST_MS
+        age = now.since(self._held)
+        return self.renew() if age >= self._beat_ms else age < delivery.LOST_MS
 
     def renew(self) -> bool:
         """Renew the lease of the messages in hand now. False once it is lost: it could not be renewed for `LOST_MS`.
@@ -49,19 +78,26 @@ class Lease:
         """
         if self.is_lost():
             return False
-        now, wanted = self.ports.clock.monotonic(), sorted({item.receipt for item in self.in_hand.values()})
-        self._beat_at = now + delivery.BEAT_AGAIN_MS
+        now, wanted = Moment.now(self.ports.clock), sorted({item.receipt for item in self.in_hand.values()})
+        self._beat_ms = now.since(self._held) + delivery.BEAT_AGAIN_MS
         self.was_refused = not self._extend(wanted) >= set(wanted)
         if not self.was_refused and not self.is_lost():
-            self._held_at, self._beat_at = now, now + delivery.BEAT_MS
+            self._held, self._beat_ms = now, delivery.BEAT_MS
         return not self.is_lost()
 
     def is_lost(self) -> bool:
-        return self.ports.clock.monotonic() - self._held_at >= delivery.LOST_MS
+        return self._age() >= delivery.LOST_MS
+
+    def has_jumped(self) -> bool:
+        """Whether the wall clock alone says that the lease is lost: the machine was frozen, or its clock was set. No job causes that."""
+        return self.is_lost() and self.ports.clock.monotonic() - self._held.monotonic < delivery.LOST_MS
 
     def next_beat(self) -> int:
         """Milliseconds until the next renewal is due."""
-        return max(0, self._beat_at - self.ports.clock.monotonic())
+        return max(0, self._beat_ms - self._age())
+
+    def _age(self) -> int:
+        return Moment.now(self.ports.clock).since(self._held)
 
     def _extend(self, receipts: Sequence[str]) -> set[str]:
         try:

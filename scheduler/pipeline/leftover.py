@@ -69,7 +69,7 @@ def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, p
     if lifecycle.waits(job):
         ends_at = callback_lease.ends_at(job)
         placement = slots.place(ends_at, now, job.id, shards)
-        return TakeBack() if now >= ends_at else Move(placement.slot, placement.direct, ends_at)
+        return TakeBack() if now >= callback_lease.over_at(job) else Move(placement.slot, placement.direct, ends_at)
     if lifecycle.state(job) is Status.RUNNING:
         return TakeBack() if is_lost(job, now) else _move(job, _lost_at(job), now, shards, hand_over=False)
     if paused:

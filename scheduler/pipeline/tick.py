@@ -23,6 +23,7 @@ FIRST_MINUTES = 15  # a new ledger starts this far back; the sweep finds older j
 READY_MS = 15_000  # the first step of a unit is due this long before its minute
 LOST_MS = 30_000  # work that is not begun this long after it was due is sent again: its message is lost
 WANTED_MS = 2_000  # the same for the overflow: the process that wanted it may have ended
+FAR_MS = 600_000  # no step of a unit whose jobs are not published is planned this far ahead: a clock was wrong
 
 log = logging.getLogger(__name__)
 
@@ -73,16 +74,17 @@ class Tick:
     def _check_restored(self) -> None:
         """Pause all lanes if the jobs table was restored from a backup: jobs in it that have run would run again.
 
-        Each tick marks the jobs table, then the ledger, with its minute, and no mark goes back, even if a tick is late. So only a restored
-        jobs table has an older mark than the ledger.
+        Each tick marks the jobs table, then the ledger, with the next number, and no mark goes back, even if a tick is late. So only a
+        restored jobs table has a lower mark than the ledger, whatever the clocks of the ticks say.
         """
         marked, mark = self.ports.ledger.mark(), self.ports.jobs.mark()
-        if marked is not None and mark is not None and mark < marked:
+        if 0 < mark < marked:
             log.error("the jobs table was restored: all lanes are paused", extra={"mark": mark, "expected": marked})
-            pause(tuple(Lane), f"the jobs table was restored to {mark}: check its open jobs, then resume", self.ports)
-        minute = max(slots.minute_of(self.now), marked or "")
-        self.ports.jobs.set_mark(minute)
-        self.ports.ledger.set_mark(minute)
+            back = f"to its state of about {marked - mark:,} minutes before"
+            pause(tuple(Lane), f"the jobs table was restored {back}: check its open jobs, then resume", self.ports)
+        number = max(mark, marked) + 1
+        self.ports.jobs.set_mark(number)
+        self.ports.ledger.set_mark(number)
 
     def _open(self) -> None:
         cursor = self.ports.ledger.cursor() or self._seed()
@@ -116,9 +118,19 @@ class Tick:
     def _drive(self) -> None:
         """Send unfinished work of units again, also of resting ones, and wake units of resumed lanes."""
         units = self.ports.ledger.open_units()
+        self._correct(units)
         lost = [unit for unit in units if _is_lost(unit, self.now) and not waits_its_turn(unit, self.now)]
         self._send([WorkItem.of_unit(unit.key) for unit in lost])
         self.result.sent += wake_overdue(self.ports, self.now, units)
+
+    def _correct(self, units: Sequence[Unit]) -> None:
+        """Send the work of the coming minutes whose first steps a tick with a wrong clock has planned too late: it may have sent none."""
+        for unit in units:
+            if (at := first_step_at(unit, self.now)) is None or unit.next_at <= at or is_overdue(unit, self.now):
+                continue
+            if at <= self.now + slots.OPEN_AHEAD and self.ports.ledger.change_unit(unit, replace(unit, next_at=at)):
+                log.warning("the first step of a unit was planned too late", extra={"unit": unit.key, "next_at": unit.next_at})
+                self._send([WorkItem.of_unit(unit.key)], at - self.now)
 
     def _drive_overflow(self) -> None:
         """Send unfinished work of the overflow again, and that of waiting rooms whose jobs need not wait any more."""
@@ -143,6 +155,16 @@ def is_overdue(unit: Unit, now: int) -> bool:
 def waits_its_turn(unit: Unit, now: int) -> bool:
     """Whether the unit's jobs are published only when few older units are at work: its minute is over, and they are not published."""
     return unit.handed_out_at is None and is_overdue(unit, now)
+
+
+def first_step_at(unit: Unit, now: int) -> int | None:
+    """When the first step of a unit of a minute is due (ms), at `now` or later; None: a worker has begun it.
+
+    Until then only ticks have written `next_at`, and the clock of one may have been wrong.
+    """
+    if unit.message_id or unit.handed_out_at is not None or unit.lease_until >= now or slots.is_always_open(unit.key.minute):
+        return None
+    return max(slots.start_of(unit.key.minute) - READY_MS, now)
 
 
 def _is_lost(unit: Unit, now: int, after_ms: int = LOST_MS) -> bool:
@@ -171,7 +193,8 @@ def wake_overdue(ports: Ports, now: int, units: Sequence[Unit] | None = None) ->
 
 def _wake(unit: Unit, ports: Ports, now: int) -> bool:
     """Make the unit's next step due now."""
-    if not unit.resting and unit.opened_at < unit.next_at and now < unit.next_at + LOST_MS:
+    believed_ms = FAR_MS if unit.message_id else leftover.SKEW_MS
+    if not unit.resting and unit.opened_at < unit.next_at and now - LOST_MS < unit.next_at <= now + believed_ms:
         return False  # its message was just delivered, or will be
     return ports.ledger.change_unit(unit, woken(unit, now))
 

@@ -83,6 +83,6 @@ class UnitLease:
 
 
 def woken(unit: Unit, now: int) -> Unit:
-    """The unit with its next step due now. Jobs of a resumed lane are published like those of any other past minute."""
-    awake = replace(unit, next_at=now, resting=0)
+    """The unit with its next step due now, for any message. Jobs of a resumed lane are published like those of any other past minute."""
+    awake = replace(unit, next_at=now, resting=0, message_id="")
     return replace(awake, handed_out_at=None, progress=0) if unit.resting and unit.handed_out_at is not None else awake

@@ -24,7 +24,7 @@ from scheduler.pipeline.later_checks import check
 from scheduler.pipeline.overflow import overflow
 from scheduler.pipeline.publisher import DispatchResult
 from scheduler.pipeline.release import release
-from scheduler.pipeline.tick import waits_its_turn, wake_overdue, wake_rooms
+from scheduler.pipeline.tick import first_step_at, waits_its_turn, wake_overdue, wake_rooms
 from scheduler.pipeline.unit_lease import LEASE_MS, LeaseLost, UnitLease
 from scheduler.storage.ports import Ports
 
@@ -104,10 +104,12 @@ def _drive(key: UnitKey, delivery: WorkDelivery, ports: Ports, hide: Hide, resul
         return None  # it is closed
     # A resume wakes the waiting room of a lane, a process that has put jobs there any other unit without a minute: the step is due at once.
     wanted = slots.lane_of_room(key.minute) is not None or (slots.is_always_open(key.minute) and unit.handed_out_at is None)
-    busy_until = max(unit.lease_until, 0 if wanted else unit.next_at - EARLY_MS)
+    first_at = first_step_at(unit, now)
+    next_at = unit.next_at if first_at is None else first_at
+    busy_until = max(unit.lease_until, 0 if wanted else next_at - EARLY_MS)
     if busy_until > now:
         mine = unit.message_id in ("", delivery.message_id)  # none drives it yet: the tick's clock is ahead of this one
-        return max(unit.lease_until + SECOND_MS, unit.next_at) if mine else None
+        return max(unit.lease_until + SECOND_MS, next_at) if mine else None
     leased = replace(unit, epoch=unit.epoch + 1, lease_until=now + LEASE_MS, message_id=delivery.message_id)
     if not ports.ledger.change_unit(unit, leased):
         return now + AGAIN_MS  # another worker took it just now

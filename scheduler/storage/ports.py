@@ -291,11 +291,11 @@ class Jobs(Protocol):
         Eventually consistent.
         """
 
-    def mark(self) -> str | None:
-        """Return the minute that the table was last marked with, None if it never was (strongly consistent)."""
+    def mark(self) -> int:
+        """Return the number that the table was last marked with, 0 if it never was (strongly consistent)."""
 
-    def set_mark(self, minute: str) -> None:
-        """Mark the table with a minute, unless it is marked with a later one. A restored table shows by its mark when it was backed up.
+    def set_mark(self, number: int) -> None:
+        """Mark the table with the number of a tick, unless it has a higher one. A restored table has the mark that it had in its backup.
 
         Idempotent.
         """
@@ -397,11 +397,11 @@ class Ledger(Protocol):
         False: another process changed it.
         """
 
-    def mark(self) -> str | None:
-        """Return the minute that the jobs table was last marked with, as far as the ledger knows; None: never (strongly consistent)."""
+    def mark(self) -> int:
+        """Return the number that the jobs table was last marked with, as far as the ledger knows; 0: never (strongly consistent)."""
 
-    def set_mark(self, minute: str) -> None:
-        """Note the minute that the jobs table was marked with, unless a later one is noted. Idempotent."""
+    def set_mark(self, number: int) -> None:
+        """Note the number that the jobs table was marked with, unless a higher one is noted. Idempotent."""
 
     def sweep_cursor(self) -> str | None:
         """Return where the sweep of the due index continues; None: at the beginning (strongly consistent)."""
@@ -794,7 +794,7 @@ class Clock(Protocol):
         """Return UTC milliseconds by this machine's clock."""
 
     def monotonic(self) -> int:
-        """Return milliseconds of a clock that never jumps, for measuring leases."""
+        """Return milliseconds of a clock that is never set. It may stand still while the machine is frozen."""
 
     def sleep_until(self, at: int) -> None:
         """Return when `now()` is `at` or slightly later, never earlier."""

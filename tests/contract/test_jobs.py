@@ -560,7 +560,7 @@ def test_the_sweep_shows_every_entry_of_every_slot_once(jobs: Jobs) -> None:
     ]
     stored(jobs, *made)
     jobs.put_canary(UnitKey("2026-11-20T10:01", 0), "2026-11-20T10:01#00", NOW)
-    jobs.set_mark("2026-11-20T10:01")
+    jobs.set_mark(1)
     expected = [DueEntry.of(job.key, job.slot or "", job.due_at, Lane.ONE_TIME, 1) for job in made]
     assert sorted(swept(jobs)) == sorted(expected)
 
@@ -582,11 +582,11 @@ def test_the_sweep_leaves_out_entries_that_cannot_be_read(local_dynamodb: "Dynam
     assert [entry.key for entry in swept(port)] == [good.key]
 
 
-def test_the_mark_is_the_latest_minute_set_and_no_job(jobs: Jobs) -> None:
-    assert jobs.mark() is None
-    for minute in ("2026-11-20T10:01", "2026-11-20T10:02", "2026-11-20T10:02", "2026-11-20T09:59"):
-        jobs.set_mark(minute)
-    assert jobs.mark() == "2026-11-20T10:02"
+def test_the_mark_is_the_highest_number_set_and_no_job(jobs: Jobs) -> None:
+    assert jobs.mark() == 0
+    for number in (9, 10, 10, 2):
+        jobs.set_mark(number)
+    assert jobs.mark() == 10
     assert swept(jobs) == []
 
 

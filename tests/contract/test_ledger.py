@@ -332,11 +332,11 @@ def test_shards_are_required_again_if_another_process_moves_the_cursor(request: 
     assert (stored := other.cursor()) is not None and (stored.minute, stored.shards) == ("2026-11-20T10:01", max(in_the_way, 48))
 
 
-def test_the_mark_is_the_latest_minute_noted(ledger: Ledger) -> None:
-    assert ledger.mark() is None
-    for minute in ("2026-11-20T10:01", "2026-11-20T10:02", "2026-11-20T09:59"):
-        ledger.set_mark(minute)
-    assert ledger.mark() == "2026-11-20T10:02"
+def test_the_mark_is_the_highest_number_noted(ledger: Ledger) -> None:
+    assert ledger.mark() == 0
+    for number in (9, 10, 2):
+        ledger.set_mark(number)
+    assert ledger.mark() == 10
 
 
 def test_pins_are_counted_by_lane_user_and_period(ledger: Ledger) -> None:

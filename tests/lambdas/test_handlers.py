@@ -1,5 +1,6 @@
 """The handlers behind triggers: how they read events, their answers, and their treatment of poison records."""
 
+import contextlib
 import io
 import json
 import logging
@@ -13,13 +14,13 @@ import pytest
 
 from lambdas import _pool, _runtime, bury, dispatch, execute, plan, tick
 from lambdas._children import Children
-from lambdas._clock import SystemClock
+from lambdas._clock import SystemClock, WrongClock
 from lambdas._logger import logger
 from lambdas._make_way import MOST, RESTED_MS, Way
 from lambdas._settings import Settings
 from scheduler.callbacks.reports import Addresses
 from scheduler.insight import metrics
-from scheduler.model import operation, slots
+from scheduler.model import instants, operation, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import CANARY_OWNER, Failure, FailureKind, Job, Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
@@ -281,6 +282,18 @@ def test_dispatch_drops_a_record_that_is_no_work_and_works_on(world: World) -> N
     answer = dispatch.handler({"Records": [*bad[:2], sent, *bad[2:]]}, CONTEXT)
     assert answer == {"batchItemFailures": [{"itemIdentifier": sent["messageId"]}]}
     assert world.ledger.unit(unit.key).handed_out_at is not None
+
+
+@pytest.mark.parametrize("handler", [tick.handler, plan.handler], ids=["tick", "plan"])
+@pytest.mark.parametrize(
+    ("ahead_ms", "refuses"), [(-3_600_000, True), (-60_001, True), (-60_000, False), (0, False), (180_000, False), (180_001, True)]
+)
+def test_timers_refuse_to_work_with_a_wrong_clock(world: World, handler: Any, ahead_ms: int, refuses: bool) -> None:
+    event = {"source": "aws.scheduler", "time": instants.render(world.clock.now() - ahead_ms)}
+    with pytest.raises(WrongClock, match="the clock is at") if refuses else contextlib.nullcontext():
+        handler(event, CONTEXT)
+    assert (world.ledger.mark() == 0) is (refuses or handler is plan.handler)
+    assert (world.ledger.plan_cursor() is None) is (refuses or handler is tick.handler)
 
 
 def test_tick_emits_the_lag_and_ignores_its_event(world: World, capsys: pytest.CaptureFixture[str]) -> None:

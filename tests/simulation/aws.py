@@ -7,6 +7,8 @@ from enum import Enum, auto
 from functools import partial
 from random import Random
 
+from greenlet import getcurrent
+
 from scheduler.model import slots
 from scheduler.model.job import (
     Delivery,
@@ -39,7 +41,7 @@ AT_ONCE = 40  # jobs that an executor can run in parallel
 
 
 class SimClock:
-    """The clock of an invocation: virtual time plus this machine's error. Monotonic time has no error."""
+    """The clock of an invocation: virtual time plus this machine's error. Monotonic time has no error, but may stand still in a freeze."""
 
     def __init__(self, hub: Hub, skew: int) -> None:
         self._hub, self._skew = hub, skew
@@ -48,7 +50,7 @@ class SimClock:
         return self._hub.time + self._skew
 
     def monotonic(self) -> int:
-        return self._hub.time
+        return self._hub.time - getattr(getcurrent(), "stood_still_ms", 0)
 
     def sleep_until(self, at: int) -> None:
         self._hub.sleep_until(max(at - self._skew, self._hub.time))

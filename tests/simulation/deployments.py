@@ -66,11 +66,11 @@ class DeployedWorld(SteppedWorld):
         fresh = MemoryLedger()
         vars(self.ledger).update({name: value for name, value in vars(fresh).items() if name in vars(self.ledger)})
 
-    def backup(self) -> tuple[dict[JobKey, Job], dict[UnitKey, str], str | None]:
+    def backup(self) -> tuple[dict[JobKey, Job], dict[UnitKey, str], int]:
         """Return what the jobs table contains: jobs, canaries and its mark."""
         return dict(self.jobs.rows), dict(self.jobs._canaries), self.jobs.mark()
 
-    def restore(self, backup: tuple[dict[JobKey, Job], dict[UnitKey, str], str | None]) -> None:
+    def restore(self, backup: tuple[dict[JobKey, Job], dict[UnitKey, str], int]) -> None:
         """Replace the jobs table by a backup. The oracles forget all starts since then: those jobs may run again."""
         jobs, (rows, canaries, jobs._mark) = self.jobs, backup
         for part in (jobs.rows, jobs._index, jobs._unseen, jobs._shown, jobs._placed, jobs._there, jobs._canaries, jobs._visible):

@@ -17,7 +17,7 @@ class Rates:
     crash: float = 0.0  # the invocation dies before or after the effect
     refuse: float = 0.0  # the call fails; in half of the cases the effect has happened
     slow: float = 0.0  # the call takes 2 to 20 s
-    freeze: float = 0.0  # the invocation stops for 20 to 90 s, then continues
+    freeze: float = 0.0  # the invocation stops for 20 to 90 s, then continues; every second time its monotonic clock stands still
     lose: float = 0.0  # per message: lost
     double: float = 0.0  # per message: delivered twice, at once or later
     dead: float = 0.0  # per doubled message: the copy lands in the dead-letter queue
@@ -132,7 +132,7 @@ class Faulty:
 
     def _troubled(self, kind: str, name: str, effect: Callable[[], Any]) -> Any:
         """Make a call with a fault. A frozen invocation may stop before the effect, or between the effect and its answer: the data that
-        it has read may be outdated by then."""
+        it has read may be outdated by then. In half of the freezes its monotonic clock stands still."""
         hub, random = self._faults.hub, self._faults.random
         happens = random.random() < 0.5
         if kind in ("crash", "refused"):
@@ -142,4 +142,6 @@ class Faulty:
         pause = random.randint(2_000, 20_000) if kind == "slow" else random.randint(20_000, 90_000)
         answer = effect() if kind == "freeze" and happens else None
         hub.sleep_until(hub.time + pause)
+        if kind == "freeze" and pause % 2:
+            hub.stand_still(pause)
         return answer if kind == "freeze" and happens else effect()

@@ -57,6 +57,11 @@ class Hub:
     def chain(self, chain: Chain) -> None:
         getcurrent().chain = chain
 
+    def stand_still(self, ms: int) -> None:
+        """Let the monotonic clock of the current invocation's machine miss this time (`stood_still_ms`)."""
+        me = getcurrent()
+        me.stood_still_ms = getattr(me, "stood_still_ms", 0) + ms
+
     def at(self, when: int, call: Callable[[], Any]) -> None:
         """Call `call`, which must not sleep, at the instant `when`, or now if that has passed."""
         self._push(when if when > self.time else self.time, call)

@@ -74,7 +74,7 @@ class Limited:
         if after.claim is None:
             working.pop(after.key, None)
         elif lifecycle.waits(after) and after.key in working:
-            working[after.key] = callback_lease.ends_at(after)
+            working[after.key] = callback_lease.over_at(after)
 
     def at_work(self, target: str) -> int:
         """Return the number of running jobs of the target."""

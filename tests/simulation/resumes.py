@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from scheduler.admission.lane_state import pause, resume
 from scheduler.model import callback_lease, lifecycle, slots
-from scheduler.model.job import Job, JobKey, Lane, RequeueCause
+from scheduler.model.job import Job, JobKey, Lane, RequeueCause, Unit
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.memory.stores import QueuedWork
@@ -22,6 +22,7 @@ LOST_MS = 66_000  # the next tick, and what follows it
 LASTS_MS = (1_000, 10_000, 60_000, 150_000)
 GAPS_MS = (1_500, 10_000, 30_000)  # from a resume to the next pause
 BEGIN_MINUTES, MINUTES = 2, 24
+TAKES_MS = 200  # of a write in `MetWorld`: the message of a resume is worked off before
 
 
 class ResumedWorld(World):
@@ -80,7 +81,7 @@ class ResumedWorld(World):
         if not lifecycle.is_open(job) or job.due_at > now or job.cancel_requested_at is not None:
             return False
         if lifecycle.waits(job):
-            return callback_lease.ends_at(job) <= now - PATIENCE_MS
+            return callback_lease.over_at(job) <= now - PATIENCE_MS
         is_free = job.reason is None or job.requeue_cause is RequeueCause.PAUSED
         return job.claim is None and (is_free or slots.is_always_open(job.slot or ""))
 
@@ -93,6 +94,38 @@ class ResumedWorld(World):
             self.waited[kind] += 1
             if job.fence == fence and self._is_judged(job, self.hub.time) and self._claimed.get(key, 0) < resumed_at:
                 self._violation("late_after_resume", f"{job.id} ({kind})")
+
+
+class MetWorld(ResumedWorld):
+    """Each resume comes while a step still has the unit that is about to wait for it."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._paused: set[Lane] = set()
+        self._write_unit = self.ledger.change_unit
+        self.ledger.change_unit = self._change_unit  # type: ignore[method-assign]
+
+    def _pause(self, lanes: Sequence[Lane]) -> None:
+        super()._pause(lanes)
+        self._paused |= set(lanes)
+
+    def _resume(self, lanes: Sequence[Lane], is_lost: bool) -> None:
+        super()._resume(lanes, is_lost)
+        self._paused -= set(lanes)
+
+    def _change_unit(self, before: Unit, after: Unit) -> bool:
+        if after.resting and self._paused and after.next_at > self.hub.time + slots.MINUTE // 2:
+            self._resume(sorted(self._paused), False)
+            self.hub.sleep_until(self.hub.time + TAKES_MS)
+        return self._write_unit(before, after)
+
+
+def met(seed: int) -> MetWorld:
+    """Run a world of this kind, without faults."""
+    world = MetWorld(seed)
+    world.plan_all_pauses(START + MINUTES * slots.MINUTE)
+    world.run(200, MINUTES, tasks=4, ordered=0, wind_down=60)
+    return world
 
 
 def kind_of(job: Job) -> str:

@@ -22,10 +22,11 @@ from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.run_gate import RunGate
 from scheduler.dead_letters import store as redrives
 from scheduler.jobs import by_key
-from scheduler.model import ids, lifecycle, misfire, settlement, slots
+from scheduler.model import callback_lease, ids, lifecycle, misfire, retry, settlement, slots
 from scheduler.model.job import (
     Delivery,
     DueEntry,
+    Failure,
     Job,
     JobKey,
     Lane,
@@ -63,7 +64,7 @@ from scheduler.pipeline import (
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import Dispatch
 from scheduler.pipeline.execute import Execution
-from scheduler.pipeline.lease import Lease
+from scheduler.pipeline.lease import Lease, Moment
 from scheduler.pipeline.overflow import Overflow
 from scheduler.pipeline.running_jobs import RunningJobs
 from scheduler.pipeline.slot_pages import SlotReader
@@ -83,6 +84,7 @@ from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.behind import changed_behind
 from tests.simulation.bulk import bulk, dying_bulk, moving_bulk
 from tests.simulation.catching_up import catching_up
+from tests.simulation.dying import dying
 from tests.simulation.enables import disabled_often
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.hostile import filling, pinning
@@ -95,8 +97,10 @@ from tests.simulation.overlaps import at_once
 from tests.simulation.quotas import QuotaWorld, at_the_quota
 from tests.simulation.reading import crowded_instant, late_index
 from tests.simulation.redrives import redriven, redriven_by_dying_steps
-from tests.simulation.resumes import resumed_often
+from tests.simulation.resumes import met, resumed_often
+from tests.simulation.workers import POLICIES
 from tests.simulation.world import START, USUAL, World
+from tests.simulation.wrong_clocks import wrong_ticks
 
 SEEDS = 40  # of the default run of `make simulate`
 REFUSED_MS = 60_000  # a job of a bundle that the queue refused in part starts this much after its time, at the latest
@@ -359,12 +363,21 @@ def _lease_of_units_ignored() -> Iterator[None]:
 
 
 def _renew_although_lost(self: Lease) -> bool:
-    now, wanted = self.ports.clock.monotonic(), sorted(item.receipt for item in self.in_hand.values())
-    self._beat_at = now + delivery.BEAT_AGAIN_MS
+    now, wanted = Moment.now(self.ports.clock), sorted(item.receipt for item in self.in_hand.values())
+    self._beat_ms = now.since(self._held) + delivery.BEAT_AGAIN_MS
     self.was_refused = not self._extend(wanted) >= set(wanted)
     if not self.was_refused:
-        self._held_at, self._beat_at = now, now + delivery.BEAT_MS
+        self._held, self._beat_ms = now, delivery.BEAT_MS
     return not self.is_lost()
+
+
+def _crashed_six_times(job: Job, failure: Failure) -> str | None:
+    ended = job.claim is not None and job.claim.alone and lifecycle.next_attempt(job) >= 6
+    return "its executor died 6 times in a row" if ended else _crashed_too_often(job, failure)
+
+
+def _since_by_the_monotonic_clock(self: Moment, before: Moment) -> int:
+    return self.monotonic - before.monotonic
 
 
 class Published(World):
@@ -464,6 +477,14 @@ def frozen(seed: int) -> World:
     return world
 
 
+def skewed(seed: int) -> World:
+    """The clocks of invocations differ by almost five seconds, and many workers report by call-back."""
+    world = World(seed, Rates(lag_ms=300, skew_ms=2_450), rules=Rules(shards=2))
+    world.workers.policy = lambda: world.random.choice(POLICIES)  # type: ignore[method-assign]
+    world.run(400, 10, wind_down=40)
+    return world
+
+
 def _leave_to_rest(self: UnitLease, next_at: int, resting: int, **fields: Any) -> bool:
     return self.leave(next_at, resting=resting, **fields)
 
@@ -541,7 +562,7 @@ def _add_above_the_ceiling(self: MemoryUsers, name: str, number: int, now: int, 
 
 
 _add_within = MemoryUsers.add_within
-_answer = submit._answer
+_answer, _crashed_too_often = submit._answer, retry._crashed_too_often
 _take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
 
 SABOTAGES = [
@@ -555,7 +576,7 @@ SABOTAGES = [
     Sabotage("a run lock that no later run takes over", _patched(overlap, "decide", _overlap_without_take_over)),
     Sabotage("a requeue written over a cancel", _patched(LaggingJobs, "_change", _requeue_over_a_cancel), scene=at_once),
     Sabotage("replaced runs that have changed are forgotten", _patched(RunGate, "_end", _end_and_hope), seed=13, scene=at_once),
-    Sabotage("bury without a check of the message", _patched(settlement, "bury", _bury_without_message), seed=2),
+    Sabotage("bury without a check of the message", _patched(settlement, "bury", _bury_without_message)),
     Sabotage("units changed without the epoch", _patched(MemoryLedger, "change_unit", _change_unit_without_epoch)),
     Sabotage("other entries of the ordering queue ignored", _patched(MemoryOrderingQueues, "_line", _line_without_markers)),
     # one for each other oracle
@@ -564,7 +585,7 @@ SABOTAGES = [
     Sabotage("executors continue without their lease", _patched(delivery, "LOST_MS", 10**9)),
     Sabotage("refused puts treated as stored", _patched(LaggingJobs, "_put_or_refuse", _put_refused_unseen)),
     Sabotage("runs start without a check of their task", _patched(run_gate, "unwanted", lambda *_: None)),
-    Sabotage("run locks written without their version", _patched(MemoryTasks, "_hold", _hold_without_version), seed=3),
+    Sabotage("run locks written without their version", _patched(MemoryTasks, "_hold", _hold_without_version)),
     Sabotage("misfire and expiry ignored", _patched(misfire, "too_late", lambda *_: None)),
     Sabotage("the random of the standing receipt not used", _patched(submit, "_answer", _answer_by_own_random)),
     Sabotage("receipts written over standing ones", _patched(MemoryReceipts, "_keep", _keep_over_standing)),
@@ -581,16 +602,23 @@ SABOTAGES = [
     Sabotage("a tick that wakes no room after a lost resume", _patched(tick, "wake_rooms", lambda *_: 0), scene=resumed_often),
     Sabotage("a dispatcher that misses a second pause", _patched(Overflow, "_was_paused", lambda _: False), scene=resumed_often),
     Sabotage(
-        "jobs sent away by an old read of a pause", _patched(LaneStateCache, "is_paused", _is_paused_by_an_old_read), scene=resumed_often
+        "jobs sent away by an old read of a pause", _patched(LaneStateCache, "is_paused", _is_paused_by_an_old_read), 2, resumed_often
     ),
-    Sabotage("a resume during a step of a resting unit", _patched(UnitLease, "rest", _leave_to_rest), seed=146, scene=resumed_often),
+    Sabotage("a resume during a step of a resting unit", _patched(UnitLease, "rest", _leave_to_rest), scene=met),
     Sabotage("a look goes on while its unit is wanted", _patched(direct_path, "want", _want_beside_a_look), scene=looked),
+    # executors that die
+    Sabotage("six crashes in a row end a job", _patched(retry, "_crashed_too_often", _crashed_six_times), scene=dying),
+    Sabotage("no start of a job that has crashed is stored", _patched(Execution, "_note_starts", lambda *_: set()), scene=dying),
+    # wrong clocks
+    Sabotage("a lease of a worker ends by one clock", _patched(callback_lease, "SKEW_MS", 0), scene=skewed),
+    Sabotage("a first step at whatever time", _patched(worker, "first_step_at", lambda *_: None), seed=3, scene=wrong_ticks),
+    Sabotage("a first step planned too late stays", _patched(tick.Tick, "_correct", lambda *_: None), scene=wrong_ticks),
     # disabled users
     Sabotage("jobs of disabled users polled", _patched(owner_gate, "_decide", _decide_to_poll), scene=disabled_often),
     Sabotage("an enable that wakes no room", _patched(worker, "wake_rooms", lambda *_: 0), scene=disabled_often),
     Sabotage("a lost enable that no tick replaces", _patched(tick, "wake_rooms", lambda *_: 0), scene=disabled_often),
     Sabotage("jobs moved into a room that nobody knows", _patched(DirectPath, "want", lambda *_: True), scene=disabled_often),
-    Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), scene=refused_bundles),
+    Sabotage("a bundle is deleted before all its jobs were sent on", _patched(bundles, "send_on", _send_on_unseen), 3, refused_bundles),
     Sabotage("a sweep that sees nothing", _patched(LaggingJobs, "sweep", lambda *_, **__: ([], None)), scene=orphaned),
     # operations on many jobs
     Sabotage("an operation started without a place", _patched(MemoryOperations, "add", _add_anywhere), scene=bulk),
@@ -598,8 +626,8 @@ SABOTAGES = [
     Sabotage("jobs that were moved are not read again", _patched(CancelJobs, "reread", lambda *_: ([], None)), scene=bulk),
     Sabotage("a refused job stops its operation", _patched(CancelJobs, "takes_changes", lambda *_: False), scene=bulk),
     # changes of tasks while plan is away
-    Sabotage("an edit drops missed runs", _patched(planning, "hand_on", _hand_on_nothing), seed=8, scene=changed_behind),
-    Sabotage("a pause records no missed runs", _patched(planning, "hand_on", _hand_on_without_entry), seed=3, scene=changed_behind),
+    Sabotage("an edit drops missed runs", _patched(planning, "hand_on", _hand_on_nothing), seed=4, scene=changed_behind),
+    Sabotage("a pause records no missed runs", _patched(planning, "hand_on", _hand_on_without_entry), seed=9, scene=changed_behind),
     Sabotage("runs of an earlier generation planned again", _patched(top_up, "earlier_keys", lambda *_: []), seed=2, scene=changed_behind),
     Sabotage("plan tops up one task after the other", _patched(plan, "GROUP", 1), scene=many_tasks),
     # runs that catch up
@@ -616,6 +644,7 @@ SABOTAGES = [
     Sabotage(
         "a chunk begun without storing what it changes",
         _patched(OperationStep, "_announce", lambda *_: True),
+        seed=3,
         scene=redriven_by_dying_steps,
     ),
     # what dispatchers read
@@ -649,7 +678,8 @@ SABOTAGES = [
     Sabotage("cancelled jobs stay in the stock", _patched(MemoryUsers, "free", lambda *_: None), scene=at_the_quota),
     Sabotage("all freed jobs are believed", _patched(quota, "_believed", lambda _: 10**9), scene=at_the_quota),
     # the lease of a batch
-    Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=14, scene=frozen),
+    Sabotage("a lease by the monotonic clock alone", _patched(Moment, "since", _since_by_the_monotonic_clock)),
+    Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=20, scene=frozen),
 ]
 # The default run does not find these: `--all` tries them too.
 UNPROVED = [

@@ -46,6 +46,7 @@ def test_no_run_is_skipped_while_late_ones_catch_up(seed: int) -> None:
 )
 def test_it_notices_a_removed_guard_of_planning(name: str, oracle: str) -> None:
     (removed,) = [each for each in SABOTAGES if each.name == name]
-    assert removed.scene is not None
+    scene = removed.scene
+    assert scene is not None
     with removed.broken():
-        assert oracle in removed.scene(removed.seed).report.violations
+        assert any(oracle in scene(seed).report.violations for seed in (removed.seed, *range(1, 25)))

@@ -308,7 +308,7 @@ class World:
         self._requests += 1
         self.lineage.invoked(EXECUTORS[lane], [item.message_id for item in batch])
         container = self._container(lane)
-        pool = SimPool(self.hub, container.ports.clock, self.random, self._started, overfull=self._overfull, stopped=self.limited.stopped)
+        pool = self._pool(container)
         try:
             left = execute(lane, batch, container.ports, container.process, pool=pool, request_id=f"r{self._requests}")
             self._warm[lane].append(container)
@@ -326,6 +326,10 @@ class World:
             if lane in self._full:
                 self._full.remove(lane)
                 self.hub.at(self.hub.time + 1, partial(self._wake, lane))
+
+    def _pool(self, container: Container) -> SimPool:
+        clock, stopped = container.ports.clock, self.limited.stopped
+        return SimPool(self.hub, clock, self.random, self._started, overfull=self._overfull, stopped=stopped)
 
     def _container(self, lane: Lane) -> Container:
         """Return a warm process, or a new one: always if none is warm, else in some cases."""

@@ -12,7 +12,6 @@ from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, LaneStateCache, 
 from scheduler.model import callback_lease, lifecycle, retry, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Delivery, Failure, FailureKind, Job, Lane, Outcome, Result, Status, TaskHead
-from scheduler.model.retry import MAX_CRASHES_IN_ROW
 from scheduler.model.settlement import NOT_STARTED_MS
 from scheduler.model.spec import CallBack, Jitter, Ordering, RetryPolicy
 from scheduler.pipeline import delivery
@@ -364,6 +363,82 @@ def test_a_lost_lease_is_not_renewed_even_if_the_queue_accepts_it() -> None:
     left = stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, glance=slow), lanes=lenient)
     assert (pool.starts, left, calls) == ([], [item.message_id], [NOW])
     assert stage.stored(item.message.key).fence == 2
+
+
+@pytest.mark.parametrize("frozen_ms", [delivery.LOST_MS, 300_000])
+def test_a_frozen_executor_starts_nothing_whatever_its_clock_says(frozen_ms: int) -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job(due_at=NOW + 2_000))
+
+    def slow(verb: Any, *args: Any) -> Any:
+        stage.clock.freeze(frozen_ms)
+        return verb(*args)
+
+    pool = ScriptedPool(stage.clock)
+    stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, glance=slow))
+    assert (pool.starts, stage.stored(item.message.key).fence) == ([], 2)
+
+
+def test_a_lease_is_renewed_in_time_after_a_short_freeze() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    beats: list[int] = []
+
+    def extend(verb: Any, *args: Any) -> Any:
+        beats.append(stage.clock.now() - NOW)
+        if len(beats) == 1:
+            stage.clock.freeze(delivery.LOST_MS - 1_000)
+        return verb(*args)
+
+    pool = ScriptedPool(stage.clock, takes=5_000)
+    assert stage.execute([item], pool=pool, lanes=Wrapped(stage.lanes, extend=extend)) == []
+    assert len(pool.starts) == 1 and beats[:2] == [0, delivery.LOST_MS - 1_000]
+
+
+def test_a_clock_that_jumps_ahead_lets_the_jobs_go_uncharged_at_once() -> None:
+    """As after a freeze between two invocations, when the wall clock is corrected a moment later."""
+    stage = Stage()
+    running, held = stage.hand(a_job(max_attempts=1), a_job(due_at=NOW + 4_000))
+    pool = ScriptedPool(stage.clock, takes=60_000)
+
+    def start(verb: Any, *args: Any) -> Any:
+        verb(*args)
+        stage.clock.freeze(delivery.LOST_MS)
+
+    assert stage.execute([running, held], pool=Wrapped(pool, start=start)) == []
+    assert pool.stopped and [job.key for job, _ in pool.starts] == [running.message.key]
+    for item in (running, held):
+        job = stage.stored(item.message.key)
+        assert (lifecycle.state(job), job.fence, job.charged) == (Status.SCHEDULED, 2, 0)
+        assert job.due_at - stage.clock.now() <= 1_000
+
+
+def test_an_executor_blocked_by_its_jobs_lets_none_of_them_go() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    pool = ScriptedPool(stage.clock, takes=5_000)
+
+    def start(verb: Any, *args: Any) -> Any:
+        verb(*args)
+        stage.clock.advance(delivery.LOST_MS)
+
+    assert stage.execute([item], pool=Wrapped(pool, start=start)) == [item.message_id]
+    assert (stage.stored(item.message.key).fence, pool.stopped) == (1, True)
+
+
+def test_an_invocation_ends_in_time_if_its_monotonic_clock_stood_still() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job(due_at=NOW + 2_000))
+    left_ms = STOP_MS + 10_000
+
+    def slow(verb: Any, *args: Any) -> Any:
+        stage.clock.freeze(10_000)
+        return verb(*args)
+
+    view = stage.but(jobs=Wrapped(stage.jobs, glance=slow))
+    pool, process = ScriptedPool(stage.clock), Process.of(Lane.ONE_TIME, "me", view)
+    assert execute(Lane.ONE_TIME, [item], view, process, pool=pool, request_id="r1", left_ms=left_ms) == [item.message_id]
+    assert pool.stopped and stage.clock.now() < NOW + left_ms
 
 
 def test_a_renewal_answered_after_the_loss_of_the_lease_is_not_believed() -> None:
@@ -770,7 +845,7 @@ def test_a_crash_before_the_start_is_not_charged() -> None:
     stage, job = Stage(), a_job(max_attempts=1)
     (item,) = stage.hand(job)
     lane = Lane.ONE_TIME
-    for crashes in range(1, MAX_CRASHES_IN_ROW):
+    for crashes in range(1, 6):
         stage.claim(item, alone=True)
         stage.clock.advance(delivery.LEASE_MS)
         assert stage.execute([item], lane=lane) == []

@@ -12,7 +12,7 @@ from scheduler.insight.counting import EVERYBODY, day_of, hour_of, load_at
 from scheduler.insight.forecast import MINUTE
 from scheduler.insight.project import ProjectResult, project
 from scheduler.model import ids, lifecycle
-from scheduler.model.job import CANARY_OWNER, Job, Misfire, Overlap, Result, RunInfo, Status
+from scheduler.model.job import CANARY_OWNER, Claim, Job, Misfire, Overlap, Result, RunInfo, Status
 from scheduler.model.spec import Ordering
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.counters import MemoryCounters
@@ -198,6 +198,18 @@ def test_a_creation_is_reported_once(log: CounterLog) -> None:
     job = make.job(at=NOW)
     assert log.through(job).created == 1
     assert log.change(job, make.claimed(job)).created == 0
+
+
+def test_a_job_whose_executors_die_before_its_start_is_reported_late(log: CounterLog) -> None:
+    job, delays = make.job(at=NOW), list[list[int]]()
+    for number in range(3):
+        at = max(job.due_at, NOW)
+        claimed = lifecycle.claim(job, claim=Claim(f"m{number}", f"n{number}", at, True))
+        log.change(job, claimed)
+        job = lifecycle.take_back(claimed, at + 30_000, slot=SLOT)
+        delays.append(log.change(claimed, job).start_delays_ms)
+        assert log.change(job, lifecycle.move(job, slot=SLOT)).start_delays_ms == []
+    assert delays == [[], [60_000], [90_000]]
 
 
 def test_the_canary_is_not_counted_and_its_delay_is_reported(log: CounterLog) -> None:

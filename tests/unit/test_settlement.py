@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.model import lifecycle, retry, settlement, slots
+from scheduler.model import lifecycle, misfire, retry, settlement, slots
 from scheduler.model.job import (
     Attempt,
     Claim,
@@ -139,16 +139,73 @@ def test_a_crash_alone_at_the_last_attempt_ends_a_job() -> None:
     assert lifecycle.state(job) is Status.FAILED and job.attempts[-1].outcome is Outcome.CRASHED
 
 
-def test_a_job_that_may_never_have_started_fails_after_six_crashes() -> None:
-    job, dues, at = a_job(max_attempts=1), list[int](), NOW
-    while lifecycle.is_open(job):
-        job = lifecycle.claim(job, claim=Claim("m1", f"n{at}", at, True))
-        job = settlement.take_back(job, at + 30_000, shards=4, retention=KEEP)
-        dues.append(job.due_at - at - 30_000)
-        at = job.due_at
-    assert (len(dues), job.crashes) == (retry.MAX_CRASHES_IN_ROW, 0)
-    assert dues[:-1] == [0, 10_000, 60_000, 300_000, 900_000]
-    assert job.reason == "its executor died 6 times in a row"
+def died(job: Job, times: int = 1) -> Job:
+    """The job after its executors died so often between claim and start."""
+    for _ in range(times):
+        at = max(job.due_at, NOW)
+        claimed = lifecycle.claim(job, claim=Claim("m1", f"n{at}", at, True))
+        job = settlement.take_back(claimed, at + 30_000, shards=4, retention=KEEP)
+    return job
+
+
+def test_a_job_whose_executors_die_before_its_start_does_not_end() -> None:
+    job, waits = a_job(max_attempts=1), list[int]()
+    for _ in range(100):
+        began, job = job.due_at, died(job)
+        waits.append(job.due_at - began - 30_000)
+    assert waits == [0, 10_000, 60_000, 300_000, *[900_000] * 96]
+    assert (lifecycle.state(job), job.charged, job.crashes, job.reason) == (Status.SCHEDULED, 0, 0, lifecycle.UNSTARTED)
+    assert [each.started_at for each in job.attempts] == [None] * lifecycle.KEPT_ATTEMPTS
+    done = lifecycle.claim(job, claim=Claim("m1", "n1", job.due_at, True))
+    assert settle_succeeded(lifecycle.start(done, job.due_at)).reason is None
+
+
+def settle_succeeded(job: Job) -> Job:
+    return settlement.settle(Finished(job, job.due_at, job.due_at + 1, Result("done")), job.due_at + 1, shards=4, retention=KEEP)
+
+
+def test_the_first_crash_may_have_started_the_work() -> None:
+    job = died(a_job())
+    assert (job.attempts[0].started_at, job.reason, lifecycle.has_only_died(job)) == (NOW, None, False)
+    assert lifecycle.has_only_died(died(job))
+
+
+def test_a_started_job_that_kills_its_executors_ends_whatever_came_before() -> None:
+    job = died(a_job(max_attempts=9), 8)
+    for _ in range(retry.MAX_CRASHES):
+        claimed = lifecycle.claim(job, claim=Claim("m1", f"n{job.due_at}", job.due_at, True))
+        job = settlement.take_back(lifecycle.start(claimed, job.due_at), job.due_at + 30_000, shards=4, retention=KEEP)
+    assert (lifecycle.state(job), job.reason) == (Status.FAILED, "its executor died each time it ran alone")
+
+
+def test_a_job_that_never_started_expires_as_one_that_waits() -> None:
+    job = died(a_job(start_by=NOW + 200_000), 4)
+    assert (lifecycle.state(job), job.due_at) == (Status.SCHEDULED, NOW + 190_000), "the next wait would miss the expiry"
+    assert misfire.too_late(job, NOW + 199_999) is None
+    assert (misfire.too_late(job, NOW + 200_000) or "").startswith("expired: ")
+    late = died(job)
+    assert (lifecycle.state(late), late.due_at) == (Status.SCHEDULED, NOW + 220_000 + 900_000)
+
+
+@pytest.mark.parametrize("missed", [Misfire.SKIP, Misfire.RUN_LATEST])
+def test_a_run_that_never_started_keeps_its_misfire_rule(missed: Misfire) -> None:
+    run = a_job(start_by=NOW + 60_000, origin=RunInfo("t1", 1, NOW, misfire=missed))
+    assert misfire.too_late(died(run), NOW + 60_000) is None, "it may have started"
+    assert (misfire.too_late(died(run, 3), NOW + 60_000) or "").startswith("misfire: ")
+    waited = settlement.requeue(
+        lifecycle.claim(died(run, 3), claim=Claim("m1", "n1", NOW, True)), RequeueCause.OVERLAP, "waits", NOW, shards=4
+    )
+    assert misfire.too_late(waited, NOW + 60_000) is None
+    paused = settlement.requeue(
+        lifecycle.claim(died(run, 3), claim=Claim("m1", "n1", NOW, True)), RequeueCause.PAUSED, "paused", NOW, shards=4
+    )
+    assert (misfire.too_late(paused, NOW + 60_000) or "").startswith("misfire: ") and paused.reason == "paused"
+
+
+def test_a_retried_job_whose_executor_dies_expires_as_before() -> None:
+    retried = a_job(charged=1, delay_ms=0, start_by=NOW + 50_000, attempts=(Attempt(1, NOW, NOW, NOW + 1, Outcome.FAILED),))
+    assert died(retried, 2).reason == retry.EXPIRED
+    assert not lifecycle.has_only_died(died(replace(retried, start_by=None), 2))
 
 
 def test_the_wait_after_a_crash_ends_no_job() -> None:

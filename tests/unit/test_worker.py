@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from scheduler.admission.lane_state import pause, resume
 from scheduler.model import slots
 from scheduler.model.errors import TooLarge, Unavailable
 from scheduler.model.job import Cursor, JobKey, Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
-from scheduler.pipeline import worker
+from scheduler.pipeline import leftover, worker
 from scheduler.pipeline.tick import READY_MS
 from scheduler.pipeline.unit_lease import LEASE_MS
 from scheduler.pipeline.worker import AGAIN_MS, LONGEST_MS, VISIBLE_S, WorkResult
@@ -310,9 +311,11 @@ def test_a_failed_step_undoes_no_write_whose_answer_was_lost() -> None:
     assert result.failed and unit.handed_out_at is not None and unit.lease_until == 0
 
 
-@pytest.mark.parametrize("ahead_ms", [120_000, 600_000])
-def test_a_tick_whose_clock_is_far_ahead_loses_no_job(ahead_ms: int) -> None:
-    """Workers go by their own clocks, so a minute that is opened too soon closes no sooner. The tick may make units late by as much."""
+@pytest.mark.parametrize(
+    ("ahead_ms", "wrong"),  # more than two ticks whose clocks are behind open nothing meanwhile
+    [(-3_600_000, 2), *((ahead, wrong) for ahead in (61_000, 120_000, 290_000, 600_000, 3_600_000) for wrong in (1, 2, 10))],
+)
+def test_ticks_whose_clocks_are_wrong_delay_no_job(ahead_ms: int, wrong: int) -> None:
     stage = Stage(rules=Rules(shards=1))
     stage.ledger.advance(None, Cursor(MINUTE, 1))
     jobs, sent, real = dict[JobKey, int](), dict[JobKey, int](), stage.jobs
@@ -324,15 +327,43 @@ def test_a_tick_whose_clock_is_far_ahead_loses_no_job(ahead_ms: int) -> None:
         return []
 
     stage.lanes = Wrapped(stage.lanes, publish=publish, send=publish)
-    for at in range(NOW, NOW + 15 * slots.MINUTE + ahead_ms, 20_000):
+    for at in range(NOW, NOW + 25 * slots.MINUTE, 20_000):
         stage.clock.at = max(at, stage.clock.at)
-        if at == NOW + 2 * slots.MINUTE:
-            stage.but(clock=FixedClock(at + ahead_ms)).tick()
         if at % slots.MINUTE == 0:
-            stage.tick()
-        if at < NOW + 10 * slots.MINUTE:
+            is_wrong = 2 <= (at - NOW) // slots.MINUTE < 2 + wrong
+            stage.but(clock=FixedClock(at + ahead_ms * is_wrong)).tick()
+        if at < NOW + 15 * slots.MINUTE:
             made = [stage.submit(stage.clock.at + ahead) for ahead in (slots.HORIZON + 1_000, slots.HORIZON + 30_000)]
             jobs |= {job.key: job.due_at for job in made}
         stage.work_off(until=at + 19_999)
     assert sent.keys() == jobs.keys()
-    assert max(sent[key] - due_at for key, due_at in jobs.items()) <= ahead_ms
+    assert max(sent[key] - due_at for key, due_at in jobs.items()) <= 0
+
+
+def test_a_resumed_unit_that_a_wrong_tick_wakes_is_dispatched_at_once() -> None:
+    stage = opened(NOW + 1_000)
+    stage.work.queued.clear()  # a unit that rests needs no message
+    unit = stage.ledger.unit(UNIT)
+    rests = {"handed_out_at": END, "resting": END, "next_at": END + leftover.REST_MS, "message_id": "m1"}
+    stage.ledger.change_unit(unit, replace(unit, **rests))
+    stage.clock.at = END + slots.MINUTE
+    pause(tuple(Lane), None, stage)
+    stage.clock.advance(1_000)
+    resume(tuple(Lane), None, stage)
+    stage.work.queued.clear()  # the message of the resume is lost
+    stage.but(clock=FixedClock(stage.clock.now() + 1_800_000)).tick()
+    stage.work_off(until=stage.clock.now() + 2_000)
+    assert len(stage.waiting(Lane.ONE_TIME)) == 1
+
+
+def test_a_unit_without_message_is_sent_for_its_minute_at_any_next_step() -> None:
+    stage = opened(NOW + 1_000)
+    stage.work.queued.clear()
+    unit = stage.ledger.unit(UNIT)
+    stage.ledger.change_unit(unit, replace(unit, opened_at=NOW + 3_600_000, next_at=NOW + 3_600_000))
+    stage.tick()
+    assert [each.visible_at for each in stage.work.queued.values() if each.item == ITEM] == [NOW - READY_MS]
+    stage.clock.advance(slots.MINUTE)
+    stage.work.queued.clear()
+    stage.tick()
+    assert ITEM not in stage.asked, "its message is on its way"

@@ -178,12 +178,12 @@ class DynamoJobs:
         entries = readable.each(items.due_entry, (item for item in page["Items"] if not keys.is_canary(item["pk"]["S"])))
         return list(entries), json.dumps(page["LastEvaluatedKey"]) if "LastEvaluatedKey" in page else None
 
-    def mark(self) -> str | None:
+    def mark(self) -> int:
         item = self._table.get(keys.MARK)
-        return item["minute"]["S"] if item else None
+        return int(item["number"]["N"]) if item else 0
 
-    def set_mark(self, minute: str) -> None:
-        self._table.put(keys.MARK | {"minute": {"S": minute}}, keys.if_marked_before(minute))
+    def set_mark(self, number: int) -> None:
+        self._table.put(keys.MARK | {"number": {"N": str(number)}}, keys.if_marked_before(number))
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         return self._lists.history(owner, Span(since, until, after, limit, newest_first))

@@ -56,7 +56,7 @@ IF_NEW = {"ConditionExpression": NEW}
 IF_STORED = {"ConditionExpression": "attribute_exists(pk)"}
 
 CANARY = "canary"  # sort key, and start of the partition key, of the item that proves that the due index has caught up
-MARK: "Value" = {"pk": {"S": "mark"}, "sk": {"S": "mark"}}  # in the jobs table, and in the ledger: the minute of the last tick
+MARK: "Value" = {"pk": {"S": "mark"}, "sk": {"S": "mark"}}  # in the jobs table, and in the ledger: the number of the last tick
 _LAST = "~"  # sorts after every job id
 _SLOT = {"#slot": "slot"}  # aliases of reserved words
 LATE_PAGE = 500  # jobs of a partition that a count reads at once of those whose time has passed
@@ -442,10 +442,10 @@ def look(look: LaterCheck) -> Value:
     return {"pk": {"S": LOOKS}, "sk": {"S": f"{look_bound(look.at)}#{_unit(look.unit.key)}"}}
 
 
-def if_marked_before(minute: str) -> dict[str, Any]:
-    """The table is not marked, or with an earlier minute."""
-    names, values = {"#minute": "minute"}, {":minute": {"S": minute}}
-    condition = f"{NEW} OR #minute < :minute"
+def if_marked_before(number: int) -> dict[str, Any]:
+    """The table is not marked, or with a lower number."""
+    names, values = {"#number": "number"}, {":number": {"N": str(number)}}
+    condition = f"{NEW} OR #number < :number"
     return {"ConditionExpression": condition, "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 
 

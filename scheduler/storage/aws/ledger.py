@@ -108,12 +108,12 @@ class DynamoLedger:
             return self._table.put(_breaker(after), keys.IF_NEW if before is None else keys.if_version(before.version))
         return before is None or self._table.delete(keys.breaker(before.circuit), keys.if_version(before.version))
 
-    def mark(self) -> str | None:
+    def mark(self) -> int:
         item = self._table.get(keys.MARK)
-        return item["minute"]["S"] if item else None
+        return int(item["number"]["N"]) if item else 0
 
-    def set_mark(self, minute: str) -> None:
-        self._table.put(keys.MARK | {"minute": {"S": minute}}, keys.if_marked_before(minute))
+    def set_mark(self, number: int) -> None:
+        self._table.put(keys.MARK | {"number": {"N": str(number)}}, keys.if_marked_before(number))
 
     def sweep_cursor(self) -> str | None:
         item = self._table.get(keys.SWEEP)

@@ -91,7 +91,7 @@ class MemoryJobs:
         self._index: dict[str, _Shown] = defaultdict(_Shown)
         self.entries: dict[OwnKey, KeyEntry] = {}  # of keys
         self._canaries: dict[UnitKey, str] = {}
-        self._mark: str | None = None
+        self._mark = 0
 
     def check(self, spec: JobSpec, notifications: Notifications | None = None) -> None:
         receivers = 0 if notifications is None else json_size(asdict(notifications))
@@ -180,11 +180,11 @@ class MemoryJobs:
         slot = min((slot for slot, shown in self._index.items() if shown.by_key and slot > (after or "")), default=None)
         return ([], None) if slot is None else (self._index[slot].entries(), slot)
 
-    def mark(self) -> str | None:
+    def mark(self) -> int:
         return self._mark
 
-    def set_mark(self, minute: str) -> None:
-        self._mark = max(minute, self._mark or "")
+    def set_mark(self, number: int) -> None:
+        self._mark = max(number, self._mark)
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         rows = sorted((job for job in self.rows.values() if job.owner == owner), key=attrgetter("id"))
@@ -396,7 +396,7 @@ class MemoryLedger:
         self._breakers: dict[Circuit, Breaker] = {}
         self._plan_cursor: str | None = None
         self._sweep_cursor: str | None = None
-        self._mark: str | None = None
+        self._mark = 0
         self._backlogs: dict[tuple[UnitKey, Lane], Backlog] = {}
         self._pins: dict[tuple[Lane, str, int], int] = {}
 
@@ -471,11 +471,11 @@ class MemoryLedger:
             del self._breakers[before.circuit]
         return True
 
-    def mark(self) -> str | None:
+    def mark(self) -> int:
         return self._mark
 
-    def set_mark(self, minute: str) -> None:
-        self._mark = max(minute, self._mark or "")
+    def set_mark(self, number: int) -> None:
+        self._mark = max(number, self._mark)
 
     def sweep_cursor(self) -> str | None:
         return self._sweep_cursor
