@@ -376,7 +376,7 @@ def test_jobs_without_room_for_long_go_to_another_executor() -> None:
     assert len(other.starts) == 2 and {job.charged for job, _ in other.starts} == {0}
 
 
-def test_a_job_beside_the_long_jobs_of_another_user_goes_to_another_executor_at_once() -> None:
+def test_a_job_beside_another_users_long_jobs_leaves_at_once() -> None:
     """It does not wait for the end of one of them in the overflow: some executors of its lane are free."""
     stage = Stage()
     long, other = crowd(2), a_job(owner="ben", due_at=NOW)
