@@ -4,9 +4,10 @@ import pytest
 
 from tests.simulation.dying import JOBS, POISON, dying
 from tests.simulation.sabotage import SABOTAGES, find
+from tests.simulation.seeds import each
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 40))])
+@each([1, 2], range(3, 8), range(8, 40))
 def test_jobs_start_once_executors_live_again_and_poison_ends(seed: int) -> None:
     world = dying(seed)
     assert world.report.violations == {}, world.report.examples

@@ -1,12 +1,14 @@
 """Jobs of a disabled user wait without being polled, and start at once when the user is enabled, whatever kind of job they are."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
 from tests.simulation.enables import MOST_CLAIMS, disabled_often
 from tests.simulation.faults import ROUGH
 from tests.simulation.sabotage import SABOTAGES, find
+from tests.simulation.seeds import many
 
 KINDS = {"planned", "direct", "run", "run now", "retry", "ordering key", "limited target", "call-back", "silent worker"}
 
@@ -21,9 +23,9 @@ def test_jobs_of_every_kind_start_after_each_enable() -> None:
     assert KINDS <= waited.keys()
 
 
-@pytest.mark.long
-def test_jobs_of_every_kind_start_after_each_enable_in_many_worlds() -> None:
-    for seed in range(7, 60):
+@many(range(7, 16), range(16, 100))
+def test_jobs_of_every_kind_start_after_each_enable_in_many_worlds(seeds: Sequence[int]) -> None:
+    for seed in seeds:
         world = disabled_often(seed)
         assert world.report.violations == {}, world.report.examples
 

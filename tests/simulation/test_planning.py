@@ -1,11 +1,14 @@
 """Nothing is dropped without a record, and nothing runs twice, when tasks are changed while plan is away; and plan keeps up."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.simulation.behind import changed_behind
 from tests.simulation.catching_up import catching_up
 from tests.simulation.many_tasks import many_tasks
 from tests.simulation.sabotage import SABOTAGES
+from tests.simulation.seeds import many
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
@@ -14,9 +17,9 @@ def test_each_time_has_its_run_or_its_record(seed: int) -> None:
     assert report.violations == {}, report.examples
 
 
-@pytest.mark.long
-def test_each_time_has_its_run_or_its_record_in_many_worlds() -> None:
-    for seed in range(6, 80):
+@many(range(6, 20), range(20, 100))
+def test_each_time_has_its_run_or_its_record_in_many_worlds(seeds: Sequence[int]) -> None:
+    for seed in seeds:
         report = changed_behind(seed).report
         assert report.violations == {}, report.examples
 

@@ -1,10 +1,10 @@
 """After each resume, what fell due in the pause starts at once, whatever kind of job it is."""
 
 from collections import Counter
-
-import pytest
+from collections.abc import Sequence
 
 from tests.simulation.resumes import resumed_often
+from tests.simulation.seeds import many
 
 KINDS = {"planned", "direct", "run", "run now", "retry", "ordering key", "limited target", "call-back", "silent worker"}
 
@@ -18,8 +18,8 @@ def test_jobs_of_every_kind_start_after_each_resume() -> None:
     assert KINDS <= waited.keys()
 
 
-@pytest.mark.long
-def test_jobs_of_every_kind_start_after_each_resume_in_many_worlds() -> None:
-    for seed in (*range(1, 5), *range(9, 60)):
+@many((*range(1, 5), *range(9, 20)), range(20, 160))
+def test_jobs_of_every_kind_start_after_each_resume_in_many_worlds(seeds: Sequence[int]) -> None:
+    for seed in seeds:
         world = resumed_often(seed)
         assert world.report.violations == {}, world.report.examples

@@ -3,17 +3,18 @@
 import pytest
 
 from tests.simulation.sabotage import SABOTAGES, find, skewed
+from tests.simulation.seeds import each
 from tests.simulation.wrong_clocks import wrong_ticks
 
 
-@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 40))])
+@each([1], range(2, 6), range(6, 40))
 def test_no_job_is_late_by_a_tick_with_a_wrong_clock(seed: int) -> None:
     report = wrong_ticks(seed).report
     assert report.violations == {}, report.examples
     assert report.starts > 400
 
 
-@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 20))])
+@each([1], range(2, 6), range(6, 20))
 def test_no_worker_loses_its_lease_by_clocks_that_differ_by_five_seconds(seed: int) -> None:
     report = skewed(seed).report
     assert report.violations == {}, report.examples
