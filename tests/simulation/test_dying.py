@@ -14,6 +14,7 @@ def test_jobs_start_once_executors_live_again_and_poison_ends(seed: int) -> None
     assert len(world.begun) == JOBS + POISON
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "oracle"), [("six crashes", "failed_unstarted"), ("no start of a job", "poison_open")])
 def test_it_notices_a_removed_guard_of_dying_executors(name: str, oracle: str) -> None:
     (removed,) = [each for each in SABOTAGES if name in each.name]

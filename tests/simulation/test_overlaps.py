@@ -26,6 +26,7 @@ def test_no_run_waits_for_nobody_in_many_worlds(overlap: Overlap, seeds: Sequenc
         assert world.report.violations == {}, world.report.examples
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["written over a cancel", "replaced runs that have changed"])
 def test_it_notices_a_removed_guard(name: str) -> None:
     (removed,) = [each for each in SABOTAGES if name in each.name]

@@ -35,6 +35,7 @@ def test_no_run_is_skipped_while_late_ones_catch_up(seed: int) -> None:
     assert report.violations == {}, report.examples
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "oracle"),
     [

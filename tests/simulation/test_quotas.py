@@ -22,6 +22,7 @@ def test_as_many_jobs_are_admitted_as_the_quotas_allow_in_many_worlds(seeds: Seq
         assert report.violations == {}, report.examples
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "oracle"),
     [

@@ -13,6 +13,7 @@ def test_the_jobs_of_another_user_start_within_a_second(scene: str) -> None:
     assert not world.report.violations
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scene", SCENES)
 def test_without_the_bound_they_are_late(scene: str) -> None:
     made, without = SCENES[scene]

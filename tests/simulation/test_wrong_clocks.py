@@ -21,6 +21,7 @@ def test_no_worker_loses_its_lease_by_clocks_that_differ_by_five_seconds(seed: i
     assert report.faults["call-back rescued"] > 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "oracle"),
     [("whatever time", "late_though_free"), ("planned too late", "late_though_free"), ("by one clock", "rescued_early")],
