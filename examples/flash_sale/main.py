@@ -82,7 +82,8 @@ def main() -> int:
         sale.release(path.rsplit("/", 1)[1])
         return 200
 
-    with Punctual() as punctual, Receiver(release) as receiver:
+    # Twenty buyers at a time may keep a busy machine's local AWS waiting; each create is safe to repeat, as it has a key.
+    with Punctual(timeout=120) as punctual, Receiver(release) as receiver:
 
         def buy(buyer: int) -> None:
             chances, hold = random.Random(buyer), f"{buyer}-{uuid.uuid4().hex[:8]}"
