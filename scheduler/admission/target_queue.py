@@ -114,6 +114,15 @@ def wants_ends(usage: TargetUsage, now: int) -> bool:
     return usage.queued_until > now and usage.took_ms >= limits.QUICK_MS
 
 
+def wake_idle(ports: Ports) -> None:
+    """Request a release step of each queue in which no job may have waited: the lane of its jobs was paused. Others have a step soon.
+
+    Raises Unavailable.
+    """
+    queues = ports.targets.queues()
+    wake_queues({queue.target for queue, users in queues if users and not any(user.waiting for user in users)}, ports)
+
+
 def wake_queues(targets: Collection[str], ports: Ports) -> None:
     """Request a release step of these targets now. Never raises: the next regular step comes within a minute."""
     if not targets:

@@ -101,9 +101,9 @@ def requeue(
 
     A pause (no `at`) moves it to the waiting `room`, by default that of its lane, and keeps its due time. The cause PAUSED is recorded, so
     that the misfire rule still applies, unless the job waited for another reason before. The cause MISFIRE is recorded, so that the runs
-    behind it wait for it.
+    behind it wait for it, and CROWDED, so that the job goes straight back to its lane only once.
     """
-    recorded: RequeueCause | None = cause if cause is RequeueCause.MISFIRE else None
+    recorded: RequeueCause | None = cause if cause in (RequeueCause.MISFIRE, RequeueCause.CROWDED) else None
     if cause is RequeueCause.PAUSED:
         keeps = job.reason and not lifecycle.has_only_died(job)
         reason, recorded = (job.reason or "", job.requeue_cause) if keeps else (reason, cause)

@@ -532,19 +532,20 @@ class Execution:
     def _start(self, ready: Sequence[_Held], now: int) -> list[_Held]:
         """Start jobs, as many as the executor has room for; return them. The others try again soon, then another executor gets them."""
         started: list[_Held] = []
-        full: list[_Held] = []
+        full: list[tuple[_Held, int]] = []  # with the time since the executor was found full
         for held in ready:
             if self.work.has_room(held.job):
                 self.work.start(held.job, held.not_after(), held.task)
                 started.append(held)
                 continue
-            held.full_at, held.ask_at = held.full_at or now, now + FULL_AGAIN_MS
-            full.append(held)
+            held.full_at = since = held.full_at or now
+            held.ask_at = now + FULL_AGAIN_MS
+            full.append((held, now - since))
         here = self.work.owners() if full else ()
         crowded: dict[JobKey, Verdict] = {
             held.job.key: Requeue(RequeueCause.CROWDED, gate.CROWDED, at=now)
-            for held in full
-            if now - (held.full_at or now) >= (FULL_MS if held.job.owner in here else BESIDE_MS)
+            for held, ms in full
+            if ms >= (FULL_MS if held.job.owner in here else BESIDE_MS)
         }
         keys = {held.job.key for held in started}
         self._held = [held for held in self._held if held.job.key not in keys]
@@ -615,9 +616,10 @@ class Execution:
             if verdict.room is not None and not self.process.direct.want({after.slot or ""}, now):
                 verdict = replace(verdict, at=now + ROOM_AGAIN_MS)  # the end of its wait would not be noticed there
                 after = self._requeued(job, verdict, now)
-            if verdict.cause is RequeueCause.CROWDED:  # many messages of its owner would fill the executors, as those jobs fill this one
-                direct = self.process.direct
-                (after,) = (direct.divert if job.owner in self.work.owners() else direct.place)([after], now)
+            if verdict.cause is RequeueCause.CROWDED:
+                direct, again = self.process.direct, job.requeue_cause is RequeueCause.CROWDED
+                # Messages of their own would fill the executors: of the jobs that fill this one, and of one that meets such jobs each time.
+                (after,) = (direct.divert if again or job.owner in self.work.owners() else direct.place)([after], now)
             return _Write(Change(job, after, Guard.CANCEL), verdict)
         end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
         return _Write(Change(job, end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)))

@@ -72,7 +72,7 @@ def work(delivery: WorkDelivery, ports: Ports, *, operation: Step) -> WorkResult
         elif item.kind is WorkKind.RESUME:
             wake_overdue(ports, ports.clock.now())
             wake_rooms(ports, ports.clock.now())
-            target_queue.wake_queues({queue.target for queue, users in ports.targets.queues() if users}, ports)
+            target_queue.wake_idle(ports)
         else:
             result.next_at = operation(delivery, ports, hide)
     except LeaseLost:

@@ -74,7 +74,7 @@ def test_of_the_schedulers_own_job_only_the_end_starts_project(any_stage: Synthe
     ("stream", "item"),
     [
         ("Jobs", keys.canary(UnitKey("2026-11-20T10:01", 0)) | {"slot": {"S": "2026-11-20T10:01#00"}, "due_at": {"N": "0"}}),
-        ("Jobs", keys.MARK | {"minute": {"S": "2026-11-20T10:01"}}),
+        ("Jobs", keys.MARK | {"number": {"N": "7"}}),
         ("Tasks", keys.holder(TaskKey("ann", "t1")) | {"job": {"S": "j1"}, "version": {"N": "1"}}),
         ("Tasks", keys.usage("crm") | {"tokens": {"N": "1"}}),
         ("Tasks", keys.target("crm") | {"type": {"S": "http"}}),

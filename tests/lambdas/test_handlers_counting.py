@@ -159,7 +159,7 @@ def test_an_unreadable_record_is_left_out_and_reported(
 
 def test_items_beside_jobs_and_tasks_are_ignored(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
     canary = keys.canary(UnitKey("2026-11-20T10:00", 0)) | {"slot": {"S": "s"}, "due_at": {"N": "0"}}
-    mark = keys.MARK | {"minute": {"S": "2026-11-20T10:00"}}
+    mark = keys.MARK | {"number": {"N": "7"}}
     others = [canary, mark, keys.holder(make.task().key) | {"job": {"S": "j"}}, {"pk": {"S": "order#ada#0"}, "sk": {"S": "m#1"}}]
     template = record(1, None, make.job())
     for number, image in enumerate(others):

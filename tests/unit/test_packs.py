@@ -385,6 +385,10 @@ def test_a_job_beside_another_users_long_jobs_leaves_at_once() -> None:
     (again,) = (each for each in stage.lanes.queues[Lane.ONE_TIME].values() if each.message.key == other.key)
     assert NOW + BESIDE_MS <= again.message.sent_at < NOW + FULL_MS
     assert stage.stored(other).charged == 0 and not slots.is_overflow(stage.stored(other).slot or "")
+    stage.lanes.queues[Lane.ONE_TIME].clear()
+    batch = [packed(stage, *crowd(2, NOW - 1_000)), *stage.hand(stage.stored(other))]
+    stage.execute(batch, pool=Narrow(stage.clock, takes=60_000))
+    assert slots.is_overflow(stage.stored(other).slot or ""), "it has met such jobs before: it would circle"
 
 
 def test_a_crowd_claims_and_settles_in_parts_and_keeps_its_lease() -> None:

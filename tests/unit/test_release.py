@@ -196,6 +196,16 @@ def test_jobs_of_a_lane_paused_for_long_leave_at_the_resume() -> None:
     assert len(stage.receive(Lane.RECURRING)) == len(jobs)
 
 
+def test_a_resume_requests_no_step_of_a_queue_that_has_one_soon() -> None:
+    """A stage may have a thousand limited targets, and few steps at a time."""
+    stage = Queues(rate=10.0)
+    stage.queue("ann", 3)
+    resume((Lane.RECURRING,), None, stage)
+    (delivery,) = stage.work.receive(stage.clock.now())
+    work(delivery, stage, operation=lambda *_: None)
+    assert RELEASE not in stage.asked
+
+
 # concurrency
 
 

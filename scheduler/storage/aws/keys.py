@@ -56,7 +56,7 @@ IF_NEW = {"ConditionExpression": NEW}
 IF_STORED = {"ConditionExpression": "attribute_exists(pk)"}
 
 CANARY = "canary"  # sort key, and start of the partition key, of the item that proves that the due index has caught up
-MARK: "Value" = {"pk": {"S": "mark"}, "sk": {"S": "mark"}}  # in the jobs table, and in the ledger: the number of the last tick
+MARK: "Value" = {"pk": {"S": "mark"}, "sk": {"S": "tick"}}  # in the jobs table, and in the ledger: the number of the last tick
 _LAST = "~"  # sorts after every job id
 _SLOT = {"#slot": "slot"}  # aliases of reserved words
 LATE_PAGE = 500  # jobs of a partition that a count reads at once of those whose time has passed

@@ -77,11 +77,17 @@ class JobLists:
         count, partitions = self._table.count, keys.partitions(owner)
         ahead = self._table.pool.map(lambda pk: count(keys.open_from(pk, now)), partitions)
         late = self._table.pool.map(lambda pk: count(keys.open_before(pk, now), while_found=True), partitions)
-        moved = self._table.pool.map(lambda pk: list(self._table.all(keys.moved_ahead(pk, now))), keys.moved_partitions(owner))
-        entries = {address(entry): entry for of_partition in moved for entry in of_partition}  # an index may have two of one item
+        moved = list(self._table.pool.map(lambda pk: self._moved_ahead(pk, now), keys.moved_partitions(owner)))
+        entries = {address(entry): entry for first, _ in moved for entry in first}  # an index may have two of one item
         read = list(itertools.islice(entries.values(), CHECKED))
         stored = self._table.get_many([keys.job(keys.job_key(entry)) for entry in read], ["pk", "sk", "slot"]) if read else ()
-        return sum(ahead) + sum(late) + len(entries) - len(read) + sum("slot" in item for item in stored)
+        unread = len(entries) - len(read) + sum(more for _, more in moved)
+        return sum(ahead) + sum(late) + unread + sum("slot" in item for item in stored)
+
+    def _moved_ahead(self, pk: str, now: int) -> tuple[list[Item], int]:
+        """Entries of a partition's jobs that were moved ahead, at most `CHECKED`, and the number of the others: a million is not held."""
+        found = self._table.all(keys.moved_ahead(pk, now))
+        return list(itertools.islice(found, CHECKED)), sum(1 for _ in found)
 
     def _indexed(self, owner: str, span: Span) -> tuple[list[Item], str | None]:
         """The entries of a page of the index of failures, and the cursor of the next page."""

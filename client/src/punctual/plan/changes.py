@@ -19,6 +19,7 @@ from punctual.plan import normal, schema
 from punctual.plan.read import TAG, BadFile, Document, Item, Problem, tag
 
 WORKERS = 8
+STOPS = (NoAnswer, NotAuthenticated, NotAllowed)  # after such an error the next change would fail, too
 PAGE = 100  # tasks in an answer
 T = TypeVar("T")
 R = TypeVar("R")
@@ -161,7 +162,7 @@ def _carry_out(api: Api, changes: Sequence[Change], progress: Callable[[Change],
             return False
         try:
             _do(api, change)
-        except (NoAnswer, NotAuthenticated, NotAllowed):  # the next change would fail as this one
+        except STOPS:
             stop.set()
             raise
         return True
@@ -178,7 +179,7 @@ def _carry_out(api: Api, changes: Sequence[Change], progress: Callable[[Change],
                     done.append(change)
                 except PunctualError as error:
                     failed += _failures(change, error)
-                    if isinstance(error, NoAnswer | NotAuthenticated | NotAllowed):
+                    if isinstance(error, STOPS):
                         reason = reason or f"stopped: {error}"
                 del waiting[future]
                 progress(change)
