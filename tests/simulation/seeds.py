@@ -7,7 +7,7 @@ import pytest
 LONG, SOAK = pytest.mark.long, pytest.mark.soak
 
 
-def each(fast: Iterable[int], long: Iterable[int], soak: Iterable[int]) -> pytest.MarkDecorator:
+def each(fast: Iterable[int], long: Iterable[int], soak: Iterable[int] = ()) -> pytest.MarkDecorator:
     """A test for each `seed`."""
     marked = [pytest.param(seed, marks=mark) for seeds, mark in ((long, LONG), (soak, SOAK)) for seed in seeds]
     return pytest.mark.parametrize("seed", [*fast, *marked])

@@ -6,9 +6,10 @@ from scheduler.jobs.by_key import PutOutcome
 from tests.simulation.faults import ROUGH
 from tests.simulation.keyed import KeyedWorld, crowded_keys
 from tests.simulation.sabotage import SABOTAGES, find
+from tests.simulation.seeds import each
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))])
+@each([1], range(2, 12))
 def test_a_key_has_one_open_job_and_loses_no_put_under_faults(seed: int) -> None:
     world = KeyedWorld(seed, ROUGH)
     report = world.run(100, 10, tasks=2, ordered=20)

@@ -4,15 +4,16 @@ import pytest
 
 from tests.simulation.notices import FAILS, HANGS, SLOW, Crowd, NoticeWorld, beside_a_hanging_receiver, beside_several
 from tests.simulation.sabotage import SABOTAGES, find
+from tests.simulation.seeds import each
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))])
+@each([1], range(2, 8))
 def test_notices_are_punctual_beside_receivers_that_hang(seed: int) -> None:
     report = beside_a_hanging_receiver(seed).report
     assert report.violations == {} and report.calls["anton"] > 50, report
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))])
+@each([1], range(2, 8))
 def test_notices_are_punctual_and_complete_beside_all_kinds_of_receivers(seed: int) -> None:
     report = beside_several(seed).report
     assert report.violations == {} and report.most_receives < 100, report

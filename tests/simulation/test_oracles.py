@@ -17,10 +17,11 @@ from tests.simulation.hub import Hub
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.oracles import WatchedWorld
 from tests.simulation.people import People, Version
+from tests.simulation.seeds import each
 from tests.simulation.world import START
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))])
+@each([1], range(2, 8))
 def test_without_faults_no_job_is_late_in_a_free_lane(seed: int) -> None:
     world = WatchedWorld(seed)
     report = world.run(300, 10, tasks=3, ordered=30, wind_down=30)

@@ -5,6 +5,7 @@ import pytest
 from scheduler.model.rules import Rules
 from tests.simulation import lineage
 from tests.simulation.faults import CALM, ROUGH
+from tests.simulation.seeds import each
 from tests.simulation.world import Report, World
 
 WIND_DOWN = 95  # minutes: an outage of the tick may begin with the last job and last for sixty
@@ -22,14 +23,14 @@ def test_no_job_is_lost_doubled_early_or_stuck_under_faults(seed: int) -> None:
     assert report.faults.total() > 30
 
 
-@pytest.mark.parametrize("seed", [11, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 32))])
+@each([11], range(12, 32))
 def test_each_run_of_a_task_ends_once_and_keeps_its_rules_under_faults(seed: int) -> None:
     report = run(seed, jobs=50, minutes=25, tasks=10)
     assert report.violations == {}, report.examples
     assert report.runs > 80
 
 
-@pytest.mark.parametrize("seed", [21, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(22, 32))])
+@each([21], range(22, 32))
 def test_jobs_of_an_ordering_key_start_in_order_under_faults(seed: int) -> None:
     report = World(seed, ROUGH).run(30, 15, ordered=150)
     assert report.violations == {}, report.examples
