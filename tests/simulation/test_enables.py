@@ -7,7 +7,6 @@ import pytest
 
 from tests.simulation.enables import MOST_CLAIMS, disabled_often
 from tests.simulation.faults import ROUGH
-from tests.simulation.sabotage import SABOTAGES, find
 from tests.simulation.seeds import many
 
 KINDS = {"planned", "direct", "run", "run now", "retry", "ordering key", "limited target", "call-back", "silent worker"}
@@ -41,19 +40,3 @@ def test_jobs_of_every_kind_start_after_each_enable_in_many_worlds(seeds: Sequen
 def test_under_all_faults_jobs_may_be_late_and_no_promise_is_broken(seed: int) -> None:
     report = disabled_often(seed, ROUGH).report
     assert report.violations.keys() <= {"late_after_enable", "polled"}, report.examples
-
-
-@pytest.mark.soak  # the long tests try each guard, with any oracle
-@pytest.mark.parametrize(
-    ("name", "oracle"),
-    [
-        ("of disabled users polled", "polled"),
-        ("enable that wakes no", "late_after_enable"),
-        ("a lost enable", "late_after_enable"),
-        ("that nobody knows", "late_after_enable"),
-    ],
-)
-def test_it_notices_a_removed_guard(name: str, oracle: str) -> None:
-    (removed,) = [each for each in SABOTAGES if name in each.name]
-    found = find(removed, [removed.seed, *range(2, 6)])
-    assert found is not None and found.oracle == oracle

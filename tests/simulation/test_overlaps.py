@@ -6,7 +6,6 @@ import pytest
 
 from scheduler.model.job import Overlap
 from tests.simulation.overlaps import at_once
-from tests.simulation.sabotage import SABOTAGES, find
 from tests.simulation.seeds import many
 
 
@@ -24,11 +23,3 @@ def test_no_run_waits_for_nobody_in_many_worlds(overlap: Overlap, seeds: Sequenc
     for seed in seeds:
         world = at_once(seed, overlap)
         assert world.report.violations == {}, world.report.examples
-
-
-@pytest.mark.soak  # the long tests try each guard, with any oracle
-@pytest.mark.parametrize("name", ["written over a cancel", "replaced runs that have changed"])
-def test_it_notices_a_removed_guard(name: str) -> None:
-    (removed,) = [each for each in SABOTAGES if name in each.name]
-    found = find(removed, [removed.seed, *range(3, 9)])
-    assert found is not None and found.oracle == "waits_for_nobody"

@@ -7,7 +7,6 @@ import pytest
 from tests.simulation.behind import changed_behind
 from tests.simulation.catching_up import catching_up
 from tests.simulation.many_tasks import many_tasks
-from tests.simulation.sabotage import SABOTAGES
 from tests.simulation.seeds import many
 
 
@@ -33,24 +32,3 @@ def test_plan_keeps_a_hundred_thousand_minutely_tasks_in_runs() -> None:
 def test_no_run_is_skipped_while_late_ones_catch_up(seed: int) -> None:
     report = catching_up(seed).report
     assert report.violations == {}, report.examples
-
-
-@pytest.mark.soak  # the long tests try each guard, with any oracle
-@pytest.mark.parametrize(
-    ("name", "oracle"),
-    [
-        ("an edit drops missed runs", "run_missing"),
-        ("a pause records no missed runs", "run_missing"),
-        ("runs of an earlier generation planned again", "missed_run_twice"),
-        ("late runs do not wait for the run before", "skipped_while_catching_up"),
-        ("a run in time starts before late ones", "skipped_while_catching_up"),
-        ("runs that waited for late ones count as in time", "skipped_while_catching_up"),
-        ("plan tops up one task after the other", "planned_after_its_time"),
-    ],
-)
-def test_it_notices_a_removed_guard_of_planning(name: str, oracle: str) -> None:
-    (removed,) = [each for each in SABOTAGES if each.name == name]
-    scene = removed.scene
-    assert scene is not None
-    with removed.broken():
-        assert any(oracle in scene(seed).report.violations for seed in (removed.seed, *range(1, 25)))
