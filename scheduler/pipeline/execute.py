@@ -70,7 +70,7 @@ AT_ONCE = 200  # jobs claimed or settled between two renewals of the lease: 25 a
 READ_EACH_MS = 1  # a crowd is read earlier, by this time for each job of the batch
 FULL_AGAIN_MS = 20  # the pause before a job is started again that found its executor full ...
 FULL_MS = 2_000  # ... and how long it is tried before another executor gets the job, ...
-BESIDE_MS = 500  # ... or if its owner has no job that runs here
+BESIDE_MS = 500  # ... or if its owner has no job that runs here, and it comes from no full executor
 ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses ...
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
 ROOM_AGAIN_MS = 60_000  # a job that the ledger keeps out of its waiting room is checked again after this time
@@ -545,7 +545,7 @@ class Execution:
         crowded: dict[JobKey, Verdict] = {
             held.job.key: Requeue(RequeueCause.CROWDED, gate.CROWDED, at=now)
             for held, ms in full
-            if ms >= (FULL_MS if held.job.owner in here else BESIDE_MS)
+            if ms >= (FULL_MS if held.job.owner in here or held.job.requeue_cause is RequeueCause.CROWDED else BESIDE_MS)
         }
         keys = {held.job.key for held in started}
         self._held = [held for held in self._held if held.job.key not in keys]
