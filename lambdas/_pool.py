@@ -22,6 +22,7 @@ from scheduler.pipeline.output_store import keep
 from scheduler.storage.ports import Clock, Outputs
 from scheduler.targets import named_target, registry
 from scheduler.targets.base import CallBackAddress, Context, NotBegun, Reach, no_calls, no_secrets
+from scheduler.targets.call_limit import CallLimit
 from scheduler.targets.calls import Calls
 from scheduler.targets.job_context import JobContext
 from scheduler.targets.target_type import Fields, TargetType
@@ -196,6 +197,7 @@ class ThreadPool:
         callbacks: Callable[[Job, int], CallBackAddress] | None = None,
         named: TargetCache | None = None,
         fetcher: str = "",
+        limit: CallLimit | None = None,
         secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: no_secrets(name),
     ) -> None:
         self._threads = threads
@@ -209,6 +211,7 @@ class ThreadPool:
         self._callbacks = callbacks
         self._named = named
         self._fetcher = fetcher
+        self._limit = limit or CallLimit()
         self._secrets = secrets
         self._finished = _Results()
         self._stops: dict[JobKey, threading.Event] = {}
@@ -291,6 +294,8 @@ class ThreadPool:
             calls=self._calls,
             callback=callback,
             fetcher=self._fetcher,
+            limit=self._limit,
+            returns=job.fence - 1,
             not_before=job.due_at,
             not_after=not_after,
             begin=start.begin,
