@@ -327,13 +327,19 @@ def ahead(job: Job, jobs: int) -> int:
 
 
 def _call_fetcher(seconds: float) -> None:
-    from scheduler.targets import fetch_call
+    from scheduler.targets import aws_call, fetch_call
+    from scheduler.targets.calls import Refused
 
-    at = execute()
+    at, is_busy = execute(), False
+    if not at.limit.take():
+        return
     try:
-        fetch_call.warm(calls(), at.settings.fetch_function, at.limit, seconds)
-    except Exception:  # the job itself reports a lasting error
+        aws_call.invoke(calls(), at.settings.fetch_function, "{}", wait=True, left=lambda: seconds)
+    except Exception as error:  # the job itself reports a lasting error
+        is_busy = isinstance(error, Refused) and error.code in fetch_call.BUSY
         logger.info("could not start the function that calls URLs ahead of its first job")
+    finally:
+        (at.limit.refused if is_busy else at.limit.answered)()
 
 
 def _secrets_of(job: Job, name: str) -> Sequence[str]:

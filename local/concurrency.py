@@ -42,7 +42,8 @@ def judge(limit: int, free: int, settings: Settings) -> Verdict:
         return Verdict(
             False,
             (
-                f"{allowed}. The executors of {settings.stage} may take {executors:,}, their calls of URLs {calls} each, the engine {ENGINE}.",
+                f"{allowed}. The executors of {settings.stage} may take {executors:,}, "
+                f"their calls of URLs {calls} each, the engine {ENGINE}.",
                 f"With more than {(free - ENGINE) // (1 + calls):,} executors at work, tick, dispatch and the API compete with them: "
                 "jobs start late.",
                 f"Write account_concurrency = {free} to the file of the stage, which reserves some for them. {MORE}.",

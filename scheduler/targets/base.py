@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from scheduler.model.errors import NotFound
-from scheduler.targets.call_limit import CallLimit
 from scheduler.targets.calls import Calls
 from scheduler.targets.job_context import JobContext
 
@@ -75,8 +74,6 @@ class Context:
     stop: threading.Event  # set: a cancel was requested or the lease is lost; end soon, since only a success is still recorded
     allow_private: bool = False  # may call private and loopback addresses
     fetcher: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
-    limit: CallLimit = field(default_factory=CallLimit)  # of the calls of that function
-    returns: int = 0  # how often the job came back to its lane before
     not_before: int = 0  # the job's instant (UTC ms), possibly in the future: an attempt must not begin earlier
     not_after: int | None = None  # UTC ms: a later call of a URL must not begin, since the job's clearance is too old by then
     begin: Begin = at_once  # for a type that `prepares`; any other one is run at the instant

@@ -8,23 +8,18 @@ import base64
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import aws_call
 from scheduler.targets.base import CallBackAddress, Context, Reach
-from scheduler.targets.call_limit import CallLimit
+from scheduler.targets.call_limit import ALL_BUSY
 from scheduler.targets.calls import Calls, Refused
 from scheduler.targets.job_context import JobContext
 
 AHEAD_MS = 40  # how long before its instant a call is sent: the time to reach a warm function
 BUSY = ("TooManyRequestsException", "429")  # all instances of the function are busy: nothing was called
-WAITS_S = (10.0, 30.0, 300.0)  # how long a job waits for a place before it is deferred, by how often it came back ...
-MOST_S = 840.0  # ... but with its call no longer than this, since an executor has 900 s for all that it does; and until its `not_after`
 WAIT_MS = 1_000  # how long a notice is deferred; `settlement` defers a job
 LATE_MS = 100  # a call may begin this long after its `not_after`, for two clocks and the network: as writers wait (`withdraw.STARTED_MS`)
 
@@ -32,33 +27,9 @@ LATE_MS = 100  # a call may begin this long after its `not_after`, for two clock
 def call(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
     """Call a URL through the function. At the deadline or a stop the call is abandoned; the function ends by itself at the deadline.
 
-    The call first waits for its place (`call_limit`). That time is not the call's: its deadline moves by it.
+    `ALL_BUSY` is the reason of a result whose call Lambda refused: nothing was called.
     """
-    context.calls()  # loads the client before a place is taken
-    began, is_again = time.monotonic(), False
-    until = began + _patience(context)
-    while context.limit.take(until, context.stop, again=is_again):
-        moved = min(context.deadline + time.monotonic() - began, began + MOST_S)
-        placed = replace(context, deadline=max(context.deadline, moved))
-        result = aws_call.attempt("http", payload, placed, partial(_invoke, payload, secret, placed))
-        if result is not _BUSY:
-            return result
-        is_again = True
-    return _BUSY
-
-
-def _patience(context: Context) -> float:
-    """Return how long (s) the job waits for a place here."""
-    seconds = WAITS_S[min(context.returns, len(WAITS_S) - 1)]
-    seconds = min(seconds, max(MOST_S - context.left(), WAITS_S[0]))
-    return seconds if context.not_after is None else min(seconds, (context.not_after - _now()) / 1_000)
-
-
-def warm(calls: Calls, function: str, limit: CallLimit, seconds: float) -> None:
-    """Start an instance of the function, within this time, if there is a place for the call now. Raises Refused."""
-    if limit.take(0.0, threading.Event()):
-        with _placed(limit):
-            aws_call.invoke(calls, function, "{}", wait=True, left=lambda: seconds)
+    return aws_call.attempt("http", payload, context, lambda calls: _invoke(calls, encode_event(payload, secret, context), context))
 
 
 def encode_event(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> str:
@@ -135,38 +106,19 @@ def unstarted(reason: str) -> Result:
     return Result(failure=Failure(FailureKind.THROTTLED, reason, WAIT_MS), unstarted=True)
 
 
-_BUSY = unstarted("all functions that call URLs are busy")
-
-
-def _invoke(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context, calls: Calls) -> Result:
+def _invoke(calls: Calls, event: str, context: Context) -> Result:
     try:
-        with _placed(context.limit):
-            invoked = aws_call.invoke(calls, context.fetcher, encode_event(payload, secret, context), wait=True, left=context.left)
+        invoked = aws_call.invoke(calls, context.fetcher, event, wait=True, left=context.left)
     except Refused as refused:
-        if refused.code not in BUSY:
-            raise
-        return _BUSY
+        if refused.code in BUSY:
+            return unstarted(ALL_BUSY)
+        raise
     if invoked.error:  # it died or ran out of memory; its message could contain parts of the event
         return Result(failure=Failure(FailureKind.RETRYABLE, "the function that calls URLs ended before it had an answer"))
     try:
         return decode_answer(json.loads(invoked.payload))
     except ValueError:  # it was cut; as above, its text is not shown
         return Result(failure=Failure(FailureKind.RETRYABLE, "the answer of the function that calls URLs is not whole"))
-
-
-@contextmanager
-def _placed(limit: CallLimit) -> Iterator[None]:
-    """Give back the place of a call when the block ends."""
-    try:
-        yield
-    except Refused as refused:
-        (limit.refused if refused.code in BUSY else limit.answered)()
-        raise
-    except BaseException:
-        limit.answered()
-        raise
-    else:
-        limit.answered()
 
 
 def _now() -> int:

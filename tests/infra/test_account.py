@@ -59,7 +59,9 @@ def test_without_the_option_the_calls_of_dev_leave_room_in_a_usual_account() -> 
     assert dev.deployed.calls_at_once == CALLS == (USUAL - engine - OTHERS) // executors - 1
 
 
-@pytest.mark.parametrize(("stage", "account", "calls"), [("prod", 0, 6), ("dev", 0, 6), ("dev", 1_000, 256), ("dev", 10, 256), ("local", 0, 256)])
+@pytest.mark.parametrize(
+    ("stage", "account", "calls"), [("prod", 0, 6), ("dev", 0, 6), ("dev", 1_000, 256), ("dev", 10, 256), ("local", 0, 256)]
+)
 def test_only_an_unknown_account_limits_the_calls_of_an_executor(stage: str, account: int, calls: int) -> None:
     assert stage_in(account, stage).deployed.calls_at_once == calls
 

@@ -4,7 +4,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from lambdas._clock import SystemClock
 from scheduler.model.job import FailureKind, Result
 from scheduler.targets import fetch_call
 from scheduler.targets.base import CallBackAddress, Context, Reach
-from scheduler.targets.call_limit import CallLimit
+from scheduler.targets.call_limit import ALL_BUSY
 from scheduler.targets.calls import Refused, Request
 from scheduler.targets.job_context import JobContext
 from scheduler.targets.types import http
@@ -130,7 +129,6 @@ def test_a_dead_fetch_is_retryable_and_its_message_is_hidden(calls: ByFunction) 
     assert failure is not None and failure.kind is FailureKind.RETRYABLE and "secret" not in failure.message
 
 
-BUSY = Refused("TooManyRequestsException", "rate exceeded", retryable=True)
 WHOLE = json.dumps(fetch_call.encode_answer(Result(response={"status": 200, "headers": {"a": "b"}, "body": "text"}), 5)).encode()
 
 
@@ -192,81 +190,13 @@ def test_fetch_makes_no_call_after_its_latest_start(port: int, calls: ByFunction
         assert called or (result.failure is not None and result.failure.kind is FailureKind.THROTTLED)
 
 
-@pytest.mark.real_clock
-def test_a_busy_fetch_is_not_called_again_after_the_latest_start(calls: ByFunction) -> None:
-    calls.answers["invoke"] = raising(BUSY)
-    began = time.monotonic()
-    result = http.run({"url": "https://example.com"}, context(calls, not_after=time.time_ns() // 1_000_000 + 120))
-    assert result.unstarted and 0.1 < time.monotonic() - began < fetch_call.WAITS_S[0]
-    assert len(calls.asked) > 1
-
-
-@pytest.mark.parametrize("returns", range(4))
-def test_a_job_waits_longer_for_its_place_the_more_often_it_came_back(
-    calls: ByFunction, monkeypatch: pytest.MonkeyPatch, returns: int
-) -> None:
-    monkeypatch.setattr(fetch_call, "WAITS_S", (0.01, 0.02, 0.03))
-    waits = list[float]()
-
-    class Full(CallLimit):
-        def take(self, until: float, stop: threading.Event, *, again: bool = False) -> bool:
-            waits.append(until - time.monotonic())
-            return False
-
-    result = http.run({"url": "https://example.com"}, context(calls, limit=Full(), returns=returns))
-    assert result.unstarted and result.failure is not None and (result.failure.kind, result.failure.retry_after_ms) == ("throttled", 1_000)
-    assert not calls.asked and waits == [pytest.approx((0.01, 0.02, 0.03, 0.03)[returns], abs=0.005)]
-
-
-def test_the_wait_for_a_place_is_not_taken_from_the_call(port: int, calls: ByFunction, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Slow(CallLimit):
-        def take(self, until: float, stop: threading.Event, *, again: bool = False) -> bool:
-            time.sleep(0.3)
-            return super().take(until, stop, again=again)
-
-    result = http.run({"url": f"http://127.0.0.1:{port}/echo"}, context(calls, seconds=0.25, limit=Slow()))
-    assert result.failure is None
-
-
-@pytest.mark.parametrize(("seconds", "returns", "most"), [(1, 2, 300), (700, 2, 140), (840, 2, 10), (840, 0, 10), (1, 0, 10)])
-def test_a_wait_and_its_call_fit_into_an_invocation(calls: ByFunction, seconds: float, returns: int, most: float) -> None:
-    assert fetch_call._patience(context(calls, seconds=seconds, returns=returns)) == pytest.approx(most, abs=1)
-
-
-def test_an_executor_sends_no_more_calls_than_it_has_places(calls: ByFunction) -> None:
-    at_once, most, lock = 0, 0, threading.Lock()
-
-    def answer() -> dict[str, Any]:
-        nonlocal at_once, most
-        with lock:
-            at_once += 1
-            most = max(most, at_once)
-        time.sleep(0.002)
-        with lock:
-            at_once -= 1
-        return {"Payload": WHOLE}
-
-    calls.answers["invoke"] = answer
-    limit = CallLimit(6)
-    with ThreadPoolExecutor(64) as threads:
-        results = list(threads.map(lambda _: http.run({"url": "https://example.com"}, context(calls, limit=limit)), range(64)))
-    assert all(result.failure is None for result in results) and most <= 6 and len(calls.asked) == 64
-
-
-def test_a_refused_call_gives_its_place_back(calls: ByFunction) -> None:
-    for code in ("TooManyRequestsException", "AccessDeniedException"):
-        calls.answers["invoke"], limit = raising(Refused(code, "no", retryable=False)), CallLimit(1)
-        for _ in range(2):
-            http.run({"url": "https://example.com"}, context(calls, limit=limit, not_after=time.time_ns() // 1_000_000 + 20))
-            assert limit._window.calls == 0
-
-
-def test_fetch_is_warmed_only_if_there_is_a_place(calls: ByFunction) -> None:
-    limit = CallLimit(1)
-    fetch_call.warm(calls, FUNCTION, limit, 1)
-    assert limit.take(0, threading.Event()) and len(calls.events) == 1
-    fetch_call.warm(calls, FUNCTION, limit, 1)
-    assert len(calls.events) == 1
+@pytest.mark.parametrize("code", fetch_call.BUSY)
+def test_a_call_that_lambda_refuses_is_not_charged(calls: ByFunction, code: str) -> None:
+    calls.answers["invoke"] = raising(Refused(code, "rate exceeded", retryable=True))
+    result = http.run({"url": "https://example.com"}, context(calls))
+    assert result.unstarted and result.failure is not None
+    assert (result.failure.kind, result.failure.message, result.failure.retry_after_ms) == ("throttled", ALL_BUSY, 1_000)
+    assert len(calls.asked) == 1, "the pool sends it again"
 
 
 @pytest.mark.parametrize(("retryable", "kind"), [(True, "retryable"), (False, "permanent")])

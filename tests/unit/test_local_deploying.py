@@ -132,8 +132,10 @@ def test_what_the_stage_has_reserved_itself_is_free_for_its_next_version() -> No
 
 def test_a_function_that_is_gone_or_reserves_none_has_reserved_nothing() -> None:
     functions = Functions(1_000, {"ours-tick": 0, "other": 500})
-    assert concurrency.read(functions, DEV, {"TickFunction": "ours-tick", "ApiFunction": "gone"}).sentences[0].startswith(
-        "The account may run 1,000 functions at once, 500 of them"
+    assert (
+        concurrency.read(functions, DEV, {"TickFunction": "ours-tick", "ApiFunction": "gone"})
+        .sentences[0]
+        .startswith("The account may run 1,000 functions at once, 500 of them")
     )
 
 
