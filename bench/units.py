@@ -3,7 +3,7 @@
 Write units and processor time are those of a single create, a full batch or a top-up by plan, of dispatch, and of execution in full
 batches. Requests, invocations and holds are metered (`bench.metered`), for jobs that come in crowds or evenly. Four values are assumed
 and listed here, since no emulator shows them: AWS's latency, the CPU share by memory, the processor time of project and that of a call of
-the function `fetch`. What an `http` job costs beside a `log` job is computed: the function's time, and the wait of its executor.
+the function `fetch`. The cost of an `http` job beside that of a `log` job is computed: the function's time, and the wait of its executor.
 """
 
 from collections.abc import Iterator
@@ -122,7 +122,7 @@ def _costs(key: str, what: str, parts: list[Part], budget: float | None = None) 
 
 
 def called(seconds: float, jobs: float) -> list[Part]:
-    """Return dollars a job for calling a URL that answers after this time, in executors that run so many of these jobs each.
+    """Return dollars a job for calling a URL that answers after this time, in executors that run `jobs` of them each.
 
     The function is sent ahead of the instant, and opens the connection until then.
     """

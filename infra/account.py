@@ -57,6 +57,13 @@ def calls_at_once(settings: "Settings") -> int:
     return settings.rules.calls_at_once if settings.account_concurrency or not settings.http_apart else CALLS
 
 
+def calls(settings: "Settings") -> int:
+    """The most calls of `fetch` by all executors; 0: they call URLs themselves."""
+    if not settings.http_apart:
+        return 0
+    return settings.reserved.get("fetch", calls_at_once(settings) * sum(settings.concurrency.values()))
+
+
 def _engine(account: int) -> dict[str, int]:
     """The reserved executions by verb: these functions must run while jobs take all others."""
     return {"tick": 2, "plan": 2, "scale": 2, "dispatch": account // 20, "api": account // 20}

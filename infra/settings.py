@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
-from infra.account import calls_at_once, within
+from infra.account import calls, calls_at_once, within
 from infra.options import Events, Options
 from infra.parameters import CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
@@ -158,6 +158,7 @@ class Settings:
             self.rules,
             events=self.events is not Events.NONE,
             calls_at_once=calls_at_once(self),
+            calls=calls(self),
             operating=min(max(self.steps // OPERATING, 1), MOST_OPERATING),
             executors=sum(max(self.concurrency[lane], EXECUTORS_EACH * pollers.get(lane, 0)) for lane in first),
             concurrency={lane: self.concurrency[lane] for lane in pollers},

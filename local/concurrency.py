@@ -94,7 +94,7 @@ def _instead(free: int) -> str:
 def read(functions: Any, settings: Settings, outputs: Mapping[str, str]) -> Verdict:
     """Read the account's limits from Lambda, and judge them. `outputs`: of the stage's present stack, if there is one.
 
-    What the stage itself has reserved is read only if something is reserved in the account. Raises ClientError if AWS refuses.
+    The stage's own reservations are read only if something is reserved in the account. Raises ClientError if AWS refuses.
     """
     limits = functions.get_account_settings()["AccountLimit"]
     limit, unreserved = limits["ConcurrentExecutions"], limits["UnreservedConcurrentExecutions"]

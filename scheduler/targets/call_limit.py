@@ -1,4 +1,4 @@
-"""How many calls an executor sends to the function `fetch` at once.
+"""The number of calls that an executor sends to the function `fetch` at once.
 
 All executors share the executions of `fetch`, and none knows how many others are at work. So each finds its own share: it sends more
 calls while none is refused, and only as many as were accepted once some are. A call waits for its place before it is sent, and its own
@@ -31,7 +31,7 @@ FROZEN_MS = 2_000  # after this time without a look nothing is sent
 ALL_BUSY = "all functions that call URLs are busy"
 WAITS_MS = (45_000, 90_000, 300_000)  # how long a job waits for a place before it is deferred, by how often it came back ...
 MOST_MS = 840_000  # ... but with its call no longer than this, since an executor has 900 s for all that it does
-LEAST_WAIT_MS = 10_000  # ... and at least so long, whatever its time-out
+LEAST_WAIT_MS = 10_000  # ... and at least this time, also with the longest time-out
 
 
 def patience(returns: int, timeout_ms: int) -> int:
@@ -57,7 +57,7 @@ class CallWindow:
         self._growth = 1.0  # the share by which it grows next
         self._is_new = True  # nothing was refused yet
         self._pauses = 0  # in a row
-        self._resume_at = self._grow_at = float("-inf")
+        self._resume_at = self._grow_at = 0.0
 
     def take(self, now: float) -> bool:
         """Return whether a call may be sent now; it is in flight then."""
@@ -112,7 +112,7 @@ class Waiting:
 class CallLimit:
     """The window of one executor, and the calls that wait for a place in it: in order, and without a thread.
 
-    Whoever has a place gives it back by `answered` or `refused`, from any thread, and the next call is sent. The executor's main thread
+    A call with a place gives it back by `answered` or `refused`, from any thread, and the next one is sent. The executor's main thread
     looks regularly. If it does not, the executor was frozen or no longer renews its leases, and nothing is sent.
     """
 

@@ -66,6 +66,11 @@ def test_only_an_unknown_account_limits_the_calls_of_an_executor(stage: str, acc
     assert stage_in(account, stage).deployed.calls_at_once == calls
 
 
+@pytest.mark.parametrize(("stage", "account", "calls"), [("prod", 1_000, 350), ("prod", 10_000, 3_590), ("dev", 0, 720), ("dev", 10, 0)])
+def test_a_stage_knows_the_calls_of_all_its_executors(stage: str, account: int, calls: int) -> None:
+    assert stage_in(account, stage).deployed.calls == calls
+
+
 def test_without_the_option_nothing_is_reserved() -> None:
     assert settings_for("prod") == settings_for("prod", Options()) and settings_for("prod").reserved == {}
 

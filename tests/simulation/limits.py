@@ -373,7 +373,7 @@ class Executors:
 class Account:
     """The executions of the account. One that finds no room is throttled.
 
-    A function with a reservation has so many of its own, and no more; all others share the rest.
+    A function with a reservation has this number of its own, and no more; all others share the rest.
     """
 
     def __init__(self, most: int, reserved: Mapping[str, int] | None = None) -> None:

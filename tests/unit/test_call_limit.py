@@ -1,4 +1,4 @@
-"""How many calls an executor has in flight, and which of its jobs wait for a place."""
+"""The calls that an executor has in flight, and those that wait for a place."""
 
 from itertools import pairwise
 

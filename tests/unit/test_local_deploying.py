@@ -360,7 +360,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch, account: Account, options: Options
     return rollout.prepare(a_stage(region=region), options, Path("dev.toml"))
 
 
-def test_reservations_that_aws_would_refuse_are_refused_before_a_deployment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reservations_that_do_not_fit_are_refused_before_a_deployment(monkeypatch: pytest.MonkeyPatch) -> None:
     account = Account()
     account.get_account_settings = lambda: {"AccountLimit": {"ConcurrentExecutions": 1_000, "UnreservedConcurrentExecutions": 544}}
     with pytest.raises(Trouble, match=r"would reserve 456 and leave 88 .* account_concurrency = 544"):
