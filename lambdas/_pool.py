@@ -278,7 +278,8 @@ class ThreadPool:
             finished.wake()  # the main thread looks when the pause is over
 
     def _is_called(self, job: Job) -> bool:
-        return bool(self._fetcher) and _is(job, lambda target: lambda payload: target.ahead_ms > 0)
+        """Whether `fetch` runs the job."""
+        return bool(self._fetcher) and _is(job, _sent_ahead)
 
     def wait(self, until: int) -> list[Finished]:
         first = self._first(until)
@@ -403,6 +404,10 @@ QUICK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_quick")
 
 def _prepares(target: TargetType) -> Callable[[Fields], bool]:
     return lambda payload: target.prepares
+
+
+def _sent_ahead(target: TargetType) -> Callable[[Fields], bool]:
+    return lambda payload: target.ahead_ms > 0
 
 
 def _is(job: Job, kind: Callable[[TargetType], Callable[[Fields], bool]]) -> bool:

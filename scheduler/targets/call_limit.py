@@ -18,7 +18,7 @@ from random import random
 
 MOST = 256  # calls in flight of an executor, which has as many threads (`lambdas/_pool.py`)
 START = 32  # calls at once before anything is known: five executors, the first of a lane, send 160
-PROBE_MS = 100  # while none was refused, a full window doubles after this time: a refusal takes a fifth of it
+PROBE_MS = 30  # while none was refused, a full window doubles after this time: a refusal comes sooner
 GROW_MS, GROW = (
     500,
     0.1,
