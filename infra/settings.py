@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
-from infra.account import within
+from infra.account import calls, calls_at_once, within
 from infra.options import Events, Options
 from infra.parameters import CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
@@ -152,11 +152,13 @@ class Settings:
 
     @property
     def deployed(self) -> Rules:
-        """The rules, completed by the number of executors and the windows that follow from the other settings."""
+        """The rules, completed by the numbers of executors and calls and the windows that follow from the other settings."""
         first, pollers = (Lane.ONE_TIME, Lane.RECURRING), self.rules.most_pollers
         return replace(
             self.rules,
             events=self.events is not Events.NONE,
+            calls_at_once=calls_at_once(self),
+            calls=calls(self),
             operating=min(max(self.steps // OPERATING, 1), MOST_OPERATING),
             executors=sum(max(self.concurrency[lane], EXECUTORS_EACH * pollers.get(lane, 0)) for lane in first),
             concurrency={lane: self.concurrency[lane] for lane in pollers},

@@ -260,6 +260,7 @@ class Executor(AwsPorts):
         from lambdas._pool import THREADS, InOrder
         from scheduler.callbacks.reports import Addresses
         from scheduler.pipeline.execute import Process
+        from scheduler.targets.call_limit import CallLimit
 
         super().__init__(settings)
         self.lane = Lane(settings.lane)
@@ -267,6 +268,7 @@ class Executor(AwsPorts):
         self.threads = ThreadPoolExecutor(THREADS, "job")
         self.in_order = InOrder(self.clock)
         self.children = Children()
+        self.limit = CallLimit(settings.rules.calls_at_once)
         self.way = Way(_call_fetcher, self.clock)
         self.callbacks = Addresses(settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")), self.secrets)
 
@@ -304,6 +306,7 @@ def pool() -> "ThreadPool":
         callbacks=at.callbacks.of,
         named=at.process.named,
         fetcher=at.settings.fetch_function,
+        limit=at.limit,
         secrets=_secrets_of,
     )
 
@@ -324,12 +327,19 @@ def ahead(job: Job, jobs: int) -> int:
 
 
 def _call_fetcher(seconds: float) -> None:
-    from scheduler.targets import aws_call
+    from scheduler.targets import aws_call, fetch_call
+    from scheduler.targets.calls import Refused
 
+    at, is_busy = execute(), False
+    if not at.limit.take():
+        return
     try:
-        aws_call.invoke(calls(), execute().settings.fetch_function, "{}", wait=True, left=lambda: seconds)
-    except Exception:  # the job itself reports a lasting error
+        aws_call.invoke(calls(), at.settings.fetch_function, "{}", wait=True, left=lambda: seconds)
+    except Exception as error:  # the job itself reports a lasting error
+        is_busy = isinstance(error, Refused) and error.code in fetch_call.BUSY
         logger.info("could not start the function that calls URLs ahead of its first job")
+    finally:
+        (at.limit.refused if is_busy else at.limit.answered)()
 
 
 def _secrets_of(job: Job, name: str) -> Sequence[str]:

@@ -71,7 +71,7 @@ def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
     before = stage.state(stage.stack)
     if before and before.status.endswith("_IN_PROGRESS"):
         raise Trouble(f"The stack {before.name} is {before.status}. {remedy(before, stage.name)}")
-    verdict = concurrency.read(stage.client("lambda"), settings_for(stage.name, chosen))
+    verdict = concurrency.read(stage.client("lambda"), settings_for(stage.name, chosen), before.outputs if before else {})
     if chosen.account_concurrency and not verdict.enough:
         raise Trouble(" ".join(verdict.sentences))
     for sentence in verdict.sentences:

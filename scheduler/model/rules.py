@@ -37,6 +37,8 @@ class Rules:
     most_pollers: Mapping[Lane, int] = field(default_factory=dict)  # of a lane, if an alarm keeps some ready; others scale by AWS alone
     concurrency: Mapping[Lane, int] = field(default_factory=dict)  # executors of such a lane while it keeps no pollers ready
     lag_canary: bool = False  # scale posts a job every two minutes and measures its delay
+    calls_at_once: int = 256  # most calls of the function `fetch` that one executor has in flight
+    calls: int = 0  # most calls of `fetch` by all executors; 0: executors call URLs themselves
     max_jobs: int = 1_000_000  # open jobs of a user, unless an administrator sets another number; 0: any number
     creates_per_second: int = 1_000  # jobs of a user per second; 0: any number
     raw_http: bool = True  # jobs may call any URL; False: named targets only
