@@ -44,7 +44,9 @@ class Announce(Construct):
             self, "Lost", settings, encryption, encryption.key, visibility_timeout=TIMEOUT, retention_period=Duration.days(14)
         )
         Validations.of(self.lost).acknowledge(
-            Acknowledgment(id="AwsSolutions-SQS3", reason="it is the dead-letter queue of the event source mapping, which cdk-nag does not see")
+            Acknowledgment(
+                id="AwsSolutions-SQS3", reason="it is the dead-letter queue of the event source mapping, which cdk-nag does not see"
+            )
         )
         stream = stream_of(storage.jobs)
         self.function = Function(

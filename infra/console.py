@@ -70,7 +70,7 @@ class ConsoleStack(cdk.Stack):
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, settings.console_stack, termination_protection=settings.protected)
-        # By a parameter, not an output: each deployment reads it again, also if this template is unchanged and the stage's stack is a new one.
+        # By a parameter, not an output: each deployment reads it again, also if only the stage's stack was deleted and made again.
         api_id = ssm.StringParameter.value_for_string_parameter(self, settings.api_id)
         self.console = Console(self, "Console", settings, api_id)
         ssm.StringParameter(self, "Address", parameter_name=settings.console_address, string_value=self.console.url)

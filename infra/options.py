@@ -58,7 +58,7 @@ def _host(text: str) -> str:
 
 @dataclass(frozen=True)
 class Stays:
-    """In the annotation of an option: a value that the option keeps once a stage was deployed with it. Other options may be changed back."""
+    """In the annotation of an option: the value that it keeps once a stage was deployed with it. Other options may be changed back."""
 
     value: Any
     because: str
