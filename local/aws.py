@@ -119,7 +119,7 @@ class Deployed:
 
     @property
     def deployable(self) -> bool:
-        """Whether the CDK can deploy it. It first deletes a stack whose creation was rolled back, which AWS refuses if that is protected."""
+        """Whether the CDK can deploy it. It deletes a stack whose creation was rolled back first, which AWS refuses if it is protected."""
         if self.status in ROLLED_BACK:
             return not self.protected
         return not self.busy and (self.usable or self.status == "REVIEW_IN_PROGRESS")
