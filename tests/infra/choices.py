@@ -12,7 +12,6 @@ from typing import Any
 import aws_cdk as cdk
 
 import app
-from infra.options import Options
 from tests.infra.conftest import FLAGS
 
 PLACE = "eu-west-1:123456789012"

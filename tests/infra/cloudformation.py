@@ -41,7 +41,7 @@ def _differs(old: Mapping[str, Any], new: Mapping[str, Any], replaced: set[str])
         return True
     for path in create_only(old["Type"]):
         was, becomes = (_at(each.get("Properties", {}), path) for each in (old, new))
-        if was != becomes or replaced & set(_references(becomes)):
+        if was != becomes or replaced & set(references(becomes)):
             return True
     return False
 
@@ -52,10 +52,11 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
-def _references(value: Any) -> Iterator[str]:
+def references(value: Any) -> Iterator[str]:
+    """The logical ids to which a part of a template refers."""
     if isinstance(value, list):
         for each in value:
-            yield from _references(each)
+            yield from references(each)
     elif isinstance(value, Mapping):
         for name, each in value.items():
             if name == "Ref":
@@ -63,7 +64,7 @@ def _references(value: Any) -> Iterator[str]:
             elif name == "Fn::GetAtt":
                 yield each[0]
             else:
-                yield from _references(each)
+                yield from references(each)
 
 
 @cache

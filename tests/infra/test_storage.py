@@ -7,6 +7,7 @@ from infra.options import Options
 from infra.settings import settings_for
 from infra.stack import PunctualStack
 from tests.contract import tables
+from tests.infra.cloudformation import references
 from tests.infra.conftest import Synthesized, app
 
 
@@ -89,6 +90,26 @@ def test_a_retained_delivery_stream_keeps_its_role(prod: Synthesized) -> None:
     stream = prod.one("KinesisFirehose::DeliveryStream", "ArchiveStream")
     role = stream["ExtendedS3DestinationConfiguration"]["RoleARN"]["Fn::GetAtt"][0]
     assert prod.template["Resources"][role]["DeletionPolicy"] == "RetainExceptOnCreate"
+
+
+def test_cloudformation_deletes_writers_before_their_bucket(any_stage: Synthesized) -> None:
+    """Else `make destroy` would find new objects each time that it empties a bucket. A resource is deleted before those it refers to."""
+    resources = any_stage.template["Resources"]
+
+    def refers(id: str) -> set[str]:
+        direct = set(references(resources[id])) & resources.keys()
+        return direct.union(*map(refers, direct))
+
+    writers = [
+        (id, where)
+        for id, function in any_stage.all("Lambda::Function").items()
+        for action, where in any_stage.grants(id[:-8].removesuffix("Function"))
+        if action == "s3:PutObject"
+    ]
+    writers += [(id, "ArchiveBucket/*") for id in any_stage.all("KinesisFirehose::DeliveryStream")]
+    assert {where for _, where in writers} == {f"{id[:-8]}/*" for id in any_stage.all("S3::Bucket")}
+    for id, where in writers:
+        assert where.removesuffix("/*") in {each[:-8] for each in refers(id)}, id
 
 
 def test_a_work_group_can_be_deleted_after_its_first_query(any_stage: Synthesized) -> None:
