@@ -20,7 +20,7 @@ def test_what_holds_data_keeps_its_identity(stage: str) -> None:
     assert not told, "\n".join([*told, MEANT])
 
 
-def test_a_renamed_construct_a_changed_key_and_a_changed_name_would_be_noticed() -> None:
+def test_a_new_id_key_or_name_would_be_noticed() -> None:
     before = PINNED["prod"]
     (table,) = [id for id in before if id.startswith("StorageJobs")]
     moved = copy.deepcopy(before)

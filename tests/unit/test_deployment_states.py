@@ -176,7 +176,7 @@ def test_an_option_that_stays_is_refused_otherwise(after: Options, told: bool) -
 
 
 @pytest.mark.usefixtures("aws", "agreed")
-def test_a_deployment_without_the_key_of_its_stage_is_refused_despite_a_yes() -> None:
+def test_a_yes_does_not_take_back_an_option_that_stays() -> None:
     bootstrapped()
     a_stage().client("ssm").put_parameter(Name="/punctual/dev/options", Value='{"customer_key": true}', Type="String")
     with pytest.raises(Trouble, match=r"(?s)dev.toml: customer_key cannot be changed back: .*make destroy STAGE=dev.*Nothing was deployed"):
