@@ -12,8 +12,8 @@ from infra.settings import settings_for
 from infra.stack import PunctualStack
 
 
-def build(app: cdk.App) -> None:
-    """Add the stacks and their checks to the app, by its context. Exits with the error in the options, if there is one."""
+def build(app: cdk.App) -> cdk.App:
+    """Add the stacks and their checks to the app, by its context, and return it. Exits with the error in the options, if there is one."""
     stage, port, bare = (app.node.try_get_context(name) for name in ("stage", "endpoint_port", "bytecode_optional"))
     try:
         chosen = options.of_deployment(stage or "dev", app.node.try_get_context)
@@ -27,9 +27,8 @@ def build(app: cdk.App) -> None:
         SamplesStack(app, settings)
     if settings.nag:
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    return app
 
 
 if __name__ == "__main__":
-    app = cdk.App()
-    build(app)
-    app.synth()
+    build(cdk.App()).synth()

@@ -106,6 +106,5 @@ def synthesize(stage: str, chosen: Chosen, folder: Path, *, rules: bool) -> dict
         file.write_text(toml(chosen))
         context = {**FLAGS, "aws:cdk:bundling-stacks": [], "stage": stage, "options": str(file)}
         made = cdk.App(outdir=str(folder), context=context, builtin_cloud_formation_validation=rules)
-        app.build(made)
-        made.synth()
+        app.build(made).synth()
     return {path.name.partition(".")[0]: json.loads(path.read_text()) for path in sorted(folder.glob("*.template.json"))}
