@@ -51,7 +51,7 @@ NO_DATA = (  # nothing is lost if CloudFormation makes it anew
     *("Logs::QueryDefinition", "S3::BucketPolicy", "SNS::Subscription", "SNS::TopicPolicy", "SQS::QueuePolicy", "Scheduler::Schedule"),
 )
 NAMES = (
-    *("Name", "BucketName", "DeliveryStreamName", "Domain", "GroupName", "Identifier", "LogGroupName", "QueueName", "SecretName"),
+    *("Name", "BucketName", "DeliveryStreamName", "Domain", "GroupName", "Identifier", "LogGroupName", "QueueName", "RoleName"),
     *("TableName", "TopicName", "UserPoolName"),
 )
 

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from tests.infra.pins import FILE, LOSS, NO_DATA, STAGES, differences, pins
+from tests.infra.conftest import Synthesized
+from tests.infra.pins import FILE, LOSS, NAMES, NO_DATA, STAGES, differences, pins
 
 MEANT = """
 A new resource, and a new index of a table, lose nothing: run `python -m tests.infra.pins`, and commit pins.json.
@@ -36,6 +37,11 @@ def test_a_new_id_key_or_name_would_be_noticed() -> None:
     changed = copy.deepcopy(before)
     changed[options]["Name"] = "/punctual/prod/choices"
     assert "the next deployment read" in differences("prod", before, changed)[0]
+
+
+def test_what_outlives_a_stack_has_no_name_that_the_next_one_needs(prod: Synthesized) -> None:
+    kept = [each for each in prod.template["Resources"].values() if each.get("DeletionPolicy", "Delete") != "Delete"]
+    assert len(kept) > 30 and not [each for each in kept if set(NAMES) & each.get("Properties", {}).keys()]
 
 
 def test_every_kind_of_store_is_pinned() -> None:
