@@ -59,6 +59,8 @@ class Archive(Construct):
     def _stream(self, settings: Settings, encryption: Encryption) -> firehose.CfnDeliveryStream:
         """Created without the construct, which would add policies to its role beyond the explicit grants."""
         failures = logs.LogGroup(self, "Failures", retention=settings.log_retention, removal_policy=settings.removal_policy)
+        failed = failures.add_stream("Stream")
+        failed.apply_removal_policy(settings.removal_policy)  # without it the CDK retains it in every stage
         made = firehose.CfnDeliveryStream(
             self,
             "Stream",
@@ -73,7 +75,7 @@ class Archive(Construct):
                 cloud_watch_logging_options=firehose.CfnDeliveryStream.CloudWatchLoggingOptionsProperty(
                     enabled=True,
                     log_group_name=failures.log_group_name,
-                    log_stream_name=failures.add_stream("Stream").log_stream_name,
+                    log_stream_name=failed.log_stream_name,
                 ),
                 # Items of the same age expire at about the same time, so few days (partitions) are open at once.
                 prefix=f"{FOLDER}/{archive.DAY}=!{{partitionKeyFromQuery:{archive.DAY}}}/",

@@ -80,6 +80,9 @@ def test_only_prod_retains_its_data(any_stage: Synthesized) -> None:
             made = any_stage.template["Resources"][id]
             kept = ("Retain" if kind in GUARDED else "RetainExceptOnCreate", "Retain") if in_prod else ("Delete", "Delete")
             assert (made["DeletionPolicy"], made["UpdateReplacePolicy"]) == kept, id
+    assert any_stage.console is not None
+    for each in (*any_stage.template["Resources"].values(), *any_stage.console.template["Resources"].values()):
+        assert in_prod or each.get("DeletionPolicy", "Delete") == "Delete", "`make destroy` would report that it is left"
     for table in any_stage.all("DynamoDB::GlobalTable").values():
         assert [replica["DeletionProtectionEnabled"] for replica in table["Replicas"]] == [in_prod]
     assert any_stage.one("Cognito::UserPool", "AccountsUsers")["DeletionProtection"] == ("ACTIVE" if in_prod else "INACTIVE")
