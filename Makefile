@@ -8,7 +8,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test soak audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
-	unit contract rest client long simulated faults killed ratios apart system console-unit need-stage
+	unit contract rest client long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit need-stage
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,7 +96,7 @@ client: # with its coverage
 
 test: check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests and the tests on local stacks run side by side, and print when they are done, in twenty to twenty-five minutes."
-	@$(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed ratios apart system templates console-unit
+	@$(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit
 
 soak: setup console ## Run what takes hours, for a night: all faults on a stack, 200 long seeds, all scenes at full size
 	$(PY) -m pytest -m soak
@@ -109,13 +109,16 @@ system: faults # after these, so that three stacks run at a time
 	$(PY) -m pytest -m "system and not apart"
 
 long: # these two only compute, so the stacks beside them come first
-	nice $(PY) -m pytest -m "long and not system" --ignore tests/simulation
+	nice $(PY) -m pytest -m "long and not system and not templates" --ignore tests/simulation
 
 simulated:
 	nice $(PY) -m pytest -m long tests/simulation
 
 faults:
 	$(PY) -m pytest tests/system/test_faults.py
+
+pairs-dev pairs-prod: # of options, in these templates
+	nice $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and $(@:pairs-%=%)"
 
 apart:
 	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py \
@@ -159,10 +162,8 @@ reference: setup ## Write the OpenAPI document into docs/reference/openapi.json,
 	@$(PY) -m local.cli_reference
 	@$(PY) -m local.python_reference
 
-templates: setup ## Run cfn-lint over the templates of dev and prod, for three regions (needs the network)
-	@for stage in dev prod; do $(CDK) synth --quiet -c stage=$$stage -c bytecode_optional=true -o cdk.out/$$stage || exit 1; done
-	$(PY) -m uv tool run --from cfn-lint==1.58.0 cfn-lint --regions us-east-1 eu-central-1 ap-southeast-1 \
-		-- cdk.out/dev/*.template.json cdk.out/prod/*.template.json
+templates: setup ## Deploy each option alone and all pairs of options on paper: cdk-nag, cfn-lint, changes (needs the network)
+	$(PY) -m pytest -m templates tests/infra
 
 audit: setup ## List known vulnerabilities of the dependencies, by the advisories of PyPI and npm (needs the network)
 	$(PY) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --require-hashes -r requirements.txt

@@ -121,6 +121,8 @@ class Api(Construct):
         )
         storage.acknowledge_outputs(self)
         self.http = apigateway.HttpApi(self, "Http", api_name=Stack.of(self).stack_name, create_default_stage=False)
+        if foundation.settings.console:
+            ssm.StringParameter(self, "Id", parameter_name=foundation.settings.api_id, string_value=self.http.api_id)
         self._stage = self._default_stage(foundation.settings)
         self._routes(accounts)
         self._throttle(foundation.settings)

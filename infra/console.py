@@ -5,7 +5,7 @@ whole account, so they contain the region. `local/publish.py` uploads the files 
 """
 
 import aws_cdk as cdk
-from aws_cdk import Acknowledgment, Aws, Duration, Fn, Stack, Validations
+from aws_cdk import Acknowledgment, Aws, Duration, Stack, Validations
 from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
 from aws_cdk import aws_s3 as s3
@@ -70,7 +70,9 @@ class ConsoleStack(cdk.Stack):
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, settings.console_stack, termination_protection=settings.protected)
-        self.console = Console(self, "Console", settings, Fn.get_stack_output(settings.stack, "ApiId"))
+        # By a parameter, not an output: each deployment reads it again, also if only the stage's stack was deleted and made again.
+        api_id = ssm.StringParameter.value_for_string_parameter(self, settings.api_id)
+        self.console = Console(self, "Console", settings, api_id)
         ssm.StringParameter(self, "Address", parameter_name=settings.console_address, string_value=self.console.url)
         cdk.CfnOutput(self, "ConsoleUrl", value=self.console.url)
         cdk.CfnOutput(self, "ConsoleBucket", value=self.console.bucket.bucket_name)

@@ -25,7 +25,9 @@ class Encryption(Construct):
         if settings.customer_key:
             stack = Stack.of(self).stack_name
             description = f"everything that Punctual ({settings.stage}) stores and sends"
-            self.key = kms.Key(self, "Key", description=description, enable_key_rotation=True, removal_policy=settings.removal_policy)
+            self.key = kms.Key(
+                self, "Key", description=description, enable_key_rotation=True, removal_policy=settings.guarded_removal_policy
+            )
             self.key.add_to_resource_policy(
                 iam.PolicyStatement(
                     principals=[iam.ServicePrincipal("sns.amazonaws.com")],  # the topic writes to queues that the key encrypts

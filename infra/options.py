@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -55,6 +56,14 @@ def _host(text: str) -> str:
     return text
 
 
+@dataclass(frozen=True)
+class Stays:
+    """In the annotation of an option: the value that it keeps once a stage was deployed with it. Other options may be changed back."""
+
+    value: Any
+    because: str
+
+
 class Events(StrEnum):
     """The jobs whose ends are put on the stage's event bus."""
 
@@ -65,6 +74,7 @@ class Events(StrEnum):
 
 Email = Annotated[str, AfterValidator(_email)]
 Targets = Annotated[tuple[Annotated[str, AfterValidator(_target)], ...], Field(strict=False)]
+CustomerKey = Annotated[bool, Stays(True, "without the key, functions cannot read the messages, outputs and secrets stored under it")]
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], Field(strict=False)]
 
 
@@ -81,7 +91,7 @@ class Options(BaseModel):
     raw_http: bool = True  # jobs may name a URL; false: only named targets
     machine_clients: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = {}  # the scopes of each, by its name
     self_sign_up: bool = False  # anyone may sign up as a user
-    customer_key: bool = False  # everything stored is encrypted under a KMS key of this stage
+    customer_key: CustomerKey = False  # everything stored is encrypted under a KMS key of this stage
     account_concurrency: int = 0  # executions of Lambda at once that AWS allows the account in the region; 0: nothing is reserved
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
     events: Annotated[Events, Field(strict=False)] = Events.NONE  # the ends of these jobs are put on an event bus
@@ -139,6 +149,11 @@ class Options(BaseModel):
     def chosen(self) -> dict[str, Any]:
         """The options that the file sets, as JSON values."""
         return self.model_dump(mode="json", exclude_unset=True)
+
+
+def lasting() -> dict[str, Stays]:
+    """The options that may not be changed back, by name."""
+    return {name: each for name, field in Options.model_fields.items() for each in field.metadata if isinstance(each, Stays)}
 
 
 def file_of(stage: str) -> Path:

@@ -2,6 +2,7 @@
 
 OPTIONS = "options"  # the options of the last deployment, as JSON
 ORIGIN_SECRET = "origin-secret"  # the UUID of the stack, by which the API recognizes CloudFront
+API_ID = "api-id"  # where the console finds the API
 CONSOLE_URL = "console-url"  # the console's stack creates it, after the functions
 
 

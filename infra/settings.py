@@ -10,7 +10,7 @@ from aws_cdk.aws_logs import RetentionDays
 
 from infra.account import calls, calls_at_once, within
 from infra.options import Events, Options
-from infra.parameters import CONSOLE_URL, ORIGIN_SECRET, parameter
+from infra.parameters import API_ID, CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
 from scheduler.model.job import Lane
 from scheduler.model.rules import BATCH, Rules
@@ -126,6 +126,11 @@ class Settings:
         return parameter(self.stage, ORIGIN_SECRET)
 
     @property
+    def api_id(self) -> str:
+        """The name of the parameter with the API's id."""
+        return parameter(self.stage, API_ID)
+
+    @property
     def console_address(self) -> str:
         """The name of the parameter with the console's URL."""
         return parameter(self.stage, CONSOLE_URL)
@@ -168,6 +173,15 @@ class Settings:
 
     @property
     def removal_policy(self) -> RemovalPolicy:
+        """Of what holds data: a protected stage keeps it, except what a deployment created that then failed and was rolled back."""
+        return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if self.protected else RemovalPolicy.DESTROY
+
+    @property
+    def guarded_removal_policy(self) -> RemovalPolicy:
+        """Of tables and the user pool, which AWS does not delete while their deletion protection is on, and of the key.
+
+        A rollback that had to delete them would fail itself; without the key, what was stored under it could not be read.
+        """
         return RemovalPolicy.RETAIN if self.protected else RemovalPolicy.DESTROY
 
 

@@ -31,11 +31,17 @@ def _number(name: str) -> dynamodb.Attribute:
 
 
 def _billing(most: int) -> dynamodb.Billing:
-    """On demand if `most` is 0. Indexes inherit the capacity of their table."""
+    """On demand if `most` is 0. Indexes inherit the capacity of their table.
+
+    A table that changes between the two modes needs a seed: it has that capacity until its autoscaling exists and has seen its load.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-dynamodb-globaltable-capacityautoscalingsettings.html
+    """
     if not most:
         return dynamodb.Billing.on_demand()
     read, write = (
-        dynamodb.Capacity.autoscaled(min_capacity=LEAST_CAPACITY, max_capacity=most, target_utilization_percent=UTILIZATION)
+        dynamodb.Capacity.autoscaled(
+            min_capacity=LEAST_CAPACITY, max_capacity=most, seed_capacity=most, target_utilization_percent=UTILIZATION
+        )
         for _ in range(2)
     )
     return dynamodb.Billing.provisioned(read_capacity=read, write_capacity=write)
@@ -187,7 +193,7 @@ class Storage(Construct):
             time_to_live_attribute="expires",
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(point_in_time_recovery_enabled=True),
             deletion_protection=settings.protected,
-            removal_policy=settings.removal_policy,
+            removal_policy=settings.guarded_removal_policy,
         )
         self._encryption.of_table(table)
         self.indexes += [(table, index.index_name) for index in indexes or ()]

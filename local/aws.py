@@ -84,6 +84,14 @@ class LocalAws:
         return f"{self.endpoint}/_aws/execute-api/{api_id}/$default"
 
 
+ROLLED_BACK = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED")  # the creation of a stack
+UNMADE = (*ROLLED_BACK, "REVIEW_IN_PROGRESS", "CREATE_FAILED")
+USABLE = (
+    *("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE"),
+    *("IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"),
+)
+
+
 @dataclass(frozen=True)
 class Deployed:
     """A stack that CloudFormation knows."""
@@ -97,7 +105,24 @@ class Deployed:
     @property
     def usable(self) -> bool:
         """Whether its resources are complete. After an update that was rolled back, they are those of the version before."""
-        return self.status in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE")
+        return self.status in USABLE
+
+    @property
+    def unmade(self) -> bool:
+        """Whether no deployment of it ever succeeded."""
+        return self.status in UNMADE
+
+    @property
+    def busy(self) -> bool:
+        """Whether CloudFormation works on it. A stack in review only has a change set that was not executed."""
+        return self.status.endswith("_IN_PROGRESS") and self.status != "REVIEW_IN_PROGRESS"
+
+    @property
+    def deployable(self) -> bool:
+        """Whether the CDK can deploy it. It deletes a stack whose creation was rolled back first, which AWS refuses if it is protected."""
+        if self.status in ROLLED_BACK:
+            return not self.protected
+        return not self.busy and (self.usable or self.status == "REVIEW_IN_PROGRESS")
 
     @property
     def because(self) -> str:

@@ -467,7 +467,7 @@ class BatchRequest(Request):
     """Up to 1,000 one-time jobs. Each is accepted or refused on its own."""
 
     jobs: Annotated[list[Any], Field(min_length=1, max_length=1_000)]
-    """The jobs. The whole request has at most 4 MB."""
+    """The jobs. The whole request has at most 2,048,000 bytes."""
 
 
 def _checked(payload: dict[str, Any], job_type: str, target: str | None, stage: Stage) -> dict[str, Any]:

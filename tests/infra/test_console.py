@@ -85,9 +85,21 @@ def test_on_aws_everything_is_https(on_aws: Synthesized) -> None:
     assert {each["ViewerProtocolPolicy"] for each in behaviours} == {"redirect-to-https"}
     api = origin(on_aws, behaviour(on_aws, "/api/*")["TargetOriginId"])
     assert api["CustomOriginConfig"]["OriginProtocolPolicy"] == "https-only"
-    id = {"Fn::GetStackOutput": {"StackName": on_aws.settings.stack, "OutputName": "ApiId"}}
+    id = api["DomainName"]["Fn::Join"][1][0]
     suffix = {"Ref": "AWS::URLSuffix"}
     assert api["DomainName"] == {"Fn::Join": ["", [id, ".execute-api.", {"Ref": "AWS::Region"}, ".", suffix]]}
+
+
+def test_a_deployment_of_the_console_reads_the_apis_id_again(any_stage: Synthesized) -> None:
+    """CloudFormation reads the parameter at each deployment: the API of a stage that was deleted and made again has another id."""
+    parameters = any_stage.template["Parameters"]
+    (id,) = [name for name, each in parameters.items() if each.get("Default") == any_stage.settings.api_id]
+    assert parameters[id]["Type"] == "AWS::SSM::Parameter::Value<String>"
+    assert json.dumps({"Ref": id}) in json.dumps(origin(any_stage, behaviour(any_stage, "/api/*")["TargetOriginId"]))
+    assert "Fn::GetStackOutput" not in json.dumps(any_stage.template), "CloudFormation follows no weak reference by itself"
+    stage = conftest.synthesized(any_stage.settings.stage)
+    (told,) = [each for each in stage.all("SSM::Parameter").values() if each["Name"] == stage.settings.api_id]
+    assert told["Value"] == {"Ref": stage.id("ApiGatewayV2::Api", "ApiHttp")}
 
 
 def test_locally_the_api_is_reached_at_the_port_of_the_local_aws(local: Synthesized) -> None:

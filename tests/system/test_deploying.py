@@ -120,6 +120,6 @@ def test_options_survive_deployments_and_only_a_yes_takes_them_back(account: Acc
     gone = account.run("destroy", YES="1")
     assert gone.returncode == 0 and account.stacks() == [], gone.stdout + gone.stderr
     assert "Emptied the bucket" in gone.stdout
-    parameters = account.aws.client("ssm").get_parameters(Names=[LOCAL.origin_secret, LOCAL.console_address])
+    parameters = account.aws.client("ssm").get_parameters(Names=[LOCAL.origin_secret, LOCAL.console_address, LOCAL.api_id])
     assert parameters["Parameters"] == []
     assert "not ok  stack        there is no stack punctual-local" in account.run("doctor").stdout

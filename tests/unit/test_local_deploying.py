@@ -264,7 +264,10 @@ class Aws:
         return {"TemplateBody": {"Resources": {id: {"DeletionPolicy": policy} for id, policy in self.policies.items()}}}
 
     def get_paginator(self, operation: str) -> Any:
-        listed = [{"LogicalResourceId": id, "ResourceType": kind, "PhysicalResourceId": name} for id, kind, name in self.resources]
+        listed = [
+            {"LogicalResourceId": id, "ResourceType": kind, "PhysicalResourceId": name, "ResourceStatus": "CREATE_COMPLETE"}
+            for id, kind, name in self.resources
+        ]
         pages = {"list_stack_resources": [{"StackResourceSummaries": listed}], "list_object_versions": self.versions}
         return SimpleNamespace(paginate=lambda **_: iter(pages[operation]))
 
@@ -351,7 +354,9 @@ class Account(Aws):
     def get_account_settings(self) -> dict[str, Any]:
         return {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 10}}
 
-    def get_parameter(self, **_: str) -> dict[str, Any]:
+    def get_parameter(self, *, Name: str, **_: Any) -> dict[str, Any]:
+        if Name.startswith("/cdk-bootstrap/"):
+            return {"Parameter": {"Value": "31"}}
         raise KeyError
 
 

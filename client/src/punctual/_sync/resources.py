@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 BATCH = 1_000  # jobs: the most of a call
-BATCH_BYTES = 3_500_000  # of a body; the API takes 4 MB
+BATCH_BYTES = 2_000_000  # of a body; the API takes 2,048,000
 When = datetime | str
 Words = str | Iterable[str]
 
