@@ -105,6 +105,7 @@ class Api(Construct):
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # lag, receipts, lanes, breakers, backlogs
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and the receipt of a task
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
+                allow(storage.ledger.table_arn, "dynamodb:BatchGetItem"),  # ... that another request has replaced
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # an aborted operation moves to the ended ones; a breaker is closed
                 allow(storage.outputs.arn_for_objects("*"), "s3:GetObject"),
                 allow(storage.outputs.bucket_arn, "s3:ListBucket"),  # without it S3 answers "denied" for expired objects

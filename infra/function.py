@@ -67,8 +67,11 @@ def allow(resources: str | Sequence[str], *actions: str) -> iam.PolicyStatement:
 
 
 def change_jobs(foundation: Foundation) -> iam.PolicyStatement:
-    """The grant behind `Jobs.change` and `Jobs.claim`: conditional updates, alone or 25 a call (a PartiQL batch)."""
-    return allow(foundation.storage.jobs.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate")
+    """The grant behind `Jobs.change` and `Jobs.claim`: conditional updates, alone or 25 a call (a PartiQL batch).
+
+    A batch returns no item for a condition that was false, so the item is read.
+    """
+    return allow(foundation.storage.jobs.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate", "dynamodb:BatchGetItem")
 
 
 def list_jobs(foundation: Foundation) -> list[iam.PolicyStatement]:

@@ -24,6 +24,22 @@ SUBJECT = 100  # characters
 PAYLOAD, ASYNC_PAYLOAD = 6 * 1_048_576, 1_048_576  # bytes
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchStatementRequest.html
 STATEMENT = 8_192  # characters
+# The forms of statements, as far as this project uses them. Clauses are repeated, never joined by commas: the syntax of AWS repeats the
+# clause with its path, and its first example repeats SET; PartiQL's own grammar has one path in a REMOVE. Amazon's library for Swift
+# (github.com/amzn/smoke-dynamodb) repeats both.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.update.html
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.insert.statements.html
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.delete.html
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-functions.missing.html
+_PATH = r'"\w+"(?:\."\w+")*'
+_TABLE = r'"[\w.-]+"'
+_TERM = rf"{_PATH}(?:(?:=|<>|<=|>=|<|>)\?| IS (?:NOT )?MISSING)"
+_WHERE = rf"WHERE {_TERM}(?: AND {_TERM})*"
+FORMS = (
+    rf"UPDATE {_TABLE}(?: SET {_PATH}=\?| REMOVE {_PATH})+ {_WHERE}(?: RETURNING ALL NEW \*)?",
+    rf"INSERT INTO {_TABLE} VALUE {{'\w+':\?(?:,'\w+':\?)*}}",
+    rf"DELETE FROM {_TABLE} {_WHERE}",
+)
 # https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_AdminSetUserPassword.html
 PASSWORD = r"\S{1,256}"
 
@@ -99,6 +115,8 @@ def statement(text: str, reserved: Collection[str]) -> Refusal | None:
         return Refusal("ValidationException", f"a statement has at most {STATEMENT} characters")
     for word in _reserved(re.sub(r"\"[^\"]*\"|'[^']*'", " ", text), reserved):
         return Refusal("ValidationException", f"Statement wasn't well formed, can't be processed: Unexpected keyword {word}")
+    if not any(re.fullmatch(form, text.rstrip()) for form in FORMS):
+        return Refusal("ValidationException", f"Statement wasn't well formed: AWS documents no such form: {text}")
     return None
 
 
