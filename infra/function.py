@@ -130,7 +130,10 @@ class Function(lambda_.Function):
         call; 0 if the next minute does the work of a failed call, so that a retry by Lambda would only duplicate it.
         """
         settings = foundation.settings if traced else replace(foundation.settings, tracing=False)
-        log_group = logs.LogGroup(scope, "Logs", retention=settings.log_retention, removal_policy=settings.removal_policy)
+        key = foundation.encryption.key
+        log_group = logs.LogGroup(
+            scope, "Logs", encryption_key=key, retention=settings.log_retention, removal_policy=settings.removal_policy
+        )
         super().__init__(
             scope,
             "Function",

@@ -67,7 +67,13 @@ def _protected(stacks: list[str], stage: Stage) -> str:
 
 
 def buckets(cloudformation: Any, stack: str) -> list[str]:
-    return [each["PhysicalResourceId"] for each in _resources(cloudformation, stack) if each["ResourceType"] == "AWS::S3::Bucket"]
+    """The buckets that the stack deletes: others keep their content, such as the locked copies of the audit trail."""
+    resources = cloudformation.get_template(StackName=stack)["TemplateBody"]["Resources"]
+    return [
+        each["PhysicalResourceId"]
+        for each in _resources(cloudformation, stack)
+        if each["ResourceType"] == "AWS::S3::Bucket" and resources.get(each["LogicalResourceId"], {}).get("DeletionPolicy") not in KEPT
+    ]
 
 
 def empty(s3: Any, bucket: str) -> int:
@@ -89,7 +95,7 @@ def leftover(cloudformation: Any, stack: str) -> Iterator[str]:
     template: Mapping[str, Any] = cloudformation.get_template(StackName=stack)["TemplateBody"]
     for each in _resources(cloudformation, stack):
         if template["Resources"].get(each["LogicalResourceId"], {}).get("DeletionPolicy") in KEPT:
-            yield f"Left {each['ResourceType']} {each['PhysicalResourceId']}: it holds data of a protected stage."
+            yield f"Left {each['ResourceType']} {each['PhysicalResourceId']}: it holds data that is kept."
 
 
 def _resources(cloudformation: Any, stack: str) -> Iterator[dict[str, Any]]:

@@ -120,6 +120,25 @@ def statement(text: str, reserved: Collection[str]) -> Refusal | None:
     return None
 
 
+def batch(statements: Sequence[Fields], reserved: Collection[str]) -> Refusal | None:
+    """A BatchExecuteStatement, whose statements write different items."""
+    refused = next(filter(None, (statement(each.get("Statement", ""), reserved) for each in statements)), None)
+    if refused is None and len(set(map(_written, statements))) < len(statements):
+        return Refusal("ValidationException", "Provided list of item keys contains duplicates")
+    return refused
+
+
+def _written(request: Fields) -> tuple[str, ...]:
+    """The table and the key that a statement writes."""
+    text, values = request["Statement"], [next(iter(value.values())) for value in request.get("Parameters") or ()]
+    table = text.split('"')[1]
+    if text.startswith("INSERT"):
+        item = dict(zip(re.findall(r"'(\w+)':", text), values, strict=False))
+        return table, item["pk"], item["sk"]
+    first = text[: text.index(" WHERE ")].count("?")
+    return table, *values[first : first + 2]
+
+
 def _reserved(text: str, reserved: Collection[str]) -> Iterator[str]:
     """The reserved words that an expression uses as names: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html"""
     return (word for word in re.findall(r"[A-Za-z_]\w*", text) if word.upper() in reserved and word.upper() not in _WORDS)

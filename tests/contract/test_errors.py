@@ -142,7 +142,7 @@ def test_a_missing_grant_on_inserts_is_raised(jobs: tuple[DynamoJobs, Wire]) -> 
         port.put_many([make.job()])
 
 
-def test_an_update_that_is_called_invalid_in_a_batch_is_sent_as_update_item(jobs: tuple[DynamoJobs, Wire]) -> None:
+def test_an_update_called_invalid_in_a_batch_is_sent_as_update_item(jobs: tuple[DynamoJobs, Wire]) -> None:
     port, wire = jobs
     made = [make.job(), make.job()]
     wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": "ValidationError", "Message": "not well formed"}}, {}]})
@@ -165,7 +165,11 @@ def test_a_lost_claim_whose_answer_has_no_item_returns_the_stored_job(jobs: tupl
     stored = [encode(make.claimed(own)), encode(make.claimed(other, "another's"))]
     wire.answer("BatchGetItem", {"Responses": {"jobs": stored}})
     results = port.claim([make.request(job) for job in (own, gone, other)])
-    assert results == [ClaimResult(False, make.claimed(own)), ClaimResult(False, None), ClaimResult(False, make.claimed(other, "another's"))]
+    assert results == [
+        ClaimResult(False, make.claimed(own)),
+        ClaimResult(False, None),
+        ClaimResult(False, make.claimed(other, "another's")),
+    ]
     (call,) = wire.sent("BatchGetItem")
     assert call["RequestItems"]["jobs"]["ConsistentRead"]
 

@@ -322,7 +322,7 @@ def test_the_verbs_that_use_the_ledger(prod: Synthesized) -> None:
 
 
 def test_verbs_that_write_jobs_may_read_them_in_batches(prod: Synthesized) -> None:
-    """A batch returns no item for a false condition, so every verb that changes items in batches reads them; plan reads edited runs, too."""
+    """A batch returns no item for a false condition, so each verb that changes items in batches reads them; plan reads edited runs."""
     assert who_may(prod, "dynamodb:BatchGetItem", "StorageJobs") == {"Api", "Dispatch", "Bury", "Scale", "Plan"} | EXECUTORS
     assert who_may(prod, "dynamodb:GetItem", "StorageTasks") == {"Api", "Notify", "Dispatch"} | EXECUTORS
     for table in ("StorageJobs", "StorageTasks", "StorageLedger"):
