@@ -27,8 +27,12 @@ START_S = 10.0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the other implementations of ports."""
-    others = [item for item in items if {"memory", "sqs"} & set(map(str, getattr(getattr(item, "callspec", None), "params", {}).values()))]
+    """Leave out the implementations of ports that are no DynamoDB, and its wrapper."""
+    others = [
+        item
+        for item in items
+        if {"memory", "sqs", "locked"} & set(map(str, getattr(getattr(item, "callspec", None), "params", {}).values()))
+    ]
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if item not in others]
 
