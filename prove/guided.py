@@ -97,10 +97,10 @@ def _post(client: Punctual, jobs: Sequence[Json]) -> list[str]:
 def _read(client: Punctual, instants: Sequence[int], ids: Sequence[str]) -> dict[str, Json]:
     """The jobs by id once all have ended, or as they are after `PATIENCE_S`."""
     _sleep_until(instants[-1])
-    wanted, window = set(ids), {"from_": render(instants[0]), "to": render(instants[-1] + 1)}
+    wanted = set(ids)
 
     def look() -> Iterator[Json]:
-        return (job.raw for job in client.jobs.list(**window) if job.id in wanted)
+        return (job.raw for job in client.jobs.list(from_=render(instants[0]), to=render(instants[-1] + 1)) if job.id in wanted)
 
     return {job["id"]: job for job in ended(client, look, seconds=PATIENCE_S, count=len(wanted))}
 
