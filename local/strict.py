@@ -7,6 +7,7 @@ Templates are checked by `tests/infra/test_limits.py`.
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 Fields = Mapping[str, Any]
@@ -109,7 +110,8 @@ def query(request: Fields, reserved: Collection[str]) -> Refusal | None:
     return None
 
 
-def statement(text: str, reserved: Collection[str]) -> Refusal | None:
+@lru_cache(1_000)  # values are parameters, so that the texts are few
+def statement(text: str, reserved: frozenset[str]) -> Refusal | None:
     """One statement of BatchExecuteStatement. AWS answers with an error in its place; here the whole call is refused."""
     if len(text) > STATEMENT:
         return Refusal("ValidationException", f"a statement has at most {STATEMENT} characters")
@@ -120,7 +122,7 @@ def statement(text: str, reserved: Collection[str]) -> Refusal | None:
     return None
 
 
-def batch(statements: Sequence[Fields], reserved: Collection[str]) -> Refusal | None:
+def batch(statements: Sequence[Fields], reserved: frozenset[str]) -> Refusal | None:
     """A BatchExecuteStatement, whose statements write different items."""
     refused = next(filter(None, (statement(each.get("Statement", ""), reserved) for each in statements)), None)
     if refused is None and len(set(map(_written, statements))) < len(statements):
