@@ -25,6 +25,10 @@ def test_an_explanation_that_explains_nothing_is_red() -> None:
     assert judge(outcomes, KNOWN) == ["dynoxide: test_a.one passes now: delete its explanation"]
 
 
+def test_an_explanation_of_a_rare_failure_may_explain_nothing() -> None:
+    assert judge({"moto": {"test_a.one": PASSED}}, [Difference("moto", "test_a.*", "threads", rare=True)]) == []
+
+
 def test_a_missing_implementation_needs_no_explanation() -> None:
     assert judge({"ministack": {"test_a.one": PASSED}}, KNOWN) == []
 
