@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test soak audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
+.PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test parity soak audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types sbom \
 	unit contract rest client long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit need-stage
 
 help: ## List the targets
@@ -98,6 +98,9 @@ test: check console ## Run all tests; the system tests deploy the stack on a loc
 	@echo "The long tests and the tests on local stacks run side by side, and print when they are done, in twenty to twenty-five minutes."
 	@$(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit
 
+parity: setup ## Run the contract tests on MiniStack, moto and dynoxide, a second DynamoDB; unexplained differences fail
+	@$(PY) -m tests.parity
+
 soak: setup console ## Run what takes hours, for a night: all faults on a stack, 200 long seeds, all scenes at full size
 	$(PY) -m pytest -m soak
 	$(PY) -m tests.simulation --seeds 200 --jobs 10000 --minutes 60 --unexpected 40
@@ -168,6 +171,9 @@ templates: setup ## Deploy each option alone and all pairs of options on paper: 
 audit: setup ## List known vulnerabilities of the dependencies, by the advisories of PyPI and npm (needs the network)
 	$(PY) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --require-hashes -r requirements.txt
 	npm audit --package-lock-only
+
+sbom: setup ## Write CycloneDX bills of materials of the functions and the console into sbom/, from the locks (needs the network)
+	@$(PY) -m local.sbom
 
 lock: setup ## Resolve the dependencies from scratch, and write both locks
 	$(PY) -m uv pip compile pyproject.toml --group dev --universal --generate-hashes -o requirements.txt

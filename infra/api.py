@@ -92,6 +92,7 @@ class Api(Construct):
                 user_pool=accounts.pool.user_pool_id,
                 user_pool_client_id=accounts.client.user_pool_client_id,
                 machine_clients=" ".join(f"{name}={client.user_pool_client_id}" for name, client in accounts.machines.items()),
+                audit_lock_bucket="" if storage.audit_lock is None else storage.audit_lock.bucket_name,
                 archive_database=foundation.settings.archive_database,
                 **self._origin_secret(foundation.settings),
             ),
@@ -105,6 +106,7 @@ class Api(Construct):
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # lag, receipts, lanes, breakers, backlogs
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and the receipt of a task
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
+                allow(storage.ledger.table_arn, "dynamodb:BatchGetItem"),  # ... that another request has replaced
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # an aborted operation moves to the ended ones; a breaker is closed
                 allow(storage.outputs.arn_for_objects("*"), "s3:GetObject"),
                 allow(storage.outputs.bucket_arn, "s3:ListBucket"),  # without it S3 answers "denied" for expired objects
@@ -113,6 +115,7 @@ class Api(Construct):
                 read_callback_secret(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),  # weights, quotas, tallies
                 allow(storage.audit.table_arn, "dynamodb:PutItem", "dynamodb:Query"),  # no function may delete entries
+                *storage.lock_audit(self),
                 allow(storage.by_month_index_arn, "dynamodb:Query"),
                 # Administrators' operations on users. Login, refresh and changing one's own password are public calls of Cognito.
                 allow(accounts.pool.user_pool_arn, *ADMINISTRATION),
@@ -127,7 +130,7 @@ class Api(Construct):
         self._routes(accounts)
         self._throttle(foundation.settings)
         if foundation.settings.access_logs:
-            self._log_access(foundation.settings)
+            self._log_access(foundation)
 
     def _origin_secret(self, settings: Settings) -> dict[str, str]:
         """The secret that CloudFront sends with each request of the console: only then the API believes the viewer's address.
@@ -150,8 +153,11 @@ class Api(Construct):
             throttle=apigateway.ThrottleSettings(rate_limit=settings.api_rate, burst_limit=settings.api_burst),
         )
 
-    def _log_access(self, settings: Settings) -> None:
-        group = logs.LogGroup(self, "AccessLogs", retention=settings.log_retention, removal_policy=settings.removal_policy)
+    def _log_access(self, foundation: Foundation) -> None:
+        settings, key = foundation.settings, foundation.encryption.key
+        group = logs.LogGroup(
+            self, "AccessLogs", encryption_key=key, retention=settings.log_retention, removal_policy=settings.removal_policy
+        )
         arn = Stack.of(self).format_arn(
             service="logs", resource="log-group", resource_name=group.log_group_name, arn_format=ArnFormat.COLON_RESOURCE_NAME
         )

@@ -58,7 +58,13 @@ class Archive(Construct):
 
     def _stream(self, settings: Settings, encryption: Encryption) -> firehose.CfnDeliveryStream:
         """Created without the construct, which would add policies to its role beyond the explicit grants."""
-        failures = logs.LogGroup(self, "Failures", retention=settings.log_retention, removal_policy=settings.removal_policy)
+        failures = logs.LogGroup(
+            self,
+            "Failures",
+            encryption_key=encryption.key,
+            retention=settings.log_retention,
+            removal_policy=settings.removal_policy,
+        )
         failed = failures.add_stream("Stream")
         failed.apply_removal_policy(settings.removal_policy)  # without it the CDK retains it in every stage
         made = firehose.CfnDeliveryStream(

@@ -19,7 +19,6 @@ class Bury(Construct):
             foundation,
             foundation.environment(*JOB_RESOURCES, "ledger_table"),
             grants=[
-                allow(foundation.storage.jobs.table_arn, "dynamodb:BatchGetItem"),
                 change_jobs(foundation),
                 allow(foundation.storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # the shards that it may use
                 *step_out(foundation),

@@ -1,9 +1,9 @@
-"""The customer key of a stage, an option: it encrypts tables, lanes, outputs and the callback secret.
+"""The customer key of a stage, an option: it encrypts tables, lanes, buckets, logs and the callback secret.
 
 Without it AWS encrypts all of them with its own keys, which are free and cannot be revoked.
 """
 
-from aws_cdk import Stack
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -37,6 +37,19 @@ class Encryption(Construct):
                     conditions={"ArnLike": {"aws:SourceArn": Stack.of(self).format_arn(service="sns", resource=f"{stack}-Lanes*")}},
                 )
             )
+            self.key.add_to_resource_policy(self._of_logs(stack))
+
+    def _of_logs(self, stack: str) -> iam.PolicyStatement:
+        """https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html, for the log groups of this stack alone."""
+        groups = Stack.of(self).format_arn(
+            service="logs", resource="log-group", resource_name=f"{stack}-*", arn_format=ArnFormat.COLON_RESOURCE_NAME
+        )
+        return iam.PolicyStatement(
+            principals=[iam.ServicePrincipal(f"logs.{Stack.of(self).region}.amazonaws.com")],
+            actions=["kms:Decrypt*", "kms:Describe*", "kms:Encrypt*", "kms:GenerateDataKey*", "kms:ReEncrypt*"],
+            resources=["*"],
+            conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+        )
 
     @property
     def grants(self) -> list[iam.PolicyStatement]:

@@ -35,8 +35,7 @@ class Execute(Construct):
                 secret_prefix=settings.secret_prefix,
             ),
             grants=[
-                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # the last check before the instant
-                change_jobs(foundation),
+                change_jobs(foundation),  # its reads are also the last check before the instant
                 *step_out(foundation),  # also the heads of ordering queues, run locks, named targets and their limits
                 allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # run locks, heads and ordering entries
                 allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # the usage of limits, and users who join a target queue

@@ -67,8 +67,11 @@ def allow(resources: str | Sequence[str], *actions: str) -> iam.PolicyStatement:
 
 
 def change_jobs(foundation: Foundation) -> iam.PolicyStatement:
-    """The grant behind `Jobs.change` and `Jobs.claim`: conditional updates, alone or 25 a call (a PartiQL batch)."""
-    return allow(foundation.storage.jobs.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate")
+    """The grant behind `Jobs.change` and `Jobs.claim`: conditional updates, alone or 25 a call (a PartiQL batch).
+
+    A batch returns no item for a condition that was false, so the item is read.
+    """
+    return allow(foundation.storage.jobs.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate", "dynamodb:BatchGetItem")
 
 
 def list_jobs(foundation: Foundation) -> list[iam.PolicyStatement]:
@@ -127,7 +130,10 @@ class Function(lambda_.Function):
         call; 0 if the next minute does the work of a failed call, so that a retry by Lambda would only duplicate it.
         """
         settings = foundation.settings if traced else replace(foundation.settings, tracing=False)
-        log_group = logs.LogGroup(scope, "Logs", retention=settings.log_retention, removal_policy=settings.removal_policy)
+        key = foundation.encryption.key
+        log_group = logs.LogGroup(
+            scope, "Logs", encryption_key=key, retention=settings.log_retention, removal_policy=settings.removal_policy
+        )
         super().__init__(
             scope,
             "Function",

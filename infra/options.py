@@ -20,6 +20,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "stages"
 EXAMPLE = FOLDER / "example.toml"
 MOST_ALLOWED = 1_900  # characters of all allowed ARNs and hosts together: a function's environment is limited to 4 KB
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
+MOST_LOCKED_DAYS = 3_650  # nobody can undo a longer one that was a mistake; AWS allows 36,500
 MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.amazon.com/general/latest/gr/ssm.html (standard parameters)
 
 _EMAIL = r"[^@\s]+@[^@\s]+\.[^@\s]+"
@@ -95,6 +96,7 @@ class Options(BaseModel):
     account_concurrency: int = 0  # executions of Lambda at once that AWS allows the account in the region; 0: nothing is reserved
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
     events: Annotated[Events, Field(strict=False)] = Events.NONE  # the ends of these jobs are put on an event bus
+    audit_lock_days: int = 0  # nobody can delete a copy of an audit entry before; 0: there is none
     tracing: bool = False  # X-Ray
     console: bool = True  # the web console behind CloudFront, a stack of its own
     waf: bool = False  # a web ACL in front of the console and the API under its host name
@@ -131,6 +133,13 @@ class Options(BaseModel):
         if executions and executions < LEAST_ACCOUNT:
             raise ValueError(f"must be 0 (unknown) or at least {LEAST_ACCOUNT}, which new accounts have, not {executions}")
         return executions
+
+    @field_validator("audit_lock_days")
+    @classmethod
+    def _days(cls, days: int) -> int:
+        if not 0 <= days <= MOST_LOCKED_DAYS:
+            raise ValueError(f"must be 0 (no copy) or from 1 to {MOST_LOCKED_DAYS} days, not {days}")
+        return days
 
     @field_validator("waf")
     @classmethod

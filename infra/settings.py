@@ -88,7 +88,8 @@ class Settings:
 
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
     events: Events = Events.NONE  # the ends of these jobs are put on an event bus
-    customer_key: bool = False  # tables, queues, topics, outputs and secret under a KMS key of this stage
+    customer_key: bool = False  # tables, queues, topics, buckets, logs and secret under a KMS key of this stage
+    audit_lock_days: int = 0  # for which a bucket locks a copy of each audit entry; 0: there is no copy
     console: bool = True  # the web console behind CloudFront, in a stack of its own
     waf: bool = False  # a web ACL in front of the console and the API
     log_level: str = "INFO"

@@ -14,6 +14,7 @@ from scheduler.targets import arns, registry
 
 # The scheduler's own resources that no executor uses: service, text before a name in ARNs, and the beginnings of construct names. Its
 # other resources (fetch, the lanes, the work queue, most tables) are protected by the check of each payload alone: `arns.is_own`.
+ANY_STAGE = "punctual-*"  # a stage may allow `function:*`, which covers the functions of the other stages, too
 UNUSED = (
     ("lambda", "function:", ("Api", "Bury", "Dispatch", "Execute", "Notify", "Plan", "Project", "Provision", "Scale", "Tick")),
     ("sqs", "", ("LanesDead", "Notify")),
@@ -23,14 +24,14 @@ UNUSED = (
 
 
 def denials(scope: Construct) -> list[iam.PolicyStatement]:
-    """Deny everything on the scheduler's own resources that no executor uses.
+    """Deny everything on the scheduler's own resources that no executor uses, of whichever stage of the account.
 
     The event of a call of the API's function names the caller, an administrator perhaps.
     """
     stack = Stack.of(scope)
 
     def arns_of(service: str, before: str, names: tuple[str, ...]) -> list[str]:
-        places = [f"{before}{stack.stack_name}-{name}*" for name in names]
+        places = [f"{before}{ANY_STAGE}-{name}*" for name in names]
         return [stack.format_arn(service=service, region="*", resource=place, arn_format=ArnFormat.NO_RESOURCE_NAME) for place in places]
 
     return [

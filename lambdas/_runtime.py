@@ -168,9 +168,10 @@ class AwsPorts:
 
     @cached_property
     def trail(self) -> Trail:
-        from scheduler.storage.aws.trail import DynamoTrail
+        from scheduler.storage.aws.trail import DynamoTrail, LockedTrail
 
-        return DynamoTrail(self._dynamodb, self.settings.audit_table)
+        trail, bucket = DynamoTrail(self._dynamodb, self.settings.audit_table), self.settings.audit_lock_bucket
+        return LockedTrail(trail, clients.s3(), bucket) if bucket else trail
 
     @cached_property
     def counters(self) -> Counters:

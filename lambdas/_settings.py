@@ -38,6 +38,7 @@ class Settings:
     ledger_table: str
     users_table: str
     audit_table: str
+    audit_lock_bucket: str = ""  # the bucket that locks a copy of each audit entry; empty: there is none
     counters_table: str
     notices_table: str
     one_time_queue_url: str

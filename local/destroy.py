@@ -63,7 +63,13 @@ def _protected(stacks: list[str], stage: Stage) -> str:
 
 
 def buckets(cloudformation: Any, stack: str) -> list[str]:
-    return [each["PhysicalResourceId"] for each in _resources(cloudformation, stack) if each["ResourceType"] == "AWS::S3::Bucket"]
+    """The buckets that the stack deletes: others keep their content, such as the locked copies of the audit trail."""
+    resources = cloudformation.get_template(StackName=stack)["TemplateBody"]["Resources"]
+    return [
+        each["PhysicalResourceId"]
+        for each in _resources(cloudformation, stack)
+        if each["ResourceType"] == "AWS::S3::Bucket" and resources.get(each["LogicalResourceId"], {}).get("DeletionPolicy") not in KEPT
+    ]
 
 
 def empty(s3: Any, bucket: str) -> int:
@@ -86,7 +92,7 @@ def leftover(cloudformation: Any, stack: Deployed) -> Iterator[str]:
     if not present:
         return  # a stack in review has no template either
     template: Mapping[str, Any] = cloudformation.get_template(StackName=stack.name)["TemplateBody"]
-    why = "it is empty, because no deployment of its stack ever succeeded" if stack.unmade else "it holds data of a protected stage"
+    why = "it is empty, because no deployment of its stack ever succeeded" if stack.unmade else "it holds data that outlives its stage"
     for each in present:
         if template["Resources"].get(each["LogicalResourceId"], {}).get("DeletionPolicy") in KEPT:
             yield f"Left {each['ResourceType']} {each['PhysicalResourceId']}: {why}."

@@ -237,7 +237,7 @@ def _be_strict() -> None:
         return strict.message(request, fifo=str(request.get("QueueUrl") or url).endswith(".fifo"))
 
     def written(request: Item) -> Refusal | None:
-        return next(filter(None, (strict.statement(each.get("Statement", ""), reserved) for each in request.get("Statements") or ())), None)
+        return strict.batch(request.get("Statements") or (), reserved)
 
     def chosen(request: Item) -> Refusal | None:
         fields = ("Password", "PreviousPassword", "ProposedPassword")

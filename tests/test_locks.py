@@ -36,7 +36,7 @@ def test_functions_get_the_tested_versions() -> None:
     }.items()
 
 
-@pytest.mark.parametrize("folder", [".", "bench/compare/node"])
+@pytest.mark.parametrize("folder", [".", "bench/compare/node", "tests/parity/node"])
 def test_every_npm_package_is_pinned_with_its_hash(folder: str) -> None:
     lock, wanted = (json.loads((ROOT / folder / name).read_text()) for name in ("package-lock.json", "package.json"))
     packages = {name: entry for name, entry in lock["packages"].items() if name}

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -10,12 +11,14 @@ from hypothesis import strategies as st
 
 from scheduler.model import ids
 from scheduler.model.job import DeadLetter, Job, JobKey, Page, TaskKey
-from scheduler.storage.aws import clients
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.ports import Change, Jobs, Written
 from tests.contract import make, tables
 from tests.contract.make import NOW
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 
 @pytest.fixture
@@ -138,11 +141,10 @@ _owners = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def two(local_aws: str) -> Iterator[tuple[Jobs, Jobs]]:
-    client = clients.dynamodb(endpoint_url=local_aws)
-    client.create_table(TableName="jobs-of-two", **tables.JOBS)
-    yield MemoryJobs(), DynamoJobs(client, "jobs-of-two")
-    client.delete_table(TableName="jobs-of-two")
+def two(local_dynamodb: "DynamoDBClient") -> Iterator[tuple[Jobs, Jobs]]:
+    local_dynamodb.create_table(TableName="jobs-of-two", **tables.JOBS)
+    yield MemoryJobs(), DynamoJobs(local_dynamodb, "jobs-of-two")
+    local_dynamodb.delete_table(TableName="jobs-of-two")
 
 
 def through(read: Callable[..., Page], limit: int) -> Iterator[Job]:

@@ -32,6 +32,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "account_concurrency": (0, 10, 1_000),
     "provisioned_writes": (0, 500),
     "events": ("none", "chosen", "all"),
+    "audit_lock_days": (0, 90),
     "tracing": (False, True),
     "console": (True, False),
     "waf": (False, True),

@@ -322,10 +322,13 @@ def test_the_verbs_that_use_the_ledger(prod: Synthesized) -> None:
 
 
 def test_verbs_that_write_jobs_may_read_them_in_batches(prod: Synthesized) -> None:
-    """A job that another job's change releases is read before it is enqueued; plan reads the runs that an edit replaces."""
-    assert who_may(prod, "dynamodb:BatchGetItem", "StorageJobs") == {"Api", "Dispatch", "Bury", "Plan"} | EXECUTORS
+    """A batch returns no item for a false condition, so each verb that changes items in batches reads them; plan reads edited runs."""
+    assert who_may(prod, "dynamodb:BatchGetItem", "StorageJobs") == {"Api", "Dispatch", "Bury", "Scale", "Plan"} | EXECUTORS
     assert who_may(prod, "dynamodb:GetItem", "StorageTasks") == {"Api", "Notify", "Dispatch"} | EXECUTORS
-    assert "Plan" in who_may(prod, "dynamodb:BatchGetItem", "StorageTasks"), "it reads the tasks that are due for a top-up"
+    for table in ("StorageJobs", "StorageTasks", "StorageLedger"):
+        assert who_may(prod, "dynamodb:PartiQLUpdate", table) <= who_may(prod, "dynamodb:BatchGetItem", table)
+        assert who_may(prod, "dynamodb:PartiQLUpdate", table) <= who_may(prod, "dynamodb:UpdateItem", table), "statements called invalid"
+    assert who_may(prod, "dynamodb:BatchGetItem", "StorageLedger") == {"Api"}
 
 
 def test_dispatch_may_read_the_depth_of_every_lane(prod: Synthesized) -> None:

@@ -121,6 +121,12 @@ def test_provisioned_capacity_that_aws_refuses_is_refused(written: Path, bad: in
     assert told == f", line 1: provisioned_writes: must be 0 (on demand) or from 25 to 40000, not {bad}"
 
 
+@pytest.mark.parametrize("bad", [-1, 3_651])
+def test_days_of_an_audit_lock_that_nobody_could_undo_are_refused(written: Path, bad: int) -> None:
+    told = refusal(written, f"\naudit_lock_days = {bad}")
+    assert told == f", line 2: audit_lock_days: must be 0 (no copy) or from 1 to 3650 days, not {bad}"
+
+
 @pytest.mark.parametrize("bad", ["ci = []", 'ci = ["jobs:delete"]', 'CI = ["admin"]', '"" = ["admin"]'])
 def test_a_machine_client_without_a_valid_name_or_scope_is_refused(written: Path, bad: str) -> None:
     assert "machine client has" in refusal(written, f"[machine_clients]\n{bad}")

@@ -8,7 +8,8 @@ from infra.settings import settings_for
 from infra.stack import PunctualStack
 from tests.contract import tables
 from tests.infra.cloudformation import references
-from tests.infra.conftest import Synthesized, app
+from tests.infra.conftest import Synthesized, app, synthesized
+from tests.infra.test_grants import who_may
 
 
 def test_jobs_is_keyed_by_owner_and_id_and_streams_both_images(any_stage: Synthesized) -> None:
@@ -133,6 +134,25 @@ def test_outputs_require_tls(on_aws: Synthesized) -> None:
     policy = on_aws.one("S3::BucketPolicy", "StorageOutputsPolicy")
     (statement,) = policy["PolicyDocument"]["Statement"]
     assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", ["dev", "prod"])
+def test_audit_entries_are_locked_against_everybody_if_chosen(stage: str) -> None:
+    stack = synthesized(stage, audit_lock_days=365)
+    bucket = stack.one("S3::Bucket", "StorageAuditLock")
+    assert bucket["ObjectLockEnabled"] is True
+    assert bucket["ObjectLockConfiguration"]["Rule"]["DefaultRetention"] == {"Mode": "COMPLIANCE", "Days": 365}
+    assert min(rule["ExpirationInDays"] for rule in bucket["LifecycleConfiguration"]["Rules"]) > 365
+    assert stack.template["Resources"][stack.id("S3::Bucket", "StorageAuditLock")]["DeletionPolicy"] == "Retain"
+    assert who_may(stack, "s3:PutObject", "StorageAuditLock/*") == {"Api"}
+    assert {action for name in stack.functions() for action, what in stack.grants(name) if "StorageAuditLock" in what} == {"s3:PutObject"}
+    environment = stack.template["Resources"][stack.id("Lambda::Function", "ApiFunction")]["Properties"]["Environment"]["Variables"]
+    assert environment["PUNCTUAL_AUDIT_LOCK_BUCKET"] == {"Ref": stack.id("S3::Bucket", "StorageAuditLock")}
+
+
+def test_audit_entries_are_not_locked_by_default(prod: Synthesized) -> None:
+    assert not [id for id in prod.all("S3::Bucket") if "AuditLock" in id]
 
 
 def test_aws_generates_the_callback_secret_outside_the_template(any_stage: Synthesized) -> None:

@@ -44,7 +44,7 @@ def test_only_executors_get_one_action_per_service_on_allowed_arns(allowing: Syn
 
 
 def test_executors_are_denied_every_resource_of_ours_that_they_do_not_use(prod: Synthesized) -> None:
-    """Patterns of allowed targets may cover them, such as `function:*`."""
+    """Patterns of allowed targets may cover them, such as `function:*`, also those of another stage of the account."""
     for executor in EXECUTORS:
         role = prod.all("IAM::Role")[prod.functions()[executor]["Role"]["Fn::GetAtt"][0]]
         denied = [
@@ -57,8 +57,9 @@ def test_executors_are_denied_every_resource_of_ours_that_they_do_not_use(prod: 
         for kind, action in (("Lambda::Function", "lambda:*"), ("SQS::Queue", "sqs:*"), ("SNS::Topic", "sns:*"),
                              ("DynamoDB::GlobalTable", "dynamodb:*")):  # fmt: skip
             for id in prod.all(kind):
-                covered = any(fnmatchcase(f"punctual-prod-{id}-AbCdEf123456", name) for what, name in denied if what == action)
-                assert covered is (id[:-8] not in used), (executor, id)
+                for stage in ("prod", "dev"):
+                    covered = any(fnmatchcase(f"punctual-{stage}-{id}-AbCdEf123456", name) for what, name in denied if what == action)
+                    assert covered is (id[:-8] not in used), (executor, id)
 
 
 def test_every_resource_of_ours_is_known_by_its_name(prod: Synthesized) -> None:

@@ -305,4 +305,4 @@ def test_what_an_incomplete_stack_leaves_is_empty() -> None:
     (told,) = destroy.leftover(formation, Deployed("punctual-prod", "ROLLBACK_COMPLETE"))
     assert told == "Left AWS::DynamoDB::GlobalTable jobs: it is empty, because no deployment of its stack ever succeeded."
     (told,) = destroy.leftover(formation, Deployed("punctual-prod", "UPDATE_COMPLETE"))
-    assert told.endswith("it holds data of a protected stage.")
+    assert told.endswith("it holds data that outlives its stage.")

@@ -308,6 +308,15 @@ def test_a_protected_stack_is_left_with_the_commands_that_lift_it(monkeypatch: p
 
 
 @pytest.mark.usefixtures("agreed")
+def test_a_bucket_that_outlives_its_stack_is_not_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its objects may be locked: nobody could delete them."""
+    aws = Aws()
+    aws.policies["Files"] = "Retain"
+    deleting(monkeypatch, aws)
+    assert aws.deleted == ["punctual-dev"]
+
+
+@pytest.mark.usefixtures("agreed")
 def test_a_protected_stage_keeps_its_buckets_and_lists_the_rest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
