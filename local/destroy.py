@@ -64,12 +64,11 @@ def _protected(stacks: list[str], stage: Stage) -> str:
 
 def buckets(cloudformation: Any, stack: str) -> list[str]:
     """The buckets that the stack deletes: others keep their content, such as the locked copies of the audit trail."""
+    found = [each for each in _resources(cloudformation, stack) if each["ResourceType"] == "AWS::S3::Bucket"]
+    if not found:
+        return []  # a stack in review has no template either
     resources = cloudformation.get_template(StackName=stack)["TemplateBody"]["Resources"]
-    return [
-        each["PhysicalResourceId"]
-        for each in _resources(cloudformation, stack)
-        if each["ResourceType"] == "AWS::S3::Bucket" and resources.get(each["LogicalResourceId"], {}).get("DeletionPolicy") not in KEPT
-    ]
+    return [each["PhysicalResourceId"] for each in found if resources.get(each["LogicalResourceId"], {}).get("DeletionPolicy") not in KEPT]
 
 
 def empty(s3: Any, bucket: str) -> int:
