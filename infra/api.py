@@ -159,7 +159,7 @@ class Api(Construct):
 
     def _routes(self, accounts: Accounts) -> None:
         # One permission for the whole API instead of one per route: the function is behind all of them.
-        to_function = HttpLambdaIntegration("Function", self.function, scope_permission_to_route=False)
+        to_function = HttpLambdaIntegration("Function", self.function.live, scope_permission_to_route=False)
         signed_in = HttpUserPoolAuthorizer("SignedIn", accounts.pool, user_pool_clients=[accounts.client, *accounts.machines.values()])
         for method, path in OPEN_ROUTES:
             for route in self.http.add_routes(path=path, methods=[method], integration=to_function):

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.function import Foundation, Function
@@ -17,7 +16,7 @@ class Fetch(Construct):
     def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
         super().__init__(scope, id)
         settings = foundation.settings
-        self.function: lambda_.Function = Function(
+        self.function = Function(
             self,
             "fetch",
             foundation,

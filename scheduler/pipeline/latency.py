@@ -1,4 +1,7 @@
-"""Measure the time from publish to claim in an executor; the dispatcher derives its lead from it."""
+"""Measure the time from publish to claim in an executor; the dispatcher of the same deployment derives its lead from it.
+
+The executors of a new deployment are cold, so the latencies of the ones before do not apply to them.
+"""
 
 import logging
 from collections import deque
@@ -30,14 +33,14 @@ class LatencyMeter:
     def add(self, ms: int) -> None:
         self.samples.append(max(ms, 0))
 
-    def report(self, ledger: Ledger, now: int) -> None:
-        """Report the 99th percentile, now and then. Never raises: a refusal is no reason to fail a batch."""
+    def report(self, ledger: Ledger, now: int, deployment: str) -> None:
+        """Report the 99th percentile of an executor of `deployment`, now and then. Never raises: a refusal is no reason to fail a batch."""
         if not self.samples or now - self._reported_at < (DELAYED_REPORT_MS if self.delayed else REPORT_MS):
             return
         self._reported_at = now
-        ordered = sorted(self.samples)
+        p99 = sorted(self.samples)[len(self.samples) * 99 // 100]
         try:
-            ledger.report_latency(self.lane, self.reporter, ordered[len(ordered) * 99 // 100], now, delayed=self.delayed)
+            ledger.report_latency(self.lane, self.reporter, p99, now, deployment=deployment, delayed=self.delayed)
         except Unavailable:
             log.info("could not report the latency: the ledger refuses for now")
         self.samples.clear()

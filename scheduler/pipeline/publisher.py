@@ -220,7 +220,7 @@ class Publisher:
     def _latency(self, lane: Lane, since: int, delayed: bool) -> int | None:
         """Return the measured latency (ms) of a lane, None if it is unknown: a ledger that refuses must not stop the publishing."""
         try:
-            return self.ports.ledger.latency(lane, since, delayed=delayed)
+            return self.ports.ledger.latency(lane, since, deployment=self.ports.rules.deployment, delayed=delayed)
         except Unavailable:
             return None
 
