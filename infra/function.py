@@ -19,6 +19,7 @@ from infra.alarms import Operators
 from infra.bundle import RUNTIME
 from infra.encryption import Encryption
 from infra.lanes import Lanes
+from infra.parameters import LIVE
 from infra.settings import Settings
 from infra.storage import Storage
 from lambdas._settings import Settings as Environment
@@ -69,8 +70,6 @@ def deployment(stack: Stack, code: lambda_.Code, settings: Settings) -> str:
     assert place is not None
     return hashlib.sha256(f"{place.object_key} {settings}".encode()).hexdigest()[:12]
 
-
-LIVE = "live"  # the alias by which a function is called
 
 # Every function that creates or ends jobs uses all of these.
 JOB_RESOURCES = ("jobs_table", "tasks_table", "one_time_queue_url", "recurring_queue_url", "retry_queue_url")

@@ -9,10 +9,14 @@ from dataclasses import dataclass, field
 
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Lane
+from scheduler.model.rules import Rules
 from scheduler.storage.ports import Ledger
 
 REPORT_MS, DELAYED_REPORT_MS = 15_000, 60_000  # with few jobs, the second is a tenth of a write unit for each
 SAMPLES = 200
+REPORTERS = 8  # names that the executors of a lane share, so that no item becomes hot
+NEXT = "next"  # the reporter of latencies that nobody has measured yet
+FRESH_MS = 120_000  # older latencies are ignored
 
 log = logging.getLogger(__name__)
 
@@ -44,3 +48,13 @@ class LatencyMeter:
         except Unavailable:
             log.info("could not report the latency: the ledger refuses for now")
         self.samples.clear()
+
+
+def expect_cold(ledger: Ledger, rules: Rules, until: int) -> None:
+    """Let the deployment with these rules publish jobs as early as for cold executors, until the instant `until` (ms).
+
+    Jobs that it publishes just before the next deployment meet executors of the next one, which are cold. Raises Unavailable.
+    """
+    for lane in Lane:
+        for delayed in (False, True):
+            ledger.report_latency(lane, NEXT, rules.lead_ms * 4 // 5, until - FRESH_MS, deployment=rules.deployment, delayed=delayed)

@@ -53,9 +53,7 @@ class Account:
 
     def hosts(self) -> object:
         """The hosts that the deployed API lets jobs call."""
-        name = self.aws.outputs()["ApiFunction"]
-        known = self.aws.client("lambda").get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-        return json.loads(known["PUNCTUAL_REACH"]).get("hosts")
+        return json.loads(self.aws.variables(self.aws.outputs()["ApiFunction"])["PUNCTUAL_REACH"]).get("hosts")
 
     def through_the_console(self, path: str) -> Any:
         """The API's answer to a request through CloudFront."""

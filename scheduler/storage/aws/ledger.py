@@ -1,7 +1,6 @@
 """The ledger on DynamoDB."""
 
 import json
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -137,8 +136,7 @@ class DynamoLedger:
         return self._table.put(keys.PLAN | {"from_minute": {"S": after}}, keys.IF_NEW if before is None else keys.if_from(before))
 
     def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int, *, deployment: str = "", delayed: bool = False) -> None:
-        bucket = zlib.crc32(reporter.encode()) % keys.LATENCY_BUCKETS
-        item: Item = {"pk": {"S": keys.latencies(lane, delayed)}, "sk": {"S": str(bucket)}, "p99": {"N": str(p99_ms)}, "at": {"N": str(at)}}
+        item: Item = {"pk": {"S": keys.latencies(lane, delayed)}, "sk": {"S": reporter}, "p99": {"N": str(p99_ms)}, "at": {"N": str(at)}}
         self._table.put(item | {"deployment": {"S": deployment}, "expires": {"N": str(at // 1000 + LATENCY_KEPT_S)}}, {})
 
     def latency(self, lane: Lane, since: int, *, deployment: str = "", delayed: bool = False) -> int | None:
