@@ -22,7 +22,7 @@ class Fetch(Construct):
             foundation,
             Environment(
                 stage=settings.stage,
-                rules=Rules(allow_private_http=settings.rules.allow_private_http),
+                rules=Rules(allow_private_http=settings.rules.allow_private_http, deployment=foundation.deployment),
                 reach=replace(settings.reach, arns=(), sender=""),
             ),
             grants=[],

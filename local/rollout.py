@@ -7,6 +7,7 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from local.deploy import find_cdk
 from local.failure import Trouble, exit_code
 from local.home import REPOSITORY
 from local.publish import publish
+from local.versions import announce, prune, published
 
 AT_REST = {"dev": "6.06", "prod": "7.04"}  # USD a month, from docs/concepts/cost.md
 
@@ -40,7 +42,10 @@ def main() -> int:
     stage = stage_of(given.stage)
     with reported():
         before = prepare(stage, chosen, path)
+        versions = published(stage) if before and before.usable else []
+        announce(stage, versions, time.time_ns() // 1_000_000)
         cdk_deploy(stage, chosen, path, bytecode_optional=given.bytecode_optional)
+        prune(stage, versions)
         for line in told(stage, chosen, before):
             print(line)
     return 0

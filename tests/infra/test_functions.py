@@ -144,7 +144,8 @@ def test_every_function_goes_by_the_rules_of_its_stage(any_stage: Synthesized) -
     for function in any_stage.functions().values():
         rules = Settings.parse(environ(function)).rules
         deployed = replace(any_stage.settings.deployed, deployment=rules.deployment)  # test_versions.py has the tests of its name
-        assert rules == (Rules(allow_private_http=deployed.allow_private_http) if verb(function) == "fetch" else deployed)
+        of_fetch = Rules(allow_private_http=deployed.allow_private_http, deployment=rules.deployment)
+        assert rules == (of_fetch if verb(function) == "fetch" else deployed)
 
 
 def test_an_environment_is_well_below_what_lambda_takes(any_stage: Synthesized) -> None:
