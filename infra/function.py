@@ -184,11 +184,10 @@ class Function(lambda_.Function):
 
 
 def powertools(verb: str, settings: Settings) -> dict[str, str]:
-    """The environment of Powertools' logger, metrics and tracer; Powertools specifies the names."""
+    """The environment of Powertools' logger and metrics; Powertools specifies the names."""
     return {
         "POWERTOOLS_SERVICE_NAME": verb,
         "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE,
-        "POWERTOOLS_TRACE_DISABLED": str(not settings.tracing).lower(),
         "LOG_LEVEL": settings.log_level,
     }
 
