@@ -2,10 +2,9 @@
 
 import json
 
-from aws_cdk import Acknowledgment, ArnFormat, Aws, Duration, Fn, Stack, Validations
+from aws_cdk import Acknowledgment, ArnFormat, Duration, Stack, Validations
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_ssm as ssm
 from aws_cdk.aws_apigatewayv2_authorizers import HttpUserPoolAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
@@ -127,16 +126,10 @@ class Api(Construct):
         if foundation.settings.access_logs:
             self._log_access(foundation.settings)
 
-    def _origin_secret(self, settings: Settings) -> dict[str, str]:
-        """The secret that CloudFront sends with each request of the console: only then the API believes the viewer's address.
-
-        The console's stack reads it from the parameter.
-        """
-        if not settings.console:
-            return {}
-        secret = Fn.select(2, Fn.split("/", Aws.STACK_ID))  # the UUID of the stack; a template has no other free random value
-        ssm.StringParameter(self, "OriginSecret", parameter_name=settings.origin_secret, string_value=secret)
-        return {"origin_secret": secret}
+    @staticmethod
+    def _origin_secret(settings: Settings) -> dict[str, str]:
+        """The secret that CloudFront sends with each request of the console: only then the API believes the viewer's address."""
+        return {"origin_secret": settings.origin_secrets} if settings.console else {}
 
     def _default_stage(self, settings: Settings) -> apigateway.HttpStage:
         return apigateway.HttpStage(

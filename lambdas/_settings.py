@@ -64,7 +64,7 @@ class Settings:
     lane: str  # the lane of an executor
     api_url: str = ""  # the API's URL for workers' reports; `{endpoint}` is replaced by the address of the local AWS
     console_address: str = ""  # the parameter with the console's URL; it is missing if the stage has no console
-    origin_secret: str = ""  # the value that CloudFront sends as ORIGIN_HEADER; empty: the stage has no console
+    origin_secret: str = ""  # the values that CloudFront may send as ORIGIN_HEADER, separated by blanks; empty: the stage has no console
     rules: Rules
     reach: Reach
 

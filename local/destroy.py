@@ -10,11 +10,13 @@ from typing import Any
 from botocore.exceptions import WaiterError
 
 from infra.settings import STAGES
+from local import origin_secret
 from local.aws import Deployed
 from local.cloud import Stage, remedy, reported, stage_of
 from local.confirm import confirm
 from local.failure import Trouble, exit_code
 
+VERSION = "AWS::Lambda::Version"
 KEPT = ("Retain", "RetainExceptOnCreate")
 WAIT = {"Delay": 5, "MaxAttempts": 360}  # half an hour: CloudFront takes minutes
 
@@ -47,6 +49,8 @@ def destroy(stage: Stage, stacks: list[str]) -> None:
                 print(f"Emptied the bucket {bucket}: {empty(stage.client('s3'), bucket)} objects.")
         _delete(stage, each)
         print(f"Deleted the stack {each.name}.")
+    if stage.stack in stacks:
+        origin_secret.delete(stage.client("ssm"), stage.name)
     for line in kept:
         print(line)
     print("The stack CDKToolkit stays: other applications of this account and region may use it.")
@@ -88,6 +92,8 @@ def leftover(cloudformation: Any, stack: str) -> Iterator[str]:
     """A sentence for each resource that outlives its stack."""
     template: Mapping[str, Any] = cloudformation.get_template(StackName=stack)["TemplateBody"]
     for each in _resources(cloudformation, stack):
+        if each["ResourceType"] == VERSION:
+            continue  # it is deleted with its function
         if template["Resources"].get(each["LogicalResourceId"], {}).get("DeletionPolicy") in KEPT:
             yield f"Left {each['ResourceType']} {each['PhysicalResourceId']}: it holds data of a protected stage."
 

@@ -15,7 +15,7 @@ from infra import options
 from infra.options import Options, OptionsError
 from infra.settings import STAGES, settings_for
 from infra.waf import REGION as WAF_REGION
-from local import concurrency, taken_back
+from local import concurrency, origin_secret, taken_back
 from local.aws import Deployed
 from local.cloud import Stage, remedy, reported, stage_of
 from local.confirm import confirm
@@ -32,6 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="local.rollout", description="Deploy a stage with the options in stages/<stage>.toml.")
     parser.add_argument("--stage", required=True)
     parser.add_argument("--bytecode-optional", action="store_true", help="deploy even if nothing can compile for AWS")
+    parser.add_argument("--rotate", action="store_true", help="replace the origin secret, by which the API recognizes CloudFront")
     parser.add_argument("--options", type=Path, help="another file of options")
     given = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # the CDK prints in between
@@ -44,7 +45,7 @@ def main() -> int:
         before = prepare(stage, chosen, path)
         versions = published(stage) if before and before.usable else []
         announce(stage, versions, time.time_ns() // 1_000_000)
-        cdk_deploy(stage, chosen, path, bytecode_optional=given.bytecode_optional)
+        cdk_deploy(stage, chosen, path, bytecode_optional=given.bytecode_optional, rotate=given.rotate)
         prune(stage, versions)
         for line in told(stage, chosen, before):
             print(line)
@@ -89,12 +90,15 @@ def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
     return before
 
 
-def cdk_deploy(stage: Stage, chosen: Options, path: Path, *, bytecode_optional: bool) -> None:
+def cdk_deploy(stage: Stage, chosen: Options, path: Path, *, bytecode_optional: bool, rotate: bool = False) -> None:
     """Deploy the stacks with the CDK, in this region. Raises Trouble if it fails; its output has the reason."""
     stacks = [stage.stack, *([stage.console] if chosen.console else [])]
     context = ["-c", f"stage={stage.name}", *_local_context(stage)]
     context += ["-c", f"options={path}"] if path.exists() else []
     context += ["-c", "bytecode_optional=true"] if bytecode_optional else []
+    if chosen.console:
+        version = (origin_secret.rotate if rotate else origin_secret.ensure)(stage.client("ssm"), stage.name)
+        context += ["-c", f"origin_secret_version={version}"]
     command = [*find_cdk(), "deploy", *stacks, *context, "--require-approval", approval(), "--no-notices"]
     if subprocess.run(command, cwd=REPOSITORY, env=environment(stage)).returncode:
         raise Trouble(f"`cdk deploy` failed; its output is above. Check the present state: make doctor STAGE={stage.name}")
