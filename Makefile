@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test soak audit check fuzz bench simulate synth reference templates deploy rotate roll-back doctor destroy admin recount lock clean types \
+.PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types \
 	unit contract rest client long simulated faults killed ratios apart system console-unit need-stage
 
 help: ## List the targets
@@ -52,7 +52,7 @@ deploy: setup console need-stage ## Deploy a stage with the options in stages/<s
 rotate: setup console need-stage ## Deploy a stage with a new origin secret, by which its API recognizes CloudFront (STAGE=dev|prod)
 	@$(PY) -m local.rollout --stage $(STAGE) --rotate
 
-roll-back: setup need-stage ## Let all functions of a stage run the version before the last deployment (STAGE=dev|prod YES=1)
+rollback: setup need-stage ## Let all functions of a stage run the version before the last deployment (STAGE=dev|prod YES=1)
 	@$(PY) -m local.versions --stage $(STAGE)
 
 admin: setup need-stage ## Create the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)

@@ -1,4 +1,4 @@
-"""The published versions of a stage's functions: announce the next ones, keep two, and return to those before (`make roll-back`)."""
+"""The published versions of a stage's functions: announce the next ones, keep two, and return to those before (`make rollback`)."""
 
 import argparse
 import time

@@ -232,7 +232,7 @@ def test_without_a_console_the_api_has_no_origin_secret() -> None:
     assert [name for name, each in with_one.functions().items() if variable in each["Environment"]["Variables"]] == ["Api"]
 
 
-def test_after_a_rotation_the_api_accepts_two_secrets_and_cloudfront_sends_the_new_one() -> None:
+def test_after_a_rotation_the_api_accepts_two_secrets() -> None:
     first, third = (settings_for("dev", origin_secret_version=version) for version in (1, 3))
     assert first.origin_secrets == first.origin_secret
     assert third.origin_secrets == "{{resolve:ssm:/punctual/dev/cloudfront-secret:2}} {{resolve:ssm:/punctual/dev/cloudfront-secret:3}}"

@@ -26,7 +26,7 @@ def versions(stack: Synthesized) -> dict[str, str]:
 
 
 def deployments(stack: Synthesized) -> set[str]:
-    """The names of the deployment in the environments of all functions: `make roll-back` returns to the versions of one deployment."""
+    """The names of the deployment in the environments of all functions: `make rollback` returns to the versions of one deployment."""
     return {Settings.parse(environ(function)).rules.deployment for function in stack.functions().values()}
 
 
