@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types \
+.PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test upgrade-test soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types \
 	unit contract rest client long simulated faults killed ratios apart system console-unit need-stage
 
 help: ## List the targets
@@ -103,6 +103,9 @@ client: # with its coverage
 test: check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests and the tests on local stacks run side by side, and print when they are done, in twenty to twenty-five minutes."
 	@$(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed ratios apart system templates console-unit
+
+upgrade-test: setup console ## The version before beside this one, then a deployment and a roll-back under load on a local stack (2 minutes)
+	$(PY) -m pytest -m "soak or not soak" tests/upgrade tests/system/test_upgrade.py
 
 soak: setup console ## Run what takes hours, for a night: all faults on a stack, 200 long seeds, all scenes at full size
 	$(PY) -m pytest -m soak
