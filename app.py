@@ -16,13 +16,8 @@ names = ("stage", "endpoint_port", "bytecode_optional", "origin_secret_version")
 stage, port, bare, secret = (app.node.try_get_context(name) for name in names)
 try:
     chosen = options.of_deployment(stage or "dev", app.node.try_get_context)
-    settings = settings_for(
-        stage or "dev",
-        chosen,
-        endpoint_port=port and int(port),
-        bytecode_optional=bare == "true",
-        origin_secret_version=int(secret or 1),
-    )
+    numbers = {"endpoint_port": port and int(port), "origin_secret_version": int(secret or 1)}
+    settings = settings_for(stage or "dev", chosen, bytecode_optional=bare == "true", **numbers)
 except ValueError as error:
     sys.exit(str(error))
 stack = PunctualStack(app, settings)
