@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test parity soak audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types sbom \
+.PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom \
 	unit contract rest client long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit need-stage
 
 help: ## List the targets
@@ -48,6 +48,12 @@ clean: ## Stop everything, and delete the local stack, its jobs and all caches (
 
 deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev|prod); docs/get-started/aws.md has the steps
 	@$(PY) -m local.rollout --stage $(STAGE) $(if $(BYTECODE_OPTIONAL),--bytecode-optional)
+
+rotate: setup console need-stage ## Deploy a stage with a new origin secret, by which its API recognizes CloudFront (STAGE=dev|prod)
+	@$(PY) -m local.rollout --stage $(STAGE) --rotate
+
+rollback: setup need-stage ## Let all functions of a stage run the version before the last deployment (STAGE=dev|prod YES=1)
+	@$(PY) -m local.versions --stage $(STAGE)
 
 admin: setup need-stage ## Create the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)
 	@$(PY) -m local.user --stage $(STAGE) --username $(or $(USERNAME),admin)
@@ -100,6 +106,9 @@ test: check console ## Run all tests; the system tests deploy the stack on a loc
 
 parity: setup ## Run the contract tests on MiniStack, moto and dynoxide, a second DynamoDB; unexplained differences fail
 	@$(PY) -m tests.parity
+
+upgrade-test: setup console ## The version before beside this one, then a deployment and a roll-back under load on a local stack (2 minutes)
+	$(PY) -m pytest -m "soak or not soak" tests/upgrade tests/system/test_upgrade.py
 
 soak: setup console ## Run what takes hours, for a night: all faults on a stack, 200 long seeds, all scenes at full size
 	$(PY) -m pytest -m soak

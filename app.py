@@ -14,10 +14,12 @@ from infra.stack import PunctualStack
 
 def build(app: cdk.App) -> cdk.App:
     """Add the stacks and their checks to the app, by its context, and return it. Exits with the error in the options, if there is one."""
-    stage, port, bare = (app.node.try_get_context(name) for name in ("stage", "endpoint_port", "bytecode_optional"))
+    names = ("stage", "endpoint_port", "bytecode_optional", "origin_secret_version")
+    stage, port, bare, secret = (app.node.try_get_context(name) for name in names)
     try:
         chosen = options.of_deployment(stage or "dev", app.node.try_get_context)
-        settings = settings_for(stage or "dev", chosen, endpoint_port=port and int(port), bytecode_optional=bare == "true")
+        numbers = {"endpoint_port": port and int(port), "origin_secret_version": int(secret or 0)}
+        settings = settings_for(stage or "dev", chosen, bytecode_optional=bare == "true", **numbers)
     except ValueError as error:
         sys.exit(str(error))
     stack = PunctualStack(app, settings)

@@ -29,7 +29,7 @@ from local.warmup import READY, warm_up
 from scheduler.model import slots
 from scheduler.model.job import Job
 from scheduler.model.lifecycle import FINAL_TIMES
-from scheduler.pipeline.publisher import FRESH_MS
+from scheduler.pipeline.latency import FRESH_MS
 from scheduler.storage.aws.jobs import DynamoJobs
 
 HOME = Home(LOCAL / "bench")

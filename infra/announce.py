@@ -64,7 +64,7 @@ class Announce(Construct):
         lambda_.EventSourceMapping(
             self,
             "Jobs",
-            target=self.function,
+            target=self.function.live,
             event_source_arn=stream,
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
             batch_size=100,

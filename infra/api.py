@@ -2,7 +2,7 @@
 
 import json
 
-from aws_cdk import Acknowledgment, ArnFormat, Aws, Duration, Fn, Stack, Validations
+from aws_cdk import Acknowledgment, ArnFormat, Duration, Stack, Validations
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_ssm as ssm
@@ -132,16 +132,10 @@ class Api(Construct):
         if foundation.settings.access_logs:
             self._log_access(foundation)
 
-    def _origin_secret(self, settings: Settings) -> dict[str, str]:
-        """The secret that CloudFront sends with each request of the console: only then the API believes the viewer's address.
-
-        The console's stack reads it from the parameter.
-        """
-        if not settings.console:
-            return {}
-        secret = Fn.select(2, Fn.split("/", Aws.STACK_ID))  # the UUID of the stack; a template has no other free random value
-        ssm.StringParameter(self, "OriginSecret", parameter_name=settings.origin_secret, string_value=secret)
-        return {"origin_secret": secret}
+    @staticmethod
+    def _origin_secret(settings: Settings) -> dict[str, str]:
+        """The secret that CloudFront sends with each request of the console: only then the API believes the viewer's address."""
+        return {"origin_secret": settings.origin_secrets} if settings.console else {}
 
     def _default_stage(self, settings: Settings) -> apigateway.HttpStage:
         return apigateway.HttpStage(
@@ -167,7 +161,7 @@ class Api(Construct):
 
     def _routes(self, accounts: Accounts) -> None:
         # One permission for the whole API instead of one per route: the function is behind all of them.
-        to_function = HttpLambdaIntegration("Function", self.function, scope_permission_to_route=False)
+        to_function = HttpLambdaIntegration("Function", self.function.live, scope_permission_to_route=False)
         signed_in = HttpUserPoolAuthorizer("SignedIn", accounts.pool, user_pool_clients=[accounts.client, *accounts.machines.values()])
         for method, path in OPEN_ROUTES:
             for route in self.http.add_routes(path=path, methods=[method], integration=to_function):

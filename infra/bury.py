@@ -31,7 +31,7 @@ class Bury(Construct):
         lambda_.EventSourceMapping(
             self,
             "Dead",
-            target=self.function,
+            target=self.function.live,
             event_source_arn=dead.queue_arn,
             batch_size=10,
             max_concurrency=2,  # the lowest value that AWS allows; dead letters are not urgent

@@ -148,7 +148,7 @@ class Console(Construct):
         return [cloudfront.FunctionAssociation(function=function, event_type=cloudfront.FunctionEventType.VIEWER_REQUEST)]
 
     def _api(self, settings: Settings, api_id: str) -> cloudfront.IOrigin:
-        known_by = {ORIGIN_HEADER: ssm.StringParameter.value_for_string_parameter(self, settings.origin_secret)}
+        known_by = {ORIGIN_HEADER: settings.origin_secret} if settings.origin_secret_version else {}
         if settings.api_at_endpoint:
             return origins.HttpOrigin(
                 "localhost",

@@ -13,7 +13,7 @@ from scheduler.model.rules import BATCH
 class Execute(Construct):
     """The function of one lane, with the lane's queue as event source."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane, api_url: str, fetch: lambda_.Function) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane, api_url: str, fetch: lambda_.Alias) -> None:
         super().__init__(scope, id)
         settings, storage, lanes = foundation.settings, foundation.storage, foundation.lanes
         queue = lanes.queues[lane]
@@ -67,7 +67,7 @@ class Execute(Construct):
         self.mapping = lambda_.EventSourceMapping(
             self,
             "Lane",
-            target=self.function,
+            target=self.function.live,
             event_source_arn=queue.queue_arn,
             batch_size=BATCH[lane],
             max_concurrency=settings.concurrency[lane],  # the function `provision` replaces it while it keeps pollers ready

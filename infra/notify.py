@@ -20,7 +20,7 @@ MAX_RECEIVES = 300
 class Notify(Construct):
     """The queue, its dead-letter queue, and the function behind them."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation, fetch: lambda_.Function, *, api_url: str) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, fetch: lambda_.Alias, *, api_url: str) -> None:
         super().__init__(scope, id)
         settings, storage = foundation.settings, foundation.storage
         kind = settings, foundation.encryption, foundation.encryption.key
@@ -66,7 +66,7 @@ class Notify(Construct):
         lambda_.EventSourceMapping(
             self,
             "Notices",
-            target=self.function,
+            target=self.function.live,
             event_source_arn=self.queue.queue_arn,
             batch_size=10,
             max_concurrency=foundation.settings.notices,

@@ -98,6 +98,7 @@ class Settings:
 
     architecture: str = "arm64"  # cheaper per millisecond than x86_64 at the same speed
     host_packages: bool = False  # bundle no dependencies: the interpreter that runs the functions has them
+    origin_secret_version: int = 1  # of the parameter with the origin secret, 0: there is none; from `-c origin_secret_version=...`
     bytecode_optional: bool = False  # bundle even if nothing can compile for AWS; from `-c bytecode_optional=true`
     tracing: bool = False  # X-Ray
     tls_only: bool = True  # queues and topics refuse plain HTTP
@@ -123,8 +124,17 @@ class Settings:
 
     @property
     def origin_secret(self) -> str:
-        """The name of the parameter with the secret by which the API recognizes CloudFront."""
-        return parameter(self.stage, ORIGIN_SECRET)
+        """The secret by which the API recognizes CloudFront: a reference that CloudFormation resolves."""
+        return self._origin_secret(self.origin_secret_version)
+
+    @property
+    def origin_secrets(self) -> str:
+        """The secrets that the API accepts, separated by blanks: also the one before, which CloudFront sends until it is deployed."""
+        versions = range(max(self.origin_secret_version - 1, 1), self.origin_secret_version + 1)  # none if there is no secret
+        return " ".join(map(self._origin_secret, versions))
+
+    def _origin_secret(self, version: int) -> str:
+        return f"{{{{resolve:ssm:{parameter(self.stage, ORIGIN_SECRET)}:{version}}}}}"
 
     @property
     def api_id(self) -> str:
@@ -269,11 +279,16 @@ OF_RULES = ("raw_http",)
 
 
 def settings_for(
-    stage: str, options: Options | None = None, *, endpoint_port: int | None = None, bytecode_optional: bool = False
+    stage: str,
+    options: Options | None = None,
+    *,
+    endpoint_port: int | None = None,
+    bytecode_optional: bool = False,
+    origin_secret_version: int = 1,
 ) -> Settings:
     """The settings of a stage, with the options of this deployment. Raises ValueError with the list of stages.
 
-    `endpoint_port` and `bytecode_optional` come from the tools that deploy: no operator chooses them.
+    `endpoint_port`, `bytecode_optional` and `origin_secret_version` come from the tools that deploy: no operator chooses them.
     """
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; choose one of {', '.join(STAGES)}, as in `cdk synth -c stage=dev`")
@@ -289,5 +304,6 @@ def settings_for(
         reach=replace(chosen.reach, **reach),
         endpoint_port=chosen.endpoint_port if endpoint_port is None else endpoint_port,
         bytecode_optional=bytecode_optional,
+        origin_secret_version=origin_secret_version,
     )
     return within(made, account)

@@ -261,11 +261,12 @@ class Executor(AwsPorts):
         from lambdas._pool import THREADS, InOrder
         from scheduler.callbacks.reports import Addresses
         from scheduler.pipeline.execute import Process
+        from scheduler.pipeline.latency import REPORTERS
         from scheduler.targets.call_limit import CallLimit
 
         super().__init__(settings)
         self.lane = Lane(settings.lane)
-        self.process = Process.of(self.lane, secrets.token_hex(4), self, ahead)
+        self.process = Process.of(self.lane, str(secrets.randbelow(REPORTERS)), self, ahead)
         self.threads = ThreadPoolExecutor(THREADS, "job")
         self.in_order = InOrder(self.clock)
         self.children = Children()

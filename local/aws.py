@@ -11,6 +11,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from infra.parameters import LIVE
+
 HOST = "127.0.0.1"
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
@@ -47,6 +49,18 @@ class LocalAws:
 
     def _make(self, service: str, **options: Any) -> Any:
         return self.session.client(service, endpoint_url=self.endpoint, config=Config(proxies={}, **options))
+
+    def variables(self, function: str) -> dict[str, str]:
+        """Return the environment of the live version of a function."""
+        found = self.client("lambda").get_function_configuration(FunctionName=function, Qualifier=LIVE)
+        return dict(found["Environment"]["Variables"])
+
+    def set_variables(self, function: str, **variables: str) -> None:
+        """Add these to the environment of a function, in a new version, and let it be the live one, as a deployment does."""
+        functions, known = self.client("lambda"), self.variables(function)
+        functions.update_function_configuration(FunctionName=function, Environment={"Variables": known | variables})
+        version = functions.publish_version(FunctionName=function)["Version"]
+        functions.update_alias(FunctionName=function, Name=LIVE, FunctionVersion=version)
 
     def environment(self) -> dict[str, str]:
         """Return this process's environment for a child that must reach this AWS and can never reach a real account."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from local import origin_secret
 from local.aftercare import aftercare
 from local.aws import ACCOUNT, REGION, LocalAws
 from local.failure import Trouble
@@ -88,6 +89,7 @@ class Cdk:
         self._home = home
         self._command = command
         self._port = aws.port
+        self._origin_secret = origin_secret.ensure(aws.client("ssm"), "local")
         self._environment = {
             **aws.environment(),
             "CDK_DEFAULT_ACCOUNT": ACCOUNT,
@@ -99,7 +101,7 @@ class Cdk:
         }
 
     def synth(self, say: Say) -> None:
-        context = ("-c", "stage=local", "-c", f"endpoint_port={self._port}")
+        context = ("-c", "stage=local", "-c", f"endpoint_port={self._port}", "-c", f"origin_secret_version={self._origin_secret}")
         self._run(say, "synth", "--quiet", "--app", f"{sys.executable} app.py", "--output", str(self._home.assembly), *context)
 
     def bootstrap(self, say: Say) -> None:

@@ -10,11 +10,13 @@ from typing import Any
 from botocore.exceptions import WaiterError
 
 from infra.settings import STAGES
+from local import origin_secret
 from local.aws import Deployed
 from local.cloud import Stage, remedy, reported, stage_of, unprotect
 from local.confirm import confirm
 from local.failure import Trouble, exit_code
 
+VERSION = "AWS::Lambda::Version"
 KEPT = ("Retain", "RetainExceptOnCreate")
 TRIES = 3  # to delete a stack whose buckets are written to
 WAIT = {"Delay": 5, "MaxAttempts": 360}  # half an hour: CloudFront takes minutes
@@ -45,6 +47,8 @@ def destroy(stage: Stage, stacks: list[str]) -> None:
     for each in found:
         _delete(stage, each)
         print(f"Deleted the stack {each.name}.")
+    if stage.stack in stacks:
+        origin_secret.delete(stage.client("ssm"), stage.name)
     for line in kept:
         print(line)
     print("The CDK's bootstrap stack stays: other applications of this account and region may use it.")
@@ -93,6 +97,8 @@ def leftover(cloudformation: Any, stack: Deployed) -> Iterator[str]:
     template: Mapping[str, Any] = cloudformation.get_template(StackName=stack.name)["TemplateBody"]
     why = "it is empty, because no deployment of its stack ever succeeded" if stack.unmade else "it holds data that outlives its stage"
     for each in present:
+        if each["ResourceType"] == VERSION:
+            continue  # it is deleted with its function
         if template["Resources"].get(each["LogicalResourceId"], {}).get("DeletionPolicy") in KEPT:
             yield f"Left {each['ResourceType']} {each['PhysicalResourceId']}: {why}."
 

@@ -208,9 +208,9 @@ class Growth:
 
 
 def _processes(config: Item) -> int:
-    """Return the number of processes of a function, busy or idle."""
-    name = config["FunctionName"]
-    return sum(len(entries) for key, entries in list(lambda_runtime._workers.items()) if name in key.split(":"))
+    """Return the number of processes of a version of a function, busy or idle."""
+    version = f":{config['FunctionName']}:{config['Version']}"
+    return sum(len(entries) for key, entries in list(lambda_runtime._workers.items()) if key.endswith(version))
 
 
 def _before(check: Callable[..., Refusal | None], act: Callable[..., Any], answer: Callable[[Refusal], Any]) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from infra import options
 from infra.options import Options, OptionsError
 from infra.settings import STAGES, settings_for
 from infra.waf import REGION as WAF_REGION
-from local import bootstrap, concurrency, taken_back
+from local import bootstrap, concurrency, origin_secret, taken_back
 from local.aws import Deployed
 from local.cloud import Stage, remedy, reported, stage_of
 from local.confirm import confirm
@@ -22,6 +23,7 @@ from local.deploy import find_cdk
 from local.failure import Trouble, exit_code
 from local.home import REPOSITORY
 from local.publish import publish
+from local.versions import announce, prune, published
 
 COMPLETE = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 AT_REST = {"dev": "6.06", "prod": "7.04"}  # USD a month, from docs/concepts/cost.md
@@ -31,6 +33,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="local.rollout", description="Deploy a stage with the options in stages/<stage>.toml.")
     parser.add_argument("--stage", required=True)
     parser.add_argument("--bytecode-optional", action="store_true", help="deploy even if nothing can compile for AWS")
+    parser.add_argument("--rotate", action="store_true", help="replace the origin secret, by which the API recognizes CloudFront")
     parser.add_argument("--options", type=Path, help="another file of options")
     given = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # the CDK prints in between
@@ -41,7 +44,10 @@ def main() -> int:
     stage = stage_of(given.stage)
     with reported():
         before = prepare(stage, chosen, path)
-        cdk_deploy(stage, chosen, path, bytecode_optional=given.bytecode_optional)
+        versions = published(stage) if before and before.usable else []
+        announce(stage, versions, time.time_ns() // 1_000_000)
+        cdk_deploy(stage, chosen, path, bytecode_optional=given.bytecode_optional, rotate=given.rotate)
+        prune(stage, versions)
         for line in told(stage, chosen, before):
             print(line)
     return 0
@@ -107,12 +113,15 @@ def described(found: Deployed, stage: Stage) -> str:
     return f"The stack {found.name} is {found.status}{found.because}. {remedy(found, stage.name)}"
 
 
-def cdk_deploy(stage: Stage, chosen: Options, path: Path, *, bytecode_optional: bool) -> None:
+def cdk_deploy(stage: Stage, chosen: Options, path: Path, *, bytecode_optional: bool, rotate: bool = False) -> None:
     """Deploy the stacks with the CDK, in this region. Raises Trouble if it fails; its output has the reason."""
     stacks = [stage.stack, *([stage.console] if chosen.console else [])]
     context = ["-c", f"stage={stage.name}", *_local_context(stage)]
     context += ["-c", f"options={path}"] if path.exists() else []
     context += ["-c", "bytecode_optional=true"] if bytecode_optional else []
+    if chosen.console:
+        version = (origin_secret.rotate if rotate else origin_secret.ensure)(stage.client("ssm"), stage.name)
+        context += ["-c", f"origin_secret_version={version}"]
     command = [*find_cdk(), "deploy", *stacks, *context, "--require-approval", approval(), "--no-notices"]
     try:
         if not subprocess.run(command, cwd=REPOSITORY, env=environment(stage)).returncode:

@@ -44,6 +44,7 @@ class Rules:
     raw_http: bool = True  # jobs may call any URL; False: named targets only
     events: bool = False  # jobs may ask for events: the stage has an event bus
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
+    deployment: str = ""  # the name of the deployment: latencies that executors of another one measured are ignored
     one_shard: bool = False  # stream events name no shard, since the stream has one shard
 
     def window(self, lane: Lane) -> int | None:

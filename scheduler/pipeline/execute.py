@@ -817,5 +817,5 @@ def execute(
     share.close()
     process.owners.look()
     for meter in process.meters:
-        meter.report(ports.ledger, ports.clock.now())
+        meter.report(ports.ledger, ports.clock.now(), ports.rules.deployment)
     return left

@@ -418,14 +418,17 @@ class Ledger(Protocol):
     def set_plan_cursor(self, before: str | None, after: str) -> bool:
         """Replace plan's cursor if the stored one is `before`. False if it is not."""
 
-    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int, *, delayed: bool = False) -> None:
+    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int, *, deployment: str = "", delayed: bool = False) -> None:
         """Store an executor's recent p99 from publishing to claim, in milliseconds, over the earlier value of this lane and reporter.
 
-        `delayed`: from the end of the delay to the claim, of messages that SQS has delayed; stored apart.
+        `deployment`: of the executor. `delayed`: from the end of the delay to the claim, of messages that SQS has delayed; stored apart.
         """
 
-    def latency(self, lane: Lane, since: int, *, delayed: bool = False) -> int | None:
-        """Return the largest p99 (ms) reported for the lane, or its delayed messages, at `since` or later; None if there is none."""
+    def latency(self, lane: Lane, since: int, *, deployment: str = "", delayed: bool = False) -> int | None:
+        """Return the largest p99 (ms) that executors of `deployment` reported for the lane at `since` or later; None if there is none.
+
+        `delayed`: of its delayed messages.
+        """
 
     def report_ready(self, lane: Lane, executors: int, at: int) -> None:
         """Store how many executors the lane's pollers can call at once since `at`. Raises Unavailable."""

@@ -47,8 +47,17 @@ LOSS = {
 NO_DATA = (  # nothing is lost if CloudFormation makes it anew
     *("ApiGatewayV2::Authorizer", "ApiGatewayV2::Integration", "ApiGatewayV2::Route", "ApiGatewayV2::Stage", "Athena::NamedQuery"),
     *("CloudFront::Function", "CloudFront::OriginAccessControl", "CloudFront::ResponseHeadersPolicy", "CloudWatch::Alarm"),
-    *("CloudWatch::Dashboard", "IAM::Role", "Lambda::EventInvokeConfig", "Lambda::Function", "Lambda::Permission", "Logs::LogStream"),
-    *("Logs::QueryDefinition", "S3::BucketPolicy", "SNS::Subscription", "SNS::TopicPolicy", "SQS::QueuePolicy", "Scheduler::Schedule"),
+    *("CloudWatch::Dashboard", "IAM::Role", "Lambda::Alias", "Lambda::EventInvokeConfig", "Lambda::Function", "Lambda::Permission"),
+    *(
+        "Lambda::Version",
+        "Logs::LogStream",
+        "Logs::QueryDefinition",
+        "S3::BucketPolicy",
+        "SNS::Subscription",
+        "SNS::TopicPolicy",
+        "SQS::QueuePolicy",
+        "Scheduler::Schedule",
+    ),
 )
 NAMES = (
     *("Name", "BucketName", "DeliveryStreamName", "Domain", "GroupName", "Identifier", "LogGroupName", "QueueName", "RoleName"),

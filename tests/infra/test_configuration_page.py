@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs/reference/configuration.md").read_text()
 NOT_LISTED = {  # of the local stage, of the options, or derived from other settings
     *("calls", "calls_at_once"),
     *("stage", "options", "rules", "reach", "reserved", "sample_targets", "api_at_endpoint", "endpoint_port", "host_packages"),
-    *("bytecode_optional", "tls_only", "nag", "renamed_actions"),
+    *("bytecode_optional", "origin_secret_version", "deployment", "tls_only", "nag", "renamed_actions"),
     *("windows", "crowds", "operating", "executors", "concurrency", "events", "raw_http", "allow_private_http", "one_shard", "units"),
 }
 NAMES = {RetentionDays.ONE_WEEK: "one week", RetentionDays.THREE_MONTHS: "three months"}

@@ -7,6 +7,7 @@ import pytest
 from aws_cdk import App, Environment, Stack
 
 from infra.console import CSP, DOCS_CSP, TO_INDEX
+from infra.settings import settings_for
 from infra.waf import MANAGED, REGION, Waf
 from lambdas._settings import ORIGIN_HEADER, VIEWER_HEADER
 from tests.infra import conftest
@@ -182,8 +183,7 @@ def test_only_the_api_gets_the_origin_secret_and_the_viewers_address(any_stage: 
     target = behaviour(any_stage, "/api/*")["TargetOriginId"]
     (sent,) = origin(any_stage, target)["OriginCustomHeaders"]
     assert sent["HeaderName"] == ORIGIN_HEADER
-    secret = any_stage.template["Parameters"][sent["HeaderValue"]["Ref"]]
-    assert secret == {"Type": "AWS::SSM::Parameter::Value<String>", "Default": any_stage.settings.origin_secret}
+    assert sent["HeaderValue"] == f"{{{{resolve:ssm:/punctual/{any_stage.settings.stage}/cloudfront-secret:1}}}}"
     others = [each for each in distribution(any_stage)["Origins"] if each["Id"] != target]
     assert others and not [each for each in others if "OriginCustomHeaders" in each]
     code = any_stage.one("CloudFront::Function", "ConsoleTellViewer")["FunctionCode"]
@@ -239,12 +239,16 @@ def test_without_a_console_the_api_has_no_origin_secret() -> None:
     variable = "PUNCTUAL_ORIGIN_SECRET"
     without, with_one = conftest.synthesized("dev", console=False), conftest.synthesized("dev")
     assert variable not in without.functions()["Api"]["Environment"]["Variables"]
-    assert without.settings.origin_secret not in json.dumps(without.template), "no parameter"
-    known = with_one.functions()["Api"]["Environment"]["Variables"][variable]
-    assert known == {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}
-    (told,) = [each for each in with_one.all("SSM::Parameter").values() if each["Name"] == with_one.settings.origin_secret]
-    assert told["Value"] == known
+    assert "cloudfront-secret" not in json.dumps(without.template), "CloudFormation would look for it"
+    assert with_one.functions()["Api"]["Environment"]["Variables"][variable] == with_one.settings.origin_secret
     assert [name for name, each in with_one.functions().items() if variable in each["Environment"]["Variables"]] == ["Api"]
+
+
+def test_after_a_rotation_the_api_accepts_two_secrets() -> None:
+    first, third = (settings_for("dev", origin_secret_version=version) for version in (1, 3))
+    assert first.origin_secrets == first.origin_secret
+    assert third.origin_secrets == "{{resolve:ssm:/punctual/dev/cloudfront-secret:2}} {{resolve:ssm:/punctual/dev/cloudfront-secret:3}}"
+    assert third.origin_secret == "{{resolve:ssm:/punctual/dev/cloudfront-secret:3}}"
 
 
 def test_the_stack_keeps_the_options_that_it_was_deployed_with(prod: Synthesized) -> None:

@@ -176,7 +176,7 @@ def test_only_api_and_executors_read_the_callback_secret(any_stage: Synthesized)
 
 def test_fetch_may_only_write_its_log_and_has_no_table(any_stage: Synthesized) -> None:
     assert any_stage.grants("Fetch") == [("logs:CreateLogStream", "FetchLogs"), ("logs:PutLogEvents", "FetchLogs")]
-    assert who_may(any_stage, "lambda:InvokeFunction", "FetchFunction") == EXECUTORS | {"Notify"}
+    assert who_may(any_stage, "lambda:InvokeFunction", "FetchLive") == EXECUTORS | {"Notify"}
     environment = any_stage.functions()["Fetch"]["Environment"]["Variables"]
     assert all(isinstance(value, str) for value in environment.values()), "variables would reveal the names of resources"
 
@@ -219,7 +219,7 @@ def test_provision_reads_counters_and_queues_and_sets_only_pollers(prod: Synthes
 @pytest.mark.parametrize("name", ["Tick", "Plan", "Scale"])
 def test_a_schedule_may_only_start_its_function(prod: Synthesized, name: str) -> None:
     (policy,) = prod.one("IAM::Role", f"{name}ScheduleRole")["Policies"]
-    assert list(allowed(policy["PolicyDocument"])) == [("lambda:InvokeFunction", f"{name}Function")]
+    assert list(allowed(policy["PolicyDocument"])) == [("lambda:InvokeFunction", f"{name}Live")]
 
 
 def test_the_local_stage_grants_batch_calls_under_their_own_names(local: Synthesized) -> None:

@@ -51,6 +51,7 @@ from scheduler.pipeline import (
     bundles,
     delivery,
     direct_path,
+    latency,
     leftover,
     overflow,
     packs,
@@ -79,7 +80,7 @@ from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Barred, Change, ClaimResult, Guard, KeyTaking, Ports
 from scheduler.tasks import plan, planning, top_up
 from scheduler.tasks.task import Task
-from tests.simulation import deployments, queues
+from tests.simulation import deployments, queues, upgrades
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.behind import changed_behind
 from tests.simulation.bulk import bulk, dying_bulk, moving_bulk
@@ -569,6 +570,12 @@ _add_within = MemoryUsers.add_within
 _answer, _crashed_too_often = submit._answer, retry._crashed_too_often
 _take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
 
+
+def _latency_of_any(self: MemoryLedger, lane: Lane, since: int, *, deployment: str = "", delayed: bool = False) -> int | None:
+    reports = [report for (*which, _), report in self._latency.items() if tuple(which) == (lane, delayed)]
+    return max((p99 for p99, at, _ in reports if at >= since), default=None)
+
+
 SABOTAGES = [
     Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence), seed=3),
     Sabotage("a claimed job leaves its slot", _claimed_out_of_slot),
@@ -772,6 +779,16 @@ SABOTAGES = [
     ),
     Sabotage("cancelled jobs stay in the stock", _patched(MemoryUsers, "free", lambda *_: None), scene=at_the_quota, oracle="below_stock"),
     Sabotage("all freed jobs are believed", _patched(quota, "_believed", lambda _: 10**9), scene=at_the_quota, oracle="above_stock"),
+    # upgrades
+    Sabotage(
+        "latencies of another deployment are believed",
+        _patched(MemoryLedger, "latency", _latency_of_any),
+        scene=upgrades.quiet,
+        oracle="late",
+    ),
+    Sabotage(
+        "deployments that are not announced", _patched(latency, "expect_cold", lambda *_: None), scene=upgrades.announced, oracle="late"
+    ),
     # the lease of a batch
     Sabotage("a lease by the monotonic clock alone", _patched(Moment, "since", _since_by_the_monotonic_clock)),
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=20, scene=frozen),

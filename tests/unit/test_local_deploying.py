@@ -24,6 +24,7 @@ from scheduler.model.job import Cursor
 from scheduler.storage.memory.stores import MemoryLedger
 from tests.conftest import NOW
 
+SECRET = "/punctual/dev/cloudfront-secret"
 COSTS = Path(__file__).resolve().parents[2] / "docs/concepts/cost.md"
 
 
@@ -278,6 +279,9 @@ class Aws:
     def delete_stack(self, *, StackName: str) -> None:
         self.deleted.append(StackName)
 
+    def delete_parameters(self, *, Names: list[str]) -> None:
+        self.deleted += Names
+
     def get_waiter(self, _name: str) -> Any:
         return SimpleNamespace(wait=lambda **_: None)
 
@@ -296,7 +300,7 @@ def deleting(monkeypatch: pytest.MonkeyPatch, aws: Aws, stage: str = "dev") -> l
 
 @pytest.mark.usefixtures("agreed")
 def test_buckets_are_emptied_with_all_versions_before_their_stack_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert deleting(monkeypatch, Aws()) == ["files/a@1", "files/a@2", "files/b@3", "punctual-dev"]
+    assert deleting(monkeypatch, Aws()) == ["files/a@1", "files/a@2", "files/b@3", "punctual-dev", SECRET]
 
 
 @pytest.mark.usefixtures("agreed")
@@ -321,10 +325,12 @@ def test_a_protected_stage_keeps_its_buckets_and_lists_the_rest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aws = Aws()
-    aws.policies = {"Files": "Retain", "Jobs": "RetainExceptOnCreate"}
-    assert deleting(monkeypatch, aws, "prod") == ["punctual-prod"]
+    aws.resources.append(("Version", "AWS::Lambda::Version", "version"))
+    aws.policies = {"Files": "Retain", "Jobs": "RetainExceptOnCreate", "Version": "RetainExceptOnCreate"}
+    assert deleting(monkeypatch, aws, "prod") == ["punctual-prod", SECRET.replace("dev", "prod")]
     told = capsys.readouterr().out
     assert "Left AWS::S3::Bucket files" in told and "Left AWS::DynamoDB::GlobalTable jobs" in told
+    assert "version" not in told, "it goes with its function"
 
 
 def test_without_a_yes_nothing_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
