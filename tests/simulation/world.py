@@ -110,7 +110,8 @@ class World:
         self.users.set_weight("other", 3.0)
         self.orders = MemoryOrderingQueues()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
-        self.plain = MemoryPorts(SimClock(self.hub, 0), self.rules, **{name: getattr(self, name) for name in PORTS})
+        order = partial(_any_order, Random(seed + 5))
+        self.plain = MemoryPorts(SimClock(self.hub, 0), self.rules, order=order, **{name: getattr(self, name) for name in PORTS})
         self.plain.targets = self.limited.store
         self._invocations, self._dispatchers, self._executors = (
             self._view(freeze) for freeze in ({}, DISPATCHERS_FREEZE, EXECUTORS_FREEZE)
@@ -468,6 +469,11 @@ class World:
         self.report.runs = self.people.starts
         self.report.ordered, self.report.waited, self.report.parked = self.queuers.starts, self.queuers.waited, self.queuers.parked
         return self.report
+
+
+def _any_order(random: Random, calls: int) -> list[int]:
+    """Return the numbers of calls made side by side in the order of their effects: any."""
+    return random.sample(range(calls), calls)
 
 
 def _ends(job: Job) -> list[tuple[int, int]]:
