@@ -217,7 +217,7 @@ class Growth:
 
 
 def read_streams(poll: Callable[[], bool], pause: Callable[[float], None] = time.sleep) -> None:
-    """Read the streams for ever. `poll` handles a batch of each stream, and returns False once there is nothing more."""
+    """Read the streams until the process ends. `poll` handles a batch of each stream, and returns False once there is nothing more."""
     while True:
         pause(GATHERED_S)
         try:
