@@ -136,7 +136,7 @@ class Stage:
 
     def _received(self) -> list[dict[str, Any]]:
         url = self.api.settings.queues[Lane.ONE_TIME]
-        received = self.api._sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"])["Messages"]
+        received: Any = self.api._sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"])["Messages"]
         self.recorder.taken()
         names = {"messageId": "MessageId", "receiptHandle": "ReceiptHandle", "body": "Body", "attributes": "Attributes"}
         return [{name: message[its] for name, its in names.items()} for message in received]

@@ -74,7 +74,7 @@ BESIDE_MS = 500  # ... or if its owner has no job that runs here
 ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses ...
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
 ROOM_AGAIN_MS = 60_000  # a job that the ledger keeps out of its waiting room is checked again after this time
-UNLEASED = Requeue(RequeueCause.REFUSED, "the queue refused the lease of its message")
+UNLEASED_MS = 5_000  # a job is started this much later whose message the queue refused to lease
 LEASE_REFUSED = Failure(FailureKind.REFUSED, "the queue refused to renew the lease of its executor")
 CLOCK_JUMPED = Failure(FailureKind.REFUSED, "its executor was frozen, or the clock of its executor was set")
 
@@ -244,7 +244,7 @@ class Execution:
         for another one. A job whose message was not leased is requeued by a write; what the reads forbid is checked before each start."""
         pauses, owners = self.process.pauses, self.process.owners
         receipts, requests = sorted({item.receipt for item in self.deliveries}), self._requests(self.deliveries)
-        reads = [pauses.look] if pauses.is_due() else []
+        reads: list[Callable[[], object]] = [pauses.look] if pauses.is_due() else []
         reads += [owners.look] if owners.is_due(STALE_MS) else []
         leased, answers, *_ = self.ports.side_by_side(lambda: self.lease.take(receipts), lambda: self._answers(requests), *reads)
         claims = list(map(_Claimed, self.deliveries, requests, answers))
@@ -252,8 +252,10 @@ class Execution:
         self.returned |= {each.item.message_id for each in unleased}
         if waiting := self._take_claims([each for each in claims if each.item.receipt in leased]):
             self._wait(waiting)
-        decisions = [each.decision(self.ports.clock.now()) for each in unleased]
-        self._write([self._dropped(each.job, UNLEASED) for each in decisions if isinstance(each, delivery.Run)])
+        now = self.ports.clock.now()
+        later = Requeue(RequeueCause.REFUSED, "the queue refused the lease of its message", at=now + UNLEASED_MS)
+        decisions = [each.decision(now) for each in unleased]
+        self._write([self._dropped(each.job, later) for each in decisions if isinstance(each, delivery.Run)])
 
     def _claim_ahead(self) -> bool:
         """Claim the jobs that need not wait. False if nothing is known about the lane, and all messages are deferred."""
