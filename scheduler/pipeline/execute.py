@@ -1,5 +1,7 @@
 """Run a batch of deliveries: lease the messages, claim the jobs, wait for each job's instant, start it, settle it.
 
+A few jobs that are due are claimed beside the lease: they start only once both have answered.
+
 A message names one job or several. All jobs of a message have its lease, but are handled separately: a job that has to wait is requeued
 in a message of its own. A bundle names the few jobs of a whole minute: the executor sends them on, each delayed until shortly before its
 instant.
@@ -74,6 +76,7 @@ BESIDE_MS = 500  # ... or if its owner has no job that runs here
 ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses ...
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
 ROOM_AGAIN_MS = 60_000  # a job that the ledger keeps out of its waiting room is checked again after this time
+FEW_DUE = 3  # as many due jobs are claimed beside their lease; for more, another thread takes more processor time than it saves
 UNLEASED_MS = 5_000  # a job is started this much later whose message the queue refused to lease
 LEASE_REFUSED = Failure(FailureKind.REFUSED, "the queue refused to renew the lease of its executor")
 CLOCK_JUMPED = Failure(FailureKind.REFUSED, "its executor was frozen, or the clock of its executor was set")
@@ -233,9 +236,9 @@ class Execution:
         return sorted(self.returned)
 
     def _are_due(self) -> bool:
-        """Return whether all jobs are due, and none is known to be kept from its start: then each call delays them."""
+        """Return whether the jobs are few, all due, and none is known to be kept from its start: then each call delays them."""
         now, known = self.ports.clock.now(), self.process.pauses
-        if not 0 < len(self.deliveries) <= AT_ONCE or known.known is None or self.lane in known.paused:
+        if not 0 < len(self.deliveries) <= FEW_DUE or known.known is None or self.lane in known.paused:
             return False
         return all(item.message.due_at <= now for item in self.deliveries)
 

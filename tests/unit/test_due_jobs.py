@@ -9,7 +9,7 @@ from scheduler.admission.lane_state import TRUSTED_MS, LaneStateCache, pause
 from scheduler.admission.owner_gate import BarredOwners
 from scheduler.model import lifecycle, slots
 from scheduler.model.job import Lane, Status
-from scheduler.pipeline.execute import UNLEASED_MS
+from scheduler.pipeline.execute import FEW_DUE, UNLEASED_MS
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 
@@ -130,6 +130,13 @@ def test_after_a_rest_nothing_starts_while_the_ledger_refuses(stage: Stage) -> N
     stage.execute([item], pool=pool, **process)
     job = stage.stored(item.message.key)
     assert (pool.starts, job.claim, job.attempts) == ([], None, ())
+
+
+def test_of_many_due_jobs_none_is_claimed_before_its_lease(stage: Stage) -> None:
+    items = stage.hand(*[a_job() for _ in range(FEW_DUE + 1)])
+    used, ports = watched(stage)
+    stage.execute(items, **ports, **warm(stage))
+    assert used[:2] == ["extend", "claim"]
 
 
 @pytest.mark.parametrize("ahead_ms", [1, 4_000])

@@ -72,7 +72,7 @@ class Order:
 
 
 def calls(order: Order, most: int = CALL) -> Iterator[Sequence[tuple[str, float]]]:
-    """Yield the jobs of each call: at most so many, or the next one once it is its instant."""
+    """Yield the jobs of each call: `most` of them or, one by one, the next job at its instant."""
     jobs = order.jobs()
     if not order.one_by_one:
         for first in range(0, len(jobs), most):
