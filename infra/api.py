@@ -104,7 +104,7 @@ class Api(Construct):
                 *step_out(foundation),  # a cancelled job may have another one waiting
                 step_in(foundation),
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # lag, receipts, lanes, breakers, backlogs
-                allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and the receipt of a task
+                allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and a single receipt
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
                 allow(storage.ledger.table_arn, "dynamodb:BatchGetItem"),  # ... that another request has replaced
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # an aborted operation moves to the ended ones; a breaker is closed

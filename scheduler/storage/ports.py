@@ -18,7 +18,7 @@ Common to all methods:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -1022,6 +1022,12 @@ class Session:
 
 class Ports(Protocol):
     """All ports in one record: the argument of most services. An adapter is created when its port is first used."""
+
+    def side_by_side(self, *calls: Callable[[], Any]) -> list[Any]:
+        """Make calls that do not wait for each other; return their answers, in order, once the last one has ended.
+
+        Raises the first error in that order, then too only once all have ended: Lambda freezes what an invocation leaves behind.
+        """
 
     @property
     def clock(self) -> Clock: ...

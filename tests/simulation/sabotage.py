@@ -367,6 +367,11 @@ def _lease_of_units_ignored() -> Iterator[None]:
         yield
 
 
+def _take_anyway(self: Lease, receipts: Sequence[str]) -> set[str]:
+    _take_lease(self, receipts)
+    return set(receipts)
+
+
 def _renew_although_lost(self: Lease) -> bool:
     now, wanted = Moment.now(self.ports.clock), sorted(item.receipt for item in self.in_hand.values())
     self._beat_ms = now.since(self._held) + delivery.BEAT_AGAIN_MS
@@ -569,6 +574,7 @@ def _add_above_the_ceiling(self: MemoryUsers, name: str, number: int, now: int, 
 _add_within = MemoryUsers.add_within
 _answer, _crashed_too_often = submit._answer, retry._crashed_too_often
 _take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
+_take_lease = Lease.take
 
 
 def _latency_of_any(self: MemoryLedger, lane: Lane, since: int, *, deployment: str = "", delayed: bool = False) -> int | None:
@@ -791,6 +797,7 @@ SABOTAGES = [
     ),
     # the lease of a batch
     Sabotage("a lease by the monotonic clock alone", _patched(Moment, "since", _since_by_the_monotonic_clock)),
+    Sabotage("jobs start whose messages were not leased", _patched(Lease, "take", _take_anyway), oracle="started_unleased"),
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=20, scene=frozen),
 ]
 # The default run does not find these: `--all` tries them too.

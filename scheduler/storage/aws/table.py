@@ -168,16 +168,25 @@ class Table:
 
     def call(self, arguments: Mapping[str, Any]) -> Answer:
         """One UpdateItem by its arguments, which must request the stored item for a false condition. A batch of one answers alike."""
+        return self._answer(lambda: self._client.update_item(**arguments), arguments["Key"])
+
+    def put_or_find(self, item: Item, condition: Mapping[str, Any]) -> Answer:
+        """Store the item. If the condition (arguments of PutItem) is false, the answer has the stored one."""
+        asked: Any = {"Item": item, "ReturnValuesOnConditionCheckFailure": "ALL_OLD", **condition}
+        return self._answer(lambda: self._client.put_item(TableName=self.name, **asked), item)
+
+    def _answer(self, write: Callable[[], Any], key: Mapping[str, Any]) -> Answer:
+        """Write one item. `key`: the attributes of its key, and perhaps others."""
         try:
             with errors.translated():
                 try:
-                    return Answer(Written.YES, self._unhindered(lambda: self._client.update_item(**arguments)).get("Attributes"))
+                    return Answer(Written.YES, self._unhindered(write).get("Attributes"))
                 except ClientError as error:
                     if errors.condition_failed(error):
                         old: Any = error.response
                         return Answer(Written.NO, old.get("Item"))
                     if errors.code(error) in _OWN_FAULT:
-                        return _own_fault(arguments["Key"], error.response.get("Error", {}))
+                        return _own_fault(key, error.response.get("Error", {}))
                     raise
         except Unavailable:
             return REFUSED
@@ -288,7 +297,7 @@ def _unless_refusing(run: Callable[[Sequence[Write]], list[Answer]]) -> Callable
     return guarded
 
 
-def _own_fault(key: keys.Value, error: Any) -> Answer:
+def _own_fault(key: Mapping[str, Any], error: Any) -> Answer:
     log.error("DynamoDB refuses the write of %s: %s: %s", address(key), error.get("Code", ""), error.get("Message", ""))
     return REFUSED
 
