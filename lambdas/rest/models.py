@@ -510,7 +510,7 @@ class OrderingKeyShape(Shape):
 
 
 class ItemErrorShape(Shape):
-    code: Literal["validation_failed", "payload_too_large", "conflict", "unavailable"]
+    code: Literal["validation_failed", "payload_too_large", "conflict", "unavailable", "internal_error"]
     message: str
     details: list[Violation]
     """The first broken rules. Each field begins with its item: `jobs[3].execute_at`."""

@@ -38,7 +38,7 @@ class TargetEdit(Request):
     """One of the task types. The kind of a registered target cannot change."""
     defaults: dict[str, Any] = Field(default_factory=dict)
     """Default values of payload fields. Jobs set the other fields, and may override defaults that are not locked."""
-    locked: list[str] | None = Field(None, validate_default=True)
+    locked: Annotated[list[str], Field(max_length=100)] | None = Field(None, validate_default=True)
     """The defaults that no job may override. Default: all, except content fields such as the body."""
     payload_schema: Annotated[dict[str, Any], AfterValidator(_schema)] | None = None
     """The JSON Schema of the payloads of jobs, checked when they are created. Default: the fields that complete the defaults."""
