@@ -308,8 +308,27 @@ def test_a_request_beyond_the_quota_is_a_429_with_retry_after(world: World) -> N
     assert len(world.jobs.rows) == sum(each.status == 201 for each in statuses)
     assert send("POST", "/tasks", json_body={"name": "n", "message": "m"}).status == 429
     assert send("POST", "/me/jobs/batch", json_body={"jobs": [{"message": "m"}]}).status == 429
+    for path in ("/dead-letters/redrive", "/jobs/cancel", "/tasks/pause", "/tasks/resume", "/tasks/delete"):
+        assert send("POST", path, json_body={"all": True}).status == 429
+    assert not world.operations.rows
     assert send("GET", "/me/jobs").status == 200
     assert send("POST", "/me/jobs", json_body={"message": "m"}, user="sub-ben").status == 201
+
+
+@pytest.mark.parametrize(
+    ("path", "quota", "rate", "used"),
+    [
+        ("/dead-letters/redrive", 20, 500, 20),
+        ("/dead-letters/redrive", 20, 5, 5),
+        ("/dead-letters/redrive", 0.5, 5, 1),
+        ("/tasks/resume", 50, 100, 5),
+        ("/tasks/resume", 2, 100, 1),
+        ("/tasks/delete", 2, 100, 100),
+    ],
+)
+def test_an_operation_makes_jobs_at_most_at_the_rate_of_its_owner(path: str, quota: float, rate: int, used: int, world: World) -> None:
+    world.users.set_quotas("sub-ann", Quotas(creates_per_second=quota))
+    assert send("POST", path, json_body={"all": True, "rate": rate}).data["rate"] == used
 
 
 def trail(path: str = "/me/audit", **options: Any) -> list[dict[str, Any]]:
