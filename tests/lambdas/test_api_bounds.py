@@ -142,3 +142,37 @@ def test_long_errors_of_items_fit_into_a_megabyte_too() -> None:
     error = Conflict("x" * 300_000)
     shown = batch.results([error] * 1_000, [])  # type: ignore[list-item]
     assert len(json.dumps(shown)) < 1_000_000
+
+
+UNSHOWN = ["\0", "\x1b[2J", "\x7f", "\x9b31m", "\x85", "\u2028", "\u202e", "\u202a", "\u2066", "\u2069", "\r"]
+SHOWN = ["דוח\u200f", "تقرير\u061c", "\u200eabc", "👨\u200d👩\u200d👧", "Zoë", "Z\u0301", "a\u00a0b"]
+TASK = {"name": "n", "message": "m", "schedule": {"rate": "1 hours"}}
+
+
+@pytest.mark.parametrize("unshown", UNSHOWN)
+def test_texts_that_people_read_have_no_control_characters(unshown: str, world: World) -> None:
+    text, task = f"a{unshown}b", send("POST", "/tasks", json_body=TASK).data["id"]
+    for method, path, body, field in (
+        ("POST", "/tasks", TASK | {"name": text}, "name"),
+        ("POST", "/tasks", TASK | {"description": text}, "description"),
+        ("PUT", "/tasks/by-key/k", TASK | {"name": text}, "name"),
+        ("PATCH", f"/tasks/{task}", {"name": text}, "name"),
+        ("POST", f"/tasks/{task}/pause", {"reason": text}, "reason"),
+        ("POST", "/tasks/pause", {"all": True, "reason": text}, "reason"),
+        ("POST", "/system/pause", {"all": True, "reason": text}, "reason"),
+        ("POST", "/targets", {"name": "t", "kind": "log", "description": text}, "description"),
+    ):
+        refused = send(method, path, json_body=body, **ADMINISTRATOR)
+        assert refused.status == 400 and list(refused.fields) == [field], path
+        assert f"U+{ord(unshown[0]):04X} (character 2)" in refused.fields[field]
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+def test_letters_and_marks_of_any_script_are_names(shown: str, world: World) -> None:
+    made = send("POST", "/tasks", json_body=TASK | {"name": shown, "description": f"{shown}\n\t{shown}"})
+    assert made.status == 201 and made.data["name"] == shown
+
+
+def test_a_name_and_a_reason_are_one_line(world: World) -> None:
+    assert list(send("POST", "/tasks", json_body=TASK | {"name": "a\nb"}).fields) == ["name"]
+    assert list(send("POST", "/tasks/pause", json_body={"all": True, "reason": "a\nb"}).fields) == ["reason"]

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MaxLen, MinLen, Predicate
 
 from scheduler.model.job import Result
+from scheduler.model.texts import as_line, broken_rule
 from scheduler.targets import aws_call
 from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.calls import Calls, Request
-from scheduler.targets.job_context import as_line
 from scheduler.targets.target_type import TargetType
 
 CHARSET = "UTF-8"
@@ -24,8 +24,8 @@ def is_address(text: str) -> bool:
 
 
 def _is_line(text: str) -> bool:
-    if not text.isprintable():
-        raise ValueError("must be one line of printable text")
+    if (rule := broken_rule(text)) is not None:
+        raise ValueError(rule)
     return True
 
 
