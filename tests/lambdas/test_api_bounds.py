@@ -8,7 +8,7 @@ import pytest
 from lambdas.rest import batch
 from lambdas.rest.models import BatchItem
 from scheduler.accounts import audit
-from scheduler.model.errors import Conflict
+from scheduler.model.errors import Conflict, TooLarge
 from tests.lambdas.gateway import World, send
 
 ADMINISTRATOR = {"groups": "[administrators]"}
@@ -176,3 +176,29 @@ def test_letters_and_marks_of_any_script_are_names(shown: str, world: World) -> 
 def test_a_name_and_a_reason_are_one_line(world: World) -> None:
     assert list(send("POST", "/tasks", json_body=TASK | {"name": "a\nb"}).fields) == ["name"]
     assert list(send("POST", "/tasks/pause", json_body={"all": True, "reason": "a\nb"}).fields) == ["reason"]
+
+
+@pytest.mark.parametrize("text", ["x" * 2_000, "A", "a b", "..", "é", "01M7W6C6NC500000000000000"])
+def test_a_path_with_what_is_no_id_and_no_name_is_not_found(text: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*given: Any) -> Any:
+        raise TooLarge("a key of a table has at most 1,024 bytes")
+
+    monkeypatch.setattr(world.targets, "targets", refuses)
+    monkeypatch.setattr(world.operations, "get", refuses)
+    target = {"kind": "log"}
+    for method, path, body in (
+        ("GET", "/targets/{}", None),
+        ("PUT", "/targets/{}", target),
+        ("DELETE", "/targets/{}", None),
+        ("GET", "/operations/{}", None),
+        ("POST", "/operations/{}/abort", None),
+        ("GET", "/dead-letters/redrives/{}", None),
+        ("POST", "/dead-letters/redrives/{}/abort", None),
+        ("GET", "/jobs/{}", None),
+        ("GET", "/tasks/{}", None),
+        ("GET", "/users/{}", None),
+        ("GET", "/dead-letters/{}/jobs", None),
+    ):
+        answered = send(method, path.format(text), json_body=body, **ADMINISTRATOR)
+        assert answered.status in (400, 404), path
+        assert text[:100] not in answered.error["message"], path
