@@ -157,7 +157,7 @@ class OperationShape(Shape):
     conflicts: int
     """Of a redrive: the number of jobs that stay dead letters, since another job that has not ended has their `key`. Else 0."""
     started_at: WrittenTime
-    """The start. Jobs and tasks that are created later stay unchanged."""
+    """The start. Jobs and tasks that are created or changed later stay unchanged."""
     ended_at: WrittenTime | None
 
     @classmethod
