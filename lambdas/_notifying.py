@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
 from lambdas import _runtime
 from lambdas._settings import Settings
@@ -29,9 +30,14 @@ class Notifier(_runtime.AwsPorts):
         super().__init__(settings)
         sender = Sender(self)
         console = parameters.read(clients.parameters(), settings.console_address)
-        links = Links(console or "", settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")))
-        self.post = Post(sender.mail, sender.call, links)
+        self.post = Post(sender.mail, sender.call, links(console, settings.api_url, os.environ.get("AWS_ENDPOINT_URL", "")))
         self.threads: Executor = ThreadPoolExecutor(AT_ONCE, "notice")
+
+
+def links(console: str | None, api: str, endpoint: str) -> Links:
+    """The addresses of the stage. Those of the local AWS have a place for its address or its port."""
+    port = str(urlsplit(endpoint).port or "")
+    return Links((console or "").replace("{port}", port), api.replace("{endpoint}", endpoint))
 
 
 @cache
