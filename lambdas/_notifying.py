@@ -16,7 +16,8 @@ from scheduler.notify.notify import CALL_S, Post
 from scheduler.notify.text import Links
 from scheduler.storage.aws import clients, parameters
 from scheduler.storage.aws.calls import AwsCalls
-from scheduler.targets.base import Context, no_secrets
+from scheduler.targets import mail_budget
+from scheduler.targets.base import Context
 from scheduler.targets.job_context import JobContext
 from scheduler.targets.types import email, http
 
@@ -52,13 +53,14 @@ class Sender:
         self._ports = ports
         self._calls = AwsCalls(ports.clock)
 
-    def mail(self, payload: Mapping[str, Any], id: str) -> Result:
-        return email.run(payload, self._context(id))
+    def mail(self, owner: str, payload: Mapping[str, Any], id: str) -> Result:
+        return email.run(payload, self._context(id, owner))
 
     def call(self, owner: str, payload: Mapping[str, Any], id: str) -> Result:
         return http.run(payload, self._context(id, owner))
 
-    def _context(self, id: str, owner: str | None = None) -> Context:
+    def _context(self, id: str, owner: str) -> Context:
+        at = self._ports
         return Context(
             JobContext(id),
             deadline=self._ports.clock.monotonic() / 1_000 + CALL_S + GRACE_S,
@@ -67,5 +69,6 @@ class Sender:
             fetcher=self._ports.settings.fetch_function,
             reach=self._ports.reach,
             calls=lambda: self._calls,
-            secrets=no_secrets if owner is None else lambda name: self._ports.secrets.values(owner, name, self._ports.clock.now()),
+            secrets=lambda name: at.secrets.values(owner, name, at.clock.now()),
+            admits_mail=lambda recipients: mail_budget.admit(owner, recipients, at.rules.mails_per_day, at.users, at.clock.now()),
         )

@@ -305,6 +305,7 @@ def pool() -> "ThreadPool":
         named=at.process.named,
         fetcher=at.settings.fetch_function,
         secrets=_secrets_of,
+        admits_mail=_admits_mail,
     )
 
 
@@ -330,6 +331,13 @@ def _call_fetcher(seconds: float) -> None:
         aws_call.invoke(calls(), execute().settings.fetch_function, "{}", wait=True, left=lambda: seconds)
     except Exception:  # the job itself reports a lasting error
         logger.info("could not start the function that calls URLs ahead of its first job")
+
+
+def _admits_mail(job: Job, recipients: int) -> bool:
+    from scheduler.targets import mail_budget  # with the first e-mail
+
+    at = execute()
+    return mail_budget.admit(job.owner, recipients, at.rules.mails_per_day, at.users, at.clock.now())
 
 
 def _secrets_of(job: Job, name: str) -> Sequence[str]:

@@ -76,6 +76,9 @@ class NotificationsRequest(Request):
         if not stage.reach.sender:
             rule = "this stage cannot send e-mail: its operators deploy a sender with the option email_sender"
             yield from ((("emails", number), rule) for number in range(len(self.emails)))
+        else:
+            found = ((number, email.refusal(address, stage.reach)) for number, address in enumerate(self.emails))
+            yield from ((("emails", number), rule) for number, rule in found if rule is not None)
         for number, hook in enumerate(self.webhooks):
             yield from ((("webhooks", number, "url"), rule) for rule in _unreachable(hook.url, stage))
 

@@ -51,9 +51,9 @@ class Incoming(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Sends notices: `mail` (payload, id) to an e-mail address, `call` (owner, payload, id) to a URL. Lives as long as the process."""
+    """Sends notices (owner, payload, id): `mail` to an e-mail address, `call` to a URL. Lives as long as the process."""
 
-    mail: Callable[[dict[str, object], str], Result]
+    mail: Callable[[str, dict[str, object], str], Result]
     call: Callable[[str, dict[str, object], str], Result]
     links: Links = field(default_factory=Links)
     calls: Calls = field(default_factory=Calls)
@@ -239,7 +239,7 @@ def _posted(sending: Sending, post: Post) -> Result:
     notice, to = sending.notice, sending.receiver
     try:
         if isinstance(to, str):
-            return post.mail({"to": [to], **text.mail(notice, post.links)}, sending.id)
+            return post.mail(notice.task.owner, {"to": [to], **text.mail(notice, post.links)}, sending.id)
         body = text.slack(notice, post.links) if to.format is WebhookFormat.SLACK else text.webhook(notice, post.links)
         signed = {} if to.signing_secret is None else {"signing_secret": to.signing_secret}
         payload = {"method": "POST", "url": to.url, "body": body, "timeout_seconds": CALL_S}

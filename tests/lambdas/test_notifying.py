@@ -81,7 +81,7 @@ class World(SimpleNamespace):
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     with mock_aws(), Receiver() as receiver:
         client, sqs = clients.dynamodb(), clients.sqs()
-        for name in ("tasks", "notices", "jobs", "ledger"):
+        for name in ("tasks", "notices", "jobs", "ledger", "users"):
             client.create_table(TableName=name, **getattr(tables, name.upper()))
         clients.secrets().create_secret(Name="punctual/test/ada/hook", SecretString=SECRET)
         url = sqs.create_queue(QueueName="notices")["QueueUrl"]
@@ -89,6 +89,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             stage="test",
             tasks_table="tasks",
             notices_table="notices",
+            users_table="users",
             notices_queue_url=url,
             secret_prefix="punctual/test/",
             rules=Rules(allow_private_http=True),

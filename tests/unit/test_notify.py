@@ -39,7 +39,8 @@ class Receivers:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.answer: Callable[[str], Result] = lambda id: Result()
 
-    def mail(self, payload: dict[str, Any], id: str) -> Result:
+    def mail(self, owner: str, payload: dict[str, Any], id: str) -> Result:
+        assert owner == "ada"
         self.mails.append((id, payload))
         return self.answer(id)
 
