@@ -115,7 +115,7 @@ def violations(errors: Sequence[Mapping[str, Any]]) -> Invalid:
 
 
 def listed(number: int) -> int:
-    """How many of so many broken rules an answer lists. One is never counted: the entry with the count takes its place."""
+    """The number of broken rules that an answer lists, of this number. It never counts a single one: it lists that instead."""
     return number if number <= MOST_RULES + 1 else MOST_RULES
 
 
