@@ -73,7 +73,7 @@ class ConsoleStack(cdk.Stack):
         # By a parameter, not an output: each deployment reads it again, also if only the stage's stack was deleted and made again.
         api_id = ssm.StringParameter.value_for_string_parameter(self, settings.api_id)
         self.console = Console(self, "Console", settings, api_id)
-        ssm.StringParameter(self, "Address", parameter_name=settings.console_address, string_value=self.console.url)
+        ssm.StringParameter(self, "Address", parameter_name=settings.console_address, string_value=self.console.address(settings))
         cdk.CfnOutput(self, "ConsoleUrl", value=self.console.url)
         cdk.CfnOutput(self, "ConsoleBucket", value=self.console.bucket.bucket_name)
 
@@ -135,6 +135,13 @@ class Console(Construct):
     @property
     def url(self) -> str:
         return f"https://{self.distribution.distribution_domain_name}"
+
+    def address(self, settings: Settings) -> str:
+        """The URL for the links of notices. A local AWS serves the console under another name, and at a port that only its run knows."""
+        if settings.api_at_endpoint:
+            distribution = Fn.select(0, Fn.split(".", self.distribution.distribution_domain_name))
+            return f"http://{distribution}.cloudfront.localhost:{{port}}"
+        return self.url
 
     def _on_request(self, id: str, code: str, comment: str) -> list[cloudfront.FunctionAssociation]:
         function = cloudfront.Function(

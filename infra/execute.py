@@ -54,7 +54,7 @@ class Execute(Construct):
                 ),
                 allow(storage.outputs.arn_for_objects("*"), "s3:PutObject"),  # outputs that are too large for an item
                 read_callback_secret(foundation),  # for the tokens of workers that report
-                *targets.grants(self, settings),
+                *targets.grants(self, settings, storage.users.table_arn),
                 allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # secrets that payloads name
                 allow(fetch.function_arn, "lambda:InvokeFunction"),
                 *targets.denials(self),

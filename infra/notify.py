@@ -34,6 +34,7 @@ class Notify(Construct):
             foundation.environment(
                 "jobs_table",
                 "tasks_table",
+                "users_table",
                 reach=replace(settings.reach, arns=()),
                 notices_table=storage.notices.table_name,
                 notices_queue_url=self.queue.queue_url,
@@ -54,7 +55,7 @@ class Notify(Construct):
                     "sqs:ChangeMessageVisibility",  # the wait before another try
                     "sqs:SendMessage",  # one sending for each receiver, and the ends of windows
                 ),
-                *targets.mail(self, settings),
+                *targets.mail(self, settings, storage.users.table_arn),
                 allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # the signing secrets of webhooks
                 allow(fetch.function_arn, "lambda:InvokeFunction"),
                 allow(self._parameter(settings.console_address), "ssm:GetParameter"),

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from infra.account import LEAST_ACCOUNT
-from lambdas._settings import HOST
+from lambdas._settings import DOMAIN, HOST
 from scheduler.accounts.access import Scope
 from scheduler.targets import arns, registry
 
@@ -76,6 +76,15 @@ class Events(StrEnum):
 Email = Annotated[str, AfterValidator(_email)]
 Targets = Annotated[tuple[Annotated[str, AfterValidator(_target)], ...], Field(strict=False)]
 CustomerKey = Annotated[bool, Stays(True, "without the key, functions cannot read the messages, outputs and secrets stored under it")]
+
+
+def _domain(text: str) -> str:
+    if re.fullmatch(DOMAIN, text) is None:
+        raise ValueError(f"{text!r} is no domain; such as example.com, *.example.com or * for any")
+    return text
+
+
+Domains = Annotated[tuple[Annotated[str, AfterValidator(_domain)], ...], Field(strict=False)]
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], Field(strict=False)]
 
 
@@ -87,6 +96,7 @@ class Options(BaseModel):
     operator_email: Email | None = None  # receives every alarm
     allowed_targets: Targets = ()  # the ARNs that jobs may call; their parts may contain `*`
     email_sender: Email | None = None  # of `email` jobs, verified in SES
+    email_domains: Domains = ()  # of the recipients of mail; none: the domain of the sender alone
     http_hosts: Hosts = ()  # the only hosts that `http` jobs may call; none: every public one
     plain_http: bool = False  # `http` jobs may call http:// too
     raw_http: bool = True  # jobs may name a URL; false: only named targets
@@ -101,12 +111,14 @@ class Options(BaseModel):
     console: bool = True  # the web console behind CloudFront, a stack of its own
     waf: bool = False  # a web ACL in front of the console and the API under its host name
 
-    @field_validator("allowed_targets", "http_hosts")
+    @field_validator("allowed_targets", "email_domains", "http_hosts")
     @classmethod
     def _fitting(cls, texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        if len(" ".join([*info.data.get("allowed_targets", ()), *texts])) > MOST_ALLOWED:
+        before = (each for name in ("allowed_targets", "email_domains") for each in info.data.get(name, ()))
+        if len(" ".join([*before, *texts])) > MOST_ALLOWED:
             raise ValueError(
-                f"allowed_targets and http_hosts together have at most {MOST_ALLOWED} characters: name several at once with `*`"
+                f"allowed_targets, email_domains and http_hosts together have at most {MOST_ALLOWED} characters: "
+                "name several at once with `*`"
             )
         return texts
 

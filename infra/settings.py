@@ -274,7 +274,13 @@ LOCAL = replace(
 STAGES = {settings.stage: settings for settings in (LOCAL, DEV, PROD)}
 
 # The options that are no settings of the stage itself.
-OF_REACH = {"allowed_targets": "arns", "email_sender": "sender", "plain_http": "plain_http", "http_hosts": "hosts"}
+OF_REACH = {
+    "allowed_targets": "arns",
+    "email_sender": "sender",
+    "plain_http": "plain_http",
+    "http_hosts": "hosts",
+    "email_domains": "mail_domains",
+}
 OF_RULES = ("raw_http",)
 
 

@@ -40,9 +40,9 @@ def denials(scope: Construct) -> list[iam.PolicyStatement]:
     ]
 
 
-def grants(scope: Construct, settings: Settings) -> list[iam.PolicyStatement]:
+def grants(scope: Construct, settings: Settings, users: str) -> list[iam.PolicyStatement]:
     """The grants for all allowed targets and for e-mail; empty for a stage that allows nothing."""
-    return [*_on_arns(settings), *mail(scope, settings)]
+    return [*_on_arns(settings), *mail(scope, settings, users)]
 
 
 def secrets(scope: Construct, settings: Settings) -> str:
@@ -72,10 +72,15 @@ def _on_arns(settings: Settings) -> Iterator[iam.PolicyStatement]:
                 yield iam.PolicyStatement(actions=[permission.action], resources=[permission.on(arn) for arn in allowed])
 
 
-def mail(scope: Construct, settings: Settings) -> Iterator[iam.PolicyStatement]:
-    """The grant to send e-mail. SES may have verified the sender or its whole domain; the grant covers only the sender's address."""
+def mail(scope: Construct, settings: Settings, users: str) -> Iterator[iam.PolicyStatement]:
+    """The grants to send e-mail, and to count it in the budget of its owner; `users`: the ARN of the table.
+
+    SES may have verified the sender or its whole domain; the grant covers only the sender's address.
+    """
     if not settings.email_sender:
         return
+    tallies = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["mails#*"]}}
+    yield iam.PolicyStatement(actions=["dynamodb:UpdateItem"], resources=[users], conditions=tallies)
     stack, sender = Stack.of(scope), settings.email_sender
     identities = [stack.format_arn(service="ses", resource="identity", resource_name=name) for name in (sender, sender.partition("@")[2])]
     # "IfExists" for the local AWS, which does not provide the sender address to conditions; AWS does.

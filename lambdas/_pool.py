@@ -22,7 +22,7 @@ from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Res
 from scheduler.pipeline.output_store import keep
 from scheduler.storage.ports import Clock, Outputs
 from scheduler.targets import named_target, registry
-from scheduler.targets.base import CallBackAddress, Context, NotBegun, Reach, no_calls, no_secrets
+from scheduler.targets.base import CallBackAddress, Context, NotBegun, Reach, any_mail, no_calls, no_secrets
 from scheduler.targets.call_limit import ALL_BUSY, CallLimit, Waiting, patience
 from scheduler.targets.calls import Calls
 from scheduler.targets.job_context import JobContext
@@ -204,6 +204,7 @@ class ThreadPool:
         fetcher: str = "",
         limit: CallLimit | None = None,
         secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: no_secrets(name),
+        admits_mail: Callable[[Job, int], bool] = lambda job, recipients: any_mail(recipients),
     ) -> None:
         self._threads = threads
         self._in_order = in_order
@@ -218,6 +219,7 @@ class ThreadPool:
         self._fetcher = fetcher
         self._limit = limit or CallLimit()
         self._secrets = secrets
+        self._admits_mail = admits_mail
         self._finished = _Results()
         self._stops: dict[JobKey, threading.Event] = {}
         self._forces: dict[JobKey, threading.Event] = {}
@@ -360,6 +362,7 @@ class ThreadPool:
             not_after=not_after,
             begin=start.begin,
             secrets=partial(self._secrets, job),
+            admits_mail=partial(self._admits_mail, job),
         )
         result = self._result(job, context, force)
         if result.unstarted and result.failure is not None and result.failure.message == ALL_BUSY:

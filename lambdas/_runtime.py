@@ -326,6 +326,7 @@ def pool() -> "ThreadPool":
         fetcher=at.settings.fetch_function,
         limit=at.limit,
         secrets=_secrets_of,
+        admits_mail=_admits_mail,
     )
 
 
@@ -358,6 +359,13 @@ def _call_fetcher(seconds: float) -> None:
         logger.info("could not start the function that calls URLs ahead of its first job")
     finally:
         (at.limit.refused if is_busy else at.limit.answered)()
+
+
+def _admits_mail(job: Job, recipients: int) -> bool:
+    from scheduler.targets import mail_budget  # with the first e-mail
+
+    at = execute()
+    return mail_budget.admit(job.owner, recipients, at.rules.mails_per_day, at.users, at.clock.now())
 
 
 def _secrets_of(job: Job, name: str) -> Sequence[str]:

@@ -14,6 +14,7 @@ from scheduler.targets.base import Reach
 
 PREFIX = "PUNCTUAL_"
 HOST = r"[A-Za-z0-9*_-]+(\.[A-Za-z0-9*_-]+)+"
+DOMAIN = rf"\*|{HOST}"
 ADMINISTRATORS = "administrators"  # the user group whose members may use the administrators' routes
 OPERATORS = "operators"  # the user group whose members may read the objects of all users
 ORIGIN_HEADER = "x-punctual-origin"  # CloudFront sends the origin secret in it
@@ -155,4 +156,4 @@ def _numbers(name: str, value: Any, keys: Sequence[str]) -> dict[str, int]:
 
 
 _WORDS = {int: "a whole number", bool: "true or false", str: "a text"}
-_PARTS = {"arns": r"arn:.*", "hosts": HOST}  # the pattern of the elements of each list
+_PARTS = {"arns": r"arn:.*", "hosts": HOST, "mail_domains": DOMAIN}  # the pattern of the elements of each list

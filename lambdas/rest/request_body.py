@@ -1,7 +1,6 @@
 """Request bodies: JSON objects of a bounded size, or an error that names the broken rule."""
 
 import base64
-import binascii
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -44,7 +43,7 @@ def _bytes(event: Mapping[str, Any]) -> bytes:
         return body.encode("utf-8", "surrogatepass")
     try:
         return base64.b64decode(body)
-    except binascii.Error:
+    except ValueError:  # binascii.Error, or a text that is not ASCII
         raise MalformedJson() from None
 
 

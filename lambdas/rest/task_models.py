@@ -8,7 +8,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lambdas.rest.form_models import RunShape, ScheduleRequest
 from lambdas.rest.job_answers import SpecShape
-from lambdas.rest.models import Request, WorkRequest, check_same_key
+from lambdas.rest.models import LINE, LINES, Request, WorkRequest, check_same_key
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional
 from scheduler.model.job import Misfire, Overlap
 from scheduler.tasks import schedule_form
@@ -24,9 +24,9 @@ _Misfire = Annotated[Misfire, Field(strict=False)]
 class TaskRequest(WorkRequest):
     """A task: the work, as in a job, and its schedule."""
 
-    name: Annotated[str, Field(min_length=1, max_length=120)]
-    """The name for people. It need not be unique."""
-    description: Annotated[str, Field(max_length=1_000)] | None = None
+    name: Annotated[str, Field(min_length=1, max_length=120), LINE]
+    """The name for people, on one line. It need not be unique."""
+    description: Annotated[str, Field(max_length=1_000), LINES] | None = None
     schedule: ScheduleRequest | None = None
     """When to run. Default: once, now."""
     overlap: _Overlap | None = None
@@ -112,7 +112,7 @@ def without_read_only(body: Mapping[str, Any]) -> Json:
 class PauseRequest(Request):
     """The reason of a pause."""
 
-    reason: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    reason: Annotated[str, Field(min_length=1, max_length=500), LINE] | None = None
     """Shown with the task, and with runs that do not start for it."""
 
 

@@ -41,6 +41,7 @@ class Rules:
     calls: int = 0  # most calls of `fetch` by all executors; 0: executors call URLs themselves
     max_jobs: int = 1_000_000  # open jobs of a user, unless an administrator sets another number; 0: any number
     creates_per_second: int = 1_000  # jobs of a user per second; 0: any number
+    mails_per_day: int = 1_000  # recipients of mail of a user in 24 hours; 0: any number
     raw_http: bool = True  # jobs may call any URL; False: named targets only
     events: bool = False  # jobs may ask for events: the stage has an event bus
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses

@@ -307,9 +307,6 @@ class Jobs(Protocol):
         of the page's last job, so a caller that stops inside a page can derive one. Eventually consistent.
         """
 
-    def moved(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
-        """Return a page of those jobs in the list of `history`, oldest first, whose time was changed. Eventually consistent."""
-
     def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         """Return a page of the jobs of one task; order, bounds and cursor as in `history`. Eventually consistent."""
 

@@ -23,6 +23,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
         (f"arn:aws:sqs:{PLACE}:orders-*", f"arn:aws:lambda:{PLACE}:function:report", "arn:aws:states:*:*:stateMachine:*"),
     ),
     "email_sender": (None, "punctual@example.org"),
+    "email_domains": ((), ("example.org", "*.example.com")),
     "http_hosts": ((), ("hooks.example.com", "*.example.org")),
     "plain_http": (False, True),
     "raw_http": (True, False),

@@ -194,6 +194,7 @@ def test_the_stack_passes_its_url_to_the_functions_created_before_it(any_stage: 
     (parameter,) = any_stage.all("SSM::Parameter").values()
     assert parameter["Name"] == any_stage.settings.console_address
     assert "ConsoleDistribution" in json.dumps(parameter["Value"])
+    assert (".cloudfront.localhost:{port}" in json.dumps(parameter["Value"])) is any_stage.settings.api_at_endpoint
     assert set(any_stage.template["Outputs"]) == {"ConsoleUrl", "ConsoleBucket"}
 
 

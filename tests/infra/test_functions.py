@@ -55,7 +55,7 @@ USES: dict[str, tuple[str, ...]] = {
     "bury": (*EVERY, "ledger"),
     "fetch": (),
     "project": ("counters", "notices", "outputs"),
-    "notify": ("jobs", "tasks", "notices", "secrets"),
+    "notify": ("jobs", "tasks", "users", "notices", "secrets"),
     "announce": ("events",),
     "scale": (*EVERY, "ledger", "counters", "functions"),
     "provision": ("lanes", "counters", "functions"),

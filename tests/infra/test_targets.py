@@ -1,5 +1,6 @@
 """The targets that a deployment allows: the grants of the executors, the settings of the API, and the samples of the local stage."""
 
+import json
 from fnmatch import fnmatchcase
 
 import pytest
@@ -39,7 +40,8 @@ def allowing() -> Synthesized:
 @pytest.mark.long
 def test_only_executors_get_one_action_per_service_on_allowed_arns(allowing: Synthesized, prod: Synthesized) -> None:
     for name in prod.functions():
-        more = {grant for grant in allowing.grants(name) if grant not in prod.grants(name) and grant[0] != "ses:SendEmail"}
+        mail = ("ses:SendEmail", "dynamodb:UpdateItem")
+        more = {grant for grant in allowing.grants(name) if grant not in prod.grants(name) and grant[0] not in mail}
         assert more == (GRANTED if name in EXECUTORS else set())
 
 
@@ -79,6 +81,15 @@ def test_mail_is_sent_only_from_the_sender(allowing: Synthesized) -> None:
         for statement in found:
             ends = [arn["Fn::Join"][1][-1] for arn in statement["Resource"]]
             assert sorted(ends) == [":identity/example.com", ":identity/ops@example.com"]
+
+
+@pytest.mark.long
+def test_who_sends_mail_counts_it_and_changes_nothing_else_of_users(allowing: Synthesized) -> None:
+    for name in EXECUTORS | {"Notify"}:
+        role = allowing.all("IAM::Role")[allowing.functions()[name]["Role"]["Fn::GetAtt"][0]]
+        statements = role["Policies"][0]["PolicyDocument"]["Statement"]
+        found = [each for each in statements if each["Action"] == "dynamodb:UpdateItem" and "StorageUsers" in json.dumps(each["Resource"])]
+        assert [each["Condition"] for each in found] == [{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["mails#*"]}}]
 
 
 @pytest.mark.long

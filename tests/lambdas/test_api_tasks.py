@@ -204,7 +204,7 @@ ONE_OF = "must be one of 'skip', 'queue_one', 'allow' or 'cancel_running'"
 REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"name": None}, {"name": "is required"}),
     ({"name": ""}, {"name": "must not be empty"}),
-    ({"name": " \n"}, {"name": "must not be blank"}),
+    ({"name": "  "}, {"name": "must not be blank"}),
     ({"name": "x" * 121}, {"name": "must have at most 120 characters"}),
     ({"name": 1}, {"name": "must be a string"}),
     ({"description": "x" * 1_001}, {"description": "must have at most 1000 characters"}),

@@ -38,13 +38,13 @@ from scheduler.model.job import (
     Unit,
     UnitKey,
 )
-from scheduler.model.operation import Counts, Operation
+from scheduler.model.operation import Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.notify import invocation, notify
 from scheduler.notify.calls import Calls
-from scheduler.operations import step as operations_step
+from scheduler.operations import cancel_jobs
 from scheduler.operations.cancel_jobs import CancelJobs
 from scheduler.operations.step import OperationStep, StepResult
 from scheduler.pipeline import (
@@ -280,10 +280,6 @@ def _answer_by_own_random(asked: submit.Submission, standing: Mapping[str, Recei
 def _keep_over_standing(self: MemoryReceipts, receipt: Receipt, now: int) -> Receipt:
     self.rows[(receipt.owner, receipt.key)] = receipt
     return receipt
-
-
-def _counted_as_found_once(record: Operation, counts: Counts, failed: int = 0) -> Operation:
-    return replace(_counted(record, counts, failed), found_again=0)
 
 
 def _letters_newest_first(self: MemoryJobs, owner: str, **rest: Any) -> Any:
@@ -550,7 +546,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
-_letters, _counted = MemoryJobs.letters, operations_step._counted
+_letters, _is_filtered = MemoryJobs.letters, cancel_jobs._is_filtered
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
 _release, _end_replaced = release.release, RunGate._end
 _hand_on, _requeue = planning.hand_on, settlement.requeue
@@ -685,7 +681,12 @@ SABOTAGES = [
     # operations on many jobs
     Sabotage("an operation started without a place", _patched(MemoryOperations, "add", _add_anywhere), scene=bulk),
     Sabotage("a step of an operation waits in its function", _patched(OperationStep, "run", _run_and_wait), scene=bulk),
-    Sabotage("jobs that were moved are not read again", _patched(CancelJobs, "reread", lambda *_: ([], None)), scene=bulk),
+    Sabotage(
+        "an operation cancels what its owner has just changed",
+        _patched(cancel_jobs, "_is_filtered", lambda job, operation: _is_filtered(replace(job, changed_at=None), operation)),
+        scene=moving_bulk,
+        oracle="cancelled_anyway",
+    ),
     Sabotage("a refused job stops its operation", _patched(CancelJobs, "takes_changes", lambda *_: False), scene=bulk),
     # changes of tasks while plan is away
     Sabotage(
@@ -725,7 +726,6 @@ SABOTAGES = [
         scene=catching_up,
         oracle="skipped_while_catching_up",
     ),
-    Sabotage("moved jobs are read again only once", _patched(operations_step, "_counted", _counted_as_found_once), scene=moving_bulk),
     Sabotage("jobs of a step that died are not counted", _patched(CancelJobs, "_is_ours", lambda *_: False), scene=dying_bulk),
     # redrives
     Sabotage("dead letters redriven newest first", _patched(MemoryJobs, "letters", _letters_newest_first), seed=2, scene=redriven),

@@ -190,10 +190,6 @@ class MemoryJobs:
         rows = sorted((job for job in self.rows.values() if job.owner == owner), key=attrgetter("id"))
         return self._page(_between(rows, since, until), after, limit, newest_first)
 
-    def moved(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
-        rows = [job for job in self.rows.values() if job.owner == owner and _position(job) != job.id]
-        return self._page(_between(rows, since, until), after, limit, False)
-
     def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         rows = [job for job in self.rows.values() if job.owner == task.owner and job.origin is not None and job.origin.task == task.id]
         return self._page(_between(rows, since, until), after, limit, newest_first)
