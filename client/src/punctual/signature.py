@@ -25,8 +25,9 @@ def verify_signature(
 ) -> None:
     """Return if the request was signed with the secret at most `tolerance` seconds ago. Raises InvalidSignature otherwise.
 
-    `headers` are those of the request, in any case; `body` is its body as it arrived. `secret` is `whsec_` and base64, or any other
-    text, of at least 24 bytes. An empty or shorter one is refused: anybody could have signed with it. `now` is the time in epoch seconds. Answer an invalid request with 401 and do nothing else.
+    `headers` are those of the request, in any case; `body` is its body as it arrived. `now` is the time in epoch seconds. `secret` is
+    `whsec_` and base64, or any other text, of at least 24 bytes. An empty or shorter one is refused: anybody could have signed with it.
+    Answer an invalid request with 401 and do nothing else.
 
     The signature does not protect against a repeated request: remember the header `webhook-id`.
     """

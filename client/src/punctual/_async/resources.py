@@ -101,8 +101,8 @@ class AsyncJobs(_AsyncResource):
         """
         items = [(job if isinstance(job, JobRequest) else JobRequest(**job)).item() for job in jobs]
         results: list[ItemResult] = []
-        for part in _parts(items):
-            results += await self._create_part(part, len(results))
+        for some in _parts(items):
+            results += await self._create_part(some, len(results))
         accepted = sum(one.job is not None for one in results)
         return BatchResult(accepted, len(results) - accepted, tuple(results))
 
