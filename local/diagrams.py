@@ -65,7 +65,7 @@ def draw() -> None:
         subprocess.run(["npm", "pack", "--silent", MERMAID], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         (packed,) = Path(folder).glob("*.tgz")
         subprocess.run(["tar", "-xzf", packed.name, "package/dist/mermaid.min.js"], cwd=folder, check=True)
-        command = ["node", REPOSITORY / "local/diagrams.mjs", Path(folder) / "package/dist/mermaid.min.js", PICTURES]
+        command: list[str | Path] = ["node", REPOSITORY / "local/diagrams.mjs", Path(folder) / "package/dist/mermaid.min.js", PICTURES]
         subprocess.run(command, input=json.dumps(missing), text=True, check=True)
 
 

@@ -287,7 +287,7 @@ def test_a_rate_keeps_its_beat_when_another_field_changes(api: FakeTasks, client
 
 
 def test_prune_deletes_what_left_the_file_and_carries_its_label(api: FakeTasks, client: Punctual) -> None:
-    apply(client, plan(client, many(3)))
+    apply(client, plan(client, many(3)), workers=1)  # in their order
     api.put("free", {"name": "F", "message": "m"})
     api.put("other", {"name": "O", "message": "m", "tags": ["managed:other"]})
     assert plan(client, many(1)).to_do == ()
