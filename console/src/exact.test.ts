@@ -72,7 +72,7 @@ test('the payload that an edit, a clone, a duplicate and a retry send is the one
     const first = fromTask(task, empty('UTC'));
     const edited = toEdit({ ...first, cron: '0 3 * * *' }, first, task);
     const job = await answered<Job>(JOB, text);
-    const sent = [task.payload, toRequest(first).payload, edited?.payload, toJob(fromJob(job)).payload, asPosted(job, 0).payload];
+    const sent = [task, toRequest(first), edited, toJob(fromJob(job)), asPosted(job, 0)].map((each) => (each as { payload?: unknown } | null)?.payload);
     if (toEdit(first, first, task) !== null || sent.some((payload) => write(payload) !== text)) changed.push(text);
   }
   expect(changed).toEqual([]);
