@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom \
+.PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom \
 	unit contract rest client long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit need-stage
 
 help: ## List the targets
@@ -160,6 +160,9 @@ simulate: setup ## Run the long simulation: the real services in virtual time, w
 
 prose: setup ## Check the language of all Markdown: sentences, lines, phrases (FILES="README.md docs/guides" for some of it)
 	node_modules/.bin/textlint --rulesdir lint $(or $(FILES),*.md .github docs examples)
+
+diagrams: setup ## Draw the diagrams of the documentation as pictures, after a change of one (needs Chromium and npm)
+	@$(PY) -m local.diagrams
 
 docs: setup ## Build the documentation site into site/; a broken link or anchor fails
 	@$(PY) -m local.site

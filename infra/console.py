@@ -5,7 +5,7 @@ whole account, so they contain the region. `local/publish.py` uploads the files 
 """
 
 import aws_cdk as cdk
-from aws_cdk import Acknowledgment, Aws, Duration, Stack, Validations
+from aws_cdk import Acknowledgment, Aws, Duration, Fn, Stack, Validations
 from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
 from aws_cdk import aws_s3 as s3

@@ -307,7 +307,9 @@ def test_apply_shows_a_plan_and_carries_it_out(signed_in: Path) -> None:
     assert again.exit_code == 0 and again.stdout == "Plan: 0 to create, 0 to change, 0 to delete, 3 unchanged.\n"
 
     signed_in.write_text(json.dumps({"label": "shop", "tasks": [{**many(1)[0], "schedule": {"cron": "5 * * * *"}}]}))
-    pruned = run("tasks", "apply", "-f", file, "--prune", "--yes")
+    refused = run("tasks", "apply", "-f", file, "--prune", "--yes")
+    assert refused.exit_code == 2 and "would delete 2 of the 3 tasks with the label shop: nothing was changed" in refused.stderr
+    pruned = run("tasks", "apply", "-f", file, "--prune", "--prune-most", "--yes")
     assert '    schedule.cron: "0 * * * *" → "5 * * * *"' in pruned.stdout and "- task 002  Task 2\n" in pruned.stdout
     assert pruned.stdout.endswith("Done: 0 created, 1 changed, 2 deleted.\n") and pruned.exit_code == 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,10 @@ import yaml
 
 from punctual.plan import normal
 from punctual.plan.read import TAG, is_text, tag
+from punctual.texts import in_json
 
 SCHEMA_LINE = "# yaml-language-server: $schema=tasks.schema.json"  # `punctual tasks schema > tasks.schema.json` writes it
+_QUOTED = re.compile("[\x85\u2028-\u202e\u2066-\u2069]")  # line breaks of YAML 1.1, and what turns the text of a terminal around
 _FORBIDDEN = re.compile(r'[/?#%\\"`\s]+|[^\x20-\x7e]+')
 
 
@@ -61,14 +62,14 @@ def to_yaml(tasks: Sequence[Entry], *, label: str | None = None, head: Sequence[
     lines.append("tasks:" if tasks else "tasks: []")
     for entry in tasks:
         lines += ["", *(f"  {_comment(line)}" for line in entry.comments)]
-        first, *others = _dump(entry.body).splitlines()
+        first, *others = _dump(entry.body).rstrip("\n").split("\n")
         lines += [f"  - {first}", *(f"    {line}" if line else "" for line in others)]
     return "\n".join(lines) + "\n"
 
 
 def to_json(tasks: Sequence[Entry], *, label: str | None = None) -> str:
     """The same as JSON, without comments."""
-    return json.dumps(({"label": label} if label else {}) | {"tasks": [entry.body for entry in tasks]}, indent=2, ensure_ascii=False) + "\n"
+    return in_json(({"label": label} if label else {}) | {"tasks": [entry.body for entry in tasks]}, 2) + "\n"
 
 
 def _comment(text: str) -> str:
@@ -83,6 +84,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    if _QUOTED.search(text):
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, '"')
     style = "|" if "\n" in text.strip("\n") and not re.search(r"[ \t]\n|^\s", text) else None if is_text(text) else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 
@@ -91,4 +94,5 @@ _Dumper.add_representer(str, _text)
 
 
 def _dump(body: Mapping[str, Any]) -> str:
-    return str(yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False))
+    text = str(yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False))
+    return _QUOTED.sub(lambda found: f"\\u{ord(found[0]):04X}", text)  # in double quotes, where it is an escape
