@@ -14,6 +14,7 @@ from punctual.plan import normal
 from punctual.plan.read import TAG, is_text, tag
 
 SCHEMA_LINE = "# yaml-language-server: $schema=tasks.schema.json"  # `punctual tasks schema > tasks.schema.json` writes it
+_HIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _FORBIDDEN = re.compile(r'[/?#%\\"`\s]+|[^\x20-\x7e]+')
 
 
@@ -57,7 +58,7 @@ def proposed(name: str, taken: Iterable[str]) -> str:
 def to_yaml(tasks: Sequence[Entry], *, label: str | None = None, head: Sequence[str] = ()) -> str:
     """A file of tasks with its comments."""
     lines = [SCHEMA_LINE, *(_comment(line) for line in head)]
-    lines += [f"label: {label}"] if label else []
+    lines += _dump({"label": label}).rstrip("\n").split("\n") if label else []
     lines.append("tasks:" if tasks else "tasks: []")
     for entry in tasks:
         lines += ["", *(f"  {_comment(line)}" for line in entry.comments)]
@@ -71,8 +72,13 @@ def to_json(tasks: Sequence[Entry], *, label: str | None = None) -> str:
     return json.dumps(({"label": label} if label else {}) | {"tasks": [entry.body for entry in tasks]}, indent=2, ensure_ascii=False) + "\n"
 
 
+def visible(text: str, *, keep: str = "") -> str:
+    """The text on one line: control characters, line breaks and bidirectional overrides as escapes such as `\\x1b`."""
+    return _HIDDEN.sub(lambda found: found[0] if found[0] in keep else found[0].encode("unicode_escape").decode(), text)
+
+
 def _comment(text: str) -> str:
-    return f"# {text}" if text else "#"
+    return "# " + visible(text, keep="\t") if text else "#"
 
 
 class _Dumper(yaml.SafeDumper):
