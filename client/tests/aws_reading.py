@@ -9,7 +9,9 @@ say in which of two equal hours; the first is assumed.
 from __future__ import annotations
 
 import calendar
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
+from functools import lru_cache
+from importlib import resources
 from zoneinfo import ZoneInfo
 
 DAYS = {name: number for number, name in enumerate("SUN MON TUE WED THU FRI SAT".split(), 1)}
@@ -19,17 +21,17 @@ MONTHS = {name: number for number, name in enumerate("JAN FEB MAR APR MAY JUN JU
 def runs(expression: str, zone: str, since: datetime, until: datetime) -> list[datetime]:
     """The instants after `since` and before `until`, in UTC."""
     minute, hour, day, month, weekday, year = expression.removeprefix("cron(").removesuffix(")").upper().split()
-    found, place = [], ZoneInfo(zone)
+    found, place = [], _place(zone)
     times = [at for at in range(24 * 60) if _has(hour, at // 60, 0, 23) and _has(minute, at % 60, 0, 59)]
-    date = since.astimezone(place).date() - timedelta(days=1)
-    while date <= until.astimezone(place).date():
-        date += timedelta(days=1)
-        if not (_has(year, date.year, 1970, 2199) and _has(month, date.month, 1, 12, MONTHS) and _is_on(date, day, weekday)):
+    on = since.astimezone(place).date() - timedelta(days=1)
+    while on <= until.astimezone(place).date():
+        on += timedelta(days=1)
+        if not (_has(year, on.year, 1970, 2199) and _has(month, on.month, 1, 12, MONTHS) and _is_on(on, day, weekday)):
             continue
-        noon = datetime(date.year, date.month, date.day, 12)
+        noon = datetime(on.year, on.month, on.day, 12)
         offsets = {place.utcoffset(noon + timedelta(days=away)) for away in (-1, 0, 1)}
         for at in times:
-            wall = datetime(date.year, date.month, date.day, at // 60, at % 60)
+            wall = datetime(on.year, on.month, on.day, at // 60, at % 60)
             if len(offsets) == 1:  # the clock does not change on these days
                 shown = [wall.replace(tzinfo=timezone.utc) - offsets.copy().pop()]
             else:  # the earlier of the instants whose wall clock shows this time; there is none in a gap
@@ -40,18 +42,24 @@ def runs(expression: str, zone: str, since: datetime, until: datetime) -> list[d
     return sorted(found)
 
 
-def _is_on(date: datetime.date, day: str, weekday: str) -> bool:  # type: ignore[valid-type]
-    last = calendar.monthrange(date.year, date.month)[1]
-    number = (date.weekday() + 1) % 7 + 1
+@lru_cache
+def _place(zone: str) -> ZoneInfo:
+    with resources.files("tzdata").joinpath("zoneinfo", *zone.split("/")).open("rb") as file:
+        return ZoneInfo.from_file(file)
+
+
+def _is_on(on: date, day: str, weekday: str) -> bool:
+    last = calendar.monthrange(on.year, on.month)[1]
+    number = (on.weekday() + 1) % 7 + 1
     if day != "?":
-        return any(date.day == last if part == "L" else _has(part, date.day, 1, 31) for part in day.split(","))
+        return any(on.day == last if part == "L" else _has(part, on.day, 1, 31) for part in day.split(","))
     if weekday == "L":
         return number == 7
     if weekday.endswith("L"):
-        return number == _number(weekday[:-1], DAYS) and date.day + 7 > last
+        return number == _number(weekday[:-1], DAYS) and on.day + 7 > last
     if "#" in weekday:
         name, nth = weekday.split("#")
-        return number == _number(name, DAYS) and (date.day - 1) // 7 + 1 == int(nth)
+        return number == _number(name, DAYS) and (on.day - 1) // 7 + 1 == int(nth)
     return _has(weekday, number, 1, 7, DAYS)
 
 

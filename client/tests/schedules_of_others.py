@@ -42,7 +42,7 @@ REFUSED = {
     "0 9 * * ? 2027,2029": "runs in years that are not in a row",
     "0 9 * * ? 2025": "has ended at 2026-01-01T00:00:00Z",
     "0 9 * * ? 2040-2050": "starts at 2040-01-01T00:00:00Z, and a task starts within ten years",
-    "0 9 30 2 ? *": "names a date that never comes",
+    "0 9 30 2 ? *": "never runs: no date matches",
     "0 9 29 2 ? 2027": "has no further run before its end",
 }
 # Of public Terraform files, SAM templates and serverless.yml: expression, time zone.

@@ -82,14 +82,14 @@ def split(line: str) -> tuple[str, str]:
         raise ValueError("has a period, a delay and a name, as in an anacrontab: write a time of the day")
     if len(parts) < 6:
         raise ValueError("needs five fields and a command")
+    check(parts[:5])
     if _LIKE_A_FIELD.fullmatch(parts[5].split(None, 1)[0]):
         raise ValueError("has more than five fields: a crontab has no seconds and no years")
-    check(parts[:5])
     return " ".join(parts[:5]), parts[5]
 
 
 def _is_anacron(text: str) -> bool:
-    return re.search(r"[A-Za-z]", text) is not None and text.upper() not in _MONTHS
+    return re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{3,}", text) is not None
 
 
 def check(fields: list[str]) -> None:

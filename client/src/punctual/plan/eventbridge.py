@@ -173,7 +173,11 @@ def _cron(
     end = min((at for at in (end, last) if at is not None), default=None)
     since = now if start is None else start - timedelta(microseconds=1)
     if next(times.runs(zone, since, end), None) is None:
-        raise NoEqual("names a date that never comes" if end is None else f"has no further run before its end at {_written(end)}")
+        raise NoEqual(
+            "never runs: no date matches, or the clock skips each of its times"
+            if end is None
+            else f"has no further run before its end at {_written(end)}"
+        )
     if zone is timezone.utc:
         return {"cron": times.fields(fixed=False)}, start, end
     if len(times.hours) > 1:

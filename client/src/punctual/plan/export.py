@@ -37,15 +37,22 @@ def entries(tasks: Iterable[Mapping[str, Any]], label: str | None = None) -> lis
     for task in found:
         full = normal.of_answer(task)
         full["tags"] = [each for each in full["tags"] if not each.startswith(TAG) or (label and each != tag(label))]
-        comments = []
+        comments: list[str] = []
         if full["key"] is None:
             full["key"] = proposed(task["name"], taken)
             taken.add(full["key"])
             comments.append(f"The task {task['id']} has no key; this one is proposed. `apply` creates a second task: delete the first.")
         if task.get("inactive_at"):
-            comments.append("It is paused. A file has no pauses: `apply` leaves them as they are, and creates a task that runs.")
-        result.append(Entry(normal.minimal(full), comments))
+            comments.append("It is paused. `apply` creates it so, and leaves the pauses of tasks that exist as they are.")
+        result.append(Entry({**normal.minimal(full), **_pause(task)}, comments))
     return result
+
+
+def _pause(task: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that create a task paused as this one is. One without a schedule cannot be created so."""
+    if not task.get("inactive_at") or task.get("schedule") is None:
+        return {}
+    return {"paused": True} | ({"pause_reason": task["inactive_reason"]} if task.get("inactive_reason") else {})
 
 
 def proposed(name: str, taken: Iterable[str]) -> str:
