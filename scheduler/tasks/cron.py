@@ -218,7 +218,7 @@ def _range(rule: _Field, low: str, high: str, step: str | None) -> tuple[int, in
 
 
 def _over_the_end(rule: _Field, low: str, high: str, step: int) -> str:
-    """What a range that goes backwards means if it goes over the end of its field: `22-1` is `22-23,0-1`. A step of 0 counts as 1."""
+    """A list for a range that goes backwards, over the end of its field: `22-23,0-1` for `22-1`. A step of 0 is taken as 1."""
     size = _highest(rule) - rule.low + 1
     first, last = ((_value(rule, each) - rule.low) % size for each in (low, high))
     if step > 1:

@@ -34,7 +34,7 @@ class Found:
 
 @dataclass
 class _Settings:
-    """What the lines above set: the time zone, the random delay in minutes, and the environment."""
+    """The settings of the lines above: the time zone, the random delay in minutes, and the environment."""
 
     zone: str | None
     machine_zone: str | None

@@ -34,7 +34,7 @@ KEYWORDS = {
     "<aws.scheduler.execution-id>": ("{{job.id}}", "The execution id becomes the id of the job, which is the same in every attempt."),
 }
 ARN = "<aws.scheduler.schedule-arn>"
-# What a task takes over, or what a comment names.
+# The fields that a task takes over or a comment names.
 _OF_SCHEDULE = (
     *("Name", "GroupName", "Arn", "Description", "State", "ScheduleExpression", "ScheduleExpressionTimezone", "StartDate", "EndDate"),
     *("FlexibleTimeWindow", "ActionAfterCompletion", "KmsKeyArn", "Target", "CreationDate", "LastModificationDate", "ResponseMetadata"),
