@@ -143,7 +143,7 @@ def test_years_become_a_start_and_an_end() -> None:
 
 
 def test_a_rate_counts_from_its_start_or_its_creation() -> None:
-    assert form("rate(5 minutes)") == {"rate": "5 minutes", "start": "2026-01-01T00:00:07.250Z"}
+    assert form("rate(5 minutes)") == {"rate": "5 minutes", "start": "2026-01-01T00:00:07Z"}
     bounds = {"StartDate": datetime(2027, 1, 1, tzinfo=timezone.utc), "EndDate": datetime(2028, 1, 1, tzinfo=timezone.utc)}
     window = {"FlexibleTimeWindow": {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 15}}
     assert form("rate(1 hour)", **bounds, **window) == {

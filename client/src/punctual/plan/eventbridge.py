@@ -122,7 +122,8 @@ def _form(schedule: Mapping[str, Any], notes: list[str], now: datetime) -> dict[
     if end is not None and end <= now:
         raise NoEqual(f"has ended at {_written(end)}")
     if kind == "rate":
-        start = start or schedule.get("CreationDate") or now  # from which EventBridge Scheduler counts
+        # EventBridge Scheduler counts from its creation, and starts within a minute.
+        start = start or (schedule.get("CreationDate") or now).replace(microsecond=0)
         form = {"rate": _rate(inner, start, end, now)}
     else:
         form, start, end = _cron(inner, zone, start, end, now, notes)
