@@ -37,6 +37,10 @@ class TaskRequest(WorkRequest):
     """The delay from which a start is a misfire. Recurring tasks only. Default: 60."""
     max_catch_up: Annotated[int, Field(ge=1, le=1_000)] | None = None
     """The maximum number of missed runs that are caught up, the latest ones. Only with misfire run_all. Default: 100."""
+    paused: bool | None = None
+    """True: the task is created paused, and has no runs until you resume it. Requires a schedule. An edit leaves pauses as they are."""
+    pause_reason: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    """The reason of this pause. Only with paused."""
 
     @field_validator("name")
     @classmethod
@@ -60,6 +64,20 @@ class TaskRequest(WorkRequest):
             raise ValueError("requires misfire run_all, the only rule that catches up")
         return value
 
+    @field_validator("paused")
+    @classmethod
+    def _has_a_schedule(cls, value: bool | None, info: ValidationInfo) -> bool | None:
+        if value and "schedule" in info.data and info.data["schedule"] is None:
+            raise ValueError("requires a schedule: a task without one runs once, when it is created")
+        return value
+
+    @field_validator("pause_reason")
+    @classmethod
+    def _is_of_a_pause(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and not info.data.get("paused"):
+            raise ValueError("requires paused: true")
+        return value
+
     def asked(self, owner: str) -> NewTask:
         """The task to create, or to put in the place of one."""
         seconds = self.misfire_threshold_seconds
@@ -74,6 +92,8 @@ class TaskRequest(WorkRequest):
             misfire_threshold_ms=None if seconds is None else seconds * 1_000,
             max_catch_up=self.max_catch_up,
             notifications=None if self.notifications is None else self.notifications.wanted,
+            paused=bool(self.paused),
+            pause_reason=self.pause_reason,
         )
 
     def of_key(self, owner: str, key: str) -> NewTask:

@@ -142,6 +142,20 @@ def test_an_export_is_applied_elsewhere_as_the_same_tasks(client: Punctual, worl
         assert after == {name: task for name, task in before.items() if task["key"]}, text
 
 
+def test_a_paused_task_is_exported_and_created_paused(client: Punctual, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    item = {**many(1)[0], "paused": True, "pause_reason": "not yet"}
+    apply(client, planned(client, item))
+    (task,) = tasks(client)
+    assert (task["status"], task["inactive_reason"]) == ("inactive", "not yet") and planned(client, item).to_do == ()
+    text = to_yaml(entries(list(tasks(client, "shop")), "shop"), label="shop")
+    monkeypatch.setattr(_runtime, "api", partial(lambda empty: empty, World()))
+    apply(client, plan(client, parse([("t.yaml", text)])))
+    (task,) = tasks(client)
+    assert (task["status"], task["inactive_reason"]) == ("inactive", "not yet")
+    client.request("PUT", f"/tasks/{task['id']}/active")
+    assert plan(client, parse([("t.yaml", text)])).to_do == ()
+
+
 # The fields of a task in a file, each in forms that mean the same and in others.
 FORMS = st.one_of(
     st.none(),
