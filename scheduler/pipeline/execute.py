@@ -240,7 +240,7 @@ class Execution:
         now, known = self.ports.clock.now(), self.process.pauses
         if not 0 < len(self.deliveries) <= FEW_DUE or known.known is None or self.lane in known.paused:
             return False
-        return all(item.message.due_at <= now for item in self.deliveries)
+        return all(item.message.due_at <= now and item.message.fence == 1 for item in self.deliveries)
 
     def _claim_at_once(self) -> None:
         """Claim jobs that are due, while their messages are leased and the executor reads who must not start any: none of these calls waits

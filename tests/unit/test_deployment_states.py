@@ -96,6 +96,13 @@ class Formation:
         return SimpleNamespace(wait=lambda **_: None)
 
 
+SSM = SimpleNamespace(  # with the origin secret
+    exceptions=SimpleNamespace(ParameterNotFound=KeyError),
+    get_parameter=lambda Name: {"Parameter": {"Version": 1}},
+    delete_parameters=lambda Names: {},
+)
+
+
 def prepared(stage: str = "dev", options: Options | None = None, region: str = REGION, **statuses: str) -> Deployed | None:
     limits = {"AccountLimit": {"ConcurrentExecutions": 10_000, "UnreservedConcurrentExecutions": 10_000}}
     session = boto3.Session(region_name=region)
@@ -195,7 +202,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, formation: Formation, ends: int | t
 
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(rollout, "find_cdk", lambda: ["cdk"])
-    monkeypatch.setattr(Stage, "client", lambda self, service: formation)
+    monkeypatch.setattr(Stage, "client", lambda self, service: SSM if service == "ssm" else formation)
     with pytest.raises(Trouble) as told:
         rollout.cdk_deploy(a_stage("prod"), Options(), Path("prod.toml"), bytecode_optional=True)
     return str(told.value)
@@ -224,7 +231,7 @@ def test_an_interrupted_deployment_goes_on_at_aws(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.usefixtures("agreed")
 def test_a_stack_in_review_is_deleted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     formation = Formation(dev="REVIEW_IN_PROGRESS")  # whose template CloudFormation does not return
-    monkeypatch.setattr(Stage, "client", lambda self, service: formation)
+    monkeypatch.setattr(Stage, "client", lambda self, service: SSM if service == "ssm" else formation)
     destroy.destroy(a_stage(), ["punctual-dev"])
     assert not formation.statuses and "Deleted the stack punctual-dev." in capsys.readouterr().out
 
@@ -277,7 +284,7 @@ class Writers:
 @pytest.mark.usefixtures("agreed")
 def test_a_bucket_that_is_written_to_while_its_stack_goes_is_emptied_again(monkeypatch: pytest.MonkeyPatch) -> None:
     writers = Writers(writing=2)
-    monkeypatch.setattr(Stage, "client", lambda self, service: writers)
+    monkeypatch.setattr(Stage, "client", lambda self, service: SSM if service == "ssm" else writers)
     destroy.destroy(a_stage(), ["punctual-dev"])
     assert (writers.status, writers.emptied) == ("DELETE_COMPLETE", 3)
 
@@ -285,7 +292,7 @@ def test_a_bucket_that_is_written_to_while_its_stack_goes_is_emptied_again(monke
 @pytest.mark.usefixtures("agreed")
 def test_a_deletion_that_fails_again_and_again_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     writers = Writers(writing=9)
-    monkeypatch.setattr(Stage, "client", lambda self, service: writers)
+    monkeypatch.setattr(Stage, "client", lambda self, service: SSM if service == "ssm" else writers)
     with pytest.raises(
         Trouble, match=r"(?s)is DELETE_FAILED \(The bucket is not empty\)\. Its events have the cause: .*make destroy STAGE=dev"
     ):

@@ -316,8 +316,7 @@ def test_a_bucket_that_outlives_its_stack_is_not_emptied(monkeypatch: pytest.Mon
     """Its objects may be locked: nobody could delete them."""
     aws = Aws()
     aws.policies["Files"] = "Retain"
-    deleting(monkeypatch, aws)
-    assert aws.deleted == ["punctual-dev"]
+    assert deleting(monkeypatch, aws) == ["punctual-dev", SECRET]
 
 
 @pytest.mark.usefixtures("agreed")
