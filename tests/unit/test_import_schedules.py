@@ -160,5 +160,5 @@ def test_a_run_in_the_last_second_is_kept() -> None:
 def test_the_schedules_of_a_stage_are_known() -> None:
     """The importer leaves out the schedules of Punctual itself, by their descriptions."""
     infra = Path(__file__).parents[2] / "infra"
-    described = re.findall(r'every_minute\(self, self.function, "([^"]+)"\)', "".join(each.read_text() for each in infra.glob("*.py")))
+    described = re.findall(r'every_minute\(self, self.function.live, "([^"]+)"\)', "".join(each.read_text() for each in infra.glob("*.py")))
     assert sorted(described) == sorted(eventbridge.OWN)
