@@ -22,6 +22,7 @@ STAGES = pytest.mark.parametrize("stage", ["dev", "prod"])
 
 # Resources with data that a change of options may remove from the template, by their logical id without its hash.
 MAY_GO = {
+    "StorageAuditLock": "every stage keeps the bucket, whose objects are locked",
     "EncryptionKey": "`make deploy` refuses the change: customer_key stays",
     "AnnounceLost": "without the option `events` no event can be lost; prod keeps the queue",
     "AnnounceBus": "the page on events says that rules on the bus are lost",
