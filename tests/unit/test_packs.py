@@ -391,6 +391,17 @@ def test_a_job_beside_another_users_long_jobs_leaves_at_once() -> None:
     assert slots.is_overflow(stage.stored(other).slot or ""), "it has met such jobs before: it would circle"
 
 
+def test_a_job_waits_in_a_second_full_executor_for_a_short_job() -> None:
+    """In a flood of short jobs each executor is full, and each has room within a second."""
+    stage = Stage()
+    other = a_job(owner="ben", due_at=NOW)
+    stage.execute([packed(stage, *crowd(2)), packed(stage, other)], pool=Narrow(stage.clock, takes=60_000))
+    stage.lanes.queues[Lane.ONE_TIME].clear()
+    batch = [packed(stage, *crowd(2, NOW - 1_000)), *stage.hand(stage.stored(other))]
+    stage.execute(batch, pool=Narrow(stage.clock, takes=BESIDE_MS * 2))
+    assert statuses(stage, [other]) == [Status.SUCCEEDED] and stage.stored(other).fence == 2
+
+
 def test_a_crowd_claims_and_settles_in_parts_and_keeps_its_lease() -> None:
     stage = Stage()
     jobs, calls, renewed = crowd(700, NOW + 5_000), list[int](), list[int]()
