@@ -79,7 +79,11 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class UsageChange:
-    """One atomic change of a target's usage. It is valid if the move is, if enough slots are free and if all `drops` still exist."""
+    """One atomic change of a target's usage. It is valid if the move is, if enough slots are free and if all `drops` still exist.
+
+    Nor may a job that takes a slot have one beyond the dropped ones: that is the slot of a later attempt, which an executor that lost the
+    job has not read.
+    """
 
     target: str
     first: bool = False  # True: no record may be stored yet
@@ -192,8 +196,9 @@ def used(usage: TargetUsage, use: UsageChange) -> TargetUsage | None:
     full = use.room is not None and len(usage.places) > use.room
     if starts is None or full or usage.stored == use.first or not set(use.drops) <= set(usage.places):
         return None
-    taken = {place.job for place in use.takes}
-    kept = tuple(place for place in usage.places if place not in use.drops and place.job not in taken)
+    kept = tuple(place for place in usage.places if place not in use.drops)
+    if {place.job for place in use.takes} & {place.job for place in kept}:
+        return None
     took_ms = usage.took_ms if use.took_ms is None else use.took_ms
     queued_until = usage.queued_until if use.queued_until is None else use.queued_until
     step_us = usage.step_us if use.starts is None else use.starts.step_us

@@ -244,7 +244,8 @@ def _placed(answer: Accepted, now: int, rules: Rules) -> Job:
 
 
 def _never_started(job: Job) -> bool:
-    return job.slot is not None and job.claim is None and not job.attempts
+    """Whether no executor had the job yet. One that was requeued waits where nobody would miss its claim, such as in a target queue."""
+    return job.slot is not None and job.claim is None and not job.attempts and job.fence == 1
 
 
 def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:

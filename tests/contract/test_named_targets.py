@@ -114,6 +114,8 @@ def test_free_places_are_taken_and_only_their_holders_release_them(targets: Targ
     assert one(targets, UsageChange("invoices", takes=(THIRD,), most=2)) is None
     assert one(targets, UsageChange("invoices", drops=(replace(FIRST, fence=7),))) is None, "the place belongs to another attempt"
     assert one(targets, UsageChange("invoices", takes=(THIRD,), drops=(FIRST, replace(SECOND, until=1)), most=2)) is None
+    early = replace(FIRST, fence=FIRST.fence - 1)
+    assert one(targets, UsageChange("invoices", takes=(early,), most=9)) is None, "its executor was frozen, and another one goes on"
     again = replace(SECOND, fence=5, since=NOW + 5)
     changed = one(targets, UsageChange("invoices", takes=(THIRD, again), drops=(FIRST, SECOND), most=2, took_ms=70))
     assert changed == TargetUsage("invoices", places=(THIRD, again), took_ms=70, taken=4, stored=True)

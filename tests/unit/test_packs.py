@@ -391,7 +391,7 @@ def test_a_job_beside_another_users_long_jobs_leaves_at_once() -> None:
     assert slots.is_overflow(stage.stored(other).slot or ""), "it has met such jobs before: it would circle"
 
 
-def test_a_job_that_meets_a_second_full_executor_waits_there_for_a_short_job() -> None:
+def test_a_job_waits_in_a_second_full_executor_for_a_short_job() -> None:
     """In a flood of short jobs each executor is full, and each has room within a second."""
     stage = Stage()
     other = a_job(owner="ben", due_at=NOW)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from lambdas.rest.job_answers import JobShape
-from scheduler.model import ids, instants, lifecycle, slots
+from scheduler.model import ids, instants, lifecycle, settlement, slots
 from scheduler.model.errors import Conflict, TooLarge, Unavailable
-from scheduler.model.job import Claim, Job, Lane, OrderKey, Receipt, Result
+from scheduler.model.job import Claim, Job, Lane, OrderKey, Receipt, RequeueCause, Result
 from scheduler.model.spec import JobSpec, Ordering
 from scheduler.pipeline import enqueue
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit, submit_all
@@ -403,7 +403,12 @@ def cancelled(job: Job) -> Job:
     return lifecycle.cancel(job, NOW, reason="x")
 
 
-@pytest.mark.parametrize("become", [retried, cancelled])
+def queued(job: Job) -> Job:
+    claimed = lifecycle.claim(job, claim=Claim("m", "n", NOW, True))
+    return settlement.requeue(claimed, RequeueCause.LIMIT, "its target is at its limit", NOW, shards=2, target="invoices")
+
+
+@pytest.mark.parametrize("become", [retried, cancelled, queued])
 def test_a_repeated_request_enqueues_no_job_that_needs_no_message(become: Callable[[Job], Job]) -> None:
     keys = Keys()
     job = keys.one("k").job

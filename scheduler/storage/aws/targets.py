@@ -225,6 +225,8 @@ class _Writing:
         for place in use.drops:
             self.terms.append(f"{self._place(place)} = {self._value(_lease(place))}")
         self.removes += [self._place(place) for place in use.drops if place.job not in taken]
+        dropped = {place.job for place in use.drops}
+        self.terms += [f"attribute_not_exists({self._place(place)})" for place in use.takes if place.job not in dropped]
         self.sets += [f"{self._place(place)} = {self._value(_lease(place))}" for place in use.takes]
 
     def _place(self, place: Place) -> str:
