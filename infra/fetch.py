@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.function import Foundation, Function
@@ -16,13 +17,13 @@ class Fetch(Construct):
     def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
         super().__init__(scope, id)
         settings = foundation.settings
-        self.function = Function(
+        self.function: lambda_.Function = Function(
             self,
             "fetch",
             foundation,
             Environment(
                 stage=settings.stage,
-                rules=Rules(allow_private_http=settings.rules.allow_private_http, deployment=foundation.deployment),
+                rules=Rules(allow_private_http=settings.rules.allow_private_http),
                 reach=replace(settings.reach, arns=(), sender=""),
             ),
             grants=[],

@@ -94,8 +94,7 @@ def concurrency_check(stage: Stage, _now: float) -> Check:
         settings = settings_for(stage.name, options.read(options.file_of(stage.name)))
     except OptionsError:  # the check of the options reports it
         settings = stage.settings
-    found = stage.state(stage.stack)
-    verdict = concurrency.read(stage.client("lambda"), settings, found.outputs if found else {})
+    verdict = concurrency.read(stage.client("lambda"), settings)
     return Check("concurrency", verdict.enough, verdict.sentences[0], " ".join(verdict.sentences[1:]))
 
 

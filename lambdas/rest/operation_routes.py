@@ -24,7 +24,6 @@ from lambdas.rest.operation_models import (
 from lambdas.rest.parameters import Cursor, Limit
 from lambdas.rest.resolver import answers, owner_of
 from lambdas.rest.shapes import Answer
-from lambdas.rest.task_routes import RUNS_OF_TASK
 from scheduler.accounts.access import Need
 from scheduler.model import ids, operation
 from scheduler.model.operation import Action
@@ -43,7 +42,7 @@ STARTS: Any = answers(202, Answer[OperationShape], errors=(400, 401, 409, 413, 4
     tags=["operations"],
     responses=STARTS,
 )
-@needs(Need.WRITE, foreign=True, action="operation.cancel_jobs", creates=1)
+@needs(Need.WRITE, foreign=True, action="operation.cancel_jobs")
 def cancel_jobs(body: Annotated[CancelRequest, Body()]) -> Response[str]:
     return _start(Action.CANCEL_JOBS, body)
 
@@ -55,7 +54,7 @@ def cancel_jobs(body: Annotated[CancelRequest, Body()]) -> Response[str]:
     tags=["operations"],
     responses=STARTS,
 )
-@needs(Need.WRITE, foreign=True, action="operation.pause_tasks", creates=1)
+@needs(Need.WRITE, foreign=True, action="operation.pause_tasks")
 def pause_tasks(body: Annotated[PauseTasksRequest, Body()]) -> Response[str]:
     return _start(Action.PAUSE_TASKS, body, reason=body.reason)
 
@@ -67,7 +66,7 @@ def pause_tasks(body: Annotated[PauseTasksRequest, Body()]) -> Response[str]:
     tags=["operations"],
     responses=STARTS,
 )
-@needs(Need.WRITE, foreign=True, action="operation.resume_tasks", creates=1)
+@needs(Need.WRITE, foreign=True, action="operation.resume_tasks")
 def resume_tasks(body: Annotated[ResumeTasksRequest, Body()]) -> Response[str]:
     return _start(Action.RESUME_TASKS, body)
 
@@ -79,7 +78,7 @@ def resume_tasks(body: Annotated[ResumeTasksRequest, Body()]) -> Response[str]:
     tags=["operations"],
     responses=STARTS,
 )
-@needs(Need.WRITE, foreign=True, action="operation.delete_tasks", creates=1)
+@needs(Need.WRITE, foreign=True, action="operation.delete_tasks")
 def delete_tasks(body: Annotated[DeleteTasksRequest, Body()]) -> Response[str]:
     return _start(Action.DELETE_TASKS, body)
 
@@ -123,10 +122,7 @@ def abort_operation(operation_id: str) -> Response[str]:
 def _start(action: Action, body: CancelRequest | TasksRequest, reason: str | None = None) -> Response[str]:
     """Start the operation that a request describes, or count what it would change."""
     world, random = _runtime.api(), secrets.randbits(ids.RANDOM_BITS)
-    rate = body.rate
-    if action is Action.RESUME_TASKS:
-        rate = max(world.quotas.within_rate(_owner(), rate * RUNS_OF_TASK) // RUNS_OF_TASK, 1)
-    planned = operation.new(_owner(), world.clock.now(), random, action, body.filter, rate=rate, limit=body.limit, reason=reason)
+    planned = operation.new(_owner(), world.clock.now(), random, action, body.filter, rate=body.rate, limit=body.limit, reason=reason)
     if body.dry_run:
         return answer(EstimateShape.of(requests.estimate(planned, world)))
     made = requests.start(planned, world)

@@ -114,12 +114,9 @@ def within(field: str, broken: Iterable[Broken]) -> Iterator[Broken]:
 
 
 def error_of(broken: Iterable[Broken]) -> ValidationError:
-    """The error that lists these rules, each with its field: the first ones, and the number of the others."""
-    rules = list(broken)
-    number = envelope.listed(len(rules))
-    counted: list[Broken] = [((), envelope.more(len(rules) - number))] if number < len(rules) else []
+    """The error that lists these rules, each with its field."""
     errors = [
         InitErrorDetails(type=PydanticCustomError("value_error", "{error}", {"error": rule}), loc=field, input=None)
-        for field, rule in rules[:number] + counted
+        for field, rule in broken
     ]
     return ValidationError.from_exception_data("request", errors)

@@ -95,16 +95,12 @@ def _aligned(source: bytes) -> Iterator[bytes]:
         yield coded[skipped : (before + len(source)) * 8 // 6]
 
 
-def is_credential(name: str) -> bool:
-    """Whether a header of this name carries credentials."""
-    return _CREDENTIAL.fullmatch(name.lower().replace("_", "-")) is not None
-
-
 def header(name: str, value: str) -> str:
     """The value of a response header as it is kept: a credential is replaced. Of a cookie the name and the attributes stay."""
-    if not is_credential(name):
+    lower = name.lower().replace("_", "-")
+    if not _CREDENTIAL.fullmatch(lower):
         return value
-    if name.lower().replace("_", "-") not in ("set-cookie", "set-cookie2"):
+    if lower not in ("set-cookie", "set-cookie2"):
         return HIDDEN
     pair, *attributes = value.split(";")
     cookie, equals, _ = pair.partition("=")

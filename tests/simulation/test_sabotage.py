@@ -62,7 +62,8 @@ def test_operations_on_many_jobs_harm_nobody_and_count_right(scene: Callable[[in
     [
         ("without a place", "too_many_operations"),
         ("waits in its function", "late_beside_operations"),
-        ("has just changed", "cancelled_anyway"),
+        ("not read again", "left_open"),
+        ("again only once", "left_open"),
         ("stops its operation", "operation_open"),
         ("are not counted", "counted_wrong"),
     ],

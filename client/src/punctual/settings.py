@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from typing import Any
-
-import httpx
+from urllib.parse import urlsplit
 
 from punctual import profiles
 from punctual.errors import NotConfigured
@@ -58,11 +57,8 @@ def settings(given: Settings, profile: str | None = None) -> Settings:
 
 def base(url: str) -> str:
     """Return the address without `/api/v1` and slashes at its end. Raises NotConfigured if it is no HTTP address."""
-    try:
-        parts = httpx.URL(url.strip())
-    except (httpx.InvalidURL, ValueError):
-        parts = httpx.URL()
-    if parts.scheme not in ("http", "https") or not parts.host or (parts.port or 0) > 65_535:
+    parts = urlsplit(url.strip())
+    if parts.scheme not in ("http", "https") or not parts.netloc:
         raise NotConfigured(f"{url!r} is no address: it begins with https://, such as https://abc.execute-api.eu-central-1.amazonaws.com")
     return url.strip().rstrip("/").removesuffix("/api/v1").rstrip("/")
 
