@@ -14,7 +14,7 @@ from scheduler.model.job import JobKey, Lane, LaneState
 from scheduler.storage.aws import items, keys
 from scheduler.storage.aws import targets as stored
 from scheduler.storage.ports import ChangeResult, Ledger, Targets, Watched, Written
-from scheduler.targets.named_target import ITEMS, OWN, NamedTarget, item_name, share_of, slots_beside
+from scheduler.targets.named_target import IN_ONE_ITEM, ITEMS, OWN, NamedTarget, item_name, share_of, slots_beside
 from tests.contract import tables
 from tests.contract.make import NOW
 
@@ -122,6 +122,14 @@ def test_free_places_are_taken_and_only_their_holders_release_them(targets: Targ
     freed = one(targets, UsageChange("invoices", drops=(THIRD, again), took_ms=60, queued_until=8))
     assert freed == TargetUsage("invoices", took_ms=60, taken=4, queued_until=8, stored=True)
     assert one(targets, UsageChange("invoices", drops=(THIRD,))) is None
+
+
+def test_the_largest_change_of_an_item_fits_into_its_expressions() -> None:
+    """DynamoDB accepts 4 KB in each: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
+    takes = tuple(replace(FIRST, job=JobKey("o" * 36, f"{number:026d}")) for number in range(IN_ONE_ITEM))
+    drops = tuple(replace(FIRST, job=JobKey("o" * 36, f"{number:026d}")) for number in range(IN_ONE_ITEM, 2 * IN_ONE_ITEM))
+    written = stored._as_update(UsageChange("invoices", takes=takes, drops=drops, most=IN_ONE_ITEM, took_ms=70, queued_until=7), "tasks")
+    assert all(len(written[name].encode()) <= 4_096 for name in ("UpdateExpression", "ConditionExpression"))
 
 
 def test_a_change_of_usage_is_atomic(targets: Targets) -> None:
