@@ -7,8 +7,8 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console docs screenshots prose run demo burst drill load prove compare stop test soak audit check fuzz bench simulate synth reference templates deploy doctor destroy admin recount lock clean types \
-	unit contract rest client long simulated faults killed ratios apart system console-unit need-stage
+.PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom \
+	unit contract rest client long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit need-stage
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,12 @@ clean: ## Stop everything, and delete the local stack, its jobs and all caches (
 
 deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev|prod); docs/get-started/aws.md has the steps
 	@$(PY) -m local.rollout --stage $(STAGE) $(if $(BYTECODE_OPTIONAL),--bytecode-optional)
+
+rotate: setup console need-stage ## Deploy a stage with a new origin secret, by which its API recognizes CloudFront (STAGE=dev|prod)
+	@$(PY) -m local.rollout --stage $(STAGE) --rotate
+
+rollback: setup need-stage ## Let all functions of a stage run the version before the last deployment (STAGE=dev|prod YES=1)
+	@$(PY) -m local.versions --stage $(STAGE)
 
 admin: setup need-stage ## Create the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)
 	@$(PY) -m local.user --stage $(STAGE) --username $(or $(USERNAME),admin)
@@ -96,7 +102,13 @@ client: # with its coverage
 
 test: check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests and the tests on local stacks run side by side, and print when they are done, in twenty to twenty-five minutes."
-	@$(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed ratios apart system templates console-unit
+	@$(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit
+
+parity: setup ## Run the contract tests on MiniStack, moto and dynoxide, a second DynamoDB; unexplained differences fail
+	@$(PY) -m tests.parity
+
+upgrade-test: setup console ## The version before beside this one, then a deployment and a roll-back under load on a local stack (2 minutes)
+	$(PY) -m pytest -m "soak or not soak" tests/upgrade tests/system/test_upgrade.py
 
 soak: setup console ## Run what takes hours, for a night: all faults on a stack, 200 long seeds, all scenes at full size
 	$(PY) -m pytest -m soak
@@ -109,13 +121,16 @@ system: faults # after these, so that three stacks run at a time
 	$(PY) -m pytest -m "system and not apart"
 
 long: # these two only compute, so the stacks beside them come first
-	nice $(PY) -m pytest -m "long and not system" --ignore tests/simulation
+	nice $(PY) -m pytest -m "long and not system and not templates" --ignore tests/simulation
 
 simulated:
 	nice $(PY) -m pytest -m long tests/simulation
 
 faults:
 	$(PY) -m pytest tests/system/test_faults.py
+
+pairs-dev pairs-prod: # of options, in these templates
+	nice $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and $(@:pairs-%=%)"
 
 apart:
 	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py \
@@ -146,6 +161,9 @@ simulate: setup ## Run the long simulation: the real services in virtual time, w
 prose: setup ## Check the language of all Markdown: sentences, lines, phrases (FILES="README.md docs/guides" for some of it)
 	node_modules/.bin/textlint --rulesdir lint $(or $(FILES),*.md .github docs examples)
 
+diagrams: setup ## Draw the diagrams of the documentation as pictures, after a change of one (needs Chromium and npm)
+	@$(PY) -m local.diagrams
+
 docs: setup ## Build the documentation site into site/; a broken link or anchor fails
 	@$(PY) -m local.site
 
@@ -159,14 +177,15 @@ reference: setup ## Write the OpenAPI document into docs/reference/openapi.json,
 	@$(PY) -m local.cli_reference
 	@$(PY) -m local.python_reference
 
-templates: setup ## Run cfn-lint over the templates of dev and prod, for three regions (needs the network)
-	@for stage in dev prod; do $(CDK) synth --quiet -c stage=$$stage -c bytecode_optional=true -o cdk.out/$$stage || exit 1; done
-	$(PY) -m uv tool run --from cfn-lint==1.58.0 cfn-lint --regions us-east-1 eu-central-1 ap-southeast-1 \
-		-- cdk.out/dev/*.template.json cdk.out/prod/*.template.json
+templates: setup ## Deploy each option alone and all pairs of options on paper: cdk-nag, cfn-lint, changes (needs the network)
+	$(PY) -m pytest -m templates tests/infra
 
 audit: setup ## List known vulnerabilities of the dependencies, by the advisories of PyPI and npm (needs the network)
 	$(PY) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --require-hashes -r requirements.txt
 	npm audit --package-lock-only
+
+sbom: setup ## Write CycloneDX bills of materials of the functions and the console into sbom/, from the locks (needs the network)
+	@$(PY) -m local.sbom
 
 lock: setup ## Resolve the dependencies from scratch, and write both locks
 	$(PY) -m uv pip compile pyproject.toml --group dev --universal --generate-hashes -o requirements.txt

@@ -1,7 +1,5 @@
 """The CDK app: the stacks of the stage that `-c stage=...` names (`dev` when it names none), with the options in `stages/<stage>.toml`."""
 
-import sys
-
 import aws_cdk as cdk
 from cdk_nag import AwsSolutionsChecks
 
@@ -11,18 +9,25 @@ from infra.samples import SamplesStack
 from infra.settings import settings_for
 from infra.stack import PunctualStack
 
-app = cdk.App()
-stage, port, bare = (app.node.try_get_context(name) for name in ("stage", "endpoint_port", "bytecode_optional"))
-try:
-    chosen = options.of_deployment(stage or "dev", app.node.try_get_context)
-    settings = settings_for(stage or "dev", chosen, endpoint_port=port and int(port), bytecode_optional=bare == "true")
-except ValueError as error:
-    sys.exit(str(error))
-stack = PunctualStack(app, settings)
-if settings.console:
-    ConsoleStack(app, settings).add_stack_dependency(stack)
-if settings.sample_targets:
-    SamplesStack(app, settings)
-if settings.nag:
-    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
-app.synth()
+
+def build(app: cdk.App) -> cdk.App:
+    """Add the stacks and their checks to the app, by its context, and return it. Exits with the error in the options, if there is one."""
+    stage, port, bare, secret = map(app.node.try_get_context, ("stage", "endpoint_port", "bytecode_optional", "origin_secret_version"))
+    try:
+        chosen = options.of_deployment(stage or "dev", app.node.try_get_context)
+        numbers = {"endpoint_port": port and int(port), "origin_secret_version": int(secret or 0)}
+        settings = settings_for(stage or "dev", chosen, bytecode_optional=bare == "true", **numbers)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    stack = PunctualStack(app, settings)
+    if settings.console:
+        ConsoleStack(app, settings).add_stack_dependency(stack)
+    if settings.sample_targets:
+        SamplesStack(app, settings)
+    if settings.nag:
+        cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    return app
+
+
+if __name__ == "__main__":
+    build(cdk.App()).synth()

@@ -24,7 +24,7 @@ from bench.results import write
 from local.failure import Trouble, exit_code
 from local.steps import console
 
-SECTIONS = ("cpu", "at_once", "schedule", "units", "idle", "scaling", "delay")
+SECTIONS = ("cpu", "at_once", "schedule", "units", "idle", "scaling", "now", "delay")
 
 
 def main() -> int:

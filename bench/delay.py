@@ -3,7 +3,8 @@
 First the stack is warmed up as by `make run`. The first part is the first burst of the stack.
 All jobs of a part are posted before the first one is due. The API gets no call while they start; the results are read afterwards.
 The jobs of a part either go through dispatch (posted more than five minutes ahead) or take the direct path (posted shortly before).
-The executors measure the delays. The short form has few jobs and no warm-up.
+The executors measure the delays. At the end, jobs for now are posted one by one: their delays count from their calls.
+The short form has few jobs and no warm-up.
 """
 
 import shutil
@@ -29,7 +30,7 @@ from local.warmup import READY, warm_up
 from scheduler.model import slots
 from scheduler.model.job import Job
 from scheduler.model.lifecycle import FINAL_TIMES
-from scheduler.pipeline.publisher import FRESH_MS
+from scheduler.pipeline.latency import FRESH_MS
 from scheduler.storage.aws.jobs import DynamoJobs
 
 HOME = Home(LOCAL / "bench")
@@ -38,6 +39,8 @@ POSTS_PER_S = 60  # a cautious estimate for a busy machine
 AHEAD_S = (slots.HORIZON + slots.MINUTE) // 1000 + 10  # a job this far ahead is in the slot of its own minute: it goes through dispatch
 PAUSE_S = 15
 PATIENCE_S = 120
+NOW_PAUSE_S = 0.3  # between two jobs for now
+CALL_P99_MS, NOW_P50_MS, NOW_P99_MS = 100, 50, 100
 ENDED = frozenset(map(str, FINAL_TIMES))
 
 
@@ -50,9 +53,10 @@ class Size(NamedTuple):
     stored: int = 10_000  # for later, in the last part
     executors: int = READY  # to warm up
     fresh_s: float = FRESH_MS / 1000  # how long dispatch remembers the latency of a burst
+    now: int = 200  # jobs for now, one by one
 
 
-SHORT = Size(per_second=5, seconds=2, at_once=10, stored=100, executors=1, fresh_s=0)
+SHORT = Size(per_second=5, seconds=2, at_once=10, stored=100, executors=1, fresh_s=0, now=5)
 
 
 @dataclass(slots=True)
@@ -97,6 +101,32 @@ def measured(stack: Stack, client: Punctual, size: Size) -> Iterator[Figure]:
     for part in parts:
         yield from _judged(part, found)
     yield from _beside(parts, found)
+    yield from for_now(client, size.now)
+
+
+def for_now(client: Punctual, count: int) -> Iterator[Figure]:
+    """Post jobs for now, one by one; yield how long the calls took, and how long after its call each job began."""
+    began: dict[str, float] = {}
+    calls: list[int] = []
+    with step(f"{count:,} jobs for now, one by one"):
+        for _ in range(count):
+            time.sleep(NOW_PAUSE_S)
+            called = time.time()
+            job = client.jobs.create("log", {"message": "now"})
+            calls.append(round((time.time() - called) * 1_000))
+            began[job.id] = called
+        found = {job_id: client.jobs.wait(job_id, timeout=PATIENCE_S) for job_id in began}
+    starts = {job_id: [each.started_at.timestamp() for each in job.attempts if each.started_at] for job_id, job in found.items()}
+    delays = [round((min(at) - began[job_id]) * 1_000) for job_id, at in starts.items() if at]
+    yield Figure("delay.now.call_p50_ms", "a job for now, one by one: its call, p50", percentile(calls, 50), "ms")
+    yield Figure("delay.now.call_p99_ms", "  p99", percentile(calls, 99), "ms", CALL_P99_MS)
+    yield Figure("delay.now.p50_ms", "  from the call to the start, p50", percentile(delays, 50), "ms", NOW_P50_MS)
+    yield Figure("delay.now.p95_ms", "  p95", percentile(delays, 95), "ms")
+    yield Figure("delay.now.p99_ms", "  p99", percentile(delays, 99), "ms", NOW_P99_MS)
+    yield Figure("delay.now.max_ms", "  max", max(delays, default=0), "ms")
+    yield Figure("delay.now.early", "  started before the call", sum(delay < 0 for delay in delays), budget=0)
+    yield Figure("delay.now.lost", "  lost", count - len(delays), budget=0)
+    yield Figure("delay.now.duplicated", "  duplicated", sum(len(at) > 1 for at in starts.values()), budget=0)
 
 
 def _parts(now: float, size: Size) -> list[Part]:

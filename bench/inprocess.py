@@ -75,7 +75,6 @@ ENVIRONMENT = {
     "AWS_SECRET_ACCESS_KEY": "bench",
     "AWS_SESSION_TOKEN": "bench" * 60,  # Lambda's token is long, and every call signs it
     "AWS_DEFAULT_REGION": "us-east-1",
-    "POWERTOOLS_TRACE_DISABLED": "true",
     "POWERTOOLS_SERVICE_NAME": "bench",
     **SETTINGS.render(),
 }

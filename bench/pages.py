@@ -103,6 +103,7 @@ DELAY_PARTS = (
     ("steady_stored", "the same with jobs stored for later"),
     ("direct_burst", "1,000 for one instant, posted one by one shortly before"),
     ("burst", "1,000 for one instant, through dispatch"),
+    ("now", "for now, one by one: from the call"),
 )
 CPU_ROWS = (
     ("cpu.dispatch_ms", "dispatch, a minute of 5,000 jobs"),

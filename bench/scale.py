@@ -5,8 +5,8 @@ from typing import Any
 
 from local.plot import Curve, Panel, svg
 
-TOP, HOUR, SECOND, OWNER, API = "scale-top", "scale-hour", "scale-second", "scale-owner", "scale-api"
-RUNS = (TOP, HOUR, SECOND, OWNER, API)
+TOP, HOUR, SECOND, OWNER, API, HTTP = "scale-top", "scale-hour", "scale-second", "scale-owner", "scale-api", "scale-http"
+RUNS = (TOP, HOUR, SECOND, OWNER, API, HTTP)
 Record = Mapping[str, Any]
 SHARES = (0, 1, 5, *range(10, 100, 10), 95, 98, 99, 100)  # of the quantiles of a scene
 DELAY_MS, BUSY, POLLERS = 2, 3, 4  # the columns of a series
@@ -49,9 +49,22 @@ def requests(record: Record) -> Sequence[str]:
     return lines
 
 
+def calls(record: Record) -> Sequence[str]:
+    """Return the figures of the scenes of calls of URLs."""
+    lines = [
+        "| | jobs | p50 | p99 | all started after | executors | calls at once | refused calls | deferrals of a job | throttled |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|",
+    ]
+    for name, seen in record["scenes"].items():
+        cells = [f"{seen['jobs']:,}", *(f"{seen[key] / 1_000:.1f} s" for key in ("p50_ms", "p99_ms", "all_started_after_ms"))]
+        cells += [f"{seen[key]:,}" for key in ("most_executors", "most_calls", "calls_refused", "most_deferrals")]
+        lines.append(f"| {name} | {' | '.join(cells)} | {', '.join(seen['throttled']) or 'nothing'} |")
+    return lines
+
+
 def part(run: str) -> Any:
     """Return the maker of the Markdown of a run: on what it was made, its command, its table and its picture."""
-    make = requests if run == API else table
+    make = {API: requests, HTTP: calls}.get(run, table)
 
     def content(record: Record) -> Sequence[str]:
         command = f".venv/bin/python -m tests.simulation.limits {record['arguments']}"
@@ -64,13 +77,17 @@ def part(run: str) -> Any:
 def picture(run: str, record: Record) -> str:
     """Return the picture of a run, as SVG."""
     scenes = record["scenes"]
-    if run in (SECOND, OWNER):
+    if run in (SECOND, OWNER, HTTP):
         curves = [
             Curve(name.removeprefix("burst, "), [(float(ms), float(share)) for share, ms in zip(SHARES, seen["quantiles_ms"], strict=True)])
             for name, seen in scenes.items()
-            if name.startswith("burst")
+            if run == HTTP or name.startswith("burst")
         ]
-        title = "50,000 jobs within a second" + (", of one user" if run == OWNER else "")
+        title = (
+            "Jobs of one instant that call URLs"
+            if run == HTTP
+            else "50,000 jobs within a second" + (", of one user" if run == OWNER else "")
+        )
         return svg(title, [Panel("share of the jobs that had started, %, by start delay", curves)], "ms")
     if run == API:
         return svg(

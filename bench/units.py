@@ -1,8 +1,9 @@
 """Write units per job, counted from the operations really sent, and from them the cost of a million jobs.
 
 Write units and processor time are those of a single create, a full batch or a top-up by plan, of dispatch, and of execution in full
-batches. Requests, invocations and holds are metered (`bench.metered`), for jobs that come in crowds or evenly. Two values are assumed
-and listed here, since no emulator shows them: AWS's latency, and the CPU share by memory.
+batches. Requests, invocations and holds are metered (`bench.metered`), for jobs that come in crowds or evenly. Four values are assumed
+and listed here, since no emulator shows them: AWS's latency, the CPU share by memory, the processor time of project and that of a call of
+the function `fetch`. The cost of an `http` job beside that of a `log` job is computed: the function's time, and the wait of its executor.
 """
 
 from collections.abc import Iterator
@@ -20,12 +21,15 @@ from local.steps import step
 from scheduler.model import slots
 from scheduler.model.job import Lane, Result
 from scheduler.storage.aws.table import CONNECTIONS
+from scheduler.targets.fetch_call import AHEAD_MS
 
 NETWORK_MS = 5.0  # assumed for a call to DynamoDB, SQS or SNS within the region
 WHOLE_CORE_MB = 1_769  # Lambda memory with a whole core; less memory gets that share of it
 MEMORY_MB = PROD.memory_mb
 PROJECT_CPU_MS = 0.2  # assumed for the three changes of a job
 METERED = 2  # minutes
+INVOKE_CPU_MS = 3.0  # assumed for an executor's call of `fetch`: its event, the request, the answer
+ANSWERS_S = (0.2, 1.0)  # after which the URLs of `http` jobs answer
 INDEX_ENTRY_BYTES = 230  # of the due index, including the overhead of 100 bytes an entry
 BATCH = 10
 HEAD, HOLDER, BEFORE = 1, 1, 1  # items read before a run starts, consistently: its task, the run lock, the run before
@@ -93,6 +97,12 @@ def measure(short: bool = False) -> Iterator[Figure]:
     for (way, shape), found in parts.items():
         key = way.key if shape is CROWDS else f"{way.key}_{shape.key}"
         yield from _costs(key, f"{way.what}, due {shape.what}", found, way.budget if shape is CROWDS else None)
+    for shape in (CROWDS, EVENLY):
+        meter = _metered(shape, size)
+        each = meter.jobs / meter.invocations["execute"]
+        for seconds in ANSWERS_S:
+            what = f"calls of URLs that answer after {seconds} s, due {shape.what}, beside their jobs"
+            yield from _costs(f"call_{shape.key}_{seconds}", what, called(seconds, each))
     yield from _costs("recurring", f"runs of recurring tasks, due {CROWDS.what}", recurring)
 
 
@@ -109,6 +119,18 @@ def _costs(key: str, what: str, parts: list[Part], budget: float | None = None) 
     yield Figure(f"units.cost_{key}", f"cost of a million {what}", round(sum(cost.values()), 2), "$", budget)
     for name, dollars in cost.items():
         yield Figure(f"units.cost_{key}.{name.replace(' ', '_')}", f"  {name}", round(dollars, 3), "$")
+
+
+def called(seconds: float, jobs: float) -> list[Part]:
+    """Return dollars a job for calling a URL that answers after this time, in executors that run `jobs` of them each.
+
+    The function is sent ahead of the instant, and opens the connection until then.
+    """
+    fetch = (AHEAD_MS / 1_000 + seconds) * MEMORY_MB["fetch"] / 1_024 * prices.GB_SECOND
+    return [
+        ("fetch function", prices.INVOCATION + fetch),
+        ("execute function", _seconds("execute", INVOKE_CPU_MS, 0, seconds * 1_000 / jobs)),
+    ]
 
 
 def responded(bench: Bench) -> None:

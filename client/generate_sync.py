@@ -31,6 +31,7 @@ RULES = [
     (r"__a(enter|exit|iter|next)__", r"__\1__"),
     (r"\basync (def|with|for)\b", r"\1"),
     (r"\bawait ", ""),
+    (r"\basync_within\b", "within"),
     (r"\bTasks of one event loop\b", "Threads"),
     (r"# sync: ", ""),
 ]

@@ -1,7 +1,8 @@
 """The concurrent executions of a stage within those of its account: the reserved ones of the engine, the limits of executors and `fetch`.
 
 An account allows a number of executions for all its functions in a region, 1,000 or, if it is new, 10. Executors could take all of them,
-and then nothing plans, publishes or accepts jobs. A stage with the option `account_concurrency` limits its executors and reserves the rest:
+and then nothing plans, publishes or accepts jobs. A stage with the option `account_concurrency` limits its executors and reserves the rest.
+Without the option nothing can be reserved, since AWS would refuse it in a small account: an executor then has few calls of `fetch` at once.
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
 """
 
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
     from infra.settings import Settings
 
 LEAST_ACCOUNT = 10  # of a new account
-RESERVES = 250  # executions of the smallest account in which some are reserved: AWS keeps 100 for functions that reserve none
+RESERVES = 250  # executions of the smallest account in which some are reserved: AWS keeps `UNRESERVED`
 OTHERS = 20  # for the stage's functions without a reservation, and for other functions
 OTHERS_SMALL = 4  # tick, plan, scale and a request; in a small account they share the rest
 LEAST_MAPPING = 2  # executions of an event source mapping: https://docs.aws.amazon.com/lambda/latest/api/API_ScalingConfig.html
 FETCH = 0.4  # the share of `fetch`, which each `http` job calls, in the executions for jobs
+UNRESERVED = 100  # https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionConcurrency.html: the least for functions that reserve none
+USUAL = 1_000  # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html; new accounts may have 10
+CALLS = 6  # calls of `fetch` by one executor where the account is unknown: with all executors of `dev`, six sevenths of the usual account
 
 
 def within(settings: "Settings", account: int) -> "Settings":
@@ -46,6 +50,18 @@ def within(settings: "Settings", account: int) -> "Settings":
         http_apart=settings.http_apart and not small,
         rules=replace(settings.rules, ready_executors=ready, most_pollers=_pollers(settings, concurrency)),
     )
+
+
+def calls_at_once(settings: "Settings") -> int:
+    """The most calls of `fetch` of one executor. A reservation limits them all; without one, they must leave room for the engine."""
+    return settings.rules.calls_at_once if settings.account_concurrency or not settings.http_apart else CALLS
+
+
+def calls(settings: "Settings") -> int:
+    """The most calls of `fetch` by all executors; 0: they call URLs themselves."""
+    if not settings.http_apart:
+        return 0
+    return settings.reserved.get("fetch", calls_at_once(settings) * sum(settings.concurrency.values()))
 
 
 def _engine(account: int) -> dict[str, int]:

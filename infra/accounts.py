@@ -35,7 +35,7 @@ class Accounts(Construct):
                 temp_password_validity=Duration.days(3),
             ),
             deletion_protection=settings.protected,
-            removal_policy=settings.removal_policy,
+            removal_policy=settings.guarded_removal_policy,
         )
         cognito.UserPoolGroup(self, "Administrators", user_pool=self.pool, group_name=ADMINISTRATORS)
         cognito.UserPoolGroup(self, "Operators", user_pool=self.pool, group_name=OPERATORS)

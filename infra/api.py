@@ -2,7 +2,7 @@
 
 import json
 
-from aws_cdk import Acknowledgment, ArnFormat, Aws, Duration, Fn, Stack, Validations
+from aws_cdk import Acknowledgment, ArnFormat, Duration, Stack, Validations
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_ssm as ssm
@@ -92,6 +92,7 @@ class Api(Construct):
                 user_pool=accounts.pool.user_pool_id,
                 user_pool_client_id=accounts.client.user_pool_client_id,
                 machine_clients=" ".join(f"{name}={client.user_pool_client_id}" for name, client in accounts.machines.items()),
+                audit_lock_bucket="" if storage.audit_lock is None else storage.audit_lock.bucket_name,
                 archive_database=foundation.settings.archive_database,
                 **self._origin_secret(foundation.settings),
             ),
@@ -103,8 +104,9 @@ class Api(Construct):
                 *step_out(foundation),  # a cancelled job may have another one waiting
                 step_in(foundation),
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # lag, receipts, lanes, breakers, backlogs
-                allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and the receipt of a task
+                allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and a single receipt
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
+                allow(storage.ledger.table_arn, "dynamodb:BatchGetItem"),  # ... that another request has replaced
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # an aborted operation moves to the ended ones; a breaker is closed
                 allow(storage.outputs.arn_for_objects("*"), "s3:GetObject"),
                 allow(storage.outputs.bucket_arn, "s3:ListBucket"),  # without it S3 answers "denied" for expired objects
@@ -113,6 +115,7 @@ class Api(Construct):
                 read_callback_secret(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),  # weights, quotas, tallies
                 allow(storage.audit.table_arn, "dynamodb:PutItem", "dynamodb:Query"),  # no function may delete entries
+                *storage.lock_audit(self),
                 allow(storage.by_month_index_arn, "dynamodb:Query"),
                 # Administrators' operations on users. Login, refresh and changing one's own password are public calls of Cognito.
                 allow(accounts.pool.user_pool_arn, *ADMINISTRATION),
@@ -121,22 +124,18 @@ class Api(Construct):
         )
         storage.acknowledge_outputs(self)
         self.http = apigateway.HttpApi(self, "Http", api_name=Stack.of(self).stack_name, create_default_stage=False)
+        if foundation.settings.console:
+            ssm.StringParameter(self, "Id", parameter_name=foundation.settings.api_id, string_value=self.http.api_id)
         self._stage = self._default_stage(foundation.settings)
         self._routes(accounts)
         self._throttle(foundation.settings)
         if foundation.settings.access_logs:
-            self._log_access(foundation.settings)
+            self._log_access(foundation)
 
-    def _origin_secret(self, settings: Settings) -> dict[str, str]:
-        """The secret that CloudFront sends with each request of the console: only then the API believes the viewer's address.
-
-        The console's stack reads it from the parameter.
-        """
-        if not settings.console:
-            return {}
-        secret = Fn.select(2, Fn.split("/", Aws.STACK_ID))  # the UUID of the stack; a template has no other free random value
-        ssm.StringParameter(self, "OriginSecret", parameter_name=settings.origin_secret, string_value=secret)
-        return {"origin_secret": secret}
+    @staticmethod
+    def _origin_secret(settings: Settings) -> dict[str, str]:
+        """The secret that CloudFront sends with each request of the console: only then the API believes the viewer's address."""
+        return {"origin_secret": settings.origin_secrets} if settings.console else {}
 
     def _default_stage(self, settings: Settings) -> apigateway.HttpStage:
         return apigateway.HttpStage(
@@ -148,8 +147,11 @@ class Api(Construct):
             throttle=apigateway.ThrottleSettings(rate_limit=settings.api_rate, burst_limit=settings.api_burst),
         )
 
-    def _log_access(self, settings: Settings) -> None:
-        group = logs.LogGroup(self, "AccessLogs", retention=settings.log_retention, removal_policy=settings.removal_policy)
+    def _log_access(self, foundation: Foundation) -> None:
+        settings, key = foundation.settings, foundation.encryption.key
+        group = logs.LogGroup(
+            self, "AccessLogs", encryption_key=key, retention=settings.log_retention, removal_policy=settings.removal_policy
+        )
         arn = Stack.of(self).format_arn(
             service="logs", resource="log-group", resource_name=group.log_group_name, arn_format=ArnFormat.COLON_RESOURCE_NAME
         )
@@ -159,7 +161,7 @@ class Api(Construct):
 
     def _routes(self, accounts: Accounts) -> None:
         # One permission for the whole API instead of one per route: the function is behind all of them.
-        to_function = HttpLambdaIntegration("Function", self.function, scope_permission_to_route=False)
+        to_function = HttpLambdaIntegration("Function", self.function.live, scope_permission_to_route=False)
         signed_in = HttpUserPoolAuthorizer("SignedIn", accounts.pool, user_pool_clients=[accounts.client, *accounts.machines.values()])
         for method, path in OPEN_ROUTES:
             for route in self.http.add_routes(path=path, methods=[method], integration=to_function):

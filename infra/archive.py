@@ -33,7 +33,7 @@ class Archive(Construct):
         self.stream = self._stream(settings, encryption)
         self.database = settings.archive_database
         self._table()
-        self._queries(settings, encryption)
+        self._queries(settings.stage, encryption)
 
     def _bucket(self, settings: Settings, encryption: Encryption) -> s3.Bucket:
         bucket = s3.Bucket(
@@ -58,7 +58,15 @@ class Archive(Construct):
 
     def _stream(self, settings: Settings, encryption: Encryption) -> firehose.CfnDeliveryStream:
         """Created without the construct, which would add policies to its role beyond the explicit grants."""
-        failures = logs.LogGroup(self, "Failures", retention=settings.log_retention, removal_policy=settings.removal_policy)
+        failures = logs.LogGroup(
+            self,
+            "Failures",
+            encryption_key=encryption.key,
+            retention=settings.log_retention,
+            removal_policy=settings.removal_policy,
+        )
+        failed = failures.add_stream("Stream")
+        failed.apply_removal_policy(settings.removal_policy)  # without it the CDK retains it in every stage
         made = firehose.CfnDeliveryStream(
             self,
             "Stream",
@@ -68,12 +76,12 @@ class Archive(Construct):
             ),
             extended_s3_destination_configuration=firehose.CfnDeliveryStream.ExtendedS3DestinationConfigurationProperty(
                 bucket_arn=self.bucket.bucket_arn,
-                role_arn=self._role(encryption, failures).role_arn,
+                role_arn=self._role(settings, encryption, failures).role_arn,
                 # Deliveries that failed: Firehose reports them nowhere else.
                 cloud_watch_logging_options=firehose.CfnDeliveryStream.CloudWatchLoggingOptionsProperty(
                     enabled=True,
                     log_group_name=failures.log_group_name,
-                    log_stream_name=failures.add_stream("Stream").log_stream_name,
+                    log_stream_name=failed.log_stream_name,
                 ),
                 # Items of the same age expire at about the same time, so few days (partitions) are open at once.
                 prefix=f"{FOLDER}/{archive.DAY}=!{{partitionKeyFromQuery:{archive.DAY}}}/",
@@ -102,7 +110,7 @@ class Archive(Construct):
         made.apply_removal_policy(settings.removal_policy)
         return made
 
-    def _role(self, encryption: Encryption, failures: logs.LogGroup) -> iam.IRole:
+    def _role(self, settings: Settings, encryption: Encryption, failures: logs.LogGroup) -> iam.IRole:
         statements = [
             iam.PolicyStatement(actions=["s3:AbortMultipartUpload", "s3:PutObject"], resources=[self.bucket.arn_for_objects("*")]),
             iam.PolicyStatement(
@@ -126,6 +134,7 @@ class Archive(Construct):
             ),
             inline_policies={"Grants": iam.PolicyDocument(statements=statements)},
         )
+        role.apply_removal_policy(settings.removal_policy)  # that of the stream, which cannot deliver without it
         raw = self.bucket.node.default_child
         assert isinstance(raw, CfnElement)
         name = f"AwsSolutions-IAM5[Resource::<{Stack.of(self).get_logical_id(raw)}.Arn>/*]"
@@ -166,13 +175,13 @@ class Archive(Construct):
         )
         table.add_dependency(database)
 
-    def _queries(self, settings: Settings, encryption: Encryption) -> None:
+    def _queries(self, stage: str, encryption: Encryption) -> None:
         key = encryption.key
         group = athena.CfnWorkGroup(
             self,
             "Queries",
-            name=f"punctual-{settings.stage}",
-            recursive_delete_option=not settings.protected,
+            name=f"punctual-{stage}",
+            recursive_delete_option=True,  # AWS refuses to delete a group in which a query ever ran
             work_group_configuration=athena.CfnWorkGroup.WorkGroupConfigurationProperty(
                 enforce_work_group_configuration=True,
                 result_configuration=athena.CfnWorkGroup.ResultConfigurationProperty(

@@ -19,7 +19,6 @@ class Bury(Construct):
             foundation,
             foundation.environment(*JOB_RESOURCES, "ledger_table"),
             grants=[
-                allow(foundation.storage.jobs.table_arn, "dynamodb:BatchGetItem"),
                 change_jobs(foundation),
                 allow(foundation.storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # the shards that it may use
                 *step_out(foundation),
@@ -32,7 +31,7 @@ class Bury(Construct):
         lambda_.EventSourceMapping(
             self,
             "Dead",
-            target=self.function,
+            target=self.function.live,
             event_source_arn=dead.queue_arn,
             batch_size=10,
             max_concurrency=2,  # the lowest value that AWS allows; dead letters are not urgent

@@ -70,8 +70,10 @@ class ConsoleStack(cdk.Stack):
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, settings.console_stack, termination_protection=settings.protected)
-        self.console = Console(self, "Console", settings, Fn.get_stack_output(settings.stack, "ApiId"))
-        ssm.StringParameter(self, "Address", parameter_name=settings.console_address, string_value=self.console.url)
+        # By a parameter, not an output: each deployment reads it again, also if only the stage's stack was deleted and made again.
+        api_id = ssm.StringParameter.value_for_string_parameter(self, settings.api_id)
+        self.console = Console(self, "Console", settings, api_id)
+        ssm.StringParameter(self, "Address", parameter_name=settings.console_address, string_value=self.console.address(settings))
         cdk.CfnOutput(self, "ConsoleUrl", value=self.console.url)
         cdk.CfnOutput(self, "ConsoleBucket", value=self.console.bucket.bucket_name)
 
@@ -134,6 +136,13 @@ class Console(Construct):
     def url(self) -> str:
         return f"https://{self.distribution.distribution_domain_name}"
 
+    def address(self, settings: Settings) -> str:
+        """The URL for the links of notices. A local AWS serves the console under another name, and at a port that only its run knows."""
+        if settings.api_at_endpoint:
+            distribution = Fn.select(0, Fn.split(".", self.distribution.distribution_domain_name))
+            return f"http://{distribution}.cloudfront.localhost:{{port}}"
+        return self.url
+
     def _on_request(self, id: str, code: str, comment: str) -> list[cloudfront.FunctionAssociation]:
         function = cloudfront.Function(
             self,
@@ -146,7 +155,7 @@ class Console(Construct):
         return [cloudfront.FunctionAssociation(function=function, event_type=cloudfront.FunctionEventType.VIEWER_REQUEST)]
 
     def _api(self, settings: Settings, api_id: str) -> cloudfront.IOrigin:
-        known_by = {ORIGIN_HEADER: ssm.StringParameter.value_for_string_parameter(self, settings.origin_secret)}
+        known_by = {ORIGIN_HEADER: settings.origin_secret} if settings.origin_secret_version else {}
         if settings.api_at_endpoint:
             return origins.HttpOrigin(
                 "localhost",

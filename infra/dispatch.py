@@ -51,7 +51,7 @@ class Dispatch(Construct):
         lambda_.EventSourceMapping(
             self,
             "Work",
-            target=self.function,
+            target=self.function.live,
             event_source_arn=lanes.work.queue_arn,
             batch_size=1,  # a step may take minutes, and no other step waits for it
             max_concurrency=foundation.settings.steps,

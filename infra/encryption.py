@@ -1,9 +1,9 @@
-"""The customer key of a stage, an option: it encrypts tables, lanes, outputs and the callback secret.
+"""The customer key of a stage, an option: it encrypts tables, lanes, buckets, logs and the callback secret.
 
 Without it AWS encrypts all of them with its own keys, which are free and cannot be revoked.
 """
 
-from aws_cdk import Stack
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -25,7 +25,9 @@ class Encryption(Construct):
         if settings.customer_key:
             stack = Stack.of(self).stack_name
             description = f"everything that Punctual ({settings.stage}) stores and sends"
-            self.key = kms.Key(self, "Key", description=description, enable_key_rotation=True, removal_policy=settings.removal_policy)
+            self.key = kms.Key(
+                self, "Key", description=description, enable_key_rotation=True, removal_policy=settings.guarded_removal_policy
+            )
             self.key.add_to_resource_policy(
                 iam.PolicyStatement(
                     principals=[iam.ServicePrincipal("sns.amazonaws.com")],  # the topic writes to queues that the key encrypts
@@ -35,6 +37,19 @@ class Encryption(Construct):
                     conditions={"ArnLike": {"aws:SourceArn": Stack.of(self).format_arn(service="sns", resource=f"{stack}-Lanes*")}},
                 )
             )
+            self.key.add_to_resource_policy(self._of_logs(stack))
+
+    def _of_logs(self, stack: str) -> iam.PolicyStatement:
+        """https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html, for the log groups of this stack alone."""
+        groups = Stack.of(self).format_arn(
+            service="logs", resource="log-group", resource_name=f"{stack}-*", arn_format=ArnFormat.COLON_RESOURCE_NAME
+        )
+        return iam.PolicyStatement(
+            principals=[iam.ServicePrincipal(f"logs.{Stack.of(self).region}.amazonaws.com")],
+            actions=["kms:Decrypt*", "kms:Describe*", "kms:Encrypt*", "kms:GenerateDataKey*", "kms:ReEncrypt*"],
+            resources=["*"],
+            conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+        )
 
     @property
     def grants(self) -> list[iam.PolicyStatement]:

@@ -13,7 +13,7 @@ from scheduler.model.rules import BATCH
 class Execute(Construct):
     """The function of one lane, with the lane's queue as event source."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane, api_url: str, fetch: lambda_.Function) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane, api_url: str, fetch: lambda_.Alias) -> None:
         super().__init__(scope, id)
         settings, storage, lanes = foundation.settings, foundation.storage, foundation.lanes
         queue = lanes.queues[lane]
@@ -35,8 +35,7 @@ class Execute(Construct):
                 secret_prefix=settings.secret_prefix,
             ),
             grants=[
-                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # the last check before the instant
-                change_jobs(foundation),
+                change_jobs(foundation),  # its reads are also the last check before the instant
                 *step_out(foundation),  # also the heads of ordering queues, run locks, named targets and their limits
                 allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # run locks, heads and ordering entries
                 allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # the usage of limits, and users who join a target queue
@@ -55,7 +54,7 @@ class Execute(Construct):
                 ),
                 allow(storage.outputs.arn_for_objects("*"), "s3:PutObject"),  # outputs that are too large for an item
                 read_callback_secret(foundation),  # for the tokens of workers that report
-                *targets.grants(self, settings),
+                *targets.grants(self, settings, storage.users.table_arn),
                 allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # secrets that payloads name
                 allow(fetch.function_arn, "lambda:InvokeFunction"),
                 *targets.denials(self),
@@ -68,7 +67,7 @@ class Execute(Construct):
         self.mapping = lambda_.EventSourceMapping(
             self,
             "Lane",
-            target=self.function,
+            target=self.function.live,
             event_source_arn=queue.queue_arn,
             batch_size=BATCH[lane],
             max_concurrency=settings.concurrency[lane],  # the function `provision` replaces it while it keeps pollers ready

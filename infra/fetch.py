@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.function import Foundation, Function
@@ -17,13 +16,13 @@ class Fetch(Construct):
     def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
         super().__init__(scope, id)
         settings = foundation.settings
-        self.function: lambda_.Function = Function(
+        self.function = Function(
             self,
             "fetch",
             foundation,
             Environment(
                 stage=settings.stage,
-                rules=Rules(allow_private_http=settings.rules.allow_private_http),
+                rules=Rules(allow_private_http=settings.rules.allow_private_http, deployment=foundation.deployment),
                 reach=replace(settings.reach, arns=(), sender=""),
             ),
             grants=[],

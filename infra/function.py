@@ -1,10 +1,15 @@
-"""The only module that creates functions: each with a role of its own that has exactly the given grants, a log group and alarms."""
+"""The only module that creates functions: each with a role of its own that has exactly the given grants, a log group and alarms.
 
+A deployment publishes a version of each function that it changes, and then moves the function's alias `live` to it. Everything that calls
+a function calls its alias, so its code, environment and memory change in one step.
+"""
+
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from aws_cdk import Acknowledgment, Duration, Validations
+from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -14,6 +19,7 @@ from infra.alarms import Operators
 from infra.bundle import RUNTIME
 from infra.encryption import Encryption
 from infra.lanes import Lanes
+from infra.parameters import LIVE
 from infra.settings import Settings
 from infra.storage import Storage
 from lambdas._settings import Settings as Environment
@@ -31,12 +37,13 @@ class Foundation:
     lanes: Lanes
     operators: Operators
     encryption: Encryption
+    deployment: str
 
     def environment(self, *names: str, **more: Any) -> Environment:
         """Return the settings of a function: the stage's rules, the settings `names` of `shared`, and `more` for this function alone."""
         shared = self.shared
         given: dict[str, Any] = {"stage": self.settings.stage} | {name: shared[name] for name in names} | more
-        return Environment(rules=self.settings.deployed, **given)
+        return Environment(rules=replace(self.settings.deployed, deployment=self.deployment), **given)
 
     @property
     def shared(self) -> dict[str, str]:
@@ -57,6 +64,13 @@ class Foundation:
         }
 
 
+def deployment(stack: Stack, code: lambda_.Code, settings: Settings) -> str:
+    """The name of a deployment: another one if the code or a setting of the stage changes, and the same if nothing changes."""
+    place = code.bind(stack).s3_location
+    assert place is not None
+    return hashlib.sha256(f"{place.object_key} {settings}".encode()).hexdigest()[:12]
+
+
 # Every function that creates or ends jobs uses all of these.
 JOB_RESOURCES = ("jobs_table", "tasks_table", "one_time_queue_url", "recurring_queue_url", "retry_queue_url")
 
@@ -67,8 +81,11 @@ def allow(resources: str | Sequence[str], *actions: str) -> iam.PolicyStatement:
 
 
 def change_jobs(foundation: Foundation) -> iam.PolicyStatement:
-    """The grant behind `Jobs.change` and `Jobs.claim`: conditional updates, alone or 25 a call (a PartiQL batch)."""
-    return allow(foundation.storage.jobs.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate")
+    """The grant behind `Jobs.change` and `Jobs.claim`: conditional updates, alone or 25 a call (a PartiQL batch).
+
+    A batch returns no item for a condition that was false, so the item is read.
+    """
+    return allow(foundation.storage.jobs.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate", "dynamodb:BatchGetItem")
 
 
 def list_jobs(foundation: Foundation) -> list[iam.PolicyStatement]:
@@ -107,7 +124,7 @@ def step_in(foundation: Foundation) -> iam.PolicyStatement:
 
 
 class Function(lambda_.Function):
-    """The function of one verb: `lambdas/<verb>.py`."""
+    """The function of one verb: `lambdas/<verb>.py`. Callers use `live`, the alias of its deployed version."""
 
     def __init__(
         self,
@@ -127,7 +144,10 @@ class Function(lambda_.Function):
         call; 0 if the next minute does the work of a failed call, so that a retry by Lambda would only duplicate it.
         """
         settings = foundation.settings if traced else replace(foundation.settings, tracing=False)
-        log_group = logs.LogGroup(scope, "Logs", retention=settings.log_retention, removal_policy=settings.removal_policy)
+        key = foundation.encryption.key
+        log_group = logs.LogGroup(
+            scope, "Logs", encryption_key=key, retention=settings.log_retention, removal_policy=settings.removal_policy
+        )
         super().__init__(
             scope,
             "Function",
@@ -146,11 +166,20 @@ class Function(lambda_.Function):
             application_log_level_v2=lambda_.ApplicationLogLevel(settings.log_level),
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
             reserved_concurrent_executions=settings.reserved.get(verb),
+            # Lambda stops a chain of about 16 calls that start each other; by default it takes such a chain for a mistake.
+            recursive_loop=lambda_.RecursiveLoop.ALLOW if loops else None,
+            # CloudFormation would delete the version before, which may still run and to which a roll-back returns; `local/versions.py`
+            # deletes older ones. The version of a deployment that fails goes: AWS publishes none twice.
+            current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE),
+        )
+        self.live = lambda_.Alias(
+            scope,
+            "Live",
+            alias_name=LIVE,
+            version=self.current_version,
             retry_attempts=retries,
             # Lambda retries a throttled asynchronous call for up to six hours: calls of a past minute would hinder the next ones.
             max_event_age=Duration.minutes(5 if retries else 1),
-            # Lambda stops a chain of about 16 calls that start each other; by default it takes such a chain for a mistake.
-            recursive_loop=lambda_.RecursiveLoop.ALLOW if loops else None,
         )
         raw = self.node.default_child
         assert isinstance(raw, lambda_.CfnFunction)
@@ -161,11 +190,10 @@ class Function(lambda_.Function):
 
 
 def powertools(verb: str, settings: Settings) -> dict[str, str]:
-    """The environment of Powertools' logger, metrics and tracer; Powertools specifies the names."""
+    """The environment of Powertools' logger and metrics; Powertools specifies the names."""
     return {
         "POWERTOOLS_SERVICE_NAME": verb,
         "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE,
-        "POWERTOOLS_TRACE_DISABLED": str(not settings.tracing).lower(),
         "LOG_LEVEL": settings.log_level,
     }
 

@@ -20,7 +20,7 @@ MAX_RECEIVES = 300
 class Notify(Construct):
     """The queue, its dead-letter queue, and the function behind them."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation, fetch: lambda_.Function, *, api_url: str) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, fetch: lambda_.Alias, *, api_url: str) -> None:
         super().__init__(scope, id)
         settings, storage = foundation.settings, foundation.storage
         kind = settings, foundation.encryption, foundation.encryption.key
@@ -34,6 +34,7 @@ class Notify(Construct):
             foundation.environment(
                 "jobs_table",
                 "tasks_table",
+                "users_table",
                 reach=replace(settings.reach, arns=()),
                 notices_table=storage.notices.table_name,
                 notices_queue_url=self.queue.queue_url,
@@ -54,7 +55,7 @@ class Notify(Construct):
                     "sqs:ChangeMessageVisibility",  # the wait before another try
                     "sqs:SendMessage",  # one sending for each receiver, and the ends of windows
                 ),
-                *targets.mail(self, settings),
+                *targets.mail(self, settings, storage.users.table_arn),
                 allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # the signing secrets of webhooks
                 allow(fetch.function_arn, "lambda:InvokeFunction"),
                 allow(self._parameter(settings.console_address), "ssm:GetParameter"),
@@ -66,7 +67,7 @@ class Notify(Construct):
         lambda_.EventSourceMapping(
             self,
             "Notices",
-            target=self.function,
+            target=self.function.live,
             event_source_arn=self.queue.queue_arn,
             batch_size=10,
             max_concurrency=foundation.settings.notices,

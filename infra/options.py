@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -11,7 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from infra.account import LEAST_ACCOUNT
-from lambdas._settings import HOST
+from lambdas._settings import DOMAIN, HOST
 from scheduler.accounts.access import Scope
 from scheduler.targets import arns, registry
 
@@ -19,6 +20,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "stages"
 EXAMPLE = FOLDER / "example.toml"
 MOST_ALLOWED = 1_900  # characters of all allowed ARNs and hosts together: a function's environment is limited to 4 KB
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
+MOST_LOCKED_DAYS = 3_650  # nobody can undo a longer one that was a mistake; AWS allows 36,500
 MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.amazon.com/general/latest/gr/ssm.html (standard parameters)
 
 _EMAIL = r"[^@\s]+@[^@\s]+\.[^@\s]+"
@@ -55,6 +57,14 @@ def _host(text: str) -> str:
     return text
 
 
+@dataclass(frozen=True)
+class Stays:
+    """In the annotation of an option: the value that it keeps once a stage was deployed with it. Other options may be changed back."""
+
+    value: Any
+    because: str
+
+
 class Events(StrEnum):
     """The jobs whose ends are put on the stage's event bus."""
 
@@ -65,6 +75,16 @@ class Events(StrEnum):
 
 Email = Annotated[str, AfterValidator(_email)]
 Targets = Annotated[tuple[Annotated[str, AfterValidator(_target)], ...], Field(strict=False)]
+CustomerKey = Annotated[bool, Stays(True, "without the key, functions cannot read the messages, outputs and secrets stored under it")]
+
+
+def _domain(text: str) -> str:
+    if re.fullmatch(DOMAIN, text) is None:
+        raise ValueError(f"{text!r} is no domain; such as example.com, *.example.com or * for any")
+    return text
+
+
+Domains = Annotated[tuple[Annotated[str, AfterValidator(_domain)], ...], Field(strict=False)]
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], Field(strict=False)]
 
 
@@ -76,25 +96,29 @@ class Options(BaseModel):
     operator_email: Email | None = None  # receives every alarm
     allowed_targets: Targets = ()  # the ARNs that jobs may call; their parts may contain `*`
     email_sender: Email | None = None  # of `email` jobs, verified in SES
+    email_domains: Domains = ()  # of the recipients of mail; none: the domain of the sender alone
     http_hosts: Hosts = ()  # the only hosts that `http` jobs may call; none: every public one
     plain_http: bool = False  # `http` jobs may call http:// too
     raw_http: bool = True  # jobs may name a URL; false: only named targets
     machine_clients: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = {}  # the scopes of each, by its name
     self_sign_up: bool = False  # anyone may sign up as a user
-    customer_key: bool = False  # everything stored is encrypted under a KMS key of this stage
+    customer_key: CustomerKey = False  # everything stored is encrypted under a KMS key of this stage
     account_concurrency: int = 0  # executions of Lambda at once that AWS allows the account in the region; 0: nothing is reserved
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
     events: Annotated[Events, Field(strict=False)] = Events.NONE  # the ends of these jobs are put on an event bus
+    audit_lock_days: int = 0  # nobody can delete a copy of an audit entry before; 0: there is none
     tracing: bool = False  # X-Ray
     console: bool = True  # the web console behind CloudFront, a stack of its own
     waf: bool = False  # a web ACL in front of the console and the API under its host name
 
-    @field_validator("allowed_targets", "http_hosts")
+    @field_validator("allowed_targets", "email_domains", "http_hosts")
     @classmethod
     def _fitting(cls, texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        if len(" ".join([*info.data.get("allowed_targets", ()), *texts])) > MOST_ALLOWED:
+        before = (each for name in ("allowed_targets", "email_domains") for each in info.data.get(name, ()))
+        if len(" ".join([*before, *texts])) > MOST_ALLOWED:
             raise ValueError(
-                f"allowed_targets and http_hosts together have at most {MOST_ALLOWED} characters: name several at once with `*`"
+                f"allowed_targets, email_domains and http_hosts together have at most {MOST_ALLOWED} characters: "
+                "name several at once with `*`"
             )
         return texts
 
@@ -122,6 +146,13 @@ class Options(BaseModel):
             raise ValueError(f"must be 0 (unknown) or at least {LEAST_ACCOUNT}, which new accounts have, not {executions}")
         return executions
 
+    @field_validator("audit_lock_days")
+    @classmethod
+    def _days(cls, days: int) -> int:
+        if not 0 <= days <= MOST_LOCKED_DAYS:
+            raise ValueError(f"must be 0 (no copy) or from 1 to {MOST_LOCKED_DAYS} days, not {days}")
+        return days
+
     @field_validator("waf")
     @classmethod
     def _in_front_of_the_console(cls, waf: bool, info: ValidationInfo) -> bool:
@@ -139,6 +170,11 @@ class Options(BaseModel):
     def chosen(self) -> dict[str, Any]:
         """The options that the file sets, as JSON values."""
         return self.model_dump(mode="json", exclude_unset=True)
+
+
+def lasting() -> dict[str, Stays]:
+    """The options that may not be changed back, by name."""
+    return {name: each for name, field in Options.model_fields.items() for each in field.metadata if isinstance(each, Stays)}
 
 
 def file_of(stage: str) -> Path:

@@ -1,8 +1,11 @@
-"""The parameters of a stage in Systems Manager: values that its stacks, its functions and the deployment tools exchange."""
+"""Names that a stage's stacks, its functions and the deployment tools share: parameters in Systems Manager, and the functions' alias."""
 
 OPTIONS = "options"  # the options of the last deployment, as JSON
-ORIGIN_SECRET = "origin-secret"  # the UUID of the stack, by which the API recognizes CloudFront
+API_ID = "api-id"  # where the console finds the API
+ORIGIN_SECRET = "cloudfront-secret"  # by which the API recognizes CloudFront; `make deploy` creates it, before the stacks
 CONSOLE_URL = "console-url"  # the console's stack creates it, after the functions
+
+LIVE = "live"  # the alias by which everything calls a function
 
 
 def parameter(stage: str, name: str) -> str:

@@ -33,4 +33,4 @@ class Plan(Construct):
             ],
             timeout=Duration.minutes(2),
         )
-        self.schedule = every_minute(self, self.function, "Punctual's planning of recurring runs")
+        self.schedule = every_minute(self, self.function.live, "Punctual's planning of recurring runs")

@@ -58,7 +58,7 @@ class Project(Construct):
             lambda_.EventSourceMapping(
                 self,
                 name,
-                target=self.function,
+                target=self.function.live,
                 event_source_arn=arn,
                 starting_position=lambda_.StartingPosition.TRIM_HORIZON,
                 batch_size=1_000,

@@ -43,7 +43,7 @@ class Provision(Construct):
         )
         required = own_metric(metrics.REQUIRED, "scale", "Maximum")
         alarm = foundation.operators.alarm(self, "Scaling", required, REQUIRED_IS_HIGH, above=scaling.FOLLOWED, notify=False)
-        foundation.operators.call(self.function, alarm)
+        foundation.operators.call(self.function.live, alarm)
 
 
 def names_of(mappings: Mappings) -> dict[str, Any]:

@@ -29,4 +29,4 @@ class Scale(Construct):
             ],
             timeout=Duration.minutes(1),
         )
-        self.schedule = every_minute(self, self.function, "Punctual's forecast of required executors")
+        self.schedule = every_minute(self, self.function.live, "Punctual's forecast of required executors")

@@ -10,7 +10,7 @@ from constructs import Construct
 from infra.function import allow
 
 
-def every_minute(scope: Construct, function: lambda_.Function, description: str) -> scheduler.Schedule:
+def every_minute(scope: Construct, function: lambda_.Alias, description: str) -> scheduler.Schedule:
     """Create the schedule. It retries only once: the next minute's call catches up on the work of a missed one."""
     return scheduler.Schedule(
         scope,
@@ -21,7 +21,7 @@ def every_minute(scope: Construct, function: lambda_.Function, description: str)
     )
 
 
-def _role(scope: Construct, function: lambda_.Function) -> iam.IRole:
+def _role(scope: Construct, function: lambda_.Alias) -> iam.IRole:
     # The group, not the schedule, as AWS asks for: https://docs.aws.amazon.com/scheduler/latest/UserGuide/cross-service-confused-deputy-prevention.html
     group = Stack.of(scope).format_arn(service="scheduler", resource="schedule-group", resource_name="default")
     ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID, "aws:SourceArn": group}}

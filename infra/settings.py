@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
-from infra.account import within
+from infra.account import calls, calls_at_once, within
 from infra.options import Events, Options
-from infra.parameters import CONSOLE_URL, ORIGIN_SECRET, parameter
+from infra.parameters import API_ID, CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
 from scheduler.model.job import Lane
 from scheduler.model.rules import BATCH, Rules
@@ -88,7 +88,8 @@ class Settings:
 
     provisioned_writes: int = 0  # most write units a second of the jobs table; 0: on demand
     events: Events = Events.NONE  # the ends of these jobs are put on an event bus
-    customer_key: bool = False  # tables, queues, topics, outputs and secret under a KMS key of this stage
+    customer_key: bool = False  # tables, queues, topics, buckets, logs and secret under a KMS key of this stage
+    audit_lock_days: int = 0  # for which a bucket locks a copy of each audit entry; 0: there is no copy
     console: bool = True  # the web console behind CloudFront, in a stack of its own
     waf: bool = False  # a web ACL in front of the console and the API
     log_level: str = "INFO"
@@ -97,6 +98,7 @@ class Settings:
 
     architecture: str = "arm64"  # cheaper per millisecond than x86_64 at the same speed
     host_packages: bool = False  # bundle no dependencies: the interpreter that runs the functions has them
+    origin_secret_version: int = 1  # of the parameter with the origin secret, 0: there is none; from `-c origin_secret_version=...`
     bytecode_optional: bool = False  # bundle even if nothing can compile for AWS; from `-c bytecode_optional=true`
     tracing: bool = False  # X-Ray
     tls_only: bool = True  # queues and topics refuse plain HTTP
@@ -122,8 +124,22 @@ class Settings:
 
     @property
     def origin_secret(self) -> str:
-        """The name of the parameter with the secret by which the API recognizes CloudFront."""
-        return parameter(self.stage, ORIGIN_SECRET)
+        """The secret by which the API recognizes CloudFront: a reference that CloudFormation resolves."""
+        return self._origin_secret(self.origin_secret_version)
+
+    @property
+    def origin_secrets(self) -> str:
+        """The secrets that the API accepts, separated by blanks: also the one before, which CloudFront sends until it is deployed."""
+        versions = range(max(self.origin_secret_version - 1, 1), self.origin_secret_version + 1)  # none if there is no secret
+        return " ".join(map(self._origin_secret, versions))
+
+    def _origin_secret(self, version: int) -> str:
+        return f"{{{{resolve:ssm:{parameter(self.stage, ORIGIN_SECRET)}:{version}}}}}"
+
+    @property
+    def api_id(self) -> str:
+        """The name of the parameter with the API's id."""
+        return parameter(self.stage, API_ID)
 
     @property
     def console_address(self) -> str:
@@ -152,11 +168,13 @@ class Settings:
 
     @property
     def deployed(self) -> Rules:
-        """The rules, completed by the number of executors and the windows that follow from the other settings."""
+        """The rules, completed by the numbers of executors and calls and the windows that follow from the other settings."""
         first, pollers = (Lane.ONE_TIME, Lane.RECURRING), self.rules.most_pollers
         return replace(
             self.rules,
             events=self.events is not Events.NONE,
+            calls_at_once=calls_at_once(self),
+            calls=calls(self),
             operating=min(max(self.steps // OPERATING, 1), MOST_OPERATING),
             executors=sum(max(self.concurrency[lane], EXECUTORS_EACH * pollers.get(lane, 0)) for lane in first),
             concurrency={lane: self.concurrency[lane] for lane in pollers},
@@ -166,6 +184,15 @@ class Settings:
 
     @property
     def removal_policy(self) -> RemovalPolicy:
+        """Of what holds data: a protected stage keeps it, except what a deployment created that then failed and was rolled back."""
+        return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if self.protected else RemovalPolicy.DESTROY
+
+    @property
+    def guarded_removal_policy(self) -> RemovalPolicy:
+        """Of tables and the user pool, which AWS does not delete while their deletion protection is on, and of the key.
+
+        A rollback that had to delete them would fail itself; without the key, what was stored under it could not be read.
+        """
         return RemovalPolicy.RETAIN if self.protected else RemovalPolicy.DESTROY
 
 
@@ -247,16 +274,27 @@ LOCAL = replace(
 STAGES = {settings.stage: settings for settings in (LOCAL, DEV, PROD)}
 
 # The options that are no settings of the stage itself.
-OF_REACH = {"allowed_targets": "arns", "email_sender": "sender", "plain_http": "plain_http", "http_hosts": "hosts"}
+OF_REACH = {
+    "allowed_targets": "arns",
+    "email_sender": "sender",
+    "plain_http": "plain_http",
+    "http_hosts": "hosts",
+    "email_domains": "mail_domains",
+}
 OF_RULES = ("raw_http",)
 
 
 def settings_for(
-    stage: str, options: Options | None = None, *, endpoint_port: int | None = None, bytecode_optional: bool = False
+    stage: str,
+    options: Options | None = None,
+    *,
+    endpoint_port: int | None = None,
+    bytecode_optional: bool = False,
+    origin_secret_version: int = 1,
 ) -> Settings:
     """The settings of a stage, with the options of this deployment. Raises ValueError with the list of stages.
 
-    `endpoint_port` and `bytecode_optional` come from the tools that deploy: no operator chooses them.
+    `endpoint_port`, `bytecode_optional` and `origin_secret_version` come from the tools that deploy: no operator chooses them.
     """
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; choose one of {', '.join(STAGES)}, as in `cdk synth -c stage=dev`")
@@ -272,5 +310,6 @@ def settings_for(
         reach=replace(chosen.reach, **reach),
         endpoint_port=chosen.endpoint_port if endpoint_port is None else endpoint_port,
         bytecode_optional=bytecode_optional,
+        origin_secret_version=origin_secret_version,
     )
     return within(made, account)

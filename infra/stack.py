@@ -26,7 +26,7 @@ from infra.dispatch import Dispatch
 from infra.encryption import Encryption
 from infra.execute import Execute
 from infra.fetch import Fetch
-from infra.function import Foundation
+from infra.function import Foundation, deployment
 from infra.lanes import Lanes, camel
 from infra.notify import Notify
 from infra.options import Events
@@ -54,7 +54,7 @@ class PunctualStack(cdk.Stack):
         archive = Archive(self, "Archive", settings, encryption) if settings.archive else None
         operators = Operators(self, "Operators", settings)
         code = bundle.code(self, host_packages=settings.host_packages, bytecode_optional=settings.bytecode_optional)
-        foundation = Foundation(settings, code, self.storage, self.lanes, operators, encryption)
+        foundation = Foundation(settings, code, self.storage, self.lanes, operators, encryption, deployment(self, code, settings))
 
         self.dispatch = Dispatch(self, "Dispatch", foundation)
         self.api = Api(self, "Api", foundation, self.accounts)
@@ -62,10 +62,13 @@ class PunctualStack(cdk.Stack):
         self.plan = Plan(self, "Plan", foundation)
         self.fetch = Fetch(self, "Fetch", foundation)
         self.execute = {
-            lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings), self.fetch.function) for lane in Lane
+            lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings), self.fetch.function.live)
+            for lane in Lane
         }
+        for execute in self.execute.values():  # until then dispatch would take latencies of the executors before for theirs
+            execute.function.live.node.add_dependency(self.dispatch.function.live)
         self.bury = Bury(self, "Bury", foundation)
-        self.notify = Notify(self, "Notify", foundation, self.fetch.function, api_url=self.api.url(settings))
+        self.notify = Notify(self, "Notify", foundation, self.fetch.function.live, api_url=self.api.url(settings))
         self.project = Project(self, "Project", foundation, self.notify.queue, archive)
         self.announce = Announce(self, "Announce", foundation) if settings.events is not Events.NONE else None
         scaled = {lane: self.execute[lane].mapping for lane in settings.rules.most_pollers}
@@ -90,7 +93,7 @@ class PunctualStack(cdk.Stack):
             functions["announce"] = self.announce.function
         if scaled:
             provision = Provision(self, "Provision", foundation, scaled)
-            operators.call(provision.function, *(alarms.ages[lane] for lane in scaled))
+            operators.call(provision.function.live, *(alarms.ages[lane] for lane in scaled))
             functions["provision"] = provision.function
         executors = settings.deployed.executors
         Dashboard(self, "Dashboard", operators, self.lanes, self.storage, self.api.http, functions, executors)

@@ -3,8 +3,9 @@ the `notices`; a bucket for outputs and logs; and the secret that signs call-bac
 
 from typing import cast
 
-from aws_cdk import Acknowledgment, CfnElement, Duration, Stack, Validations
+from aws_cdk import Acknowledgment, CfnElement, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
@@ -31,11 +32,17 @@ def _number(name: str) -> dynamodb.Attribute:
 
 
 def _billing(most: int) -> dynamodb.Billing:
-    """On demand if `most` is 0. Indexes inherit the capacity of their table."""
+    """On demand if `most` is 0. Indexes inherit the capacity of their table.
+
+    A table that changes between the two modes needs a seed: it has that capacity until its autoscaling exists and has seen its load.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-dynamodb-globaltable-capacityautoscalingsettings.html
+    """
     if not most:
         return dynamodb.Billing.on_demand()
     read, write = (
-        dynamodb.Capacity.autoscaled(min_capacity=LEAST_CAPACITY, max_capacity=most, target_utilization_percent=UTILIZATION)
+        dynamodb.Capacity.autoscaled(
+            min_capacity=LEAST_CAPACITY, max_capacity=most, seed_capacity=most, target_utilization_percent=UTILIZATION
+        )
         for _ in range(2)
     )
     return dynamodb.Billing.provisioned(read_capacity=read, write_capacity=write)
@@ -117,6 +124,7 @@ class Storage(Construct):
         self.counters = self._table("Counters", settings)
         self.notices = self._table("Notices", settings)
         self.outputs = self._outputs(settings)
+        self.audit_lock = self._audit_lock(settings) if settings.audit_lock_days else None
         self.callback_secret_arn = self._callback_secret(settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"
         self.by_month_index_arn = f"{self.audit.table_arn}/index/{BY_MONTH_INDEX}"
@@ -125,9 +133,39 @@ class Storage(Construct):
 
     def acknowledge_outputs(self, role: Construct) -> None:
         """Acknowledge the finding that a function may read or write the outputs of any job."""
-        id = Stack.of(self).get_logical_id(cast(CfnElement, self.outputs.node.default_child))
-        name = f"AwsSolutions-IAM5[Resource::<{id}.Arn>/*]"
-        Validations.of(role).acknowledge(Acknowledgment(id=name, reason="all objects of one bucket, which holds only outputs"))
+        self._acknowledge_objects(self.outputs, role, "all objects of one bucket, which holds only outputs")
+
+    def lock_audit(self, role: Construct) -> list[iam.PolicyStatement]:
+        """The grant to add objects to the bucket that locks audit entries, if there is one."""
+        if self.audit_lock is None:
+            return []
+        self._acknowledge_objects(self.audit_lock, role, "all objects of one bucket, which holds only audit entries; none can be replaced")
+        return [iam.PolicyStatement(actions=["s3:PutObject"], resources=[self.audit_lock.arn_for_objects("*")])]
+
+    def _acknowledge_objects(self, bucket: s3.Bucket, role: Construct, reason: str) -> None:
+        id = Stack.of(self).get_logical_id(cast(CfnElement, bucket.node.default_child))
+        Validations.of(role).acknowledge(Acknowledgment(id=f"AwsSolutions-IAM5[Resource::<{id}.Arn>/*]", reason=reason))
+
+    def _audit_lock(self, settings: Settings) -> s3.Bucket:
+        """The bucket with a copy of each audit entry. In compliance mode nobody, not even the account's root user, can delete a version or
+        shorten its retention: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-lock.html"""
+        days = settings.audit_lock_days
+        bucket = s3.Bucket(
+            self,
+            "AuditLock",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=self._encryption.of_buckets,
+            encryption_key=self._encryption.key,
+            bucket_key_enabled=self._encryption.key is not None,
+            enforce_ssl=settings.tls_only,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            object_lock_default_retention=s3.ObjectLockRetention.compliance(Duration.days(days)),
+            lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(days + 1), noncurrent_version_expiration=Duration.days(1))],
+            removal_policy=RemovalPolicy.RETAIN,  # in every stage: a stack with locked objects could not be deleted
+        )
+        reason = "only the API writes it; CloudTrail data events can record each access"
+        Validations.of(bucket).acknowledge(Acknowledgment(id="AwsSolutions-S1", reason=reason))
+        return bucket
 
     def _outputs(self, settings: Settings) -> s3.Bucket:
         """The bucket of outputs and logs that are too large for their items. Objects expire when the last of those items do."""
@@ -187,7 +225,7 @@ class Storage(Construct):
             time_to_live_attribute="expires",
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(point_in_time_recovery_enabled=True),
             deletion_protection=settings.protected,
-            removal_policy=settings.removal_policy,
+            removal_policy=settings.guarded_removal_policy,
         )
         self._encryption.of_table(table)
         self.indexes += [(table, index.index_name) for index in indexes or ()]

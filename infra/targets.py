@@ -14,6 +14,7 @@ from scheduler.targets import arns, registry
 
 # The scheduler's own resources that no executor uses: service, text before a name in ARNs, and the beginnings of construct names. Its
 # other resources (fetch, the lanes, the work queue, most tables) are protected by the check of each payload alone: `arns.is_own`.
+ANY_STAGE = "punctual-*"  # a stage may allow `function:*`, which covers the functions of the other stages, too
 UNUSED = (
     ("lambda", "function:", ("Api", "Bury", "Dispatch", "Execute", "Notify", "Plan", "Project", "Provision", "Scale", "Tick")),
     ("sqs", "", ("LanesDead", "Notify")),
@@ -23,14 +24,14 @@ UNUSED = (
 
 
 def denials(scope: Construct) -> list[iam.PolicyStatement]:
-    """Deny everything on the scheduler's own resources that no executor uses.
+    """Deny everything on the scheduler's own resources that no executor uses, of whichever stage of the account.
 
     The event of a call of the API's function names the caller, an administrator perhaps.
     """
     stack = Stack.of(scope)
 
     def arns_of(service: str, before: str, names: tuple[str, ...]) -> list[str]:
-        places = [f"{before}{stack.stack_name}-{name}*" for name in names]
+        places = [f"{before}{ANY_STAGE}-{name}*" for name in names]
         return [stack.format_arn(service=service, region="*", resource=place, arn_format=ArnFormat.NO_RESOURCE_NAME) for place in places]
 
     return [
@@ -39,9 +40,9 @@ def denials(scope: Construct) -> list[iam.PolicyStatement]:
     ]
 
 
-def grants(scope: Construct, settings: Settings) -> list[iam.PolicyStatement]:
+def grants(scope: Construct, settings: Settings, users: str) -> list[iam.PolicyStatement]:
     """The grants for all allowed targets and for e-mail; empty for a stage that allows nothing."""
-    return [*_on_arns(settings), *mail(scope, settings)]
+    return [*_on_arns(settings), *mail(scope, settings, users)]
 
 
 def secrets(scope: Construct, settings: Settings) -> str:
@@ -71,10 +72,15 @@ def _on_arns(settings: Settings) -> Iterator[iam.PolicyStatement]:
                 yield iam.PolicyStatement(actions=[permission.action], resources=[permission.on(arn) for arn in allowed])
 
 
-def mail(scope: Construct, settings: Settings) -> Iterator[iam.PolicyStatement]:
-    """The grant to send e-mail. SES may have verified the sender or its whole domain; the grant covers only the sender's address."""
+def mail(scope: Construct, settings: Settings, users: str) -> Iterator[iam.PolicyStatement]:
+    """The grants to send e-mail, and to count it in the budget of its owner; `users`: the ARN of the table.
+
+    SES may have verified the sender or its whole domain; the grant covers only the sender's address.
+    """
     if not settings.email_sender:
         return
+    tallies = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["mails#*"]}}
+    yield iam.PolicyStatement(actions=["dynamodb:UpdateItem"], resources=[users], conditions=tallies)
     stack, sender = Stack.of(scope), settings.email_sender
     identities = [stack.format_arn(service="ses", resource="identity", resource_name=name) for name in (sender, sender.partition("@")[2])]
     # "IfExists" for the local AWS, which does not provide the sender address to conditions; AWS does.

@@ -26,4 +26,4 @@ class Tick(Construct):
             ],
             timeout=Duration.seconds(50),
         )
-        self.schedule = every_minute(self, self.function, "Punctual's heartbeat")
+        self.schedule = every_minute(self, self.function.live, "Punctual's heartbeat")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
 from lambdas import _runtime
 from lambdas._settings import Settings
@@ -15,7 +16,8 @@ from scheduler.notify.notify import CALL_S, Post
 from scheduler.notify.text import Links
 from scheduler.storage.aws import clients, parameters
 from scheduler.storage.aws.calls import AwsCalls
-from scheduler.targets.base import Context, no_secrets
+from scheduler.targets import mail_budget
+from scheduler.targets.base import Context
 from scheduler.targets.job_context import JobContext
 from scheduler.targets.types import email, http
 
@@ -29,9 +31,14 @@ class Notifier(_runtime.AwsPorts):
         super().__init__(settings)
         sender = Sender(self)
         console = parameters.read(clients.parameters(), settings.console_address)
-        links = Links(console or "", settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")))
-        self.post = Post(sender.mail, sender.call, links)
+        self.post = Post(sender.mail, sender.call, links(console, settings.api_url, os.environ.get("AWS_ENDPOINT_URL", "")))
         self.threads: Executor = ThreadPoolExecutor(AT_ONCE, "notice")
+
+
+def links(console: str | None, api: str, endpoint: str) -> Links:
+    """The addresses of the stage. Those of the local AWS have a place for its address or its port."""
+    port = str(urlsplit(endpoint).port or "")
+    return Links((console or "").replace("{port}", port), api.replace("{endpoint}", endpoint))
 
 
 @cache
@@ -46,13 +53,14 @@ class Sender:
         self._ports = ports
         self._calls = AwsCalls(ports.clock)
 
-    def mail(self, payload: Mapping[str, Any], id: str) -> Result:
-        return email.run(payload, self._context(id))
+    def mail(self, owner: str, payload: Mapping[str, Any], id: str) -> Result:
+        return email.run(payload, self._context(id, owner))
 
     def call(self, owner: str, payload: Mapping[str, Any], id: str) -> Result:
         return http.run(payload, self._context(id, owner))
 
-    def _context(self, id: str, owner: str | None = None) -> Context:
+    def _context(self, id: str, owner: str) -> Context:
+        at = self._ports
         return Context(
             JobContext(id),
             deadline=self._ports.clock.monotonic() / 1_000 + CALL_S + GRACE_S,
@@ -61,5 +69,6 @@ class Sender:
             fetcher=self._ports.settings.fetch_function,
             reach=self._ports.reach,
             calls=lambda: self._calls,
-            secrets=no_secrets if owner is None else lambda name: self._ports.secrets.values(owner, name, self._ports.clock.now()),
+            secrets=lambda name: at.secrets.values(owner, name, at.clock.now()),
+            admits_mail=lambda recipients: mail_budget.admit(owner, recipients, at.rules.mails_per_day, at.users, at.clock.now()),
         )

@@ -3,6 +3,7 @@
 import heapq
 import itertools
 import logging
+import math
 import queue
 import sys
 import threading
@@ -21,7 +22,8 @@ from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Res
 from scheduler.pipeline.output_store import keep
 from scheduler.storage.ports import Clock, Outputs
 from scheduler.targets import named_target, registry
-from scheduler.targets.base import CallBackAddress, Context, NotBegun, Reach, no_calls, no_secrets
+from scheduler.targets.base import CallBackAddress, Context, NotBegun, Reach, any_mail, no_calls, no_secrets
+from scheduler.targets.call_limit import ALL_BUSY, CallLimit, Waiting, patience
 from scheduler.targets.calls import Calls
 from scheduler.targets.job_context import JobContext
 from scheduler.targets.target_type import Fields, TargetType
@@ -55,14 +57,14 @@ class InOrder:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._waiting: list[tuple[int, int, Callable[[], None]]] = []
+        self._waiting: list[tuple[int, int, Callable[[], object]]] = []
         self._numbers = itertools.count()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._answers: list[Callable[[], None]] = []  # these two are used by the thread alone
         self._answer_by = 0
 
-    def submit(self, at: int, call: Callable[[], None]) -> None:
+    def submit(self, at: int, call: Callable[[], object]) -> None:
         """Call it at the instant `at` (UTC ms), or now if that has passed."""
         with self._changed:
             heapq.heappush(self._waiting, (at, next(self._numbers), call))
@@ -149,7 +151,7 @@ class _Results:
     """The results of running jobs, on their way to the executor's main thread."""
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[Finished] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
         self._wanted = 0
         self._enough = threading.Event()
 
@@ -158,8 +160,12 @@ class _Results:
         if self._queue.qsize() >= self._wanted:
             self._enough.set()
 
+    def wake(self) -> None:
+        """Let `first` return without a result."""
+        self._queue.put(None)
+
     def first(self, until: int) -> Finished | None:
-        """Wait for a result until this instant (UTC ms)."""
+        """Wait for a result until this instant (UTC ms), or `wake`."""
         while (left := seconds_until(until)) > 0:
             try:
                 return self._queue.get(timeout=left)
@@ -173,7 +179,7 @@ class _Results:
         self._enough.clear()
         if self._queue.qsize() < wanted:
             self._enough.wait(seconds)  # a single wake-up, whatever the number: each one takes turns from jobs that run
-        return [self._queue.get_nowait() for _ in range(self._queue.qsize())]
+        return [done for _ in range(self._queue.qsize()) if (done := self._queue.get_nowait()) is not None]
 
 
 class ThreadPool:
@@ -196,7 +202,9 @@ class ThreadPool:
         callbacks: Callable[[Job, int], CallBackAddress] | None = None,
         named: TargetCache | None = None,
         fetcher: str = "",
+        limit: CallLimit | None = None,
         secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: no_secrets(name),
+        admits_mail: Callable[[Job, int], bool] = lambda job, recipients: any_mail(recipients),
     ) -> None:
         self._threads = threads
         self._in_order = in_order
@@ -209,19 +217,25 @@ class ThreadPool:
         self._callbacks = callbacks
         self._named = named
         self._fetcher = fetcher
+        self._limit = limit or CallLimit()
         self._secrets = secrets
+        self._admits_mail = admits_mail
         self._finished = _Results()
         self._stops: dict[JobKey, threading.Event] = {}
         self._forces: dict[JobKey, threading.Event] = {}
         self._running = 0
         self._computing: set[JobKey] = set()
+        self._calling: dict[JobKey, Waiting] = {}  # the jobs that `fetch` runs
 
     def has_room(self, job: Job) -> bool:
-        if _is(job, QUICK):
+        """A job that `fetch` runs has room: it waits for its place without a thread."""
+        if _is(job, QUICK) or self._is_called(job):
             return True
-        return self._running < THREADS and not (len(self._computing) >= CHILDREN and _is(job, WORK))
+        return self._running + self._limit.calls < THREADS and not (len(self._computing) >= CHILDREN and _is(job, WORK))
 
     def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
+        if self._is_called(job):
+            return self._start_call(job, not_after, task)
         self._count(1)
         if _is(job, WORK):
             self._computing.add(job.key)
@@ -234,18 +248,67 @@ class ThreadPool:
         else:
             self._threads.submit(run)
 
+    def _start_call(self, job: Job, not_after: int | None, task: TaskHead | None) -> None:
+        """Let `fetch` run a job once it has a place. One that Lambda refuses waits again; one that found no place has not begun."""
+        stop = self._stops[job.key] = threading.Event()
+        force = self._forces[job.key] = threading.Event()
+        finished, now = self._finished, self._clock.now()
+        wait = patience(job.fence - 1, job.spec.timeout_ms)
+        wait = wait if not_after is None else min(wait, not_after - now)
+
+        def give_up() -> None:
+            at = self._clock.now()
+            finished.put(Finished(job, at, at, Result(failure=Failure(FailureKind.THROTTLED, ALL_BUSY), unstarted=True)))
+
+        def call() -> None:
+            latest = self._clock.now() + LATE_MS
+            run = partial(self._run, finished, job, not_after, latest, task, stop, force)
+            self._threads.submit(self._call, finished, waiting, run)
+
+        waiting = self._calling[job.key] = Waiting(call, give_up, self._limit.now() + wait)
+        self._count(0)
+        self._limit.add(waiting)
+
+    def _call(self, finished: _Results, waiting: Waiting, run: Callable[[], bool]) -> None:
+        is_busy = False
+        try:
+            is_busy = not run()
+        finally:
+            (self._limit.refused if is_busy else self._limit.answered)()
+        if is_busy:
+            self._limit.add(waiting, again=True)
+            finished.wake()  # the main thread looks when the pause is over
+
+    def _is_called(self, job: Job) -> bool:
+        """Whether `fetch` runs the job."""
+        return bool(self._fetcher) and _is(job, _sent_ahead)
+
     def wait(self, until: int) -> list[Finished]:
-        first = self._finished.first(until)
+        first = self._first(until)
         if first is None:
             return []
-        seconds = min(GATHER_S + GATHER_EACH_S * self._running, MOST_GATHER_S)
-        finished = [first, *self._finished.rest(self._running - 1, seconds)]  # one write settles them all
-        self._count(-len(finished))
+        busy = self._running + self._limit.calls
+        seconds = min(GATHER_S + GATHER_EACH_S * busy, MOST_GATHER_S)
+        finished = [first, *self._finished.rest(busy - 1, seconds)]  # one write settles them all
+        called = [done for done in finished if self._calling.pop(done.job.key, None) is not None]
+        self._count(len(called) - len(finished))
         self._computing.difference_update(done.job.key for done in finished)
         return finished
 
+    def _first(self, until: int) -> Finished | None:
+        """Wait for a result until this instant (UTC ms). Meanwhile the calls that wait for a place get one."""
+        while True:
+            self._limit.look()
+            look_at = self._limit.next_look()
+            wake = until if look_at is None else min(until, self._clock.now() + max(math.ceil(look_at - self._limit.now()), 1))
+            first = self._finished.first(wake)
+            if first is not None or self._clock.now() >= until:
+                return first
+
     def cancel(self, job: Job) -> None:
         self._stops[job.key].set()
+        if waiting := self._calling.get(job.key):
+            self._limit.drop(waiting)
 
     def kill(self, job: Job) -> None:
         self._forces[job.key].set()
@@ -253,12 +316,13 @@ class ThreadPool:
     def stop(self) -> None:
         for event in (*self._stops.values(), *self._forces.values()):
             event.set()
+        self._limit.clear()
         self._stops, self._forces, self._finished, self._running = {}, {}, _Results(), 0
-        self._computing = set()
+        self._computing, self._calling = set(), {}
 
     def _count(self, change: int) -> None:
         self._running += change
-        sys.setswitchinterval(FEW_SWITCH_S if self._running <= FEW else SWITCH_S)
+        sys.setswitchinterval(FEW_SWITCH_S if self._running + len(self._calling) <= FEW else SWITCH_S)
 
     def _run(
         self,
@@ -269,18 +333,21 @@ class ThreadPool:
         task: TaskHead | None,
         stop: threading.Event,
         force: threading.Event,
-    ) -> None:
+    ) -> bool:
+        """Run one job, and put its result. False: `fetch` was busy, and there is no result."""
         start = _Start(self._clock, self._in_order, job.due_at, latest, stop)
         if not _is(job, _prepares):
             start.wait()
         started_at = self._clock.now()
         if start.is_over():
-            return finished.put(Finished(job, started_at, started_at, NOT_BEGUN))
+            finished.put(Finished(job, started_at, started_at, NOT_BEGUN))
+            return True
         try:
             callback = self._callbacks(job, started_at) if self._callbacks is not None and job.spec.callback is not None else None
         except SchedulerError as error:
             failure = Failure(FailureKind.RETRYABLE, f"the call-back address could not be signed: {error}")
-            return finished.put(Finished(job, started_at, self._clock.now(), Result(failure=failure)))
+            finished.put(Finished(job, started_at, self._clock.now(), Result(failure=failure)))
+            return True
         context = Context(
             JobContext.of(job, task),
             # The executor may start the job before its instant.
@@ -295,13 +362,17 @@ class ThreadPool:
             not_after=not_after,
             begin=start.begin,
             secrets=partial(self._secrets, job),
+            admits_mail=partial(self._admits_mail, job),
         )
         result = self._result(job, context, force)
+        if result.unstarted and result.failure is not None and result.failure.message == ALL_BUSY:
+            return False
         start.wait()  # it may have failed while it was prepared
         ended_at = self._clock.now()
         began_at = started_at if result.began_at is None else result.began_at
         began_at = max(began_at, min(job.due_at, ended_at))  # the clock of another function may differ
         finished.put(Finished(job, began_at, max(ended_at, began_at), self._kept(job, result)))
+        return True
 
     def _result(self, job: Job, context: Context, force: threading.Event) -> Result:
         """Run the target. An exception is a bug of the target: the job may be retried, and the other jobs of the batch go on."""
@@ -336,6 +407,10 @@ QUICK: Callable[[TargetType], Callable[[Fields], bool]] = attrgetter("is_quick")
 
 def _prepares(target: TargetType) -> Callable[[Fields], bool]:
     return lambda payload: target.prepares
+
+
+def _sent_ahead(target: TargetType) -> Callable[[Fields], bool]:
+    return lambda payload: target.ahead_ms > 0
 
 
 def _is(job: Job, kind: Callable[[TargetType], Callable[[Fields], bool]]) -> bool:

@@ -6,10 +6,10 @@ An import only defines names. On Lambda, a handler's import also creates the por
 import logging
 import os
 import secrets
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lambdas._clock import SystemClock
 from lambdas._logger import logger
@@ -57,6 +57,9 @@ if TYPE_CHECKING:
     from scheduler.targets.calls import Calls
 
 
+SIDE_BY_SIDE = 4  # threads: no service makes more calls at once
+
+
 class _Unreadable(logging.Handler):
     """Counts each item that cannot be read, in whichever function, as a metric."""
 
@@ -85,6 +88,19 @@ class AwsPorts:
     @property
     def reach(self) -> "Reach":
         return self.settings.reach
+
+    def side_by_side(self, *calls: Callable[[], Any]) -> list[Any]:
+        """See `Ports`. The first call is made in this thread, the others in threads of their own."""
+        others = [self._side.submit(call) for call in calls[1:]]
+        try:
+            first = [call() for call in calls[:1]]
+        finally:
+            wait(others)
+        return [*first, *(other.result() for other in others)]
+
+    @cached_property
+    def _side(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(SIDE_BY_SIDE, "side")
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -168,9 +184,10 @@ class AwsPorts:
 
     @cached_property
     def trail(self) -> Trail:
-        from scheduler.storage.aws.trail import DynamoTrail
+        from scheduler.storage.aws.trail import DynamoTrail, LockedTrail
 
-        return DynamoTrail(self._dynamodb, self.settings.audit_table)
+        trail, bucket = DynamoTrail(self._dynamodb, self.settings.audit_table), self.settings.audit_lock_bucket
+        return LockedTrail(trail, clients.s3(), bucket) if bucket else trail
 
     @cached_property
     def counters(self) -> Counters:
@@ -260,13 +277,16 @@ class Executor(AwsPorts):
         from lambdas._pool import THREADS, InOrder
         from scheduler.callbacks.reports import Addresses
         from scheduler.pipeline.execute import Process
+        from scheduler.pipeline.latency import REPORTERS
+        from scheduler.targets.call_limit import CallLimit
 
         super().__init__(settings)
         self.lane = Lane(settings.lane)
-        self.process = Process.of(self.lane, secrets.token_hex(4), self, ahead)
+        self.process = Process.of(self.lane, str(secrets.randbelow(REPORTERS)), self, ahead)
         self.threads = ThreadPoolExecutor(THREADS, "job")
         self.in_order = InOrder(self.clock)
         self.children = Children()
+        self.limit = CallLimit(settings.rules.calls_at_once)
         self.way = Way(_call_fetcher, self.clock)
         self.callbacks = Addresses(settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")), self.secrets)
 
@@ -304,7 +324,9 @@ def pool() -> "ThreadPool":
         callbacks=at.callbacks.of,
         named=at.process.named,
         fetcher=at.settings.fetch_function,
+        limit=at.limit,
         secrets=_secrets_of,
+        admits_mail=_admits_mail,
     )
 
 
@@ -324,12 +346,26 @@ def ahead(job: Job, jobs: int) -> int:
 
 
 def _call_fetcher(seconds: float) -> None:
-    from scheduler.targets import aws_call
+    from scheduler.targets import aws_call, fetch_call
+    from scheduler.targets.calls import Refused
 
+    at, is_busy = execute(), False
+    if not at.limit.take():
+        return
     try:
-        aws_call.invoke(calls(), execute().settings.fetch_function, "{}", wait=True, left=lambda: seconds)
-    except Exception:  # the job itself reports a lasting error
+        aws_call.invoke(calls(), at.settings.fetch_function, "{}", wait=True, left=lambda: seconds)
+    except Exception as error:  # the job itself reports a lasting error
+        is_busy = isinstance(error, Refused) and error.code in fetch_call.BUSY
         logger.info("could not start the function that calls URLs ahead of its first job")
+    finally:
+        (at.limit.refused if is_busy else at.limit.answered)()
+
+
+def _admits_mail(job: Job, recipients: int) -> bool:
+    from scheduler.targets import mail_budget  # with the first e-mail
+
+    at = execute()
+    return mail_budget.admit(job.owner, recipients, at.rules.mails_per_day, at.users, at.clock.now())
 
 
 def _secrets_of(job: Job, name: str) -> Sequence[str]:

@@ -1,6 +1,7 @@
 """The typed environment. `infra` renders it into each function's variables; `_runtime` parses it back."""
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -13,17 +14,20 @@ from scheduler.targets.base import Reach
 
 PREFIX = "PUNCTUAL_"
 HOST = r"[A-Za-z0-9*_-]+(\.[A-Za-z0-9*_-]+)+"
+DOMAIN = rf"\*|{HOST}"
 ADMINISTRATORS = "administrators"  # the user group whose members may use the administrators' routes
 OPERATORS = "operators"  # the user group whose members may read the objects of all users
 ORIGIN_HEADER = "x-punctual-origin"  # CloudFront sends the origin secret in it
 VIEWER_HEADER = "x-punctual-viewer"  # and in this one the address of the viewer
 RESOURCE_SERVER = "punctual"  # the prefix of the scopes of machine clients
 
+log = logging.getLogger(__name__)
+
 Record = TypeVar("Record", Rules, Reach)
 
 
 class SettingsError(Exception):
-    """A variable is missing or of the wrong type; the message names it."""
+    """A variable is missing or of the wrong type; the message names it. Unknown fields are no error: they are logged and ignored."""
 
 
 class Settings:
@@ -38,6 +42,7 @@ class Settings:
     ledger_table: str
     users_table: str
     audit_table: str
+    audit_lock_bucket: str = ""  # the bucket that locks a copy of each audit entry; empty: there is none
     counters_table: str
     notices_table: str
     one_time_queue_url: str
@@ -61,7 +66,7 @@ class Settings:
     lane: str  # the lane of an executor
     api_url: str = ""  # the API's URL for workers' reports; `{endpoint}` is replaced by the address of the local AWS
     console_address: str = ""  # the parameter with the console's URL; it is missing if the stage has no console
-    origin_secret: str = ""  # the value that CloudFront sends as ORIGIN_HEADER; empty: the stage has no console
+    origin_secret: str = ""  # the values that CloudFront may send as ORIGIN_HEADER, separated by blanks; empty: the stage has no console
     rules: Rules
     reach: Reach
 
@@ -124,9 +129,9 @@ def _read(name: str, environ: Mapping[str, str], default: Record) -> Record:
     if not isinstance(values, dict):
         raise SettingsError(f"{name} must be a JSON object, not {text!r}")
     kinds: dict[str, Any] = {item.name: item.type for item in fields(default)}
-    if unknown := values.keys() - kinds.keys():
-        raise SettingsError(f"{name} has no field {', '.join(sorted(unknown))}")
-    return replace(default, **{field: _typed(name, field, kinds[field], value) for field, value in values.items()})
+    if unknown := values.keys() - kinds.keys():  # of a later version: a function that stopped would stop the stage
+        log.warning("%s has fields that this version does not know; ignored: %s", name, ", ".join(sorted(unknown)))
+    return replace(default, **{field: _typed(name, field, kinds[field], value) for field, value in values.items() if field in kinds})
 
 
 def _typed(name: str, field: str, kind: Any, value: Any) -> Any:
@@ -151,4 +156,4 @@ def _numbers(name: str, value: Any, keys: Sequence[str]) -> dict[str, int]:
 
 
 _WORDS = {int: "a whole number", bool: "true or false", str: "a text"}
-_PARTS = {"arns": r"arn:.*", "hosts": HOST}  # the pattern of the elements of each list
+_PARTS = {"arns": r"arn:.*", "hosts": HOST, "mail_domains": DOMAIN}  # the pattern of the elements of each list

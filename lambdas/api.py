@@ -73,7 +73,7 @@ app = Resolver(
     large=[BATCH],
 )
 
-Number = Annotated[int, Path(ge=1, description="The `number` of the attempt in the job.")]
+Number = Annotated[int, parameters.WHOLE, Path(ge=1, description="The `number` of the attempt in the job.")]
 EXAMPLES: dict[str, Any] = {
     "message": {"summary": "A message, now", "value": {"message": "hello"}},
     "http": {
@@ -227,7 +227,7 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
 )
 @needs(Need.READ, foreign=True)
 def list_jobs(
-    upcoming: Upcoming = False,
+    upcoming: Upcoming = None,
     task: OfTask = None,
     tag: Tagged = NO_TAGS,
     status: OfStatus = ANY_STATUS,
@@ -237,7 +237,8 @@ def list_jobs(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Response[str]:
-    query = HistoryQuery(app.owner, upcoming, parameters.task_id(task), tuple(tag), tuple(status), type, since, until, limit, cursor)
+    ahead = parameters.is_upcoming(upcoming, status)
+    query = HistoryQuery(app.owner, ahead, parameters.task_id(task), tuple(tag), tuple(status), type, since, until, limit, cursor)
     world = _runtime.api()
     now = world.clock.now()
     return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now, world.pauses))

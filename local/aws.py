@@ -11,6 +11,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from infra.parameters import LIVE
+
 HOST = "127.0.0.1"
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
@@ -48,6 +50,18 @@ class LocalAws:
     def _make(self, service: str, **options: Any) -> Any:
         return self.session.client(service, endpoint_url=self.endpoint, config=Config(proxies={}, **options))
 
+    def variables(self, function: str) -> dict[str, str]:
+        """Return the environment of the live version of a function."""
+        found = self.client("lambda").get_function_configuration(FunctionName=function, Qualifier=LIVE)
+        return dict(found["Environment"]["Variables"])
+
+    def set_variables(self, function: str, **variables: str) -> None:
+        """Add these to the environment of a function, in a new version, and let it be the live one, as a deployment does."""
+        functions, known = self.client("lambda"), self.variables(function)
+        functions.update_function_configuration(FunctionName=function, Environment={"Variables": known | variables})
+        version = functions.publish_version(FunctionName=function)["Version"]
+        functions.update_alias(FunctionName=function, Name=LIVE, FunctionVersion=version)
+
     def environment(self) -> dict[str, str]:
         """Return this process's environment for a child that must reach this AWS and can never reach a real account."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
@@ -84,6 +98,14 @@ class LocalAws:
         return f"{self.endpoint}/_aws/execute-api/{api_id}/$default"
 
 
+ROLLED_BACK = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED")  # the creation of a stack
+UNMADE = (*ROLLED_BACK, "REVIEW_IN_PROGRESS", "CREATE_FAILED")
+USABLE = (
+    *("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE"),
+    *("IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"),
+)
+
+
 @dataclass(frozen=True)
 class Deployed:
     """A stack that CloudFormation knows."""
@@ -97,7 +119,24 @@ class Deployed:
     @property
     def usable(self) -> bool:
         """Whether its resources are complete. After an update that was rolled back, they are those of the version before."""
-        return self.status in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE")
+        return self.status in USABLE
+
+    @property
+    def unmade(self) -> bool:
+        """Whether no deployment of it ever succeeded."""
+        return self.status in UNMADE
+
+    @property
+    def busy(self) -> bool:
+        """Whether CloudFormation works on it. A stack in review only has a change set that was not executed."""
+        return self.status.endswith("_IN_PROGRESS") and self.status != "REVIEW_IN_PROGRESS"
+
+    @property
+    def deployable(self) -> bool:
+        """Whether the CDK can deploy it. It deletes a stack whose creation was rolled back first, which AWS refuses if it is protected."""
+        if self.status in ROLLED_BACK:
+            return not self.protected
+        return not self.busy and (self.usable or self.status == "REVIEW_IN_PROGRESS")
 
     @property
     def because(self) -> str:

@@ -71,14 +71,31 @@ class Stage:
 
 
 def remedy(found: Deployed, stage: str) -> str:
-    """Return the next step for a stack that cannot be used, or whose last update was rolled back."""
-    if found.status.endswith("_IN_PROGRESS"):
+    """Return the next step for a stack that cannot be used or deployed, or whose last update was rolled back."""
+    deploy, of_stack = f"make deploy STAGE={stage}", f"--stack-name {found.name}"
+    cause = f"Its events have the cause: aws cloudformation describe-stack-events {of_stack}."
+    if found.busy:
         return "Wait until it has ended, then repeat."
+    if found.status == "REVIEW_IN_PROGRESS":
+        return f"Its first deployment did not begin. Repeat it: {deploy}"
+    if found.status == "UPDATE_FAILED":
+        return f"{cause} Roll it back: aws cloudformation rollback-stack {of_stack}. Then: {deploy}"
     if found.status == "UPDATE_ROLLBACK_FAILED":
-        return f"Continue its rollback: aws cloudformation continue-update-rollback --stack-name {found.name}"
-    if found.status == "DELETE_FAILED":
-        return f"Its events name the resource that blocked it: aws cloudformation describe-stack-events --stack-name {found.name}"
-    return f"Its events have the cause: aws cloudformation describe-stack-events --stack-name {found.name}. Then: make deploy STAGE={stage}"
+        return f"{cause} Continue its rollback: aws cloudformation continue-update-rollback {of_stack}. Then: {deploy}"
+    if found.usable or found.deployable:
+        return f"{cause} Then: {deploy}"
+    console = " ONLY=console" if found.name == STAGES[stage].console_stack else ""
+    steps = [
+        *([unprotect(found.name)] if found.protected else []),
+        f"make destroy STAGE={stage}{console}",
+        *([deploy] if found.unmade else []),
+    ]
+    return "\n  ".join((f"{cause} Delete what is left of it:", *steps))
+
+
+def unprotect(stack: str) -> str:
+    """Return the command that lets a protected stack be deleted."""
+    return f"aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name {stack}"
 
 
 def stage_of(name: str, environ: Mapping[str, str] = os.environ) -> Stage:

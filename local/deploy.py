@@ -11,6 +11,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from local import origin_secret
 from local.aftercare import aftercare
 from local.aws import ACCOUNT, REGION, LocalAws
 from local.failure import Trouble
@@ -19,7 +20,7 @@ from local.steps import Say, step
 
 SOURCES = ("app.py", "cdk.json", "package-lock.json", "requirements.txt", "infra", "lambdas", "scheduler", "stages")
 MARK = "/punctual/deployed"  # stored in the local AWS itself: if its state is lost, the mark is lost with it
-OLDEST_NODE = 20
+NODE, OLDEST_NODE = 22, 20  # the version to install, and the oldest with which the CDK still works
 EVENT = re.compile(r"\|\s*(\d+)/(\d+)\s*\|.*\|\s*(\w+)\s*\|\s*(AWS::\S+)")
 
 
@@ -71,12 +72,10 @@ def find_cdk() -> list[str]:
     """Return the command that runs the pinned CDK. Raises Trouble, with a remedy, if Node.js or the CDK is missing."""
     node = shutil.which("node")
     if not node:
-        raise Trouble(
-            f"Node.js is missing: the CDK command line needs it. Install Node {OLDEST_NODE} or newer (https://nodejs.org), then repeat."
-        )
+        raise Trouble(f"Node.js is missing: the CDK command line needs it. Install Node {NODE} or newer (https://nodejs.org), then repeat.")
     version = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout.strip()
     if not version.startswith("v") or int(version[1:].split(".")[0]) < OLDEST_NODE:
-        raise Trouble(f"Node.js {version or '(unknown version)'} at {node} is too old: the CDK command line needs {OLDEST_NODE} or newer.")
+        raise Trouble(f"Node.js {version or '(unknown version)'} at {node} is too old: the CDK command line needs {NODE} or newer.")
     script = REPOSITORY / "node_modules/aws-cdk/bin/cdk"
     if not script.exists():
         raise Trouble("The CDK command line is not installed. Install it: make setup")
@@ -90,6 +89,7 @@ class Cdk:
         self._home = home
         self._command = command
         self._port = aws.port
+        self._origin_secret = origin_secret.ensure(aws.client("ssm"), "local")
         self._environment = {
             **aws.environment(),
             "CDK_DEFAULT_ACCOUNT": ACCOUNT,
@@ -101,7 +101,7 @@ class Cdk:
         }
 
     def synth(self, say: Say) -> None:
-        context = ("-c", "stage=local", "-c", f"endpoint_port={self._port}")
+        context = ("-c", "stage=local", "-c", f"endpoint_port={self._port}", "-c", f"origin_secret_version={self._origin_secret}")
         self._run(say, "synth", "--quiet", "--app", f"{sys.executable} app.py", "--output", str(self._home.assembly), *context)
 
     def bootstrap(self, say: Say) -> None:

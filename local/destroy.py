@@ -10,12 +10,15 @@ from typing import Any
 from botocore.exceptions import WaiterError
 
 from infra.settings import STAGES
+from local import origin_secret
 from local.aws import Deployed
-from local.cloud import Stage, remedy, reported, stage_of
+from local.cloud import Stage, remedy, reported, stage_of, unprotect
 from local.confirm import confirm
 from local.failure import Trouble, exit_code
 
+VERSION = "AWS::Lambda::Version"
 KEPT = ("Retain", "RetainExceptOnCreate")
+TRIES = 3  # to delete a stack whose buckets are written to
 WAIT = {"Delay": 5, "MaxAttempts": 360}  # half an hour: CloudFront takes minutes
 
 
@@ -40,22 +43,19 @@ def destroy(stage: Stage, stacks: list[str]) -> None:
     data = "Its data stays." if stage.settings.protected else "All jobs, users and files in them are lost."
     print(f"This deletes {' and '.join(each.name for each in found)} in {stage.region}. {data}")
     confirm("Delete?")
-    kept = [line for each in found for line in leftover(stage.client("cloudformation"), each.name)]
+    kept = [line for each in found for line in leftover(stage.client("cloudformation"), each)]
     for each in found:
-        if not stage.settings.protected:
-            for bucket in buckets(stage.client("cloudformation"), each.name):
-                print(f"Emptied the bucket {bucket}: {empty(stage.client('s3'), bucket)} objects.")
         _delete(stage, each)
         print(f"Deleted the stack {each.name}.")
+    if stage.stack in stacks:
+        origin_secret.delete(stage.client("ssm"), stage.name)
     for line in kept:
         print(line)
-    print("The stack CDKToolkit stays: other applications of this account and region may use it.")
+    print("The CDK's bootstrap stack stays: other applications of this account and region may use it.")
 
 
 def _protected(stacks: list[str], stage: Stage) -> str:
-    commands = [
-        f"  aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name {name}" for name in stacks
-    ]
+    commands = [f"  {unprotect(name)}" for name in stacks]
     return "\n".join(
         (
             f"Nothing was deleted: {stage.name} is protected against deletion by accident. To delete it nevertheless:",
@@ -67,7 +67,12 @@ def _protected(stacks: list[str], stage: Stage) -> str:
 
 
 def buckets(cloudformation: Any, stack: str) -> list[str]:
-    return [each["PhysicalResourceId"] for each in _resources(cloudformation, stack) if each["ResourceType"] == "AWS::S3::Bucket"]
+    """The buckets that the stack deletes: others keep their content, such as the locked copies of the audit trail."""
+    found = [each for each in _resources(cloudformation, stack) if each["ResourceType"] == "AWS::S3::Bucket"]
+    if not found:
+        return []  # a stack in review has no template either
+    resources = cloudformation.get_template(StackName=stack)["TemplateBody"]["Resources"]
+    return [each["PhysicalResourceId"] for each in found if resources.get(each["LogicalResourceId"], {}).get("DeletionPolicy") not in KEPT]
 
 
 def empty(s3: Any, bucket: str) -> int:
@@ -84,27 +89,45 @@ def empty(s3: Any, bucket: str) -> int:
     return count
 
 
-def leftover(cloudformation: Any, stack: str) -> Iterator[str]:
+def leftover(cloudformation: Any, stack: Deployed) -> Iterator[str]:
     """A sentence for each resource that outlives its stack."""
-    template: Mapping[str, Any] = cloudformation.get_template(StackName=stack)["TemplateBody"]
-    for each in _resources(cloudformation, stack):
+    present = list(_resources(cloudformation, stack.name))
+    if not present:
+        return  # a stack in review has no template either
+    template: Mapping[str, Any] = cloudformation.get_template(StackName=stack.name)["TemplateBody"]
+    why = "it is empty, because no deployment of its stack ever succeeded" if stack.unmade else "it holds data that outlives its stage"
+    for each in present:
+        if each["ResourceType"] == VERSION:
+            continue  # it is deleted with its function
         if template["Resources"].get(each["LogicalResourceId"], {}).get("DeletionPolicy") in KEPT:
-            yield f"Left {each['ResourceType']} {each['PhysicalResourceId']}: it holds data of a protected stage."
+            yield f"Left {each['ResourceType']} {each['PhysicalResourceId']}: {why}."
 
 
 def _resources(cloudformation: Any, stack: str) -> Iterator[dict[str, Any]]:
+    """The resources of the stack that exist: a rollback or a failed deletion may have deleted some."""
     for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack):
-        yield from page["StackResourceSummaries"]
+        yield from (each for each in page["StackResourceSummaries"] if each["ResourceStatus"] != "DELETE_COMPLETE")
 
 
 def _delete(stage: Stage, stack: Deployed) -> None:
-    cloudformation = stage.client("cloudformation")
-    cloudformation.delete_stack(StackName=stack.name)
-    try:
-        cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack.name, WaiterConfig=WAIT)
-    except WaiterError as error:
-        now = stage.state(stack.name) or stack
-        raise Trouble(f"The stack {now.name} is {now.status}{now.because}. {remedy(now, stage.name)}") from error
+    """Delete the stack, and before it the content of its buckets, unless the stage is protected.
+
+    Executors and the archive may write to a bucket that was just emptied, and then its deletion fails. CloudFormation deletes them before
+    the bucket, which they refer to, so the next try finds it empty.
+    """
+    cloudformation, tries = stage.client("cloudformation"), 1 if stage.settings.protected else TRIES
+    for left in reversed(range(tries)):
+        if not stage.settings.protected:
+            for bucket in buckets(cloudformation, stack.name):
+                print(f"Emptied the bucket {bucket}: {empty(stage.client('s3'), bucket)} objects.")
+        cloudformation.delete_stack(StackName=stack.name)
+        try:
+            cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack.name, WaiterConfig=WAIT)
+            return
+        except WaiterError as error:
+            now = stage.state(stack.name) or stack
+            if not left or now.status != "DELETE_FAILED" or not buckets(cloudformation, stack.name):
+                raise Trouble(f"The stack {now.name} is {now.status}{now.because}. {remedy(now, stage.name)}") from error
 
 
 if __name__ == "__main__":

@@ -94,7 +94,8 @@ def concurrency_check(stage: Stage, _now: float) -> Check:
         settings = settings_for(stage.name, options.read(options.file_of(stage.name)))
     except OptionsError:  # the check of the options reports it
         settings = stage.settings
-    verdict = concurrency.read(stage.client("lambda"), settings)
+    found = stage.state(stage.stack)
+    verdict = concurrency.read(stage.client("lambda"), settings, found.outputs if found else {})
     return Check("concurrency", verdict.enough, verdict.sentences[0], " ".join(verdict.sentences[1:]))
 
 

@@ -13,14 +13,20 @@ slower growth of executors, short garbage collections, and a log of grants in us
   index is read from the index (`_page_of_index`).
 - MiniStack parses the condition of a query again for each item of the partition, which takes 0.3 s for 10,000 of them. Here it compares
   the keys (`_by_comparisons`).
+- MiniStack reads the streams of tables in the thread that polls the queues, after each write: a message waits until the batches of the
+  streams have ended, and each job starts project. Lambda reads them apart, and gathers changes. So does this (`read_streams`).
+- MiniStack pauses for 50 ms after it was woken for nothing, as by the end of a batch, and waits 5 ms for more lines of a function's log
+  before it passes the answer on. Lambda does neither; here they are `WAKE_GAP_S` and `LOG_S`.
 - If its environment names a file as `GRANTS_LOG`, it writes there each grant that a role used, once: time, role, action, resource.
 """
 
 import copy
 import gc
+import logging
 import os
 import re
 import runpy
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -46,10 +52,13 @@ STATEMENTS = {
 PAGE = 3_000  # items of a page of an index: about 1 MB, the most on AWS
 COMPARISON = re.compile(r"(#?\w+) (?:(<=|>=|[<=>]) (:\w+)|BETWEEN (:\w+) AND (:\w+))(?: AND (?=.)|$)")
 OLDEST = 2  # generation of the garbage collector; collecting it is a full collection
+GATHERED_S = 1  # changes in streams are gathered for this time: `batching_s` of the local stage
+WAKE_GAP_S, LOG_S = 0.005, 0.001
 FIRST, EVERY_S = 5, 0.5  # executors of a function that start at once; then one more after this time (s)
 
 Item = dict[str, Any]
 
+log = logging.getLogger(__name__)
 _statement: ContextVar[bool] = ContextVar("statement", default=False)  # whether a PartiQL statement is being executed
 _call: ContextVar["_Call | None"] = ContextVar("call", default=None)  # the call being executed, if roles are enforced
 
@@ -207,10 +216,32 @@ class Growth:
         return wrapped
 
 
+def read_streams(poll: Callable[[], bool], pause: Callable[[float], None] = time.sleep) -> None:
+    """Read the streams until the process ends. `poll` handles a batch of each stream, and returns False once there is nothing more."""
+    while True:
+        pause(GATHERED_S)
+        try:
+            while poll():
+                pass
+        except Exception:
+            log.exception("the streams could not be read")
+
+
+def _without_waits() -> None:
+    """Let queues be polled, and answers be passed on, without waiting for streams and logs."""
+    poll = lambda_svc._poll_dynamodb_streams
+    lambda_svc._poll_dynamodb_streams = lambda: False
+    dynamodb.esm_wake = threading.Event()  # a write to a stream wakes nobody: its reader comes by itself
+    threading.Thread(target=read_streams, args=(poll,), name="streams", daemon=True).start()
+    lambda_svc._ESM_IDLE_WAKE_GAP_SECONDS = WAKE_GAP_S
+    first_line_s, _, most_s = lambda_runtime.Worker._drain_stderr_bounded.__defaults__
+    lambda_runtime.Worker._drain_stderr_bounded.__defaults__ = (first_line_s, LOG_S, most_s)
+
+
 def _processes(config: Item) -> int:
-    """Return the number of processes of a function, busy or idle."""
-    name = config["FunctionName"]
-    return sum(len(entries) for key, entries in list(lambda_runtime._workers.items()) if name in key.split(":"))
+    """Return the number of processes of a version of a function, busy or idle."""
+    version = f":{config['FunctionName']}:{config['Version']}"
+    return sum(len(entries) for key, entries in list(lambda_runtime._workers.items()) if key.endswith(version))
 
 
 def _before(check: Callable[..., Refusal | None], act: Callable[..., Any], answer: Callable[[Refusal], Any]) -> Callable[..., Any]:
@@ -237,7 +268,7 @@ def _be_strict() -> None:
         return strict.message(request, fifo=str(request.get("QueueUrl") or url).endswith(".fifo"))
 
     def written(request: Item) -> Refusal | None:
-        return next(filter(None, (strict.statement(each.get("Statement", ""), reserved) for each in request.get("Statements") or ())), None)
+        return strict.batch(request.get("Statements") or (), reserved)
 
     def chosen(request: Item) -> Refusal | None:
         fields = ("Password", "PreviousPassword", "ProposedPassword")
@@ -298,4 +329,5 @@ def main() -> None:
     lambda_svc._sqs_esm_concurrency = Growth(_processes).wrap(
         lambda_svc._sqs_esm_concurrency, lambda mapping_id: lambda_svc._esm_inflight.get(mapping_id, 0)
     )
+    _without_waits()
     runpy.run_module("ministack.app", run_name="__main__", alter_sys=True)

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from punctual import NoAnswer, NotFound, Punctual, PunctualError, Unavailable
 from punctual.records import Json
 
+from infra.parameters import LIVE
 from local import process
 from local.drills import FINAL, Outcome
 from local.faulty import Fault, Faulty
@@ -132,7 +133,7 @@ def _messages_vanish(table: Table, row: Row) -> None:
     """Messages are deleted before an executor receives them."""
     functions, sqs = table.stack.aws.client("lambda"), table.stack.aws.client("sqs")
     name, queue = table.stack.outputs["ExecuteOneTimeFunction"], table.stack.outputs["OneTimeQueueUrl"]
-    mapping = functions.list_event_source_mappings(FunctionName=name)["EventSourceMappings"][0]["UUID"]
+    mapping = functions.list_event_source_mappings(FunctionName=f"{name}:{LIVE}")["EventSourceMappings"][0]["UUID"]
     functions.update_event_source_mapping(UUID=mapping, Enabled=False)
     try:
         time.sleep(1.5)
@@ -175,7 +176,7 @@ def _all_is_doubled(table: Table, row: Row) -> None:
     with ThreadPoolExecutor(3) as pool:
         pool.submit(table.stack.work_again, minute, 2)
         for _ in range(2):
-            pool.submit(functions.invoke, FunctionName=table.stack.outputs["TickFunction"], Payload="{}")
+            pool.submit(functions.invoke, FunctionName=table.stack.outputs["TickFunction"], Qualifier=LIVE, Payload="{}")
 
 
 def _no_tick(table: Table, row: Row) -> None:

@@ -14,7 +14,7 @@ SHORT = 90  # characters of a signature in one line
 PAGE = Path(__file__).parent.parent / "docs/reference/python.md"
 HEAD = """# Python package
 
-`pip install punctual` installs the client, the [command line](cli.md) and a
+`pip install punctual-client` installs the client, the [command line](cli.md) and a
 [pytest plugin](../guides/testing.md). [Python](../guides/python.md) shows how to use it. `Punctual`
 is the blocking client. `AsyncPunctual` has the same methods as coroutines; its lists are
 asynchronous iterators.

@@ -7,6 +7,7 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from infra import options
 from infra.options import Options, OptionsError
 from infra.settings import STAGES, settings_for
 from infra.waf import REGION as WAF_REGION
-from local import concurrency, taken_back
+from local import bootstrap, concurrency, origin_secret, taken_back
 from local.aws import Deployed
 from local.cloud import Stage, remedy, reported, stage_of
 from local.confirm import confirm
@@ -22,7 +23,9 @@ from local.deploy import find_cdk
 from local.failure import Trouble, exit_code
 from local.home import REPOSITORY
 from local.publish import publish
+from local.versions import announce, prune, published
 
+COMPLETE = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 AT_REST = {"dev": "6.06", "prod": "7.04"}  # USD a month, from docs/concepts/cost.md
 
 
@@ -30,6 +33,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="local.rollout", description="Deploy a stage with the options in stages/<stage>.toml.")
     parser.add_argument("--stage", required=True)
     parser.add_argument("--bytecode-optional", action="store_true", help="deploy even if nothing can compile for AWS")
+    parser.add_argument("--rotate", action="store_true", help="replace the origin secret, by which the API recognizes CloudFront")
     parser.add_argument("--options", type=Path, help="another file of options")
     given = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # the CDK prints in between
@@ -40,7 +44,10 @@ def main() -> int:
     stage = stage_of(given.stage)
     with reported():
         before = prepare(stage, chosen, path)
-        cdk_deploy(stage, chosen, path, bytecode_optional=given.bytecode_optional)
+        versions = published(stage) if before and before.usable else []
+        announce(stage, versions, time.time_ns() // 1_000_000)
+        cdk_deploy(stage, chosen, path, bytecode_optional=given.bytecode_optional, rotate=given.rotate)
+        prune(stage, versions)
         for line in told(stage, chosen, before):
             print(line)
     return 0
@@ -63,20 +70,22 @@ def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
     caller = stage.client("sts").get_caller_identity()
     print(f"Account     {caller['Account']}, as {caller['Arn']}")
     print(f"Region      {stage.region}")
-    if chosen.waf and stage.region != WAF_REGION:
-        raise Trouble(f"waf needs the stage in {WAF_REGION}, where CloudFront looks for web ACLs; the region is {stage.region}.")
-    if stage.state("CDKToolkit") is None:
-        place = f"aws://{caller['Account']}/{stage.region}"
-        raise Trouble(f"The CDK is not bootstrapped here. Once per account and region: node_modules/.bin/cdk bootstrap {place}")
-    before = stage.state(stage.stack)
-    if before and before.status.endswith("_IN_PROGRESS"):
-        raise Trouble(f"The stack {before.name} is {before.status}. {remedy(before, stage.name)}")
-    verdict = concurrency.read(stage.client("lambda"), settings_for(stage.name, chosen))
+    check_region(stage, chosen, path)
+    bootstrap.check(stage.client("ssm"), f"aws://{caller['Account']}/{stage.region}", bootstrap.qualifier())
+    found = states(stage, chosen)
+    if blocked := [each for each in found if not each.deployable]:
+        raise Trouble("\n".join(described(each, stage) for each in blocked))
+    before = next((each for each in found if each.name == stage.stack and not each.unmade), None)
+    verdict = concurrency.read(stage.client("lambda"), settings_for(stage.name, chosen), before.outputs if before else {})
     if chosen.account_concurrency and not verdict.enough:
         raise Trouble(" ".join(verdict.sentences))
     for sentence in verdict.sentences:
         print(f"Concurrency {sentence}")
-    if gone := taken_back.taken_back(taken_back.recorded(stage.client("ssm"), stage.name), chosen.chosen):
+    recorded = taken_back.recorded(stage.client("ssm"), stage.name)
+    if refused := taken_back.forbidden(recorded, chosen):
+        place, anew = options.shown(path), f"A stage without it begins empty: make destroy STAGE={stage.name}, then deploy."
+        raise Trouble("\n".join([f"{place}: {each}" for each in refused] + [anew, "Nothing was deployed."]))
+    if gone := taken_back.taken_back(recorded, chosen.chosen):
         print(f"\nThis deployment reverts options of {stage.stack} has:")
         print("\n".join(f"  - {sentence}" for sentence in gone))
         print(f"To keep it, write it to {options.shown(path)}; stages/example.toml shows how.")
@@ -84,15 +93,45 @@ def prepare(stage: Stage, chosen: Options, path: Path) -> Deployed | None:
     return before
 
 
-def cdk_deploy(stage: Stage, chosen: Options, path: Path, *, bytecode_optional: bool) -> None:
+def check_region(stage: Stage, chosen: Options, path: Path) -> None:
+    """Raise Trouble if AWS lacks a service that the stage needs in its region."""
+    partition = stage.session.get_partition_for_region(stage.region)
+    if partition == "aws-cn":
+        raise Trouble(f"Cognito has no user pools in {stage.region}, and users sign in by one: Punctual cannot be deployed in China.")
+    if partition == "aws-us-gov" and chosen.console:
+        raise Trouble(f"CloudFront, which serves the console, is not in GovCloud. Write console = false to {options.shown(path)}.")
+    if chosen.waf and stage.region != WAF_REGION:
+        raise Trouble(f"waf needs the stage in {WAF_REGION}, where CloudFront looks for web ACLs; the region is {stage.region}.")
+
+
+def states(stage: Stage, chosen: Options) -> list[Deployed]:
+    """Return those of the stacks to deploy that exist."""
+    return [found for name in (stage.stack, *([stage.console] if chosen.console else [])) if (found := stage.state(name))]
+
+
+def described(found: Deployed, stage: Stage) -> str:
+    return f"The stack {found.name} is {found.status}{found.because}. {remedy(found, stage.name)}"
+
+
+def cdk_deploy(stage: Stage, chosen: Options, path: Path, *, bytecode_optional: bool, rotate: bool = False) -> None:
     """Deploy the stacks with the CDK, in this region. Raises Trouble if it fails; its output has the reason."""
     stacks = [stage.stack, *([stage.console] if chosen.console else [])]
     context = ["-c", f"stage={stage.name}", *_local_context(stage)]
     context += ["-c", f"options={path}"] if path.exists() else []
     context += ["-c", "bytecode_optional=true"] if bytecode_optional else []
+    if chosen.console:
+        version = (origin_secret.rotate if rotate else origin_secret.ensure)(stage.client("ssm"), stage.name)
+        context += ["-c", f"origin_secret_version={version}"]
     command = [*find_cdk(), "deploy", *stacks, *context, "--require-approval", approval(), "--no-notices"]
-    if subprocess.run(command, cwd=REPOSITORY, env=environment(stage)).returncode:
-        raise Trouble(f"`cdk deploy` failed; its output is above. Check the present state: make doctor STAGE={stage.name}")
+    try:
+        if not subprocess.run(command, cwd=REPOSITORY, env=environment(stage)).returncode:
+            return
+        ending = "`cdk deploy` failed; its output is above."
+    except KeyboardInterrupt:
+        ending = "Interrupted. AWS completes an update that has begun."
+    broken = [described(each, stage) for each in states(stage, chosen) if each.status not in COMPLETE]
+    again = f"Fix the cause, then: make deploy STAGE={stage.name}"
+    raise Trouble("\n".join((ending, *(broken or [f"No stack is in an incomplete state. {again}"]))))
 
 
 def approval() -> str:

@@ -21,11 +21,11 @@ or specify yours: make setup PYTHON=/path/to/python3.13"
 }
 
 check_node() {
-    command -v node >/dev/null || fail "Node.js is missing: the CDK command line needs it. Install Node 20 or newer (https://nodejs.org), then repeat."
+    command -v node >/dev/null || fail "Node.js is missing: the CDK command line needs it. Install Node 22 or newer (https://nodejs.org), then repeat."
     command -v npm >/dev/null || fail "npm is missing: it installs the CDK command line. It comes with Node.js (https://nodejs.org; Debian: apt-get install npm)."
     version=$(node --version)
     major=${version#v}
-    [ "${major%%.*}" -ge 20 ] || fail "Node.js $version ($(command -v node)) is too old: the CDK command line needs 20 or newer."
+    [ "${major%%.*}" -ge 20 ] || fail "Node.js $version ($(command -v node)) is too old: the CDK command line needs 22 or newer."
 }
 
 install_python() {

@@ -1,6 +1,7 @@
 """Build the documentation site into `site/`: python -m local.site
 
-A broken link, a broken anchor or another warning fails the build. Beside each page lies its Markdown; `llms.txt` lists all pages.
+A broken link, a broken anchor, a diagram without a picture or another warning fails the build. Beside each page lies its Markdown;
+`llms.txt` lists all pages.
 """
 
 import re
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
+
+from local.diagrams import pictured
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
@@ -64,10 +67,11 @@ def accessible(html: str) -> str:
 
 
 def build() -> None:
-    """Raises `CalledProcessError` if the build has a warning."""
+    """Raises `CalledProcessError` if the build has a warning, LookupError for a diagram without a picture."""
     subprocess.run([sys.executable, "-m", "zensical", "build", "--strict", "--clean"], cwd=REPOSITORY, check=True)
     for built in SITE.rglob("*.html"):
-        built.write_text(accessible(built.read_text()))
+        root = "../" * (len(built.relative_to(SITE).parts) - 1)
+        built.write_text(pictured(accessible(built.read_text()), root))
     for page in DOCS.rglob("*.md"):
         shutil.copyfile(page, SITE / page.relative_to(DOCS))
     (SITE / "llms.txt").write_text(llms())
@@ -78,4 +82,6 @@ if __name__ == "__main__":
         build()
     except subprocess.CalledProcessError as failed:
         sys.exit(failed.returncode)
+    except LookupError as missing:
+        sys.exit(str(missing.args[0]))
     print(f"The site is in {SITE.relative_to(REPOSITORY)}/: open {SITE.relative_to(REPOSITORY)}/index.html, or serve the folder.")

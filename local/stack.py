@@ -10,6 +10,7 @@ from typing import Any
 
 from punctual import Punctual
 
+from infra.parameters import LIVE
 from local import previous, server, user
 from local.aws import LocalAws
 from local.deploy import deploy
@@ -65,20 +66,18 @@ class Stack:
 
     def _one_time(self) -> Any:
         """Return the event source mapping of the one-time lane."""
-        name = self.outputs["ExecuteOneTimeFunction"]
+        name = f"{self.outputs['ExecuteOneTimeFunction']}:{LIVE}"
         (mapping,) = self.aws.client("lambda").list_event_source_mappings(FunctionName=name)["EventSourceMappings"]
         return mapping
 
     def narrow(self, executors: int) -> None:
         """Limit the executors of one-time jobs. Dispatch gets the window that a deployment with this limit has for jobs that compute."""
-        functions, mapping = self.aws.client("lambda"), self._one_time()
-        functions.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": executors})
-        known = functions.get_function_configuration(FunctionName=self.outputs["DispatchFunction"])["Environment"]["Variables"]
-        rules = json.loads(known["PUNCTUAL_RULES"])
+        mapping = self._one_time()
+        self.aws.client("lambda").update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": executors})
+        rules = json.loads(self.aws.variables(self.outputs["DispatchFunction"])["PUNCTUAL_RULES"])
         for name in ("windows", "crowds"):  # a job that computes needs a process, of which an executor has ten
             rules[name] |= {Lane.ONE_TIME: executors * mapping["BatchSize"]}
-        variables = known | {"PUNCTUAL_RULES": json.dumps(rules)}
-        functions.update_function_configuration(FunctionName=self.outputs["DispatchFunction"], Environment={"Variables": variables})
+        self.aws.set_variables(self.outputs["DispatchFunction"], PUNCTUAL_RULES=json.dumps(rules))
 
     def set_tick(self, state: str) -> None:
         """Set the schedule that invokes the tick every minute to ENABLED or DISABLED."""

@@ -7,6 +7,7 @@ Templates are checked by `tests/infra/test_limits.py`.
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 Fields = Mapping[str, Any]
@@ -24,6 +25,22 @@ SUBJECT = 100  # characters
 PAYLOAD, ASYNC_PAYLOAD = 6 * 1_048_576, 1_048_576  # bytes
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchStatementRequest.html
 STATEMENT = 8_192  # characters
+# The forms of statements, as far as this project uses them. Clauses are repeated, never joined by commas: the syntax of AWS repeats the
+# clause with its path, and its first example repeats SET; PartiQL's own grammar has one path in a REMOVE. Amazon's library for Swift
+# (github.com/amzn/smoke-dynamodb) repeats both.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.update.html
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.insert.statements.html
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.delete.html
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-functions.missing.html
+_PATH = r'"\w+"(?:\."\w+")*'
+_TABLE = r'"[\w.-]+"'
+_TERM = rf"{_PATH}(?:(?:=|<>|<=|>=|<|>)\?| IS (?:NOT )?MISSING)"
+_WHERE = rf"WHERE {_TERM}(?: AND {_TERM})*"
+FORMS = (
+    rf"UPDATE {_TABLE}(?: SET {_PATH}=\?| REMOVE {_PATH})+ {_WHERE}(?: RETURNING ALL NEW \*)?",
+    rf"INSERT INTO {_TABLE} VALUE {{'\w+':\?(?:,'\w+':\?)*}}",
+    rf"DELETE FROM {_TABLE} {_WHERE}",
+)
 # https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_AdminSetUserPassword.html
 PASSWORD = r"\S{1,256}"
 
@@ -93,13 +110,35 @@ def query(request: Fields, reserved: Collection[str]) -> Refusal | None:
     return None
 
 
-def statement(text: str, reserved: Collection[str]) -> Refusal | None:
+@lru_cache(1_000)  # values are parameters, so that the texts are few
+def statement(text: str, reserved: frozenset[str]) -> Refusal | None:
     """One statement of BatchExecuteStatement. AWS answers with an error in its place; here the whole call is refused."""
     if len(text) > STATEMENT:
         return Refusal("ValidationException", f"a statement has at most {STATEMENT} characters")
     for word in _reserved(re.sub(r"\"[^\"]*\"|'[^']*'", " ", text), reserved):
         return Refusal("ValidationException", f"Statement wasn't well formed, can't be processed: Unexpected keyword {word}")
+    if not any(re.fullmatch(form, text.rstrip()) for form in FORMS):
+        return Refusal("ValidationException", f"Statement wasn't well formed: AWS documents no such form: {text}")
     return None
+
+
+def batch(statements: Sequence[Fields], reserved: frozenset[str]) -> Refusal | None:
+    """A BatchExecuteStatement, whose statements write different items."""
+    refused = next(filter(None, (statement(each.get("Statement", ""), reserved) for each in statements)), None)
+    if refused is None and len(set(map(_written, statements))) < len(statements):
+        return Refusal("ValidationException", "Provided list of item keys contains duplicates")
+    return refused
+
+
+def _written(request: Fields) -> tuple[str, ...]:
+    """The table and the key that a statement writes."""
+    text, values = request["Statement"], [next(iter(value.values())) for value in request.get("Parameters") or ()]
+    table = text.split('"')[1]
+    if text.startswith("INSERT"):
+        item = dict(zip(re.findall(r"'(\w+)':", text), values, strict=False))
+        return table, item["pk"], item["sk"]
+    first = text[: text.index(" WHERE ")].count("?")
+    return table, *values[first : first + 2]
 
 
 def _reserved(text: str, reserved: Collection[str]) -> Iterator[str]:

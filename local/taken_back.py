@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from infra.options import Options
+from infra.options import Options, lasting
 from infra.parameters import OPTIONS, parameter
 
 
@@ -23,6 +23,15 @@ def taken_back(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]
     An option that the file sets to another value, or to its default, is a decision: it is not reported.
     """
     return list(_sentences(before, after))
+
+
+def forbidden(before: Mapping[str, Any], after: Options) -> list[str]:
+    """Return a sentence for each option whose value must stay as it was deployed, and that `after` changes or leaves out."""
+    return [
+        f"{name} cannot be changed back: {stays.because}. Write {name} = {json.dumps(stays.value)} to the file."
+        for name, stays in lasting().items()
+        if before.get(name) == stays.value != getattr(after, name)
+    ]
 
 
 def _sentences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+from infra.parameters import LIVE
 from local.aws import LocalAws
 
 READY = 12  # executors of one-time jobs for which packs are made: `Rules.ready_executors` of the local stage
@@ -15,5 +16,5 @@ def warm_up(aws: LocalAws, outputs: Mapping[str, str], **executors: int) -> None
     functions = [outputs[f"Execute{lane}Function"] for lane, count in executors.items() for _ in range(count)]
     client = aws.client("lambda", max_pool_connections=max(10, len(functions)), read_timeout=120, retries={"max_attempts": 0})
     with ThreadPoolExecutor(len(functions)) as pool:
-        for answer in pool.map(lambda name: client.invoke(FunctionName=name, Payload=NOTHING), functions):
+        for answer in pool.map(lambda name: client.invoke(FunctionName=name, Qualifier=LIVE, Payload=NOTHING), functions):
             answer["Payload"].read()

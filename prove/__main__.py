@@ -4,19 +4,20 @@
     python -m prove --stage local                      on a fresh local stack of its own; asks nothing, costs nothing
     python -m prove --stage local --short              few jobs, two minutes: checks that everything works
     python -m prove --stage dev --only spread,peers    some parts
+    python -m prove --stage dev --guided               also the rows of the first hour that need you
 
-It prints a table, a block to paste into an issue, and one line of JSON. The exit code is 1 if a promise was broken. The run deletes at
-its end all that it has made, also after Ctrl-C; docs/guides/prove.md has a list.
+It prints a table, a block to paste into an issue, and one line of JSON, which is in prove-report.json as well. The exit code is 1 if a
+promise was broken. The run deletes at its end all that it has made, also after Ctrl-C; docs/guides/prove.md has a list.
 """
 
 import argparse
-import json
 import platform
 import subprocess
 import sys
 import time
 import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -27,8 +28,9 @@ from local.failure import Trouble, exit_code
 from local.home import REPOSITORY
 from local.stack import uninterruptible
 from local.steps import console
-from prove import costs, course, report
+from prove import answers, costs, course, first_hour, guided, report
 from prove.cleanup import Cleanup
+from prove.first_hour import Hour
 from prove.place import LOCAL, Place, new_name, opened
 from prove.plan import BEHAVIOURS, COMPARED, FULL, MEASURED, PARTS, PEERS, SHORT, SHORT_LOCAL, Plan, Size, minutes, planned
 from prove.report import Result
@@ -54,11 +56,14 @@ def proved(place: Place, options: argparse.Namespace) -> Result:
         agree(planned(_now(), size, options.only), place, yes=options.yes)
     cleanup, context = Cleanup(), _context(place, options)
     left: list[str] = []
+    hour = Hour(place, name, cleanup, input if options.guided else None)
     try:
         rows, complaints = course.run(place, planned(_now(), size, options.only), name, cleanup)
+        console.print("\n  The first hour on AWS: docs/get-started/aws.md explains the rows.", markup=False)
+        rows_of_aws = first_hour.run((*answers.CHECKS, *guided.CHECKS), hour)
     finally:
         left += kept(cleanup) if options.keep else deleted(cleanup)
-    return Result(context, rows, complaints, left)
+    return Result(context, rows, complaints, left, rows_of_aws)
 
 
 def agree(plan: Plan, place: Place, *, yes: bool, ask: Callable[[str], str] = input) -> None:
@@ -74,7 +79,7 @@ def agree(plan: Plan, place: Place, *, yes: bool, ask: Callable[[str], str] = in
 
 def estimate(plan: Plan, place: Place) -> str:
     """Return what a run does, how long it takes and what it costs, for people."""
-    made = ["a user"]
+    made = ["a user", "tables of one item", "a function with its role"]
     made += ["a task"] if "cron" in plan.keys else []
     schedules = sum(len(part.instants) for part in plan.compared)
     made += [f"two SQS queues, an IAM role, a schedule group with {schedules:,} schedules"] if PEERS in plan.keys else []
@@ -102,8 +107,8 @@ def kept(cleanup: Cleanup) -> list[str]:
     return cleanup.things
 
 
-def printed(result: Result) -> int:
-    """Print the result; returns the exit code."""
+def printed(result: Result, folder: Path = Path()) -> int:
+    """Print the result, and write it into a file of `folder`; returns the exit code."""
     console.print(report.table(result.rows))
     for note in report.notes(result.rows):
         console.print(f"  {note}", markup=False)
@@ -113,7 +118,10 @@ def printed(result: Result) -> int:
         console.print(f"NOT KEPT  {complaint}", style="red", markup=False)
     console.print("\nTo paste into an issue:\n", style="dim")
     print(report.block(result) + "\n")
-    print(report.anonymous(json.dumps(report.summary(result))))
+    console.print(
+        f"The same for a machine, without accounts, people and addresses: {report.save(result, folder)}\n", style="dim", markup=False
+    )
+    print(report.line(result))
     return 1 if result.complaints else 0
 
 
@@ -171,6 +179,11 @@ def _options(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--short", action="store_true", help="few jobs and no quiet minutes: checks that everything works, measures little")
     parser.add_argument("--yes", action="store_true", help="begin without a question; needed on AWS without a terminal")
+    parser.add_argument(
+        "--guided",
+        action="store_true",
+        help="go through the rows of the first hour that need a deployment by you or burden the stage, each after a question",
+    )
     parser.add_argument("--keep", action="store_true", help="delete nothing at the end, and list what is left")
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.only if name not in PARTS]:
@@ -179,6 +192,8 @@ def _options(arguments: list[str] | None = None) -> argparse.Namespace:
         raise Trouble(f"--only: name at least one of {', '.join((*MEASURED, *BEHAVIOURS))}")
     if PEERS in options.only and not set(options.only) & set(COMPARED):
         raise Trouble(f"--only: peers are compared with {' and '.join(COMPARED)}: add one of them")
+    if options.guided and not sys.stdin.isatty():
+        raise Trouble("--guided asks before each row: run it in a terminal.")
     if not 1 <= options.minutes <= MOST_MINUTES:
         raise Trouble(f"--minutes must be 1 to {MOST_MINUTES}, not {options.minutes}")
     return options

@@ -1,15 +1,26 @@
 """The result of a run: a table, a line of JSON, and a block for an issue. Pure."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.table import Table
 
+from prove.first_hour import Check, Seen
+
 COLUMNS = ("jobs", "p50 ms", "p99 ms", "max ms", "lost", "early", "twice", "dollars")
-ACCOUNT = re.compile(r"(?<!\d)\d{12}(?!\d)")
+FILE = "prove-report.json"
+HIDDEN = (  # in this order: what is hidden whole comes before its parts
+    (re.compile(r"\barn:[\w-]+:[^\s,;\"')\]]+"), "<arn>"),
+    (re.compile(r"\bhttps?://[^\s,;\"')\]]+"), "<address>"),
+    (re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w"), "<e-mail>"),
+    (re.compile(r"(?<=/home/)[\w.-]+|(?<=/Users/)[\w.-]+"), "<user>"),
+    (re.compile(r"(?<!\d)\d{12}(?!\d)"), "<account>"),
+)
 SHOWN = 20  # complaints that are printed; the JSON has all of them
 
 
@@ -43,6 +54,7 @@ class Result:
     rows: Sequence[Row]
     complaints: Sequence[str] = ()
     not_deleted: Sequence[str] = field(default=())
+    first_hour: Sequence[tuple[Check, Seen]] = field(default=())
 
     @property
     def dollars(self) -> float:
@@ -70,9 +82,33 @@ def summary(result: Result) -> dict[str, Any]:
         **result.context,
         "parts": {row.key: _record(row) for row in result.rows},
         "dollars": round(result.dollars, 4),
-        "not_kept": [anonymous(text) for text in result.complaints],
+        "not_kept": list(result.complaints),
         "not_deleted": list(result.not_deleted),
+        "first_hour": {
+            check.key: {"does": check.does, "expects": check.expects, "outcome": seen.outcome, "note": seen.note}
+            for check, seen in result.first_hour
+        },
     }
+
+
+def line(result: Result) -> str:
+    """Return the result as one line of JSON, which names no account, person or address."""
+    return json.dumps(_cleaned(summary(result)))
+
+
+def save(result: Result, folder: Path) -> Path:
+    """Write the result into a file that can be sent to others."""
+    path = folder / FILE
+    path.write_text(json.dumps(_cleaned(summary(result)), indent=2) + "\n")
+    return path
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _cleaned(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(each) for each in value]
+    return anonymous(value) if isinstance(value, str) else value
 
 
 def _record(row: Row) -> dict[str, Any]:
@@ -81,12 +117,14 @@ def _record(row: Row) -> dict[str, Any]:
 
 
 def block(result: Result) -> str:
-    """Return the result as Markdown for an issue. It has no account id."""
+    """Return the result as Markdown for an issue, which names no account, person or address."""
     lines = [", ".join(f"{name} {value}" for name, value in result.context.items()), ""]
     lines += ["| " + " | ".join(("part", *COLUMNS, "note")) + " |", "|---" + "|--:" * len(COLUMNS) + "|---|"]
     lines += ["| " + " | ".join((row.title, *row.cells(), row.note)) + " |" for row in result.rows]
     lines += ["", f"Together {result.dollars:.4f} dollars. Promises that were broken: {len(result.complaints) or 'none'}."]
     lines += [f"- {text}" for text in shown(result.complaints)]
+    lines += ["", "| first hour | outcome | note |", "|---|---|---|"] if result.first_hour else []
+    lines += [f"| {check.key} | {seen.outcome} | {seen.note} |" for check, seen in result.first_hour]
     return anonymous("\n".join(lines))
 
 
@@ -97,9 +135,11 @@ def shown(complaints: Sequence[str]) -> list[str]:
 
 
 def anonymous(text: str) -> str:
-    """Return the text without account ids.
+    """Return the text without account ids, ARNs, addresses, e-mail addresses and names of users.
 
     >>> anonymous("arn:aws:sqs:eu-west-1:123456789012:a, at 1795168800000")
-    'arn:aws:sqs:eu-west-1:<account>:a, at 1795168800000'
+    '<arn>, at 1795168800000'
     """
-    return ACCOUNT.sub("<account>", text)
+    for pattern, word in HIDDEN:
+        text = pattern.sub(word, text)
+    return text

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,7 +38,16 @@ def test_functions_get_the_tested_versions() -> None:
     }.items()
 
 
-@pytest.mark.parametrize("folder", [".", "bench/compare/node"])
+def test_functions_start_without_the_sdk_of_xray() -> None:
+    """Its support ends in February 2027. With the option `tracing` Lambda itself writes the segments of its invocations."""
+    assert not {"aws-xray-sdk", "wrapt"} & locked("lambdas/requirements.txt").keys()
+    verbs = sorted(path.stem for path in (ROOT / "lambdas").glob("[a-z]*.py"))
+    code = f"import sys; sys.modules['aws_xray_sdk'] = None\nfor verb in {verbs}: __import__('lambdas.' + verb)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("folder", [".", "bench/compare/node", "tests/parity/node"])
 def test_every_npm_package_is_pinned_with_its_hash(folder: str) -> None:
     lock, wanted = (json.loads((ROOT / folder / name).read_text()) for name in ("package-lock.json", "package.json"))
     packages = {name: entry for name, entry in lock["packages"].items() if name}

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import tomllib
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -10,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from local import site
+from local import diagrams, site
 from tests.language import ROOT
 
 PAGES = sorted(site.DOCS.rglob("*.md"))
@@ -61,7 +62,42 @@ def test_the_site_builds_without_a_warning() -> None:
     site.build()
     assert (site.SITE / "index.html").exists() and (site.SITE / "search.json").stat().st_size > 100_000
     assert (site.SITE / "reference/api.md").read_text() == (site.DOCS / "reference/api.md").read_text()
-    assert '<pre class="mermaid">' in (site.SITE / "internals/lifecycle/index.html").read_text()
+    page = (site.SITE / "internals/lifecycle/index.html").read_text()
+    (picture,) = re.findall(r'<p class="diagram"><a href="\.\./\.\./(\S+)">', page)
+    assert (site.SITE / picture).exists()
+    assert [page for page in site.SITE.rglob("*.html") if '<pre class="mermaid">' in page.read_text()] == []
+
+
+def test_each_diagram_has_the_picture_of_its_source() -> None:
+    """A picture is named by a digest of its source. If this fails: make diagrams"""
+    assert {file.stem for file in diagrams.PICTURES.iterdir()} == set(diagrams.sources())
+    for file in diagrams.PICTURES.iterdir():
+        text = file.read_text()
+        assert text.startswith("<svg ") and not re.search(r"<script|<foreignObject|https?://(?!www\.w3\.org/)", text), file
+
+
+def test_a_diagram_without_a_picture_fails_the_build() -> None:
+    with pytest.raises(LookupError, match="make diagrams"):
+        diagrams.pictured('<pre class="mermaid"><code>flowchart LR\n  a --&gt; b</code></pre>', "")
+
+
+DISTRIBUTION = tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"]["name"]
+INSTALLED = re.compile(r"(?:pip|pipx|uv add|uv tool|uvx)\b[^\n`|]*?[ '\"](punctual[\w-]*)")
+
+
+def test_every_installation_names_the_distribution() -> None:
+    """The name `punctual` of the package index belongs to another project: a page that installs it runs a stranger's code."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    texts = [ROOT / name for name in listed if name.endswith((".md", ".py", ".yml", ".yaml", ".toml", ".sh", ".ts", ".tsx", ".txt"))]
+    found = {
+        f"{file.relative_to(ROOT)}: {name}"
+        for file in texts
+        if file.is_file() and file != Path(__file__)
+        for name in INSTALLED.findall(file.read_text(encoding="utf-8"))
+        if name != DISTRIBUTION
+    }
+    assert found == set()
+    assert INSTALLED.findall("pip install --upgrade 'punctual[aws]' and uvx punctual") == ["punctual", "punctual"]
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -71,10 +107,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @pytest.mark.long
 def test_axe_finds_nothing_serious_on_the_site() -> None:
-    """Nor is a page wider than its window, and the calculator of the page about cost adds.
-
-    Diagrams are drawn by Mermaid, the only script from another host.
-    """
+    """Nor is a page wider than its window, and the calculator of the page about cost adds."""
     site.build()
     pages = [
         "",
@@ -94,7 +127,7 @@ def test_axe_finds_nothing_serious_on_the_site() -> None:
         server.shutdown()
     assert done.returncode == 0, done.stderr
     findings = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [each for each in findings if "mermaid" not in each["html"]] == []
+    assert findings == []
 
 
 @pytest.mark.long

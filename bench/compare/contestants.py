@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from bench import stored as later
 from bench.compare import install
 from bench.compare.accounting import stop
+from bench.compare.drivers import lib
 from bench.compare.drivers.lib import CALL, Order
 from bench.compare.servers import SERVERS, Running, spawn
 from bench.compare.work import Start, Workload
@@ -32,6 +33,7 @@ from scheduler.storage.aws.jobs import DynamoJobs
 
 FAR_S = 86_400  # jobs that are stored for later are due from this time on
 PRODUCE_S = 1_200  # patience with the creation of jobs
+SLOW_S = 60  # a job for now is due by the clock of the API, as late as its call takes
 QUIET_S = 3  # seconds after the last instant without a read, which would compete with the executors for the processor
 AWS = "local-aws"
 DRIVERS = "bench.compare.drivers"
@@ -218,7 +220,7 @@ class Ours:
     settings: str = f"the stack of `make run` on the local AWS, {READY} warm executors; POST /me/jobs/batch"
     per_second: int = 400
     roots: list[int] = field(default_factory=list)
-    _posted: dict[str, str] = field(default_factory=dict)  # the name of each job by its id
+    _posted: dict[str, tuple[str, float]] = field(default_factory=dict)  # the name and the instant of each job by its id
 
     def __post_init__(self) -> None:
         self._client = self.stack.client()
@@ -228,14 +230,18 @@ class Ours:
 
     def create(self, order: Order) -> Mapping[str, Any]:
         began, cpu = time.time(), time.process_time()
-        jobs = order.jobs()
         self._posted = {}
+        if order.one_by_one:
+            for name, at in lib.each(order):
+                self._posted[self._client.jobs.create(**_content(name, order.url)).id] = name, at
+            return {"began": began, "ended": time.time(), "cpu_s": time.process_time() - cpu, "api": "POST /me/jobs"}
+        jobs = order.jobs()
         for first in range(0, len(jobs), CALL):
             call = jobs[first : first + CALL]
             made = self._client.jobs.create_many([_job(name, at, order.url) for name, at in call])
             if made.errors:
                 raise Trouble(f"Punctual refused {made.refused} jobs: {made.errors[0].error}")
-            self._posted |= {job.id: name for job, (name, _) in zip(made.jobs, call, strict=True)}
+            self._posted |= {job.id: wanted for job, wanted in zip(made.jobs, call, strict=True)}
         api = f"POST /me/jobs/batch, {CALL:,} a call"
         return {"began": began, "ended": time.time(), "cpu_s": time.process_time() - cpu, "api": api}
 
@@ -254,22 +260,26 @@ class Ours:
         """The starts as the executors stamped them, in whole milliseconds; of calls, their arrivals."""
         if order.url:
             return read_starts(self.url_log, order)
-        since, until = math.floor(order.at * 1_000), math.ceil((order.at + order.seconds) * 1_000) + 1
+        latest = order.at + order.seconds + (SLOW_S if order.one_by_one else 0)
+        since, until = math.floor(order.at * 1_000), math.ceil(latest * 1_000) + 1
         found: list[Start] = []
         after: str | None = None
         while True:
             page = self._table.history(self._owner, since=since, until=until, after=after, limit=work.count + 1, newest_first=False)
-            ours = [(job.id, job.started_at, job.scheduled_at) for job in page.jobs if job.id in self._posted]
-            found += [Start(self._posted[id], at - due) for id, at, due in ours if at is not None]
+            ours = [(*self._posted[job.id], job.started_at) for job in page.jobs if job.id in self._posted]
+            found += [Start(name, at - due * 1_000) for name, due, at in ours if at is not None]
             if (after := page.cursor) is None:
                 return found
 
 
 def _job(name: str, at: float, url: str) -> dict[str, Any]:
-    content: dict[str, Any] = {"type": "log", "payload": {"message": name}}
+    return {**_content(name, url), "execute_at": rfc3339(datetime.fromtimestamp(at, UTC))}
+
+
+def _content(name: str, url: str) -> dict[str, Any]:
     if url:
-        content = {"type": "http", "payload": {"method": "GET", "url": f"{url}?{name}"}}
-    return {**content, "execute_at": rfc3339(datetime.fromtimestamp(at, UTC))}
+        return {"type": "http", "payload": {"method": "GET", "url": f"{url}?{name}"}}
+    return {"type": "log", "payload": {"message": name}}
 
 
 @contextmanager

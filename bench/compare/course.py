@@ -65,11 +65,15 @@ def _once(session: Session, work: Workload, url: str, per_second: float, number:
     """Return the outcome, or None if the jobs came too late, and the seconds that their creation took."""
     began = clock.time()
     at = math.ceil(began + work.count / per_second + LEAD_S)
-    order = Order(f"{work.key}{number}-", work.count, at, work.seconds, url if work.calls else "")
+    order = Order(f"{work.key}{number}-", work.count, at, work.seconds, url if work.calls else "", work.one_by_one)
     before = cpu_s(session.roots)
     made = session.create(order)
     created, others = cpu_s(session.roots), machine_s()
     made_in = made["ended"] - made["began"]
+    if work.one_by_one:
+        spent_by = _watch(session, work, order, clock)
+        spent = Spent(created - before + made["cpu_s"], spent_by - created, memory_mb(session.roots), 0)
+        return outcome(work, session.starts(work, order), spent, made_in, [f"created by {made['api']}"]), made_in
     if at - clock.time() < LEAST_S:
         took = clock.time() - began
         _sleep_until(at + work.seconds + QUIET_S, clock)

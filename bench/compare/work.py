@@ -13,27 +13,33 @@ QUANTILES = (0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 98, 99, 100)
 
 @dataclass(frozen=True)
 class Workload:
-    """Jobs to create ahead: all for one instant, or at equal distances over `seconds`. `stored`: jobs for tomorrow that are there first."""
+    """Jobs to create ahead: all for one instant, or at equal distances over `seconds`. `stored`: jobs for tomorrow that are there first.
+
+    `one_by_one`: they are created at their instants, for now, so their delays count from the calls.
+    """
 
     key: str
     count: int
     seconds: int = 0
     stored: int = 0
     calls: bool = False  # each job calls a URL on this machine, and its start is the arrival there
+    one_by_one: bool = False
 
     @property
     def title(self) -> str:
         what = f"{self.count // self.seconds:,} a second for {self.seconds} s" if self.seconds else f"{self.count:,} at one instant"
+        what = f"for now, one by one: {what}" if self.one_by_one else what
         return what + (", each calls a URL" if self.calls else "") + (f", {self.stored:,} stored for tomorrow" if self.stored else "")
 
 
 def workloads(quick: bool) -> list[Workload]:
     if quick:
-        return [Workload("burst", 1_000), Workload("steady", 250, seconds=5)]
+        return [Workload("burst", 1_000), Workload("steady", 250, seconds=5), Workload("now", 25, seconds=5, one_by_one=True)]
     return [
         Workload("burst", 1_000),
         Workload("crowd", 10_000),
         Workload("steady", 3_000, seconds=60),
+        Workload("now", 200, seconds=40, one_by_one=True),
         Workload("http", 1_000, calls=True),
         Workload("stored", 1_000, stored=100_000),
     ]

@@ -863,3 +863,26 @@ def test_the_shells_get_completions() -> None:
 @pytest.mark.parametrize("name", ["_words", "_output"])
 def test_the_examples_in_docstrings_are_true(name: str) -> None:
     assert doctest.testmod(importlib.import_module(f"punctual.cli.{name}")).failed == 0
+
+
+EMPTY = ("tasks", "apply", "-f", "-", "--label", "shop", "--prune")
+
+
+def _of_shop(*flags: str) -> tuple[Result, Api]:
+    terminal = api({"GET /tasks": page({**TASK, "tags": ["managed:shop"]}), f"DELETE /tasks/{ID}": {"id": ID}})
+    return terminal(*EMPTY, *flags, input="tasks: []"), terminal.api
+
+
+def test_an_apply_that_would_delete_most_of_a_label_is_refused(signed_in: None) -> None:
+    result, server = _of_shop("--yes")
+    assert result.exit_code == 2 and [method for method, *_ in server.sent if method != "GET"] == []
+    assert "--prune: would delete 1 of the 1 tasks with the label shop: nothing was changed" in result.stderr
+    assert "--prune-most" in result.stderr
+    result, _ = _of_shop("--dry-run")
+    assert result.exit_code == 10
+    assert result.stdout.splitlines()[-1] == "Without --prune-most this is refused: it would delete 1 of the 1 tasks with the label shop."
+
+
+def test_a_flag_allows_to_delete_most_of_a_label(signed_in: None) -> None:
+    result, server = _of_shop("--prune-most", "--yes")
+    assert result.exit_code == 0 and server.last[:2] == ("DELETE", f"/tasks/{ID}")

@@ -287,7 +287,7 @@ def test_a_rate_keeps_its_beat_when_another_field_changes(api: FakeTasks, client
 
 
 def test_prune_deletes_what_left_the_file_and_carries_its_label(api: FakeTasks, client: Punctual) -> None:
-    apply(client, plan(client, many(3)))
+    apply(client, plan(client, many(3)), workers=1)  # in their order
     api.put("free", {"name": "F", "message": "m"})
     api.put("other", {"name": "O", "message": "m", "tags": ["managed:other"]})
     assert plan(client, many(1)).to_do == ()
@@ -296,6 +296,34 @@ def test_prune_deletes_what_left_the_file_and_carries_its_label(api: FakeTasks, 
     del api.tasks["id-1"]  # another client deletes it in that time
     assert apply(client, todo).count(Action.DELETE) == 2
     assert [each["key"] for each in api.tasks.values()] == ["k0", "free", "other"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "kept", "excess"), [(1, 0, "1 of the 1"), (3, 1, "2 of the 3"), (4, 0, "4 of the 4"), (2, 1, ""), (4, 2, "")]
+)
+def test_a_plan_names_a_label_that_loses_more_than_half(client: Punctual, stored: int, kept: int, excess: str) -> None:
+    apply(client, plan(client, many(stored)))
+    assert plan(client, many(kept)).excess == ()
+    found = plan(client, many(kept), prune=True).excess
+    assert [str(each) for each in found] == ([f"{excess} tasks with the label shop"] if excess else [])
+
+
+@pytest.mark.parametrize(
+    ("number", "rule"),
+    [
+        ("9" * 4_301, "is a number that is too large: 99999999999999999999…; put it into quotes"),
+        ("1e999", "is a number that is too large: 1e999; put it into quotes"),
+        ("[" * 5_000, "is nested too deep"),
+    ],
+)
+def test_what_python_cannot_read_is_refused_with_its_line(number: str, rule: str) -> None:
+    (found,) = problems(*task("type: own", f"payload: {{n: {number}}}"))
+    assert found.endswith(rule)
+
+
+def test_a_pair_of_escapes_of_json_is_one_character() -> None:
+    (item,) = parse([("t.json", '{"tasks": [{"key": "a", "name": "\\ud83d\\ude00", "message": "m"}]}')]).items
+    assert item.body["name"] == "😀"
 
 
 def test_a_task_of_another_label_is_not_taken_over(api: FakeTasks, client: Punctual) -> None:

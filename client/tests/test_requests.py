@@ -243,7 +243,7 @@ def test_a_batch_is_split_and_busy_items_are_sent_again(flavor: Flavor) -> None:
         result.all_jobs()
     sizes.clear()
     assert len(flavor.run(batches, lambda c: c.jobs.create_many([{"message": "x" * 200_000}] * 40)).all_jobs()) == 40
-    assert sizes == [17, 17, 6]
+    assert sizes == [9, 9, 9, 9, 4]
 
 
 # Tokens

@@ -189,6 +189,7 @@ def test_a_job_without_a_callback_is_recognized(made: Any) -> None:
 # Signatures
 
 NOW = 1_800_000_000
+PLAIN = b"a secret that is no base64"
 
 
 def signed(secret: bytes, body: bytes, at: int = NOW) -> dict[str, str]:
@@ -199,20 +200,26 @@ def signed(secret: bytes, body: bytes, at: int = NOW) -> dict[str, str]:
 def test_a_signed_request_is_accepted() -> None:
     key = b"k" * 24
     verify_signature(signed(key, b"{}"), b"{}", "whsec_" + base64.b64encode(key).decode(), now=NOW + 299)
-    verify_signature(signed(b"plain", b"{}"), "{}", "plain", now=NOW - 299)
+    verify_signature(signed(PLAIN, b"{}"), "{}", PLAIN.decode(), now=NOW - 299)
 
 
 @pytest.mark.parametrize(
     ("headers", "body", "secret", "message"),
     [
-        ({}, b"{}", "plain", "has no header webhook-id"),
-        (signed(b"plain", b"{}"), b"{ }", "plain", "does not match"),
-        (signed(b"plain", b"{}"), b"{}", "other", "does not match"),
-        (signed(b"plain", b"{}", NOW - 301), b"{}", "plain", "301 s old"),
-        (signed(b"plain", b"{}", NOW + 301), b"{}", "plain", "301 s ahead"),
-        (signed(b"plain", b"{}") | {"Webhook-Timestamp": "soon"}, b"{}", "plain", "no number of seconds"),
-        (signed(b"plain", b"{}") | {"Webhook-Signature": "v1,é"}, b"{}", "plain", "does not match"),
-        (signed(b"plain", b"{}"), b"{}", "whsec_%%%", "no base64 follows"),
+        ({}, b"{}", PLAIN.decode(), "has no header webhook-id"),
+        (signed(PLAIN, b"{}"), b"{ }", PLAIN.decode(), "does not match"),
+        (signed(PLAIN, b"{}"), b"{}", "other" * 5, "does not match"),
+        (signed(PLAIN, b"{}", NOW - 301), b"{}", PLAIN.decode(), "301 s old"),
+        (signed(PLAIN, b"{}", NOW + 301), b"{}", PLAIN.decode(), "301 s ahead"),
+        (signed(PLAIN, b"{}") | {"Webhook-Timestamp": "soon"}, b"{}", PLAIN.decode(), "no number of seconds"),
+        (signed(PLAIN, b"{}") | {"Webhook-Signature": "v1,é"}, b"{}", PLAIN.decode(), "does not match"),
+        (signed(PLAIN, b"{}"), b"{}", "whsec_%%%", "no base64 follows"),
+        (signed(PLAIN, b"{}"), b"{}", "whsec_ö", "no base64 follows"),
+        (signed(b"", b"{}"), b"{}", "", "the secret is empty: is its environment variable set"),
+        (signed(b"", b"{}"), b"{}", "whsec_", "the secret is empty"),
+        (signed(b"k" * 23, b"{}"), b"{}", "k" * 23, "has at least 24"),
+        (signed(PLAIN, b"{}") | {"Webhook-Signature": "v1,\ud800"}, b"{}", PLAIN.decode(), "does not match"),
+        (signed(PLAIN, b"{}") | {"Webhook-Id": "\ud800"}, b"{}", PLAIN.decode(), "does not match"),
     ],
 )
 def test_another_request_is_refused(headers: dict[str, str], body: bytes, secret: str, message: str) -> None:

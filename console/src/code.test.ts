@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 
 import { curlOf, jobCall, pythonOf, taskCall, type Call } from './code';
+import { read, write } from './exact';
 import { empty, toRequest } from './form/draft';
 import { NEW_JOB, toJob } from './form/job-draft';
 
@@ -19,6 +20,7 @@ const CASES: Record<string, Call> = {
   'job-at': job({ start: 'at', at: '2030-01-02T03:04:05.678Z', expiresAt: '2030-01-02T04:00:00.000Z', events: true }),
   'job-with-key': job({ key: 'order:17 é/?', type: 'log', payload: { message: NASTY } }),
   'job-of-target': job({ target: 'billing', payload: { body: [1, -2.5, 1e21, false] } }),
+  'job-exact': job({ type: 'own', payload: read('{"id":12345678901234567890,"negative":-9007199254740993,"float":1.0,"zero":-0.0,"text":"\\u2028\\u0085\\u202e"}') }),
   'task-create': taskCall(toRequest(task)),
   'task-put': taskCall(toRequest({ ...task, key: 'nightly', notifications: { emails: ['ann@example.com'], webhooks: [HOOK], on: ['failure', 'late'], afterFailures: '2', digest: '900', rest: {} } })),
   'task-replace': taskCall(toRequest({ ...task, kind: 'rate', every: '5', unit: 'minutes' }), { id: '01ARZ3NDEKTSV4RRFFQ69G5FAV' }),
@@ -37,11 +39,11 @@ describe.each(Object.entries(CASES))('%s', (name, call) => {
   test('a shell reads the method, the address, the token and the body of the request', () => {
     const found = argumentsOf(curlOf(ORIGIN, call));
     expect(found.slice(0, -1)).toEqual(['-sS', '--fail-with-body', '-X', call.method, `${ORIGIN}/api/v1${call.path}`, '-H', 'Authorization: Bearer the-token', '-H', 'Content-Type: application/json', '-d']);
-    expect(JSON.parse(found.at(-1) ?? '')).toEqual(call.body);
+    expect(read(found.at(-1) ?? '')).toEqual(call.body);
   });
 
   test('the Python program is the stored one', async () => {
     await expect(pythonOf(ORIGIN, call)).toMatchFileSnapshot(`code/${name}.python.txt`);
-    await expect(`${JSON.stringify({ method: call.method, path: call.path, body: call.body }, null, 2)}\n`).toMatchFileSnapshot(`code/${name}.json`);
+    await expect(`${write({ method: call.method, path: call.path, body: call.body }, 2)}\n`).toMatchFileSnapshot(`code/${name}.json`);
   });
 });

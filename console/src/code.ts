@@ -1,5 +1,6 @@
 /** Requests as text to copy: a curl command, and a program with the Python package. Pure. */
 import type { Schemas, TaskRequest } from './api/client';
+import { Exact, writeVisible } from './exact';
 
 type Fields = Record<string, unknown>;
 
@@ -52,7 +53,7 @@ export function curlOf(origin: string, { method, path, body }: Call): string {
     `curl -sS --fail-with-body -X ${method} ${shell(`${origin}/api/v1${path}`)}`,
     '-H "Authorization: Bearer $PUNCTUAL_TOKEN"',
     "-H 'Content-Type: application/json'",
-    `-d ${shell(JSON.stringify(body, null, 2))}`,
+    `-d ${shell(writeVisible(body, 2))}`,
   ].join(' \\\n  ') + '\n';
 }
 
@@ -86,10 +87,10 @@ const WIDTH = 88;
 function literal(value: unknown, indent: number): string {
   if (value === null || value === undefined) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
-  if (typeof value !== 'object') return JSON.stringify(value);
+  if (typeof value !== 'object' || value instanceof Exact) return writeVisible(value);
   const [open, close] = Array.isArray(value) ? '[]' : '{}';
   const parts = (deeper: number): string[] =>
-    Array.isArray(value) ? value.map((each) => literal(each, deeper)) : Object.entries(value).map(([name, each]) => `${JSON.stringify(name)}: ${literal(each, deeper)}`);
+    Array.isArray(value) ? value.map((each) => literal(each, deeper)) : Object.entries(value).map(([name, each]) => `${writeVisible(name)}: ${literal(each, deeper)}`);
   const line = `${open}${parts(0).join(', ')}${close}`;
   if (line.length + indent < WIDTH && !line.includes('\n')) return line;
   const pad = ' '.repeat(indent + 4);

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from lambdas import _runtime
 from lambdas._settings import ADMINISTRATORS, OPERATORS, RESOURCE_SERVER
-from lambdas.rest import audit_trail, request_body
+from lambdas.rest import audit_trail
 from scheduler.accounts import sessions
 from scheduler.accounts.access import REFUSALS, Caller, Need, Role, Scope, need_of_foreign
 from scheduler.model.errors import Forbidden, Invalid, Unauthorized
@@ -81,22 +81,14 @@ def admit(event: Event, method: str, path: str, arguments: Mapping[str, str]) ->
     return rule
 
 
-def passed(event: Event, rule: Rule, arguments: Mapping[str, str], proceed: Callable[[], Any]) -> Any:
-    """Answer a valid request within the caller's quota, and write an entry of the audit trail."""
+def passed(event: Event, rule: Rule, arguments: Mapping[str, str], body: Mapping[str, Any], proceed: Callable[[], Any]) -> Any:
+    """Answer a valid request within the caller's quota, and write an entry of the audit trail with its body."""
     if rule.creates:
         _runtime.api().quotas.admit(subject_of(event), rule.creates)
     if rule.action is None:
         return proceed()
     owner = "system" if rule.action.startswith(("system.", "target.")) else subject_of(event)
-    return audit_trail.recorded(event, rule.action, caller_of(event), owner, arguments, _body(event), proceed)
-
-
-def _body(event: Event) -> Any:
-    """The request body. Empty if it is invalid, which only a route that ignores its body accepts."""
-    try:
-        return request_body.read(event)
-    except Invalid:
-        return {}
+    return audit_trail.recorded(event, rule.action, caller_of(event), owner, arguments, body, proceed)
 
 
 def subject_of(event: Event) -> str:

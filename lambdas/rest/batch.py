@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from lambdas._logger import logger
 from lambdas.rest import envelope, idempotency, request_body
 from lambdas.rest.models import BatchItem, BatchShape, ResultShape
 from lambdas.rest.resolution import Stage
@@ -17,11 +18,15 @@ from scheduler.pipeline.submit import Accepted, Refusal, Submission
 from scheduler.storage.ports import Receipts
 
 SINGLE = "/api/v1/me/jobs"  # an item is the same request as one to this path: a key used for both is one key
+ERRORS_BYTES = 500_000  # of all errors in an answer; the others have no details
+UNLISTED = "The answer has no room for the details of this error: send this item again with fewer others."
 
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def read(items: Sequence[Any], owner: str, now: int, key: str | None, receipts: Receipts, stage: Stage) -> list[Submission | Invalid]:
+def read(
+    items: Sequence[Any], owner: str, now: int, key: str | None, receipts: Receipts, stage: Stage
+) -> list[Submission | SchedulerError]:
     """The job that each item requests, or its error. `key` is that of the whole call; each item without a key gets one derived from it.
 
     Ids of jobs for the same instant sort in the order of the call: the order in which an ordering key runs them.
@@ -30,16 +35,22 @@ def read(items: Sequence[Any], owner: str, now: int, key: str | None, receipts: 
     return [_read(item, index, owner, now, key, receipts, randoms[index], stage) for index, item in enumerate(items)]
 
 
-def results(asked: Sequence[Submission | Invalid], submitted: Sequence[Accepted | Refusal | None]) -> Json:
+def results(asked: Sequence[Submission | SchedulerError], submitted: Sequence[Accepted | Refusal | None]) -> Json:
     """The answer: one result per item, in order. `submitted`: the results of the valid items, None where the table refused."""
     done = iter(submitted)
-    ended = [item if isinstance(item, Invalid) else _ended(next(done), index) for index, item in enumerate(asked)]
-    return BatchShape.of([ResultShape.of(index, result) for index, result in enumerate(ended)])
+    ended = [item if isinstance(item, SchedulerError) else _ended(next(done), index) for index, item in enumerate(asked)]
+    shown, room = [], ERRORS_BYTES
+    for index, result in enumerate(ended):
+        made = ResultShape.of(index, result)
+        if "error" in made and (room := room - len(_json(made).encode())) < 0:
+            made["error"] |= {"message": UNLISTED, "details": []}
+        shown.append(made)
+    return BatchShape.of(shown)
 
 
 def _read(
     item: Any, index: int, owner: str, now: int, key: str | None, receipts: Receipts, random: int, stage: Stage
-) -> Submission | Invalid:
+) -> Submission | SchedulerError:
     path, size = _path(index), len(_json(item).encode())
     if size > request_body.LIMIT:
         return _too_large(index, f"has {size:,} bytes; a job has at most {request_body.LIMIT:,} (256 KB)")
@@ -50,10 +61,15 @@ def _read(
         content = {name: value for name, value in item.items() if name != "idempotency_key"}
         receipt = None if own is None else idempotency.make(owner, own, now, "POST", SINGLE, content, random)
         request = idempotency.judged(lambda at: read.asked(owner, at, within=f"{path}."), receipt, now, receipts)
+    except Unavailable:
+        raise
     except ValidationError as error:
         return envelope.item_violations(error.errors(include_url=False, include_input=False), path)
     except Invalid as error:
         return error
+    except Exception:  # an error of ours with one item must not refuse the others
+        logger.exception("unexpected error in an item of a batch")
+        return SchedulerError(envelope.FAILED)
     return Submission(request, random, receipt)
 
 

@@ -8,12 +8,12 @@ from lambdas._settings import ORIGIN_HEADER, VIEWER_HEADER
 
 
 def client_address(event: Mapping[str, Any], origin_secret: str) -> str:
-    """Return the address that CloudFront reports, if the request has the origin secret; else the one that called API Gateway.
+    """Return the address that CloudFront reports, if the request has an origin secret; else the one that called API Gateway.
 
-    `origin_secret`: empty if the stage has no console; then no request comes through CloudFront.
+    `origin_secret`: the secrets, separated by blanks; empty if the stage has no console, and no request comes through CloudFront.
     """
     headers = event.get("headers") or {}
     sent = str(headers.get(ORIGIN_HEADER, ""))
-    if origin_secret and compare_digest(sent.encode(), origin_secret.encode()) and headers.get(VIEWER_HEADER):
+    if any(compare_digest(sent.encode(), known.encode()) for known in origin_secret.split()) and headers.get(VIEWER_HEADER):
         return str(headers[VIEWER_HEADER])
     return str(event["requestContext"]["http"].get("sourceIp", ""))

@@ -98,15 +98,16 @@ def list_dead_letter_jobs(
     summary="Redrive dead letters",
     description=(
         "Retries the jobs that match the filter and have failed up to now, at a rate, the earliest first. "
-        "It runs in the background: read its progress, or abort it."
+        "It runs in the background: read its progress, or abort it. Its rate is at most the quota `creates_per_second` of the owner."
     ),
     tags=["dead letters"],
     responses=answers(202, Answer[RedriveShape], errors=(400, 401, 409, 413, 415, 503)),
 )
-@needs(Need.WRITE, foreign=True, action="redrive.start")
+@needs(Need.WRITE, foreign=True, action="redrive.start", creates=1)
 def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
     world, random = _runtime.api(), secrets.randbits(ids.RANDOM_BITS)
-    planned = operation.new(_owner(), world.clock.now(), random, Action.REDRIVE, body.filter, rate=body.rate, limit=body.limit)
+    rate = world.quotas.within_rate(_owner(), body.rate)
+    planned = operation.new(_owner(), world.clock.now(), random, Action.REDRIVE, body.filter, rate=rate, limit=body.limit)
     made = requests.start(planned, world)
     logger.info("redrive started", extra={"redrive_id": made.id, "rate": made.rate})
     return answer(RedriveShape.of(made), 202, {"Location": f"/api/v1/dead-letters/redrives/{made.id}"})

@@ -10,7 +10,7 @@ from aws_lambda_powertools.shared.cookies import Cookie
 from pydantic import ValidationError
 
 from lambdas.rest.etags import PreconditionFailed
-from lambdas.rest.shapes import ErrorShape
+from lambdas.rest.shapes import LONGEST_FIELD, LONGEST_RULE, ErrorShape, shortened
 from scheduler.model.errors import (
     Conflict,
     Forbidden,
@@ -26,6 +26,8 @@ from scheduler.model.errors import (
 )
 
 RETRY_AFTER_S = 2
+FAILED = "The server failed unexpectedly. Search the logs for the request id."
+MOST_RULES = 50  # broken rules listed in an answer; one more entry has the number of the others
 SHOWN_RULES = 5  # broken rules listed per item of a batch
 SHOWN_FIELD, SHOWN_RULE = 80, 150  # characters of each
 
@@ -81,7 +83,7 @@ def status(error: SchedulerError) -> int:
 def refusal(error: SchedulerError, request_id: str) -> Response[str]:
     """The answer to an error. An error with status 500 is a bug of ours: its message is only logged."""
     code = status(error)
-    shown = error if code != 500 else SchedulerError("The server failed unexpectedly. Search the logs for the request id.")
+    shown = error if code != 500 else SchedulerError(FAILED)
     return _response({"success": False, "error": ErrorShape.of(shown, request_id)}, code, _headers(error))
 
 
@@ -99,8 +101,26 @@ def _response(body: Mapping[str, Any], status: int, headers: Mapping[str, str], 
 
 
 def violations(errors: Sequence[Mapping[str, Any]]) -> Invalid:
-    """The error that lists every broken rule. `errors` are pydantic's; each `loc` begins with its place: body or query."""
-    return _broken([{"field": _field(error["loc"]), "rule": rule(error)} for error in errors])
+    """The error that lists the first broken rules and counts the others.
+
+    `errors` are pydantic's; each `loc` begins with its place: body or query.
+    """
+    details = [
+        {"field": shortened(_field(error["loc"]), LONGEST_FIELD), "rule": shortened(rule(error), LONGEST_RULE)}
+        for error in errors[: listed(len(errors))]
+    ]
+    if others := len(errors) - len(details):
+        details.append({"field": str(errors[0]["loc"][0]), "rule": more(others)})
+    return _broken(details)
+
+
+def listed(number: int) -> int:
+    """The number of broken rules that an answer lists, of this number. It never counts a single one: it lists that instead."""
+    return number if number <= MOST_RULES + 1 else MOST_RULES
+
+
+def more(others: int) -> str:
+    return f"breaks {others:,} more rules"
 
 
 def body_violations(error: ValidationError) -> Invalid:

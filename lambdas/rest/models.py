@@ -25,7 +25,7 @@ from lambdas.rest.shapes import WRITTEN_INSTANT, Json, Shape, Violation, Written
 from scheduler import VERSION
 from scheduler.jobs.by_key import OnConflict, OnStarted
 from scheduler.jobs.ordering_keys import LineView
-from scheduler.model import durations, instants, own_keys
+from scheduler.model import durations, instants, own_keys, texts
 from scheduler.model.errors import Invalid, SchedulerError
 from scheduler.model.job import Lane
 from scheduler.model.spec import REQUESTED_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
@@ -87,6 +87,19 @@ def _own_key(text: str) -> str:
     return text
 
 
+def _line(text: str) -> str:
+    if (rule := texts.broken_rule(text)) is not None:
+        raise ValueError(rule)
+    return text
+
+
+def _lines(text: str) -> str:
+    if (rule := texts.broken_rule(text, lines=True)) is not None:
+        raise ValueError(rule)
+    return text
+
+
+LINE, LINES = AfterValidator(_line), AfterValidator(_lines)  # of texts that people read
 OrderingKey = Annotated[str, AfterValidator(_ordering_key), WithJsonSchema({"type": "string", "pattern": f"^{ORDERING_KEY}$"})]
 Key = Annotated[str, AfterValidator(_key), WithJsonSchema({"type": "string", "pattern": f"^{idempotency.KEY}$"})]
 OwnKeyText = Annotated[str, AfterValidator(_own_key), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": own_keys.LONGEST})]
@@ -467,7 +480,7 @@ class BatchRequest(Request):
     """Up to 1,000 one-time jobs. Each is accepted or refused on its own."""
 
     jobs: Annotated[list[Any], Field(min_length=1, max_length=1_000)]
-    """The jobs. The whole request has at most 4 MB."""
+    """The jobs. The whole request has at most 2,048,000 bytes."""
 
 
 def _checked(payload: dict[str, Any], job_type: str, target: str | None, stage: Stage) -> dict[str, Any]:
@@ -510,7 +523,7 @@ class OrderingKeyShape(Shape):
 
 
 class ItemErrorShape(Shape):
-    code: Literal["validation_failed", "payload_too_large", "conflict", "unavailable"]
+    code: Literal["validation_failed", "payload_too_large", "conflict", "unavailable", "internal_error"]
     message: str
     details: list[Violation]
     """The first broken rules. Each field begins with its item: `jobs[3].execute_at`."""

@@ -59,7 +59,7 @@ class NotificationsRequest(Request):
     emails: Annotated[list[Address], Field(max_length=10)] = Field(default_factory=list)
     """E-mail addresses. Each receives a mail of its own."""
     webhooks: Annotated[list[WebhookRequest], Field(max_length=5)] = Field(default_factory=list)
-    on: Annotated[list[_Occasion], Field(min_length=1)] = Field(default_factory=lambda: list(USUAL))
+    on: Annotated[list[_Occasion], Field(min_length=1, max_length=10)] = Field(default_factory=lambda: list(USUAL))
     """The occasions. Default: failure, and recovery (the first success after it). A killed run is a failure unless `killed` is listed."""
     after_failures: Annotated[int, Field(ge=1, le=1_000)] = _USUAL.after_failures
     """The number of consecutive failed runs before a notice of failure."""
@@ -76,6 +76,9 @@ class NotificationsRequest(Request):
         if not stage.reach.sender:
             rule = "this stage cannot send e-mail: its operators deploy a sender with the option email_sender"
             yield from ((("emails", number), rule) for number in range(len(self.emails)))
+        else:
+            found = ((number, email.refusal(address, stage.reach)) for number, address in enumerate(self.emails))
+            yield from ((("emails", number), rule) for number, rule in found if rule is not None)
         for number, hook in enumerate(self.webhooks):
             yield from ((("webhooks", number, "url"), rule) for rule in _unreachable(hook.url, stage))
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from lambdas.rest.models import Instant, Request, Tags
+from lambdas.rest.models import LINE, Instant, Request, Tags
 from lambdas.rest.resolution import Broken, Stage
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
 from scheduler.model import ids, operation
@@ -30,7 +30,7 @@ def task_id(text: str) -> str:
 
 
 TaskId = Annotated[str, AfterValidator(task_id)]
-Type = Annotated[str, Field(min_length=1, max_length=64)]
+Type = Annotated[str, Field(min_length=1, max_length=64), LINE]
 SeveralTags = Annotated[Tags, BeforeValidator(_several)]
 
 
@@ -85,7 +85,7 @@ class CancelRequest(ManyRequest):
 class TasksRequest(ManyRequest):
     """The tasks to change, and the speed."""
 
-    name: Annotated[str, Field(min_length=1, max_length=120)] | None = None
+    name: Annotated[str, Field(min_length=1, max_length=120), LINE] | None = None
     """Only with this text in the name, in upper or lower case."""
     rate: Annotated[int, Field(ge=1, le=MAX_TASK_RATE)] = 10
     """Tasks per second."""
@@ -98,7 +98,7 @@ class TasksRequest(ManyRequest):
 class PauseTasksRequest(TasksRequest):
     """The tasks to pause, and the speed. Only active ones are paused."""
 
-    reason: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    reason: Annotated[str, Field(min_length=1, max_length=500), LINE] | None = None
     """Shown with each task, and with runs that do not start for it."""
 
 
@@ -157,7 +157,7 @@ class OperationShape(Shape):
     conflicts: int
     """Of a redrive: the number of jobs that stay dead letters, since another job that has not ended has their `key`. Else 0."""
     started_at: WrittenTime
-    """The start. Jobs and tasks that are created later stay unchanged."""
+    """The start. Jobs and tasks that are created or changed later stay unchanged."""
     ended_at: WrittenTime | None
 
     @classmethod

@@ -24,6 +24,7 @@ from lambdas.rest.operation_models import (
 from lambdas.rest.parameters import Cursor, Limit
 from lambdas.rest.resolver import answers, owner_of
 from lambdas.rest.shapes import Answer
+from lambdas.rest.task_routes import RUNS_OF_TASK
 from scheduler.accounts.access import Need
 from scheduler.model import ids, operation
 from scheduler.model.operation import Action
@@ -42,7 +43,7 @@ STARTS: Any = answers(202, Answer[OperationShape], errors=(400, 401, 409, 413, 4
     tags=["operations"],
     responses=STARTS,
 )
-@needs(Need.WRITE, foreign=True, action="operation.cancel_jobs")
+@needs(Need.WRITE, foreign=True, action="operation.cancel_jobs", creates=1)
 def cancel_jobs(body: Annotated[CancelRequest, Body()]) -> Response[str]:
     return _start(Action.CANCEL_JOBS, body)
 
@@ -54,7 +55,7 @@ def cancel_jobs(body: Annotated[CancelRequest, Body()]) -> Response[str]:
     tags=["operations"],
     responses=STARTS,
 )
-@needs(Need.WRITE, foreign=True, action="operation.pause_tasks")
+@needs(Need.WRITE, foreign=True, action="operation.pause_tasks", creates=1)
 def pause_tasks(body: Annotated[PauseTasksRequest, Body()]) -> Response[str]:
     return _start(Action.PAUSE_TASKS, body, reason=body.reason)
 
@@ -66,7 +67,7 @@ def pause_tasks(body: Annotated[PauseTasksRequest, Body()]) -> Response[str]:
     tags=["operations"],
     responses=STARTS,
 )
-@needs(Need.WRITE, foreign=True, action="operation.resume_tasks")
+@needs(Need.WRITE, foreign=True, action="operation.resume_tasks", creates=1)
 def resume_tasks(body: Annotated[ResumeTasksRequest, Body()]) -> Response[str]:
     return _start(Action.RESUME_TASKS, body)
 
@@ -78,7 +79,7 @@ def resume_tasks(body: Annotated[ResumeTasksRequest, Body()]) -> Response[str]:
     tags=["operations"],
     responses=STARTS,
 )
-@needs(Need.WRITE, foreign=True, action="operation.delete_tasks")
+@needs(Need.WRITE, foreign=True, action="operation.delete_tasks", creates=1)
 def delete_tasks(body: Annotated[DeleteTasksRequest, Body()]) -> Response[str]:
     return _start(Action.DELETE_TASKS, body)
 
@@ -122,7 +123,10 @@ def abort_operation(operation_id: str) -> Response[str]:
 def _start(action: Action, body: CancelRequest | TasksRequest, reason: str | None = None) -> Response[str]:
     """Start the operation that a request describes, or count what it would change."""
     world, random = _runtime.api(), secrets.randbits(ids.RANDOM_BITS)
-    planned = operation.new(_owner(), world.clock.now(), random, action, body.filter, rate=body.rate, limit=body.limit, reason=reason)
+    rate = body.rate
+    if action is Action.RESUME_TASKS:
+        rate = max(world.quotas.within_rate(_owner(), rate * RUNS_OF_TASK) // RUNS_OF_TASK, 1)
+    planned = operation.new(_owner(), world.clock.now(), random, action, body.filter, rate=rate, limit=body.limit, reason=reason)
     if body.dry_run:
         return answer(EstimateShape.of(requests.estimate(planned, world)))
     made = requests.start(planned, world)

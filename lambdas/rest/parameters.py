@@ -6,17 +6,29 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import BeforeValidator
 
 from lambdas.rest.models import QueryInstant, Tag
 from scheduler.model import ids
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Status
 
-Upcoming = Annotated[bool, Query(description="jobs that are due later, instead of those that were due")]
+
+def _whole(value: Any) -> Any:
+    """A number in digits. Python would read `1_0` and `5 ` too; API Gateway joins the values of a repeated parameter by commas."""
+    if isinstance(value, str) and re.fullmatch("[0-9]{1,9}", value) is None:
+        raise ValueError("is given more than once" if "," in value else "must be a whole number, in digits")
+    return value
+
+
+WHOLE = BeforeValidator(_whole)
+Upcoming = Annotated[
+    bool | None, Query(description="jobs that are due later, instead of those that were due; the default if `status` is only `scheduled`")
+]
 Since = Annotated[QueryInstant | None, Query(alias="from", description="scheduled at or after this instant (RFC 3339)")]
 Until = Annotated[QueryInstant | None, Query(alias="to", description="scheduled before this instant (RFC 3339)")]
-Limit = Annotated[int, Query(ge=1, le=100)]
-AnyLimit = Annotated[int | None, Query(ge=1, le=100, description="the most entries of a page; default: all")]
+Limit = Annotated[int, WHOLE, Query(ge=1, le=100)]
+AnyLimit = Annotated[int | None, WHOLE, Query(ge=1, le=100, description="the most entries of a page; default: all")]
 Cursor = Annotated[str | None, Query(description="the `cursor` of the previous page")]
 OfTask = Annotated[str | None, Query(description="runs of the task with this id")]
 ANY_OF = "any of these values matches: repeat the parameter, or separate values by commas"
@@ -53,6 +65,11 @@ def known(event: Any, names: Collection[str]) -> None:
     if unknown:
         details = [{"field": name, "rule": "is not a known parameter"} for name in unknown]
         raise Invalid(f"unknown parameters: {', '.join(unknown)}", details=details)
+
+
+def is_upcoming(given: bool | None, statuses: Collection[Status]) -> bool:
+    """Whether to list the jobs that are due later. Of those that were due, only one that waits for a retry is scheduled."""
+    return {*statuses} == {Status.SCHEDULED} if given is None else given
 
 
 def task_id(text: str | None) -> str | None:

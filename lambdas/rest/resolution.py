@@ -114,9 +114,12 @@ def within(field: str, broken: Iterable[Broken]) -> Iterator[Broken]:
 
 
 def error_of(broken: Iterable[Broken]) -> ValidationError:
-    """The error that lists these rules, each with its field."""
+    """The error that lists these rules, each with its field: the first ones, and the number of the others."""
+    rules = list(broken)
+    number = envelope.listed(len(rules))
+    counted: list[Broken] = [((), envelope.more(len(rules) - number))] if number < len(rules) else []
     errors = [
         InitErrorDetails(type=PydanticCustomError("value_error", "{error}", {"error": rule}), loc=field, input=None)
-        for field, rule in broken
+        for field, rule in rules[:number] + counted
     ]
     return ValidationError.from_exception_data("request", errors)

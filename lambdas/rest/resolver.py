@@ -74,7 +74,8 @@ class _Reading(OpenAPIRequestValidationMiddleware):
             if rule.need is not Need.OPEN:
                 parameters.known(event, {"user", *(field.alias for field in route.dependant.query_params)})
             _resolve(app.context["_route_args"].values())
-            return access.passed(event, rule, app.context["_route_args"], lambda: next_middleware(app))
+            body = request_body.read(event) if rule.action is not None and route.dependant.body_params else {}
+            return access.passed(event, rule, app.context["_route_args"], body, lambda: next_middleware(app))
 
         proceed: Any = passed
         return super().handler(app, proceed)

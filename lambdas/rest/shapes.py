@@ -13,6 +13,7 @@ R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
 WRITTEN_INSTANT = WithJsonSchema({"type": "string", "format": "date-time"})
+LONGEST_FIELD, LONGEST_RULE, LONGEST_MESSAGE = 300, 1_000, 20_000  # characters: an error may quote what the request chose
 Json = dict[str, Any]
 WrittenTime = Annotated[str, WRITTEN_INSTANT]
 
@@ -46,6 +47,11 @@ class Shape(BaseModel):
 def _is_time(field: FieldInfo) -> bool:
     parts = [part for option in get_args(field.annotation) for part in get_args(option)]
     return WRITTEN_INSTANT in (*field.metadata, *parts)
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its first characters and an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def optional(make: Callable[[R], S], record: R | None) -> S | None:
@@ -98,7 +104,10 @@ class ErrorShape(Shape):
 
     @classmethod
     def of(cls, error: SchedulerError, request_id: str) -> Json:
-        return cls.from_record(error, request_id=request_id)
+        details = [
+            {"field": shortened(each["field"], LONGEST_FIELD), "rule": shortened(each["rule"], LONGEST_RULE)} for each in error.details
+        ]
+        return cls.from_record(error, message=shortened(error.message, LONGEST_MESSAGE), details=details, request_id=request_id)
 
 
 class GatewayAnswer(Shape):

@@ -10,6 +10,7 @@ from lambdas import _runtime
 from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
+from lambdas.rest.parameters import WHOLE
 from lambdas.rest.resolver import answers, owner_of
 from lambdas.rest.shapes import Answer
 from lambdas.rest.summary_models import ScheduledSummaryShape, TaskSummaryShape
@@ -24,7 +25,7 @@ Scope = Annotated[
     Query(description="the jobs to count: `all` is the default of operators and administrators, `own` that of others"),
 ]
 
-Days = Annotated[int | None, Query(ge=1, le=90, description="the number of days in UTC, including today")]
+Days = Annotated[int | None, WHOLE, Query(ge=1, le=90, description="the number of days in UTC, including today")]
 
 
 @router.get(

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from lambdas.rest.models import Request
+from lambdas.rest.models import LINE, Request
 from lambdas.rest.parameters import Part
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
 from scheduler.admission.breaker import Breaker
@@ -19,7 +19,7 @@ class LanesRequest(Request):
     """One lane."""
     all: bool = Field(False, validate_default=True)
     """True: all lanes. A pause requires either this or `lane`. A resume without both applies to all lanes."""
-    reason: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    reason: Annotated[str, Field(min_length=1, max_length=200), LINE] | None = None
     """Shown to administrators with the state."""
 
     @field_validator("all")
@@ -72,11 +72,11 @@ class SystemShape(Shape):
 class BreakerRequest(Request):
     """The breaker to close, and the reason."""
 
-    circuit: Annotated[str, Field(min_length=1, max_length=5_000)]
+    circuit: Annotated[str, Field(min_length=1, max_length=5_000), LINE]
     """The circuit, as `GET /system/breakers` shows it."""
-    owner: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    owner: Annotated[str, Field(min_length=1, max_length=64), LINE] | None = None
     """The owner, as `GET /system/breakers` shows it. Null or absent for a named target."""
-    reason: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    reason: Annotated[str, Field(min_length=1, max_length=200), LINE] | None = None
     """Stored in the audit trail."""
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
 from lambdas.rest import envelope, resolution
-from lambdas.rest.models import Request, TargetName
+from lambdas.rest.models import LINES, Request, TargetName
 from lambdas.rest.parameters import Part
 from lambdas.rest.resolution import Broken, Stage, given_to, payload_of
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
@@ -38,7 +38,7 @@ class TargetEdit(Request):
     """One of the task types. The kind of a registered target cannot change."""
     defaults: dict[str, Any] = Field(default_factory=dict)
     """Default values of payload fields. Jobs set the other fields, and may override defaults that are not locked."""
-    locked: list[str] | None = Field(None, validate_default=True)
+    locked: Annotated[list[str], Field(max_length=100)] | None = Field(None, validate_default=True)
     """The defaults that no job may override. Default: all, except content fields such as the body."""
     payload_schema: Annotated[dict[str, Any], AfterValidator(_schema)] | None = None
     """The JSON Schema of the payloads of jobs, checked when they are created. Default: the fields that complete the defaults."""
@@ -46,7 +46,7 @@ class TargetEdit(Request):
     """The maximum starts per second, over the jobs of all users. Default: no limit."""
     concurrency: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] | None = None
     """The maximum number of jobs that run at one time. Default: no limit."""
-    description: Annotated[str, Field(max_length=1_000)] | None = None
+    description: Annotated[str, Field(max_length=1_000), LINES] | None = None
     enabled: bool = True
     """False: new jobs are refused, and existing ones fail when they start."""
     version: Annotated[int, Field(ge=1)] | None = None

@@ -8,7 +8,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lambdas.rest.form_models import RunShape, ScheduleRequest
 from lambdas.rest.job_answers import SpecShape
-from lambdas.rest.models import Request, WorkRequest, check_same_key
+from lambdas.rest.models import LINE, LINES, Request, WorkRequest, check_same_key
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional
 from scheduler.model.job import Misfire, Overlap
 from scheduler.tasks import schedule_form
@@ -24,9 +24,9 @@ _Misfire = Annotated[Misfire, Field(strict=False)]
 class TaskRequest(WorkRequest):
     """A task: the work, as in a job, and its schedule."""
 
-    name: Annotated[str, Field(min_length=1, max_length=120)]
-    """The name for people. It need not be unique."""
-    description: Annotated[str, Field(max_length=1_000)] | None = None
+    name: Annotated[str, Field(min_length=1, max_length=120), LINE]
+    """The name for people, on one line. It need not be unique."""
+    description: Annotated[str, Field(max_length=1_000), LINES] | None = None
     schedule: ScheduleRequest | None = None
     """When to run. Default: once, now."""
     overlap: _Overlap | None = None
@@ -37,6 +37,10 @@ class TaskRequest(WorkRequest):
     """The delay from which a start is a misfire. Recurring tasks only. Default: 60."""
     max_catch_up: Annotated[int, Field(ge=1, le=1_000)] | None = None
     """The maximum number of missed runs that are caught up, the latest ones. Only with misfire run_all. Default: 100."""
+    paused: bool | None = None
+    """True: the task is created paused, and has no runs until you resume it. Requires a schedule. An edit leaves pauses as they are."""
+    pause_reason: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    """The reason of this pause. Only with paused."""
 
     @field_validator("name")
     @classmethod
@@ -60,6 +64,20 @@ class TaskRequest(WorkRequest):
             raise ValueError("requires misfire run_all, the only rule that catches up")
         return value
 
+    @field_validator("paused")
+    @classmethod
+    def _has_a_schedule(cls, value: bool | None, info: ValidationInfo) -> bool | None:
+        if value and "schedule" in info.data and info.data["schedule"] is None:
+            raise ValueError("requires a schedule: a task without one runs once, when it is created")
+        return value
+
+    @field_validator("pause_reason")
+    @classmethod
+    def _is_of_a_pause(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and not info.data.get("paused"):
+            raise ValueError("requires paused: true")
+        return value
+
     def asked(self, owner: str) -> NewTask:
         """The task to create, or to put in the place of one."""
         seconds = self.misfire_threshold_seconds
@@ -74,6 +92,8 @@ class TaskRequest(WorkRequest):
             misfire_threshold_ms=None if seconds is None else seconds * 1_000,
             max_catch_up=self.max_catch_up,
             notifications=None if self.notifications is None else self.notifications.wanted,
+            paused=bool(self.paused),
+            pause_reason=self.pause_reason,
         )
 
     def of_key(self, owner: str, key: str) -> NewTask:
@@ -112,7 +132,7 @@ def without_read_only(body: Mapping[str, Any]) -> Json:
 class PauseRequest(Request):
     """The reason of a pause."""
 
-    reason: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    reason: Annotated[str, Field(min_length=1, max_length=500), LINE] | None = None
     """Shown with the task, and with runs that do not start for it."""
 
 

@@ -36,6 +36,9 @@ def patched(task: Task, patch: Mapping[str, Any]) -> TaskEdit | None:
     wanted = without_read_only(patch)
     if not wanted:
         raise Invalid.field("body", "give at least one field to change")
+    for name in ("paused", "pause_reason"):
+        if wanted.get(name) is not None:
+            raise Invalid.field(name, "goes with the creation of a task: PUT /tasks/{id}/inactive pauses it, and /active resumes it")
     answered: Json = json.loads(json.dumps(TaskShape.of(task, (), task.updated_at)))
     before = {name: value for name, value in answered.items() if name in TaskEdit.model_fields and name != "generation"}
     after = _merged(_replaced(before, wanted), wanted)

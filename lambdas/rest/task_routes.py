@@ -9,12 +9,12 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas.rest import etags, idempotency
+from lambdas.rest import etags, idempotency, parameters
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.form_models import PreviewShape
 from lambdas.rest.job_answers import JobShape, PageShape
-from lambdas.rest.parameters import ANY_OF, ANY_STATUS, NO_TAGS, Cursor, Limit, OfStatus, Since, Tagged, Until, Upcoming
+from lambdas.rest.parameters import ANY_OF, ANY_STATUS, NO_TAGS, WHOLE, Cursor, Limit, OfStatus, Since, Tagged, Until, Upcoming
 from lambdas.rest.resolver import CONDITIONAL, KEYED, answers, owner_of, resolved
 from lambdas.rest.shapes import Answer
 from lambdas.rest.task_models import (
@@ -205,7 +205,7 @@ def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]
     responses=answers(200, Answer[PreviewShape], errors=(400, 401, 404, 503)),
 )
 @needs(Need.READ, foreign=True)
-def list_next_runs(task_id: str, count: Annotated[int, Query(ge=1, le=100)] = NEXT_RUNS) -> Response[str]:
+def list_next_runs(task_id: str, count: Annotated[int, WHOLE, Query(ge=1, le=100)] = NEXT_RUNS) -> Response[str]:
     world = _runtime.api()
     task, now = service.find(_key(task_id), world), world.clock.now()
     runs = service.next_runs(task, count, now)
@@ -225,7 +225,7 @@ def list_next_runs(task_id: str, count: Annotated[int, Query(ge=1, le=100)] = NE
 @needs(Need.READ, foreign=True)
 def list_task_jobs(
     task_id: str,
-    upcoming: Upcoming = False,
+    upcoming: Upcoming = None,
     status: OfStatus = ANY_STATUS,
     since: Since = None,
     until: Until = None,
@@ -234,7 +234,8 @@ def list_task_jobs(
 ) -> Response[str]:
     world = _runtime.api()
     task, now = service.find(_key(task_id), world), world.clock.now()
-    query = HistoryQuery(task.owner, upcoming, task=task.id, statuses=tuple(status), since=since, until=until, limit=limit, cursor=cursor)
+    ahead = parameters.is_upcoming(upcoming, status)
+    query = HistoryQuery(task.owner, ahead, task=task.id, statuses=tuple(status), since=since, until=until, limit=limit, cursor=cursor)
     return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now, world.pauses))
 
 

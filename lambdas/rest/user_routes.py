@@ -145,7 +145,10 @@ def get_user(user_id: str) -> Response[str]:
 @router.patch(
     "/api/v1/users/<user_id>",
     summary="Change a user's role, weight or quotas",
-    description="Administrators only. A role takes effect with the next token, a weight within a minute, quotas within 30 seconds.",
+    description=(
+        "Administrators only. A lower role ends all sessions of the user within 30 seconds; a higher one takes effect with the next token, "
+        "a weight within a minute, quotas within 30 seconds."
+    ),
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )

@@ -69,6 +69,11 @@ class QuotaGate:
             rules.creates_per_second or None if own.creates_per_second is None else own.creates_per_second,
         )
 
+    def within_rate(self, id: str, rate: int) -> int:
+        """The rate (jobs per second), or the user's own create rate if that is lower."""
+        allowed = self.allowed(self.profile(id)).creates_per_second
+        return rate if allowed is None else max(1, min(rate, int(allowed)))
+
     def admit(self, id: str, jobs: int) -> None:
         """Raises TooMany if the user may not create this many jobs now. Admitted jobs are counted even if they are not stored."""
         if not jobs:

@@ -23,10 +23,16 @@ def end_all(id: str, ports: Ports) -> None:
 
     Returns when a sign-in begins a session that lasts: after the next whole second.
     """
-    since = (ports.clock.now() // 1000 + 1) * 1000
-    ports.users.set_sessions_since(id, since)
+    since = refuse_earlier(id, ports)
     ports.identity.sign_out(id)
     ports.clock.sleep_until(since + SKEW_MS)
+
+
+def refuse_earlier(id: str, ports: Ports) -> int:
+    """Refuse the access tokens of all present sessions of a user. Return the instant from which on a sign-in lasts: a whole second."""
+    since = (ports.clock.now() // 1000 + 1) * 1000
+    ports.users.set_sessions_since(id, since)
+    return since
 
 
 def change_password(id: str, username: str, token: str, current: str, new: str, ports: Ports) -> Session | None:

@@ -44,19 +44,32 @@ def page(cursor: str | None, limit: int, ports: Ports) -> tuple[list[KnownUser],
 
 
 def change(id: str, wanted: Mapping[str, Any], by: str, ports: Ports) -> KnownUser:
-    """Change `role`, `job_weight` and `quotas`, if given. Raises NotFound, and Conflict if administrators change their own role."""
+    """Change `role`, `job_weight` and `quotas`, if given. A lower role ends all sessions, whose tokens have the rights of the old one.
+
+    Raises NotFound, and Conflict if administrators change their own role.
+    """
     known = find(id, ports)
     if "role" in wanted:
         _check_person(known, ports)
         if id == by and wanted["role"] is not known.account.role:
             raise Conflict("you cannot change your own role")
-        ports.identity.set_role(id, wanted["role"])
+        _set_role(known.account, wanted["role"], ports)
     if "job_weight" in wanted:
         ports.users.set_weight(id, wanted["job_weight"])
     if "quotas" in wanted:
         ports.users.set_quotas(id, wanted["quotas"])
     account = replace(known.account, **{name: wanted[name] for name in ("role", "job_weight") if name in wanted})
     return KnownUser(account, replace(known.profile, quotas=wanted.get("quotas", known.profile.quotas)))
+
+
+def _set_role(account: Account, role: Role, ports: Ports) -> None:
+    ranks = list(Role)  # each includes those before it
+    if ranks.index(role) >= ranks.index(account.role):
+        ports.identity.set_role(account.id, role)
+        return
+    sessions.refuse_earlier(account.id, ports)  # first: a repeated request no longer sees that the role was higher
+    ports.identity.set_role(account.id, role)
+    sessions.end_all(account.id, ports)
 
 
 def disable(id: str, by: str, ports: Ports) -> KnownUser:

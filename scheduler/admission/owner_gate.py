@@ -38,11 +38,14 @@ class BarredOwners:
         """Return a cache of the users as they are now. Raises Unavailable."""
         return cls(ports, ports.users.barred(), ports.clock.now())
 
+    def is_due(self, age_ms: int = FRESH_MS) -> bool:
+        """Whether the last try to read the users is older than `age_ms`."""
+        return self._tried_at is None or not 0 <= self.ports.clock.now() - self._tried_at < age_ms
+
     def look(self, age_ms: int = FRESH_MS) -> Barred:
         """The users, read again if the last try is older than `age_ms`. Never raises: no job waits because this cannot be read."""
-        now = self.ports.clock.now()
-        if self._tried_at is None or not 0 <= now - self._tried_at < age_ms:
-            self._tried_at = now
+        if self.is_due(age_ms):
+            self._tried_at = self.ports.clock.now()
             try:
                 self.known = self.ports.users.barred()
             except Exception as error:  # a missing grant or setting too: it must not stop all jobs

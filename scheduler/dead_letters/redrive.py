@@ -28,7 +28,6 @@ class Redrives:
 
     ports: Ports
     at_most: int = 100
-    moves: bool = False  # a dead letter keeps its position
 
     def read(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
         """A page of letters; those chosen match and failed before the start.
@@ -39,9 +38,6 @@ class Redrives:
         until = end if until is None else min(until, end)
         letters, cursor = self.ports.jobs.letters(operation.owner, since=since, until=until, after=after, limit=READ, newest_first=False)
         return [Candidate(each.position, each.key if _is_wanted(each, operation) else None) for each in letters], cursor
-
-    def reread(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
-        return [], None
 
     def key(self, owner: str, id: str) -> JobKey:
         return JobKey(owner, id)

@@ -19,6 +19,7 @@ SCALED_AHEAD = 10 * MINUTE  # the forecast that `scale` acts on
 BOUND_MS = 10_000  # all jobs due at one instant are to end within this time ...
 BUFFER_PERCENT = 10  # ... with this share of each executor left free
 UNKNOWN_MS = 1_000  # assumed run time of a type of which no job has ended yet
+CALLED = "http"  # the type whose jobs the function `fetch` runs
 LAST_RUNS = 200  # a task with at most this many runs left is forecast up to its last run only
 
 
@@ -32,15 +33,21 @@ class Recurrence:
 
 
 class Expected(NamedTuple):
-    """The expected starts in the minute that begins at `at`, and the run time of those jobs."""
+    """The expected starts in the minute that begins at `at`, the run time of those jobs, and that of the calls of URLs among them."""
 
     at: int
     jobs: int
     compute_ms: int
+    call_ms: int = 0
 
     @property
     def executors(self) -> int:
         return required(self.compute_ms)
+
+    @property
+    def calls(self) -> int:
+        """The calls of `fetch` at once by which its jobs end within `BOUND_MS`."""
+        return required(self.call_ms)
 
 
 def required(compute_ms: int) -> int:
@@ -94,9 +101,7 @@ def expected(
 
 def together(parts: Iterable[Iterable[Expected]]) -> list[Expected]:
     """The sums of the same minutes of several lanes."""
-    return [
-        Expected(same[0].at, sum(each.jobs for each in same), sum(each.compute_ms for each in same)) for same in zip(*parts, strict=True)
-    ]
+    return [Expected(same[0].at, *(sum(each[number] for each in same) for number in (1, 2, 3))) for same in zip(*parts, strict=True)]
 
 
 def most(minutes: Iterable[Expected]) -> int:
@@ -106,8 +111,8 @@ def most(minutes: Iterable[Expected]) -> int:
 
 def _minute(at: int, of_type: Mapping[str, int], elapsed_ms: Mapping[str, float]) -> Expected:
     positive = {type: jobs for type, jobs in of_type.items() if jobs > 0}
-    work = sum(jobs * elapsed_ms.get(type, UNKNOWN_MS) for type, jobs in positive.items())
-    return Expected(at, sum(positive.values()), round(work))
+    work = {type: jobs * elapsed_ms.get(type, UNKNOWN_MS) for type, jobs in positive.items()}
+    return Expected(at, sum(positive.values()), round(sum(work.values())), round(work.get(CALLED, 0)))
 
 
 def _starts(each: Recurrence, first: int, until: int) -> Iterator[tuple[int, int]]:

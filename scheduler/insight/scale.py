@@ -25,21 +25,29 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ScaleResult:
-    """The executors that the next ten minutes require, those available, and the pollers and canary of this round."""
+    """The executors that the next ten minutes require, those available, and the pollers and canary of this round.
+
+    The same of the calls of `fetch` at once. Its jobs wait while more are required.
+    """
 
     required: int = 0
     available: int = 0
+    calls: int = 0
+    available_calls: int = 0  # 0: executors call URLs themselves
     pollers: dict[str, int] = field(default_factory=dict)  # kept ready, by lane; empty if no lane keeps any
     canary: bool = False
 
 
 def scale(ports: Ports, *, random: int) -> ScaleResult:
     """One round. `random` fills the canary's id. Raises Unavailable if the counters cannot be read."""
-    result = ScaleResult(available=ports.rules.executors)
+    result = ScaleResult(available=ports.rules.executors, available_calls=ports.rules.calls)
     if ports.rules.lag_canary and ports.clock.now() // MINUTE % CANARY_EVERY == 0:
         result.canary = _send_canary(random, ports)
     by_lane = summary.by_lane(EVERYBODY, ports.clock.now(), ports.counters, span=forecast.SCALED_AHEAD)
-    result.required = forecast.most(forecast.together(by_lane.values()))
+    expected = forecast.together(by_lane.values())
+    result.required, result.calls = forecast.most(expected), max((each.calls for each in expected), default=0)
+    if 0 < result.available_calls < result.calls:
+        log.warning("the next minutes require more calls of URLs at once than the stage may make: these jobs wait for each other")
     if ports.rules.most_pollers:
         result.pollers = _follow(by_lane, ports)
     return result

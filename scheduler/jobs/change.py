@@ -97,7 +97,7 @@ def _changed(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job
     _check_end(job, wanted, max(start, now))
     fields = _fields(job, wanted)
     slot = slots.place(start, now, job.id, rules.shards).slot
-    return lifecycle.reschedule(job, slot=slot, fields={**fields, "due_at": start})
+    return lifecycle.reschedule(job, slot=slot, fields={**fields, "due_at": start, "changed_at": now})
 
 
 def _entry(job: Job) -> QueueEntry | None:

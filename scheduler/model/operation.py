@@ -67,7 +67,7 @@ class Operation:
 
     owner: str
     id: str
-    started_at: int  # jobs and tasks that were created later, or failed later, stay unchanged
+    started_at: int  # jobs and tasks that were created or changed later, or failed later, stay unchanged
     action: Action = Action.REDRIVE
     filter: Filter = field(default_factory=Filter)
     rate: int = DEFAULT_RATE  # jobs or tasks per second
@@ -80,8 +80,6 @@ class Operation:
     failed: int = 0  # an unexpected error; the log has it
     conflicts: int = 0  # dead letters that were not redriven, since another open job had their key
     after: str | None = None  # the position of the last job or task read
-    rereading: bool = False  # it has read all, and now reads those that were moved meanwhile
-    found_again: int = 0  # of them, since it last began to read them: if there are any, it reads them once more
     pending: tuple[str, ...] = ()  # ids of those that are being changed, or that the table refused to change; they come before any other
     tries: int = 0  # how often it has refused exactly these
     version: int = 1  # rises with every change; every change is conditional on it
@@ -106,24 +104,20 @@ class Operation:
 
 
 class Candidate(NamedTuple):
-    """A job or task that an operation has read. `chosen`: its key; None: it does not match. An empty position: it may have moved."""
+    """A job or task that an operation has read. `chosen`: its key; None: it does not match."""
 
     position: str
     chosen: Any
 
 
 class Counts(NamedTuple):
-    """The result of one chunk. `refused`: the ids of those that the table refused to change; they are in no count yet.
-
-    `moved`: the number of those that are read at another place.
-    """
+    """The result of one chunk. `refused`: the ids of those that the table refused to change; they are in no count yet."""
 
     done: int = 0
     skipped: int = 0
     failed: int = 0
     refused: tuple[str, ...] = ()
     conflicts: int = 0
-    moved: int = 0
 
 
 def new(

@@ -37,11 +37,15 @@ class Rules:
     most_pollers: Mapping[Lane, int] = field(default_factory=dict)  # of a lane, if an alarm keeps some ready; others scale by AWS alone
     concurrency: Mapping[Lane, int] = field(default_factory=dict)  # executors of such a lane while it keeps no pollers ready
     lag_canary: bool = False  # scale posts a job every two minutes and measures its delay
+    calls_at_once: int = 256  # most calls of the function `fetch` that one executor has in flight
+    calls: int = 0  # most calls of `fetch` by all executors; 0: executors call URLs themselves
     max_jobs: int = 1_000_000  # open jobs of a user, unless an administrator sets another number; 0: any number
     creates_per_second: int = 1_000  # jobs of a user per second; 0: any number
+    mails_per_day: int = 1_000  # recipients of mail of a user in 24 hours; 0: any number
     raw_http: bool = True  # jobs may call any URL; False: named targets only
     events: bool = False  # jobs may ask for events: the stage has an event bus
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
+    deployment: str = ""  # the name of the deployment: latencies that executors of another one measured are ignored
     one_shard: bool = False  # stream events name no shard, since the stream has one shard
 
     def window(self, lane: Lane) -> int | None:

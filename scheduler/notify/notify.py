@@ -21,7 +21,7 @@ from scheduler.model.notifications import Notifications, WebhookFormat
 from scheduler.notify import text
 from scheduler.notify.calls import Answer, Call, Calls, receiver_of
 from scheduler.notify.messages import Message
-from scheduler.notify.policy import Decision, DeliveryRecord, News, NotificationState, Outbox, Sending, WindowEnd, decide, digest
+from scheduler.notify.policy import Decision, DeliveryRecord, News, NotificationState, Outbox, Sending, WindowEnd, decide, digest, is_over
 from scheduler.notify.text import Links
 from scheduler.storage.ports import Notices, Ports
 from scheduler.tasks import planning
@@ -36,6 +36,7 @@ PATIENCE_MS, STEP_MS = 300, 10  # how long a batch waits for its calls, and how 
 GIVE_UP_MS = 6 * 3_600_000  # a sending that has no place is given up this long after its message was sent
 AGAIN_S = 5  # until a message is delivered again after the table or the queue refused a call
 KEPT_ERROR = 500  # characters
+OVER = "its incident is over, and the notice of recovery tells of it"
 
 log = logging.getLogger(__name__)
 
@@ -50,9 +51,9 @@ class Incoming(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Sends notices: `mail` (payload, id) to an e-mail address, `call` (owner, payload, id) to a URL. Lives as long as the process."""
+    """Sends notices (owner, payload, id): `mail` to an e-mail address, `call` to a URL. Lives as long as the process."""
 
-    mail: Callable[[dict[str, object], str], Result]
+    mail: Callable[[str, dict[str, object], str], Result]
     call: Callable[[str, dict[str, object], str], Result]
     links: Links = field(default_factory=Links)
     calls: Calls = field(default_factory=Calls)
@@ -219,6 +220,10 @@ def _send(call: Call, sending: Sending, post: Post, ports: Ports) -> Answer:
         if known is not None and known.lease_until > now:
             return Answer("", -(-(known.lease_until - now) // 1_000))
         tries = 1 if known is None else known.tries + 1
+        if known is not None and is_over(sending.notice, ports.notices.read(task, sending.id)[0]):
+            ports.notices.set_delivery(known, replace(known, lease_until=0, done_at=now, error=OVER), now)
+            log.info("notice dropped", extra={"sending": sending.id, "user_id": task.owner, "task_id": task.id, "reason": OVER})
+            return Answer("")
         if not ports.notices.set_delivery(known, DeliveryRecord(task, sending.id, now + LEASE_MS, tries), now):
             return Answer("", AGAIN_S)
     except Unavailable:
@@ -234,7 +239,7 @@ def _posted(sending: Sending, post: Post) -> Result:
     notice, to = sending.notice, sending.receiver
     try:
         if isinstance(to, str):
-            return post.mail({"to": [to], **text.mail(notice, post.links)}, sending.id)
+            return post.mail(notice.task.owner, {"to": [to], **text.mail(notice, post.links)}, sending.id)
         body = text.slack(notice, post.links) if to.format is WebhookFormat.SLACK else text.webhook(notice, post.links)
         signed = {} if to.signing_secret is None else {"signing_secret": to.signing_secret}
         payload = {"method": "POST", "url": to.url, "body": body, "timeout_seconds": CALL_S}

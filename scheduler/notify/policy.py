@@ -187,6 +187,17 @@ def digest(state: NotificationState, end: WindowEnd, wanted: Notifications, now:
     return Decision(replace(state, windows=opened), Outbox((notice,), (), wanted.receivers))
 
 
+def is_over(notice: Notice, state: NotificationState | None) -> bool:
+    """Whether a notice of failure tells of an incident whose recovery was notified: a receiver must not see it begin after its end.
+
+    The window of recoveries opens when such a notice is decided.
+    """
+    if state is None or notice.occasion not in (Occasion.FAILURE, Occasion.KILLED):
+        return False
+    window = state.windows.get(Occasion.RECOVERY)
+    return window is not None and window.opened_at >= notice.news.at and state.succeeded_at >= notice.news.at
+
+
 def _happened(state: NotificationState, news: News, wanted: Notifications) -> tuple[NotificationState, list[Notice]]:
     """The state after the news, without its windows, and the notices that are due unless they are held back."""
     if news.ended is None:

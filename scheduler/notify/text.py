@@ -7,6 +7,7 @@ from typing import Any
 from scheduler.model.instants import render as instant
 from scheduler.model.job import Status
 from scheduler.model.notifications import Occasion
+from scheduler.model.texts import as_line
 from scheduler.notify.policy import Notice
 
 KEPT_NAME = 120  # characters of a task's name in a subject
@@ -53,7 +54,7 @@ def mail(notice: Notice, links: Links) -> dict[str, Any]:
     shown = "".join(f"<p>{html.escape(name)}:</p><pre>{html.escape(quote)}</pre>" for name, quote in quotes)
     linked = " ".join(f'<a href="{html.escape(link)}">{html.escape(name)}</a>' for name, link in addresses.items())
     page = f"<p><b>{html.escape(lead)}</b></p><table>{rows}</table>{shown}<p>{linked}</p><p><small>{html.escape(foot)}</small></p>"
-    return {"subject": f"[Punctual] {_line(lead)}"[:300], "text": "\n".join(text), "html": page}
+    return {"subject": f"[Punctual] {as_line(lead)}"[:300], "text": "\n".join(text), "html": page}
 
 
 def webhook(notice: Notice, links: Links) -> dict[str, Any]:
@@ -88,8 +89,8 @@ def webhook(notice: Notice, links: Links) -> dict[str, Any]:
 
 def slack(notice: Notice, links: Links) -> dict[str, Any]:
     """The body for an incoming webhook of Slack or a compatible service: one text, without blocks, which few others support."""
-    lines = [f"*{_escaped(_line(_lead(notice)))}*", *(f"{name}: {_escaped(_line(value))}" for name, value in _facts(notice))]
-    lines += [f"{name}:\n```{_escaped(quote).replace('```', '` ` `')}```" for name, quote in _quotes(notice)]
+    lines = [f"*{_escaped(as_line(_lead(notice)))}*", *(f"{name}: {_escaped(as_line(value))}" for name, value in _facts(notice))]
+    lines += [f"{name}:\n```{_escaped(quote)}```" for name, quote in _quotes(notice)]
     addresses = " · ".join(f"<{link}|{name}>" for name, link in links.of(notice).items())
     return {"text": "\n".join([*lines, *([addresses] if addresses else [])])}
 
@@ -99,7 +100,7 @@ def _escaped(text: str) -> str:
 
     https://docs.slack.dev/messaging/formatting-message-text#escaping
     """
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("```", "` ` `")
 
 
 _FOOT = "You receive this because you are a receiver of this {}. Its owner can remove you."
@@ -137,8 +138,3 @@ def _quotes(notice: Notice) -> list[tuple[str, str]]:
 
 def _first(notice: Notice) -> str:
     return instant(notice.news.at if notice.first_at is None else notice.first_at)
-
-
-def _line(text: str) -> str:
-    """The text as one printable line, for a subject."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)

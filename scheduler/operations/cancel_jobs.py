@@ -20,7 +20,6 @@ class CancelJobs:
 
     ports: Ports
     at_most: int = 100
-    moves: bool = True  # a user may change the time of a job
 
     def read(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
         """A page of jobs: first those ahead, soonest first, then the others, latest first.
@@ -37,15 +36,6 @@ class CancelJobs:
             cursor = page.cursor
         return self._candidates(operation, page), cursor
 
-    def reread(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
-        """A page of the jobs whose time was changed, soonest first: changed while the operation read, it may have missed them.
-
-        That is so while it reads these, too. So it reads them once more if any was changed or had moved.
-        """
-        filter = operation.filter
-        page = self.ports.jobs.moved(operation.owner, since=filter.since, until=filter.until, after=after, limit=READ)
-        return self._candidates(operation, page), page.cursor
-
     def key(self, owner: str, id: str) -> JobKey:
         return JobKey(owner, id)
 
@@ -54,22 +44,20 @@ class CancelJobs:
         return job is None or takes_changes(job, self.ports)
 
     def apply(self, operation: Operation, chosen: list[Candidate]) -> Counts:
-        """Cancel these jobs if they still match. One that was moved is left to its new place, where it is found and counted."""
-        positions = {each.chosen: each.position for each in chosen}
-        done, failed, moved, refused, left = 0, 0, 0, list[str](), list(positions)
+        """Cancel these jobs if they still match."""
+        done, failed, refused, left = 0, 0, list[str](), [each.chosen for each in chosen]
         for _ in range(TRIES):
             stored, now = self.ports.jobs.get_many(left), self.ports.clock.now()
-            there = [job for job in stored.values() if positions[job.key] in ("", _position(job))]
-            unsettled = [job for job in there if not self._is_ours(job, operation)]
+            unsettled = [job for job in stored.values() if not self._is_ours(job, operation)]
             matching = [job for job in unsettled if _matches(job, operation, now)]
             cancelled, unanswered = cancel_many(matching, self.ports)
-            done, failed = done + len(there) - len(unsettled) + len(cancelled), failed + len(stored.unreadable)
-            moved, refused = moved + len(stored) - len(there), refused + [job.id for job in unanswered]
+            done, failed = done + len(stored) - len(unsettled) + len(cancelled), failed + len(stored.unreadable)
+            refused += [job.id for job in unanswered]
             settled = {job.key for job in (*cancelled, *unanswered)}
-            left = [job.key for job in matching if job.key not in settled]  # changed in between, and perhaps moved
+            left = [job.key for job in matching if job.key not in settled]  # changed in between
             if not left:
                 break
-        return Counts(done, len(positions) - done - failed - moved - len(refused), failed, tuple(refused), moved=moved)
+        return Counts(done, len(chosen) - done - failed - len(refused), failed, tuple(refused))
 
     def _candidates(self, operation: Operation, page: Page) -> list[Candidate]:
         now = self.ports.clock.now()
@@ -100,7 +88,7 @@ def _is_filtered(job: Job, operation: Operation) -> bool:
     """Whether the filter matches in everything but the status."""
     filter = operation.filter
     return (
-        job.created_at <= operation.started_at
+        max(job.created_at, job.changed_at or 0, job.redriven_at or 0) <= operation.started_at
         and (filter.since is None or job.scheduled_at >= filter.since)
         and (filter.until is None or job.scheduled_at < filter.until)
         and (filter.task is None or (job.origin is not None and job.origin.task == filter.task))

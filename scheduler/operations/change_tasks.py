@@ -27,15 +27,11 @@ class ChangeTasks:
 
     ports: Ports
     at_most: int = 5  # one after the other, each with some ten writes
-    moves: bool = False  # a task keeps its place
 
     def read(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
         """A page of tasks; the chosen tasks match and were created before the start."""
         page, now = self.ports.tasks.page(operation.owner, after=after, limit=READ), self.ports.clock.now()
         return [Candidate(task.id, task.key if _is_wanted(task, operation, now) else None) for task in page.tasks], page.cursor
-
-    def reread(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
-        return [], None
 
     def key(self, owner: str, id: str) -> TaskKey:
         return TaskKey(owner, id)
@@ -88,7 +84,7 @@ def _is_changed(task: Task | None, operation: Operation) -> bool:
 def _is_wanted(task: Task, operation: Operation, now: int) -> bool:
     filter = operation.filter
     return (
-        task.created_at <= operation.started_at
+        max(task.created_at, task.updated_at) <= operation.started_at
         and status(task, now) in (filter.statuses or STATUSES[operation.action])
         and (filter.name is None or filter.name.casefold() in task.name.casefold())
         and filter.type in (None, task.spec.type)

@@ -4,7 +4,7 @@ import logging
 import zlib
 from dataclasses import dataclass, replace
 
-from scheduler.model import operation
+from scheduler.model import ids, operation
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.operation import Action, Filter, Operation, State
 from scheduler.model.paging import read_position, written_position
@@ -70,8 +70,8 @@ def estimate(planned: Operation, ports: Ports) -> Estimate:
 
 
 def find(owner: str, id: str, *, operations: Operations) -> Operation:
-    """Return the operation. Raises NotFound."""
-    found = operations.get(owner, id)
+    """Return the operation. Raises NotFound, also for a text that is no id."""
+    found = operations.get(owner, id) if ids.is_job_id(id) else None
     if found is None:
         raise NotFound("there is no such operation")
     return found

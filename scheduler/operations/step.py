@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from scheduler.model import operation
-from scheduler.model.operation import SETTLED_MS, Candidate, Counts, Operation, State
+from scheduler.model.operation import Candidate, Counts, Operation, State
 from scheduler.model.work import WorkDelivery
 from scheduler.operations.work import Work, work_of
 from scheduler.pipeline.worker import SECOND_MS, pause
@@ -138,10 +138,6 @@ class OperationStep:
         now = self.ports.clock.now()
         changed = replace(changed, after=after, lease_until=now + operation.LEASE_MS)
         over = through and not changed.pending
-        if over and held.work.moves and (not record.rereading or changed.found_again):
-            again_ms = SETTLED_MS if changed.matched else 0
-            changed, over = replace(changed, rereading=True, found_again=0, after=None), False
-            held.ended = True
         if over or (record.limit is not None and changed.done >= record.limit):
             changed = replace(changed, state=State.DONE, ended_at=now, pending=(), lease_until=0)
             next_at, held.ended = None, True
@@ -194,12 +190,11 @@ class OperationStep:
         """Return the choices of the next chunk, the position of the last candidate checked, and whether it is the last of all."""
         chosen, after, until = list[Candidate](), held.record.after, self.ports.clock.now() + CHOOSE_MS
         size = min(held.record.chunk(held.work.at_most), max(held.quota, 1))
-        read = held.work.reread if held.record.rereading else held.work.read
         while len(chosen) < size:
             if not held.ahead:
                 if (held.begun and held.cursor is None) or self.ports.clock.now() >= until:
                     break
-                held.ahead, held.cursor = read(held.record, held.cursor)
+                held.ahead, held.cursor = held.work.read(held.record, held.cursor)
                 held.begun, after = True, after if held.ahead else held.cursor or after
                 continue
             looked = 0
@@ -238,7 +233,6 @@ def _counted(record: Operation, counts: Counts, failed: int = 0) -> Operation:
         skipped=record.skipped + counts.skipped,
         failed=record.failed + counts.failed + failed,
         conflicts=record.conflicts + counts.conflicts,
-        found_again=record.found_again + (counts.done + counts.moved if record.rereading else 0),
         version=record.version + 1,
     )
 

@@ -15,15 +15,8 @@ class Work(Protocol):
     def at_most(self) -> int:
         """The largest chunk; `apply` must take less time with it than a message stays hidden."""
 
-    @property
-    def moves(self) -> bool:
-        """Whether what it reads may move, while it reads, to where it has been read already: `reread` finds it there."""
-
     def read(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
         """A page of candidates beyond the position `after` (None: from the beginning), and the position at which to read on."""
-
-    def reread(self, operation: Operation, after: str | None) -> tuple[list[Candidate], str | None]:
-        """The same for those that were moved."""
 
     def key(self, owner: str, id: str) -> Any:
         """The key of the candidate with this id."""

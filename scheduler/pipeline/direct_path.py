@@ -11,7 +11,7 @@ A retry is sent directly only if it is alone and its attempt was short. Several 
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -81,6 +81,22 @@ class DirectPath:
             alone = jobs if lane is Lane.RETRY else self._apart(owner, lane, jobs, now)
             over |= {job.key for job in jobs} - {job.key for job in self._allowed(owner, lane, alone, now)}
         return self._moved(drafts, over, now)
+
+    def reads(self, owner: str, jobs: int, now: int) -> list[Callable[[], object]]:
+        """Return the reads that `place` needs for this number of one-time jobs that are due soon; made before it, they are not made again.
+
+        They do not depend on each other, so a caller can make them beside a call of its own. None of them raises.
+        """
+        bucket = self._bucket(owner, Lane.ONE_TIME, now)
+        if not jobs or int(bucket.tokens) == 0:
+            return []
+        wanted: list[Callable[[], object]] = []
+        if self._was_seen(bucket.seen_at, now) and self._is_old(Lane.ONE_TIME, now):
+            wanted.append(lambda: self._look(Lane.ONE_TIME, now))
+        messages = packs.messages(min(jobs, int(bucket.tokens)), self.ports.rules.ready_executors)
+        if self._is_full(bucket, Lane.ONE_TIME, messages, now):
+            wanted.append(lambda: self._ask(bucket, now))
+        return wanted
 
     def divert(self, drafts: Sequence[Job], now: int) -> list[Job]:
         """Return the drafts; all of them that are due soon are moved to the overflow slots."""
@@ -155,7 +171,7 @@ class DirectPath:
         """
         bucket = self._bucket(owner, lane, now)
         seen_at, bucket.seen_at = bucket.seen_at, now
-        if not jobs or (seen_at is not None and now - seen_at < SEEN_MS and self._waits(owner, lane, now)):
+        if not jobs or (self._was_seen(seen_at, now) and self._waits(owner, lane, now)):
             return []
         if lane is Lane.RETRY:
             allowed = list(jobs) if len(jobs) == 1 and now >= bucket.retry_at and not _was_long(jobs[0]) else []
@@ -180,17 +196,23 @@ class DirectPath:
 
     def _left(self, bucket: _Bucket, lane: Lane, wanted: int, now: int) -> int:
         """Return how many messages may be sent; jobs that are under way are read for it, if there are too many and it is time."""
-        most = self._most(lane)
-        if len(bucket.under_way) + wanted > most and bucket.under_way and now >= bucket.ask_at:
-            before = len(bucket.under_way)
-            try:
-                found = self.ports.jobs.get_many(bucket.under_way)
-                bucket.under_way = [key for key in bucket.under_way if _is_under_way(found, key)]
-            except Unavailable:
-                pass
-            bucket.pause_ms = ASK_MS if len(bucket.under_way) < before else min(bucket.pause_ms * 2, SELDOM_MS)
-            bucket.ask_at = now + bucket.pause_ms
-        return max(most - len(bucket.under_way), 0)
+        if self._is_full(bucket, lane, wanted, now):
+            self._ask(bucket, now)
+        return max(self._most(lane) - len(bucket.under_way), 0)
+
+    def _is_full(self, bucket: _Bucket, lane: Lane, wanted: int, now: int) -> bool:
+        """Return whether too many messages seem to be under way, and it is time to read whether their jobs have ended."""
+        return bool(bucket.under_way) and len(bucket.under_way) + wanted > self._most(lane) and now >= bucket.ask_at
+
+    def _ask(self, bucket: _Bucket, now: int) -> None:
+        before = len(bucket.under_way)
+        try:
+            found = self.ports.jobs.get_many(bucket.under_way)
+            bucket.under_way = [key for key in bucket.under_way if _is_under_way(found, key)]
+        except Unavailable:
+            pass
+        bucket.pause_ms = ASK_MS if len(bucket.under_way) < before else min(bucket.pause_ms * 2, SELDOM_MS)
+        bucket.ask_at = now + bucket.pause_ms
 
     def _bucket(self, owner: str, lane: Lane, now: int) -> _Bucket:
         burst, rate = self.ports.rules.direct_burst, self.ports.rules.direct_rate
@@ -206,14 +228,25 @@ class DirectPath:
 
     def _waits(self, owner: str, lane: Lane, now: int) -> bool:
         """Return whether jobs of the user wait in a dispatcher until that lane has room for them."""
-        read_at, found = self._backlogs.get(lane, (None, []))
-        if read_at is None or not 0 <= now - read_at < LOOK_MS:
-            try:
-                found = self.ports.ledger.backlogs(lane, now - PUBLISHED_MS)
-            except Unavailable:
-                found = []
-            self._backlogs[lane] = (now, found)
-        return any(owner in backlog.users for backlog in found)
+        if self._is_old(lane, now):
+            self._look(lane, now)
+        return any(owner in backlog.users for backlog in self._backlogs[lane][1])
+
+    def _is_old(self, lane: Lane, now: int) -> bool:
+        """Return whether the backlogs must be read again."""
+        return lane not in self._backlogs or not 0 <= now - self._backlogs[lane][0] < LOOK_MS
+
+    def _look(self, lane: Lane, now: int) -> None:
+        try:
+            found = self.ports.ledger.backlogs(lane, now - PUBLISHED_MS)
+        except Unavailable:
+            found = []
+        self._backlogs[lane] = (now, found)
+
+    @staticmethod
+    def _was_seen(seen_at: int | None, now: int) -> bool:
+        """Return whether the user had jobs lately that were due soon."""
+        return seen_at is not None and now - seen_at < SEEN_MS
 
 
 def _instant(job: Job) -> int:

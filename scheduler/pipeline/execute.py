@@ -1,5 +1,7 @@
 """Run a batch of deliveries: lease the messages, claim the jobs, wait for each job's instant, start it, settle it.
 
+A few jobs that are due are claimed beside the lease: they start only once both have answered.
+
 A message names one job or several. All jobs of a message have its lease, but are handled separately: a job that has to wait is requeued
 in a message of its own. A bundle names the few jobs of a whole minute: the executor sends them on, each delayed until shortly before its
 instant.
@@ -15,7 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from scheduler.admission import gate
 from scheduler.admission.breaker_gate import BreakerGate, BreakerRegistry
@@ -38,7 +40,7 @@ from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, LaneStateCache
 from scheduler.admission.limit_gate import LimitGate, free_waiting
 from scheduler.admission.ordering_gate import OrderingGate
 from scheduler.admission.overlap import Skip
-from scheduler.admission.owner_gate import BarredOwners, OwnerGate
+from scheduler.admission.owner_gate import STALE_MS, BarredOwners, OwnerGate
 from scheduler.admission.run_gate import RunGate
 from scheduler.admission.share_gate import ShareGate
 from scheduler.admission.target_cache import TargetCache
@@ -54,7 +56,7 @@ from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.running_jobs import RunningJobs
 from scheduler.sharing.pins import LONG_MS
-from scheduler.storage.ports import Change, ClaimRequest, Guard, Pool, Ports, Written
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Guard, Pool, Ports, Written
 
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
 CROWD = 3  # if this many waiting jobs start at once, other executors probably start theirs at this instant, too ...
@@ -74,6 +76,8 @@ BESIDE_MS = 500  # ... or if its owner has no job that runs here, and it comes f
 ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses ...
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
 ROOM_AGAIN_MS = 60_000  # a job that the ledger keeps out of its waiting room is checked again after this time
+FEW_DUE = 3  # as many due jobs are claimed beside their lease; for more, another thread takes more processor time than it saves
+UNLEASED_MS = 5_000  # a job is started this much later whose message the queue refused to lease
 LEASE_REFUSED = Failure(FailureKind.REFUSED, "the queue refused to renew the lease of its executor")
 CLOCK_JUMPED = Failure(FailureKind.REFUSED, "its executor was frozen, or the clock of its executor was set")
 
@@ -143,6 +147,18 @@ class _Write:
         return _Write(Change(before, settlement.still_safe(before, after, now, shards=rules.shards), guard), self.requeue, self.done)
 
 
+class _Claimed(NamedTuple):
+    """The delivery of a job with the answer to its claim; None: the table refused."""
+
+    item: Delivery
+    request: ClaimRequest
+    answer: ClaimResult | None
+
+    def decision(self, now: int) -> delivery.Decision:
+        hold_ms = self.request.due_by - self.request.at
+        return delivery.decide(self.item, self.answer, self.request.nonce, now, hold_ms=hold_ms)
+
+
 @dataclass(slots=True)
 class Process:
     """The state that an executor's process keeps from one batch to the next."""
@@ -193,18 +209,10 @@ class Execution:
 
     def run(self) -> list[str]:
         """Run until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
-        try:
-            if self.process.pauses.is_paused(self.lane, trust_ms=TRUSTED_MS):
-                self._make_wait()
-        except Unavailable:  # raised only in a process that is new or was idle: any other one uses the state that it read last
-            for item in _messages(self.deliveries):
-                self._put_back(item, delivery.refused(item).seconds)
+        if self._are_due():
+            self._claim_at_once()
+        elif not self._claim_ahead():
             return sorted(self.returned)
-        self._send_on()
-        if ready := self._hide_early():
-            leased = self.lease.take(sorted({item.receipt for item in ready}))
-            self.returned |= {item.message_id for item in ready if item.receipt not in leased}
-            self._claim_all([item for item in ready if item.receipt in leased])
         while self._is_busy():
             if not self.lease.beat():
                 self._stop()
@@ -226,6 +234,47 @@ class Execution:
             self._settle()
             self._write_again()
         return sorted(self.returned)
+
+    def _are_due(self) -> bool:
+        """Return whether the jobs are few, all due, and none is known to be kept from its start: then each call delays them."""
+        now, known = self.ports.clock.now(), self.process.pauses
+        if not 0 < len(self.deliveries) <= FEW_DUE or known.known is None or self.lane in known.paused:
+            return False
+        return all(item.message.due_at <= now and item.message.fence == 1 for item in self.deliveries)
+
+    def _claim_at_once(self) -> None:
+        """Claim jobs that are due, while their messages are leased and the executor reads who must not start any: none of these calls waits
+        for another one. A job whose message was not leased is requeued by a write; what the reads forbid is checked before each start."""
+        pauses, owners = self.process.pauses, self.process.owners
+        receipts, requests = sorted({item.receipt for item in self.deliveries}), self._requests(self.deliveries)
+        reads: list[Callable[[], object]] = [pauses.look] if pauses.is_due() else []
+        reads += [owners.look] if owners.is_due(STALE_MS) else []
+        leased, answers, *_ = self.ports.side_by_side(lambda: self.lease.take(receipts), lambda: self._answers(requests), *reads)
+        claims = list(map(_Claimed, self.deliveries, requests, answers))
+        unleased = [each for each in claims if each.item.receipt not in leased]
+        self.returned |= {each.item.message_id for each in unleased}
+        if waiting := self._take_claims([each for each in claims if each.item.receipt in leased]):
+            self._wait(waiting)
+        now = self.ports.clock.now()
+        later = Requeue(RequeueCause.REFUSED, "the queue refused the lease of its message", at=now + UNLEASED_MS)
+        decisions = [each.decision(now) for each in unleased]
+        self._write([self._dropped(each.job, later) for each in decisions if isinstance(each, delivery.Run)])
+
+    def _claim_ahead(self) -> bool:
+        """Claim the jobs that need not wait. False if nothing is known about the lane, and all messages are deferred."""
+        try:
+            if self.process.pauses.is_paused(self.lane, trust_ms=TRUSTED_MS):
+                self._make_wait()
+        except Unavailable:  # raised only in a process that is new or was idle: any other one uses the state that it read last
+            for item in _messages(self.deliveries):
+                self._put_back(item, delivery.refused(item).seconds)
+            return False
+        self._send_on()
+        if ready := self._hide_early():
+            leased = self.lease.take(sorted({item.receipt for item in ready}))
+            self.returned |= {item.message_id for item in ready if item.receipt not in leased}
+            self._claim_all([item for item in ready if item.receipt in leased])
+        return True
 
     def _look_for_long_jobs(self) -> None:
         """Count the owners whose jobs keep this executor busy for long."""
@@ -319,23 +368,32 @@ class Execution:
 
     def _claim(self, deliveries: Sequence[Delivery]) -> list[tuple[Delivery, delivery.PutBack]]:
         """Claim jobs; return those that have to wait."""
+        requests = self._requests(deliveries)
+        return self._take_claims(list(map(_Claimed, deliveries, requests, self._answers(requests))))
+
+    def _requests(self, deliveries: Sequence[Delivery]) -> list[ClaimRequest]:
         now, alone, rules = self.ports.clock.now(), len(self.deliveries) == 1, self.ports.rules
-        requests = [
+        return [
             ClaimRequest(
                 item.message.key, item.message.fence, item.message_id, self._nonce(item), now, alone, now + delivery.hold_ms(item, rules)
             )
             for item in deliveries
         ]
+
+    def _answers(self, requests: Sequence[ClaimRequest]) -> Sequence[ClaimResult | None]:
         try:
-            answers = self.ports.jobs.claim(requests)
+            return self.ports.jobs.claim(requests)
         except Unavailable:
-            answers = [None] * len(requests)
-        now = self.ports.clock.now()
+            return [None] * len(requests)
+
+    def _take_claims(self, claims: Sequence[_Claimed]) -> list[tuple[Delivery, delivery.PutBack]]:
+        """Take the jobs that were claimed under a lease; return those that have to wait."""
+        now, rules = self.ports.clock.now(), self.ports.rules
         lost: list[Job] = []
         later: list[_Write] = []
         waiting: list[tuple[Delivery, delivery.PutBack]] = []
-        for item, request, answer in zip(deliveries, requests, answers, strict=True):
-            decision = delivery.decide(item, answer, request.nonce, now, hold_ms=request.due_by - request.at)
+        for claimed in claims:
+            item, decision = claimed.item, claimed.decision(now)
             if isinstance(decision, delivery.Run):
                 self._take(item, decision.job, now)
             elif isinstance(decision, delivery.PutBack):
@@ -817,5 +875,5 @@ def execute(
     share.close()
     process.owners.look()
     for meter in process.meters:
-        meter.report(ports.ledger, ports.clock.now())
+        meter.report(ports.ledger, ports.clock.now(), ports.rules.deployment)
     return left

@@ -15,13 +15,13 @@ from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import CANARY_OWNER, DueEntry, JobKey, Lane, Message, Unit
 from scheduler.pipeline import bundles, lead, packs
+from scheduler.pipeline.latency import FRESH_MS
 from scheduler.pipeline.slot_pages import SlotReader
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.sharing.window import Flow
 from scheduler.storage.ports import Ports
 
 STAY_MS = 480_000  # a dispatcher leaves waiting jobs to a new one after this time: Lambda stops it at ten minutes
-FRESH_MS = 120_000  # older latencies are ignored
 READY_FRESH_MS = 180_000  # an older report of pollers that are kept ready is ignored: `scale` reports every minute
 GATHER_MS = 100  # jobs that leave within this time go out together: batches are fuller, and jobs wait a little longer in executors
 CALL = 10  # messages of one publish call
@@ -220,7 +220,7 @@ class Publisher:
     def _latency(self, lane: Lane, since: int, delayed: bool) -> int | None:
         """Return the measured latency (ms) of a lane, None if it is unknown: a ledger that refuses must not stop the publishing."""
         try:
-            return self.ports.ledger.latency(lane, since, delayed=delayed)
+            return self.ports.ledger.latency(lane, since, deployment=self.ports.rules.deployment, delayed=delayed)
         except Unavailable:
             return None
 

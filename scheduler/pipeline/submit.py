@@ -95,7 +95,9 @@ def _too_large(request: NewJob, jobs: Jobs) -> TooLarge | None:
 
 
 def _submit_all(asked: Sequence[Submission], ports: Ports, direct: DirectPath | None) -> list[Accepted | Conflict | None]:
-    standing = _keep(asked, ports.receipts, ports.clock.now())
+    began = ports.clock.now()
+    reads = [] if direct is None else direct.reads(asked[0].request.owner, sum(_is_soon(each.request, began) for each in asked), began)
+    standing, *_ = ports.side_by_side(lambda: _keep(asked, ports.receipts, began), *reads)
     now = ports.clock.now()
     answers = [_answer(each, standing, now, ports.rules) for each in asked]
     wanted = {answer.job.key: answer for answer in answers if isinstance(answer, Accepted)}
@@ -241,6 +243,10 @@ def _placed(answer: Accepted, now: int, rules: Rules) -> Job:
     """Return the job in a slot that is safe now, no matter when it was first requested."""
     job = answer.job
     return job if answer.at == now else changed(job, slot=slots.place(job.due_at, now, job.id, rules.shards).slot)
+
+
+def _is_soon(request: NewJob, now: int) -> bool:
+    return request.start(now) - now < slots.HORIZON
 
 
 def _never_started(job: Job) -> bool:

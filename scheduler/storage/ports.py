@@ -18,7 +18,7 @@ Common to all methods:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -307,9 +307,6 @@ class Jobs(Protocol):
         of the page's last job, so a caller that stops inside a page can derive one. Eventually consistent.
         """
 
-    def moved(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
-        """Return a page of those jobs in the list of `history`, oldest first, whose time was changed. Eventually consistent."""
-
     def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         """Return a page of the jobs of one task; order, bounds and cursor as in `history`. Eventually consistent."""
 
@@ -418,14 +415,17 @@ class Ledger(Protocol):
     def set_plan_cursor(self, before: str | None, after: str) -> bool:
         """Replace plan's cursor if the stored one is `before`. False if it is not."""
 
-    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int, *, delayed: bool = False) -> None:
+    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int, *, deployment: str = "", delayed: bool = False) -> None:
         """Store an executor's recent p99 from publishing to claim, in milliseconds, over the earlier value of this lane and reporter.
 
-        `delayed`: from the end of the delay to the claim, of messages that SQS has delayed; stored apart.
+        `deployment`: of the executor. `delayed`: from the end of the delay to the claim, of messages that SQS has delayed; stored apart.
         """
 
-    def latency(self, lane: Lane, since: int, *, delayed: bool = False) -> int | None:
-        """Return the largest p99 (ms) reported for the lane, or its delayed messages, at `since` or later; None if there is none."""
+    def latency(self, lane: Lane, since: int, *, deployment: str = "", delayed: bool = False) -> int | None:
+        """Return the largest p99 (ms) that executors of `deployment` reported for the lane at `since` or later; None if there is none.
+
+        `delayed`: of its delayed messages.
+        """
 
     def report_ready(self, lane: Lane, executors: int, at: int) -> None:
         """Store how many executors the lane's pollers can call at once since `at`. Raises Unavailable."""
@@ -1019,6 +1019,12 @@ class Session:
 
 class Ports(Protocol):
     """All ports in one record: the argument of most services. An adapter is created when its port is first used."""
+
+    def side_by_side(self, *calls: Callable[[], Any]) -> list[Any]:
+        """Make calls that do not wait for each other; return their answers, in order, once the last one has ended.
+
+        Raises the first error in that order, then too only once all have ended: Lambda freezes what an invocation leaves behind.
+        """
 
     @property
     def clock(self) -> Clock: ...

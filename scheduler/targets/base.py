@@ -17,6 +17,7 @@ class Reach:
 
     arns: Sequence[str] = ()  # patterns, as in `scheduler/targets/arns.py`
     sender: str = ""  # the sender address of e-mails; empty: no e-mail can be sent
+    mail_domains: Sequence[str] = ()  # of recipients, `*` for any text; empty: the domain of the sender
     plain_http: bool = False  # http:// as well as https://
     hosts: Sequence[str] = ()  # hosts that `http` jobs may call, `*` for any text; empty: any host
 
@@ -61,6 +62,10 @@ def no_calls() -> Calls:
     raise RuntimeError("nothing here calls AWS")
 
 
+def any_mail(recipients: int) -> bool:
+    return True
+
+
 def no_secrets(name: str) -> Sequence[str]:
     raise NotFound(f"there is no secret {name!r}")
 
@@ -80,6 +85,7 @@ class Context:
     reach: Reach = field(default_factory=Reach)
     calls: Callable[[], Calls] = no_calls  # returns the client for AWS, made at the first use
     callback: CallBackAddress | None = None  # of a job that reports by call-back
+    admits_mail: Callable[[int], bool] = any_mail  # counts recipients in the budget of the job's owner, and returns whether they fit
     secrets: Callable[[str], Sequence[str]] = no_secrets  # the values of a secret of the job's owner, by name, newest first
 
     @property

@@ -14,19 +14,21 @@ from typing import Any
 from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import aws_call
 from scheduler.targets.base import CallBackAddress, Context, Reach
+from scheduler.targets.call_limit import ALL_BUSY
 from scheduler.targets.calls import Calls, Refused
 from scheduler.targets.job_context import JobContext
 
 AHEAD_MS = 40  # how long before its instant a call is sent: the time to reach a warm function
 BUSY = ("TooManyRequestsException", "429")  # all instances of the function are busy: nothing was called
-BUSY_S = 3.0  # how long to try again for a free instance before the job is deferred; a job that gates have cleared: until its `not_after`
-AGAIN_S = 0.05  # between two of these tries
 WAIT_MS = 1_000  # how long a notice is deferred; `settlement` defers a job
 LATE_MS = 100  # a call may begin this long after its `not_after`, for two clocks and the network: as writers wait (`withdraw.STARTED_MS`)
 
 
 def call(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
-    """Call a URL through the function. At the deadline or a stop the call is abandoned; the function ends by itself at the deadline."""
+    """Call a URL through the function. At the deadline or a stop the call is abandoned; the function ends by itself at the deadline.
+
+    `ALL_BUSY` is the reason of a result whose call Lambda refused: nothing was called.
+    """
     return aws_call.attempt("http", payload, context, lambda calls: _invoke(calls, encode_event(payload, secret, context), context))
 
 
@@ -105,23 +107,18 @@ def unstarted(reason: str) -> Result:
 
 
 def _invoke(calls: Calls, event: str, context: Context) -> Result:
-    give_up = time.monotonic() + BUSY_S
-    while True:
-        try:
-            invoked = aws_call.invoke(calls, context.fetcher, event, wait=True, left=context.left)
-        except Refused as refused:
-            if refused.code not in BUSY:
-                raise
-            in_time = context.not_after is None or _now() < context.not_after
-            if in_time and time.monotonic() < give_up and context.left() > AGAIN_S and not context.stop.wait(AGAIN_S):
-                continue
-            return unstarted("all functions that call URLs are busy")
-        if invoked.error:  # it died or ran out of memory; its message could contain parts of the event
-            return Result(failure=Failure(FailureKind.RETRYABLE, "the function that calls URLs ended before it had an answer"))
-        try:
-            return decode_answer(json.loads(invoked.payload))
-        except ValueError:  # it was cut; as above, its text is not shown
-            return Result(failure=Failure(FailureKind.RETRYABLE, "the answer of the function that calls URLs is not whole"))
+    try:
+        invoked = aws_call.invoke(calls, context.fetcher, event, wait=True, left=context.left)
+    except Refused as refused:
+        if refused.code in BUSY:
+            return unstarted(ALL_BUSY)
+        raise
+    if invoked.error:  # it died or ran out of memory; its message could contain parts of the event
+        return Result(failure=Failure(FailureKind.RETRYABLE, "the function that calls URLs ended before it had an answer"))
+    try:
+        return decode_answer(json.loads(invoked.payload))
+    except ValueError:  # it was cut; as above, its text is not shown
+        return Result(failure=Failure(FailureKind.RETRYABLE, "the answer of the function that calls URLs is not whole"))
 
 
 def _now() -> int:

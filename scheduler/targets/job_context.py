@@ -73,8 +73,3 @@ def as_header(text: str) -> str:
 def as_url_part(text: str) -> str:
     """The text as a part of a URL's path or query: only letters, digits and any of _ . - ~ are not percent-encoded."""
     return quote(text, safe="", errors="replace")
-
-
-def as_line(text: str) -> str:
-    """The text on one line: a blank replaces each character that is not printable."""
-    return "".join(each if each.isprintable() else " " for each in text)

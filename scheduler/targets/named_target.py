@@ -111,7 +111,7 @@ def work_of(job: Job, target: NamedTarget | None, context: JobContext) -> Mappin
     Placeholders are replaced. The target's own secrets are named as by `secret_of`.
     """
     if job.spec.target is None:
-        return _rendered(job.spec.type, job.spec.payload, context) if job.spec.placeholders else job.spec.payload
+        return _run_with(job.spec.type, job.spec.payload, context) if job.spec.placeholders else job.spec.payload
     if target is None:
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} does not exist")
     if not target.enabled:
@@ -120,17 +120,29 @@ def work_of(job: Job, target: NamedTarget | None, context: JobContext) -> Mappin
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is of kind {target.kind} now, not {job.spec.type}")
     given = job.spec.payload
     if job.spec.placeholders:
-        given = _rendered(target.kind, given, context)
+        rendered = _run_with(target.kind, given, context)
+        if isinstance(rendered, Failure):
+            return rendered
+        given = rendered
         if broken := _broken_anew(target, job.spec.payload, given):
             return Failure(FailureKind.PERMANENT, broken[:500])
     if target.placeholders:
-        target = replace(target, defaults=_rendered(target.kind, target.defaults, context))
+        defaults = _run_with(target.kind, target.defaults, context)
+        if isinstance(defaults, Failure):
+            return defaults
+        target = replace(target, defaults=defaults)
     own = own_secrets(target.kind, target.locked)
     return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, given).items()}
 
 
-def _rendered(kind: str, payload: Mapping[str, Any], context: JobContext) -> Mapping[str, Any]:
-    return placeholders.rendered(payload, context, _declared(kind).encodings)
+def _run_with(kind: str, payload: Mapping[str, Any], context: JobContext) -> Mapping[str, Any] | Failure:
+    """The payload with its placeholders replaced; the failure if a value leaves the path of the URL, which a target may have locked."""
+    declared = _declared(kind)
+    rendered = placeholders.rendered(payload, context, declared.encodings)
+    url = declared.destination
+    if url and placeholders.leaves_path(str(payload.get(url, "")), str(rendered.get(url, ""))):
+        return Failure(FailureKind.PERMANENT, f"payload.{url}: a placeholder makes a part of its path . or .., which would leave the path")
+    return rendered
 
 
 def _broken_anew(target: NamedTarget, written: Mapping[str, Any], given: Mapping[str, Any]) -> str:

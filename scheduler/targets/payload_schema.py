@@ -5,6 +5,7 @@ No library validates it: keywords, values and error texts are part of the API, s
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -83,6 +84,11 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
+def _is_bound(value: Any) -> bool:
+    """Whether the value is a number of the range of a double, as JSON's numbers are in most languages."""
+    return _TYPES["number"](value) and abs(value) <= sys.float_info.max
+
+
 def _is_pattern(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= LONGEST_PATTERN
 
@@ -149,10 +155,10 @@ _KEYWORDS: dict[str, Callable[[Any], bool]] = {
     "minLength": _is_count,
     "maxLength": _is_count,
     "pattern": _is_pattern,
-    "minimum": _TYPES["number"],
-    "maximum": _TYPES["number"],
-    "exclusiveMinimum": _TYPES["number"],
-    "exclusiveMaximum": _TYPES["number"],
+    "minimum": _is_bound,
+    "maximum": _is_bound,
+    "exclusiveMinimum": _is_bound,
+    "exclusiveMaximum": _is_bound,
 }
 
 
@@ -223,13 +229,13 @@ def _unmatched(pattern: str, text: str) -> str | None:
 
 def _of_number(schema: Mapping[str, Any], value: float, path: tuple[str | int, ...]) -> Iterator[Broken]:
     if "minimum" in schema and value < schema["minimum"]:
-        yield Broken(path, f"must be at least {schema['minimum']:g}")
+        yield Broken(path, f"must be at least {json.dumps(schema['minimum'])}")
     if "maximum" in schema and value > schema["maximum"]:
-        yield Broken(path, f"must be at most {schema['maximum']:g}")
+        yield Broken(path, f"must be at most {json.dumps(schema['maximum'])}")
     if "exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"]:
-        yield Broken(path, f"must be more than {schema['exclusiveMinimum']:g}")
+        yield Broken(path, f"must be more than {json.dumps(schema['exclusiveMinimum'])}")
     if "exclusiveMaximum" in schema and value >= schema["exclusiveMaximum"]:
-        yield Broken(path, f"must be less than {schema['exclusiveMaximum']:g}")
+        yield Broken(path, f"must be less than {json.dumps(schema['exclusiveMaximum'])}")
 
 
 def _same(one: Any, other: Any) -> bool:

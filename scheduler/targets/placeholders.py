@@ -100,6 +100,23 @@ def rendered(payload: Mapping[str, Any], context: JobContext, encodings: Mapping
     return {name: _rendered(value, context, encodings.get(name, str)) for name, value in payload.items()}
 
 
+def leaves_path(written: str, url: str) -> bool:
+    """Whether a placeholder has made a segment of the URL's path a dot segment. Clients and servers remove those, with the one before.
+
+    Their percent-encoded forms are removed too (https://url.spec.whatwg.org/#double-dot-path-segment).
+    """
+    return any(before != after and _is_dots(after) for before, after in zip(_segments(written), _segments(url), strict=False))
+
+
+def _segments(url: str) -> list[str]:
+    return re.split("[?#]", url, maxsplit=1)[0].split("/")
+
+
+def _is_dots(segment: str) -> bool:
+    """Some servers ignore parameters of a segment, as in `..;v=1`."""
+    return segment.partition(";")[0].lower().replace("%2e", ".") in (".", "..")
+
+
 def _rule(name: str | None, equal_attempts: bool) -> str | None:
     if name is None:
         return f"has {OPEN} without an end within {_LONGEST} characters; {LITERAL}"

@@ -95,12 +95,16 @@ def _aligned(source: bytes) -> Iterator[bytes]:
         yield coded[skipped : (before + len(source)) * 8 // 6]
 
 
+def is_credential(name: str) -> bool:
+    """Whether a header of this name carries credentials."""
+    return _CREDENTIAL.fullmatch(name.lower().replace("_", "-")) is not None
+
+
 def header(name: str, value: str) -> str:
     """The value of a response header as it is kept: a credential is replaced. Of a cookie the name and the attributes stay."""
-    lower = name.lower().replace("_", "-")
-    if not _CREDENTIAL.fullmatch(lower):
+    if not is_credential(name):
         return value
-    if lower not in ("set-cookie", "set-cookie2"):
+    if name.lower().replace("_", "-") not in ("set-cookie", "set-cookie2"):
         return HIDDEN
     pair, *attributes = value.split(";")
     cookie, equals, _ = pair.partition("=")

@@ -1,19 +1,20 @@
 """The operations of administrators on named targets: register, replace, delete."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.storage.ports import Targets
-from scheduler.targets.named_target import NamedTarget, slots_beside
+from scheduler.targets.named_target import NAME, NamedTarget, slots_beside
 
 TRIES = 5  # how often a change that collides with another one is tried
 
 
 def find(name: str, *, targets: Targets) -> NamedTarget:
-    """One target. Raises NotFound."""
-    target = targets.targets([name]).get(name)
+    """One target. Raises NotFound, also for a text that is no name of a target."""
+    target = targets.targets([name]).get(name) if re.fullmatch(NAME, name) else None
     if target is None:
         raise NotFound("there is no such target")
     return target

@@ -138,6 +138,8 @@ def _split(text: str) -> list[str]:
         if text.lower() not in WORDS:
             raise ValueError(f"{text} is none of the words {', '.join(WORDS)}")
         text = WORDS[text.lower()]
+    if zoned := re.match(r"(?:CRON_)?TZ=(\S*)", text, re.IGNORECASE):
+        raise ValueError(f"must have no {zoned[0]}: the time zone is the field time_zone")
     fields = re.split(r"[ \t]+", text.upper())
     if len(fields) in (6, 7):
         raise ValueError(f"has {len(fields)} fields: seconds and years are not accepted; use rate(10 seconds) to run within a minute")
@@ -177,13 +179,15 @@ def _item(rule: _Field, item: str) -> str:
     if star:
         bounds = rule.low, rule.high - (rule is _DAY_OF_WEEK)
     elif high:
-        bounds = _range(rule, low, high)
+        bounds = _range(rule, low, high, step)
     elif step:
-        raise ValueError(f"{item} is read in two ways: write {low}-{rule.high}/{step}, or {low}")
+        rest = _highest(rule) - _value(rule, low)
+        whole = f"{low}-{_highest(rule)}/{step}, or " if 0 < int(step) <= rest else ""
+        raise ValueError(f"{item} is read in two ways: write {whole}{low}")
     else:
         return str(_value(rule, low))
     written = star or f"{bounds[0]}-{bounds[1]}"
-    return f"{written}/{_step(item, int(step), *bounds)}" if step else written
+    return f"{written}/{_step(rule, item, int(step), *bounds)}" if step else written
 
 
 def _refuse_other_dialects(rule: _Field, item: str) -> None:
@@ -199,26 +203,47 @@ def _refuse_other_dialects(rule: _Field, item: str) -> None:
         raise ValueError(f"{item}: H and R are not accepted; a jitter window spreads runs")
 
 
-def _range(rule: _Field, low: str, high: str) -> tuple[int, int]:
+def _range(rule: _Field, low: str, high: str, step: str | None) -> tuple[int, int]:
     first, last = _value(rule, low), _value(rule, high)
     if high == "SUN" and first > 0:
         last = 7
     if first == last:
         raise ValueError(f"{low}-{high} is read in two ways: write {low} for that one, * for all")
     if first > last:
-        raise ValueError(f"{low}-{high} goes backwards: write two ranges, as in {low}-{_highest(rule)},{rule.low}-{high}")
+        written = f"{low}-{high}" + (f"/{step}" if step else "")
+        advice = _over_the_end(rule, low, high, int(step or 1))
+        kind = "two ranges" if advice.count("-") == 2 else "a list"
+        raise ValueError(f"{written} goes backwards: write {kind}, as in {advice}")
     return first, last
+
+
+def _over_the_end(rule: _Field, low: str, high: str, step: int) -> str:
+    """A list for a range that goes backwards, over the end of its field: `22-23,0-1` for `22-1`. A step of 0 is taken as 1."""
+    size = _highest(rule) - rule.low + 1
+    first, last = ((_value(rule, each) - rule.low) % size for each in (low, high))
+    if step > 1:
+        reached = range(first, last + 1 + (size if first > last else 0), step)
+        return ",".join(str(rule.low + number % size) for number in reached)
+    if first <= last:  # from 7, which is Sunday, to another day
+        return f"{rule.low}-{high}" if last > 0 else high
+    before = low if first == size - 1 else f"{low}-{_highest(rule)}"
+    return f"{before},{high if last == 0 else f'{rule.low}-{high}'}"
 
 
 def _highest(rule: _Field) -> int:
     return 6 if rule is _DAY_OF_WEEK else rule.high
 
 
-def _step(item: str, step: int, low: int, high: int) -> int:
+_UNITS = {"minute": ("minutes", 366 * DAY), "hour": ("hours", 366 * 24), "day of month": ("days", 366)}  # and the longest rate
+
+
+def _step(rule: _Field, item: str, step: int, low: int, high: int) -> int:
     if step == 0:
         raise ValueError(f"{item}: a step must be at least 1")
     if step > high - low:
-        raise ValueError(f"{item}: the step leaves its range at once; a rate such as rate(90 minutes) counts beyond a field")
+        unit, longest = _UNITS.get(rule.name, ("", 0))
+        rate = f", or rate({step} {unit}), which counts beyond the field" if item.startswith("*") and step <= longest else ""
+        raise ValueError(f"{item}: the step leaves its range at once: write {low}{rate}")
     return step
 
 

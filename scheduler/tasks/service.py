@@ -48,6 +48,8 @@ class NewTask:
     misfire_threshold_ms: int | None = None
     max_catch_up: int | None = None
     notifications: Notifications | None = None
+    paused: bool = False  # at its creation; an edit leaves pauses as they are
+    pause_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +339,10 @@ def _free(own: OwnKey | None, ports: Ports) -> str | None:
 def _first(new: NewTask, at: int, random: int) -> Task:
     """The task as requested at the instant `at`, before any run is planned."""
     schedule = _parsed(new.schedule, None, at)
-    return replace(_made(new, ids.new(at, random, partitions=1), schedule, at), planned_until=planning.since(None, schedule, at))
+    task = _made(new, ids.new(at, random, partitions=1), schedule, at)
+    if new.paused:
+        return replace(task, inactive_at=at, inactive_reason=new.pause_reason, planned_until=at)
+    return replace(task, planned_until=planning.since(None, schedule, at))
 
 
 def _check_size(task: Task, ports: Ports) -> None:

@@ -108,9 +108,11 @@ def _drain(process: "subprocess.Popen[str]", ready: threading.Event) -> None:
 
 
 @pytest.fixture(scope="session")
-def local_dynamodb(local_aws: str) -> "DynamoDBClient":
+def local_dynamodb(request: pytest.FixtureRequest) -> "DynamoDBClient":
     """One client for all tests: making one takes longer than most of them."""
-    return clients.dynamodb(endpoint_url=local_aws)
+    if tables.elsewhere is not None:
+        return tables.elsewhere()  # type: ignore[no-any-return]
+    return clients.dynamodb(endpoint_url=request.getfixturevalue("local_aws"))
 
 
 @pytest.fixture

@@ -1,11 +1,15 @@
 """The tables as `infra` creates them."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scheduler.storage.aws import clients, keys
 
 if TYPE_CHECKING:
     import pytest
+
+elsewhere: Callable[[], Any] | None = None  # makes clients of another implementation of DynamoDB, for all tests: `make parity`
 
 
 def _attributes(**kinds: str) -> list[dict[str, str]]:
@@ -73,7 +77,12 @@ ALL = {"jobs": JOBS, "tasks": TASKS, "ledger": LEDGER}
 
 def on_moto(request: "pytest.FixtureRequest", name: str, table: dict[str, Any]) -> Any:
     """A client of DynamoDB in this process, with this table."""
-    request.getfixturevalue("moto")
-    client = clients.dynamodb()
+    if elsewhere is None:
+        request.getfixturevalue("moto")
+        client: Any = clients.dynamodb()
+    else:
+        client = elsewhere()
+        with suppress(client.exceptions.ResourceNotFoundException):
+            client.delete_table(TableName=name)
     client.create_table(TableName=name, **table)
     return client

@@ -9,14 +9,14 @@ from botocore.parsers import ResponseParserError
 
 from scheduler.model.errors import SchedulerError, TooLarge, Unavailable
 from scheduler.model.job import Unit, UnitKey
-from scheduler.storage.aws import clients, errors
+from scheduler.storage.aws import clients, errors, keys
 from scheduler.storage.aws.items import encode
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.aws.users import DynamoUsers
-from scheduler.storage.ports import Change, Guard, Written
+from scheduler.storage.ports import Change, ClaimResult, Guard, Written
 from tests.contract import make
 from tests.contract.test_ledger import look
 from tests.contract.wire import Wire
@@ -142,9 +142,59 @@ def test_a_missing_grant_on_inserts_is_raised(jobs: tuple[DynamoJobs, Wire]) -> 
         port.put_many([make.job()])
 
 
+def test_an_update_called_invalid_in_a_batch_is_sent_as_update_item(jobs: tuple[DynamoJobs, Wire]) -> None:
+    port, wire = jobs
+    made = [make.job(), make.job()]
+    wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": "ValidationError", "Message": "not well formed"}}, {}]})
+    wire.answer("UpdateItem", {})
+    assert port.change([Change(job, make.succeeded(make.claimed(job)), Guard.SLOT) for job in made]) == [Written.YES] * 2
+    (call,) = wire.sent("UpdateItem")
+    assert call["Key"] == keys.job(made[0].key) and "REMOVE" in call["UpdateExpression"]
+
+
+def _reticent(wire: Wire, count: int) -> None:
+    """Let conditions be false in batches, and the errors carry no item."""
+    answer = {"Error": {"Code": "ConditionalCheckFailed", "Message": "The conditional request failed"}}
+    wire.answer("BatchExecuteStatement", {"Responses": [answer] * count})
+
+
+def test_a_lost_claim_whose_answer_has_no_item_returns_the_stored_job(jobs: tuple[DynamoJobs, Wire]) -> None:
+    port, wire = jobs
+    own, gone, other = make.job(), make.job(), make.job()
+    _reticent(wire, 3)
+    stored = [encode(make.claimed(own)), encode(make.claimed(other, "another's"))]
+    wire.answer("BatchGetItem", {"Responses": {"jobs": stored}})
+    results = port.claim([make.request(job) for job in (own, gone, other)])
+    assert results == [
+        ClaimResult(False, make.claimed(own)),
+        ClaimResult(False, None),
+        ClaimResult(False, make.claimed(other, "another's")),
+    ]
+    (call,) = wire.sent("BatchGetItem")
+    assert call["RequestItems"]["jobs"]["ConsistentRead"]
+
+
+def test_a_change_whose_answer_was_lost_is_found_in_the_table(jobs: tuple[DynamoJobs, Wire]) -> None:
+    port, wire = jobs
+    own, other = make.claimed(make.job()), make.claimed(make.job())
+    _reticent(wire, 2)
+    wire.answer("BatchGetItem", {"Responses": {"jobs": [encode(make.succeeded(own)), encode(make.cancelled(other))]}})
+    assert port.change([Change(job, make.succeeded(job)) for job in (own, other)]) == [Written.YES, Written.NO]
+
+
+def test_without_the_read_it_is_unknown_who_won(jobs: tuple[DynamoJobs, Wire]) -> None:
+    port, wire = jobs
+    made = [make.job(), make.job()]
+    _reticent(wire, 2)
+    wire.refuse("BatchGetItem", "ThrottlingException")
+    assert port.claim([make.request(job) for job in made]) == [None, None]
+    assert port.change([Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in made]) == [Written.REFUSED] * 2
+
+
 def test_an_invalid_statement_is_logged_and_not_applied(jobs: tuple[DynamoJobs, Wire], caplog: pytest.LogCaptureFixture) -> None:
     port, wire = jobs
     made = [make.job(), make.job()]
+    wire.answer("UpdateItem", {"Error": TOO_LARGE, "ResponseMetadata": {"HTTPStatusCode": 400}}, 400)
     wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": "ValidationError", "Message": "Item size"}}, {}]})
     assert port.change([Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in made]) == [Written.REFUSED, Written.YES]
     assert made[0].id in caplog.text

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -10,12 +11,14 @@ from hypothesis import strategies as st
 
 from scheduler.model import ids
 from scheduler.model.job import DeadLetter, Job, JobKey, Page, TaskKey
-from scheduler.storage.aws import clients
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.ports import Change, Jobs, Written
 from tests.contract import make, tables
 from tests.contract.make import NOW
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 
 @pytest.fixture
@@ -95,18 +98,6 @@ def test_a_job_moved_back_is_listed_at_its_first_place(jobs: Jobs, ten: list[str
     assert pages(jobs, 20, newest_first=False) == [ten]
 
 
-def test_moved_jobs_are_listed_by_their_new_times(jobs: Jobs, ten: list[str]) -> None:
-    for number, at in ((3, NOW + 60_000), (5, NOW + 50_000), (7, NOW + 70_000)):
-        (job,) = jobs.get_many([JobKey("ada", ten[number])]).values()
-        assert jobs.change([Change(job, make.rescheduled(job, at))]) == [Written.YES]
-    page = jobs.moved("ada", since=None, until=None, after=None, limit=2)
-    assert [job.id for job in page.jobs] == [ten[5], ten[3]] and page.cursor is not None
-    assert [job.id for job in jobs.moved("ada", since=None, until=None, after=page.cursor, limit=2).jobs] == [ten[7]]
-    found = jobs.moved("ada", since=NOW + 60_000, until=NOW + 70_000, after=None, limit=9)
-    assert ([job.id for job in found.jobs], found.cursor) == ([ten[3]], None)
-    assert jobs.moved("eve", since=None, until=None, after=None, limit=9).jobs == []
-
-
 @pytest.mark.long
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30)), max_size=12), st.integers(1, 7), st.booleans())
 @settings(max_examples=25)
@@ -138,11 +129,10 @@ _owners = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def two(local_aws: str) -> Iterator[tuple[Jobs, Jobs]]:
-    client = clients.dynamodb(endpoint_url=local_aws)
-    client.create_table(TableName="jobs-of-two", **tables.JOBS)
-    yield MemoryJobs(), DynamoJobs(client, "jobs-of-two")
-    client.delete_table(TableName="jobs-of-two")
+def two(local_dynamodb: "DynamoDBClient") -> Iterator[tuple[Jobs, Jobs]]:
+    local_dynamodb.create_table(TableName="jobs-of-two", **tables.JOBS)
+    yield MemoryJobs(), DynamoJobs(local_dynamodb, "jobs-of-two")
+    local_dynamodb.delete_table(TableName="jobs-of-two")
 
 
 def through(read: Callable[..., Page], limit: int) -> Iterator[Job]:

@@ -203,6 +203,14 @@ def test_the_latency_of_delayed_messages_is_stored_apart(ledger: Ledger) -> None
     assert ledger.latency(Lane.RETRY, AT, delayed=True) is None
 
 
+def test_the_latency_of_another_deployment_is_none(ledger: Ledger) -> None:
+    ledger.report_latency(Lane.ONE_TIME, "a", 120, AT, deployment="before")
+    assert (ledger.latency(Lane.ONE_TIME, AT, deployment="before"), ledger.latency(Lane.ONE_TIME, AT)) == (120, None)
+    assert ledger.latency(Lane.ONE_TIME, AT, deployment="after") is None
+    ledger.report_latency(Lane.ONE_TIME, "b", 80, AT, deployment="after")
+    assert ledger.latency(Lane.ONE_TIME, AT, deployment="after") == 80
+
+
 def test_a_new_latency_replaces_the_reporters_old_one(ledger: Ledger) -> None:
     ledger.report_latency(Lane.ONE_TIME, "a", 500, AT)
     ledger.report_latency(Lane.ONE_TIME, "a", 50, AT + 1)

@@ -112,8 +112,6 @@ def test_progress_is_stored_only_over_the_last_version(operations: Operations) -
     one = made(operations, action=Action.CANCEL_JOBS, filter=JOBS)
     times = {"lease_until": NOW + 30_000, "due_at": NOW + 2, "next_at": NOW + 3}
     more = {
-        "rereading": True,
-        "found_again": 3,
         "conflicts": 4,
         "pending": ("01JD4Q8XKZ38W2M5R7T9V1C4FG", "01JD4Q8XKZ38W2M5R7T9V1C4FK"),
         "tries": 2,

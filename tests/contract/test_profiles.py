@@ -1,16 +1,20 @@
 """The port Users beside weights: profiles and tallies; and the port Trail."""
 
 import itertools
+import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from scheduler.accounts.audit import Entry
 from scheduler.accounts.model import Ceiling, Profile, Quotas, Stock, Tally
 from scheduler.model import ids
+from scheduler.model.errors import SchedulerError
 from scheduler.model.instants import parse
 from scheduler.storage.aws import clients
-from scheduler.storage.aws.trail import DynamoTrail
+from scheduler.storage.aws.trail import DynamoTrail, LockedTrail
 from scheduler.storage.memory.accounts import MemoryTrail
 from scheduler.storage.ports import Barred, Trail, Users
 from tests.contract import tables
@@ -20,11 +24,45 @@ DAY = 86_400_000
 _numbers = itertools.count()
 
 
-@pytest.fixture(params=["memory", "dynamodb"])
+@pytest.fixture(params=["memory", "dynamodb", "locked"])
 def trail(request: pytest.FixtureRequest) -> Trail:
     if request.param == "memory":
         return MemoryTrail()
-    return DynamoTrail(tables.on_moto(request, "audit", tables.AUDIT), "audit")
+    trail = DynamoTrail(tables.on_moto(request, "audit", tables.AUDIT), "audit")
+    if request.param == "dynamodb":
+        return trail
+    request.getfixturevalue("moto")
+    return LockedTrail(trail, _locking(), "locked")
+
+
+def _locking() -> Any:
+    """A client of S3, with a bucket that locks its objects."""
+    client = clients.s3()
+    client.create_bucket(Bucket="locked", ObjectLockEnabledForBucket=True)
+    rule: Any = {"DefaultRetention": {"Mode": "COMPLIANCE", "Days": 365}}
+    client.put_object_lock_configuration(Bucket="locked", ObjectLockConfiguration={"ObjectLockEnabled": "Enabled", "Rule": rule})
+    return client
+
+
+def test_an_entry_is_locked_before_its_change_and_after_it(moto: None) -> None:
+    client, unlocked = _locking(), MemoryTrail()
+    trail, begun = LockedTrail(unlocked, client, "locked"), entry(NOW)
+    trail.write(begun)
+    trail.write(replace(begun, status=200))
+    keys = [each["Key"] for each in client.list_objects_v2(Bucket="locked")["Contents"]]
+    assert keys == [f"2026/11/18/{begun.id}-ended.json", f"2026/11/18/{begun.id}.json"]
+    stored = json.loads(client.get_object(Bucket="locked", Key=keys[1])["Body"].read())
+    assert (stored["action"], stored["actor"], stored["status"]) == (begun.action, begun.actor, None)
+    version = client.list_object_versions(Bucket="locked", Prefix=keys[1])["Versions"][0]["VersionId"]
+    with pytest.raises(ClientError, match="AccessDenied"):
+        client.delete_object(Bucket="locked", Key=keys[1], VersionId=version)
+
+
+def test_an_entry_that_cannot_be_locked_is_not_stored(moto: None) -> None:
+    unlocked = MemoryTrail()
+    with pytest.raises(SchedulerError):
+        LockedTrail(unlocked, clients.s3(), "no-such-bucket").write(entry(NOW))
+    assert not unlocked.rows
 
 
 def test_a_user_without_a_profile_has_the_defaults(users: Users) -> None:

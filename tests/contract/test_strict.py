@@ -99,6 +99,8 @@ CALLS: dict[str, tuple[Callable[[Local], Any], Callable[[Local], Any]]] = {  # j
                lambda aws: aws.query(FilterExpression="status = :s")),
     "reserved word in a statement": (lambda aws: aws.run(UPDATE, "x"),
                                      lambda aws: aws.run(UPDATE.replace('"status"', "status"), "x")),
+    "commas in a statement": (lambda aws: aws.run(f'UPDATE "strict" REMOVE "n" REMOVE "o" {WHERE}'),
+                              lambda aws: aws.run(f'UPDATE "strict" REMOVE "n", "o" {WHERE}')),
     "length of a statement": (lambda aws: aws.run(UPDATE.ljust(8_192), "x"), lambda aws: aws.run(UPDATE.ljust(8_193), "x")),
     "password": (lambda aws: aws.password("Correct-horse-1"), lambda aws: aws.password("Correct horse 1-")),
 }  # fmt: skip

@@ -53,6 +53,14 @@ class Synthesized:
         """The functions by verb; executors also by lane: `Tick`, `ExecuteRetry`."""
         return {id[:-8].removesuffix("Function"): function for id, function in self.all("Lambda::Function").items()}
 
+    def called(self, value: Any) -> str:
+        """The function, as in `functions`, that a caller reaches by this ARN or name: always by its alias."""
+        match value:
+            case {"Fn::Join": ["", [{"Fn::Select": [6, {"Fn::Split": [":", {"Ref": id}]}]}, ":live"]]} | {"Ref": id}:
+                assert id in self.all("Lambda::Alias"), f"{value} names no alias"
+                return str(id)[:-8].removesuffix("Live")
+        raise AssertionError(f"{value} names no alias")
+
     def grants(self, name: str) -> list[tuple[str, str]]:
         """Every (action, resource) that the role of a function allows."""
         role = self.all("IAM::Role")[self.functions()[name]["Role"]["Fn::GetAtt"][0]]

@@ -4,14 +4,12 @@ from typing import Any
 
 import pytest
 
-from infra.account import OTHERS, OTHERS_SMALL, RESERVES
+from infra.account import CALLS, OTHERS, OTHERS_SMALL, RESERVES, UNRESERVED, USUAL
 from infra.options import Options
 from infra.settings import Settings, settings_for
 from scheduler.insight.scaling import EXECUTORS_EACH
 from scheduler.model.job import Lane
 from tests.infra.conftest import Synthesized, synthesized
-
-UNRESERVED = 100  # executions that AWS leaves to functions that reserve none
 
 
 def stage_in(account: int, stage: str = "prod") -> Settings:
@@ -51,6 +49,26 @@ def test_operations_leave_most_steps_to_the_minutes(account: int, operating: int
 def test_an_account_that_is_large_enough_limits_nothing() -> None:
     made, usual = stage_in(10_000), settings_for("prod")
     assert (made.concurrency, made.rules.most_pollers) == (usual.concurrency, usual.rules.most_pollers)
+
+
+def test_without_the_option_the_calls_of_dev_leave_room_in_a_usual_account() -> None:
+    """With all executors at work, each with all its calls, the engine has what it would reserve."""
+    dev, within = settings_for("dev"), stage_in(USUAL, "dev")
+    engine = sum(within.reserved.values()) - within.reserved["fetch"]
+    executors = sum(dev.concurrency.values())
+    assert dev.deployed.calls_at_once == CALLS == (USUAL - engine - OTHERS) // executors - 1
+
+
+@pytest.mark.parametrize(
+    ("stage", "account", "calls"), [("prod", 0, 6), ("dev", 0, 6), ("dev", 1_000, 256), ("dev", 10, 256), ("local", 0, 256)]
+)
+def test_only_an_unknown_account_limits_the_calls_of_an_executor(stage: str, account: int, calls: int) -> None:
+    assert stage_in(account, stage).deployed.calls_at_once == calls
+
+
+@pytest.mark.parametrize(("stage", "account", "calls"), [("prod", 1_000, 350), ("prod", 10_000, 3_590), ("dev", 0, 720), ("dev", 10, 0)])
+def test_a_stage_knows_the_calls_of_all_its_executors(stage: str, account: int, calls: int) -> None:
+    assert stage_in(account, stage).deployed.calls == calls
 
 
 def test_without_the_option_nothing_is_reserved() -> None:

@@ -77,7 +77,7 @@ def test_an_answer_with_a_5xx_status_raises_an_alarm(any_stage: Synthesized) -> 
 def test_every_alarm_but_that_of_scaling_notifies_the_operators(any_stage: Synthesized) -> None:
     for id, alarm in any_stage.all("CloudWatch::Alarm").items():
         assert alarm["AlarmDescription"], id
-        notified = [name_of(action) for action in alarm["AlarmActions"] if name_of(action) != "ProvisionFunction"]
+        notified = [name_of(action) for action in alarm["AlarmActions"] if name_of(action) != "ProvisionLive"]
         silent = id[:-8] == "ProvisionScaling"  # it rings before each large burst, and ends by itself
         assert notified == [name_of(action) for action in alarm.get("OKActions", [])] == ([] if silent else ["OperatorsTopic"]), id
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from infra.account import CALLS
 from infra.settings import STAGES
 from local import concurrency, rollout
 from tests.infra.conftest import DEV, ROOT, Synthesized, synthesized
@@ -40,10 +41,12 @@ def test_the_page_counts_what_is_created(stage: str) -> None:
 
 def test_the_page_explains_the_concurrency_of_an_account() -> None:
     prod = STAGES["prod"]
-    assert concurrency.judge(1_710, 1_710, prod).enough and not concurrency.judge(1_709, 1_709, prod).enough
-    assert "| 1,710 and more | enough for `prod` |" in PAGE
+    assert concurrency.judge(11_910, 11_910, prod).enough and not concurrency.judge(11_909, 11_909, prod).enough
+    assert "| 11,910 and more | enough for `prod` |" in PAGE and "with more than 141 at work" in PAGE
+    assert "With more than 141 executors" in concurrency.judge(1_000, 1_000, prod).sentences[1]
     assert f"may take {sum(prod.concurrency.values()):,}" in PAGE
-    assert f"enough for `dev` ({sum(STAGES['dev'].concurrency.values())} executors)" in PAGE
+    assert f"enough for `dev` ({sum(STAGES['dev'].concurrency.values())} executors, with six calls of URLs each)" in PAGE
+    assert CALLS == 6
 
 
 def test_every_target_of_make_on_the_page_exists() -> None:

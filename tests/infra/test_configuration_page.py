@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from aws_cdk.aws_logs import RetentionDays
 
-from infra.options import Options
+from infra.options import Options, lasting
 from infra.settings import DEV, PROD, Settings
 from scheduler.model.rules import Rules
 from tests.infra.conftest import ROOT
 
 PAGE = (ROOT / "docs/reference/configuration.md").read_text()
 NOT_LISTED = {  # of the local stage, of the options, or derived from other settings
+    *("calls", "calls_at_once"),
     *("stage", "options", "rules", "reach", "reserved", "sample_targets", "api_at_endpoint", "endpoint_port", "host_packages"),
-    *("bytecode_optional", "tls_only", "nag", "renamed_actions"),
+    *("bytecode_optional", "origin_secret_version", "deployment", "tls_only", "nag", "renamed_actions"),
     *("windows", "crowds", "operating", "executors", "concurrency", "events", "raw_http", "allow_private_http", "one_shard", "units"),
 }
 NAMES = {RetentionDays.ONE_WEEK: "one week", RetentionDays.THREE_MONTHS: "three months"}
@@ -54,6 +55,12 @@ def test_every_option_has_a_row_with_its_default() -> None:
     for name, field in Options.model_fields.items():
         if isinstance(field.default, bool):
             assert listed[name] == shown(field.default)
+
+
+def test_the_options_that_cannot_be_changed_back_say_so_and_why() -> None:
+    later = {row[0].strip("` "): row[-1] for row in rows("Options")}
+    assert {name for name, text in later.items() if text.startswith("it cannot be changed back: ")} == set(lasting())
+    assert all(stays.because in later[name] for name, stays in lasting().items())
 
 
 @pytest.mark.parametrize(("title", "dev", "prod"), [("Settings", DEV, PROD), ("Rules", DEV.rules, PROD.rules)])

@@ -7,6 +7,7 @@ import pytest
 from aws_cdk import App, Environment, Stack
 
 from infra.console import CSP, DOCS_CSP, TO_INDEX
+from infra.settings import settings_for
 from infra.waf import MANAGED, REGION, Waf
 from lambdas._settings import ORIGIN_HEADER, VIEWER_HEADER
 from tests.infra import conftest
@@ -85,9 +86,21 @@ def test_on_aws_everything_is_https(on_aws: Synthesized) -> None:
     assert {each["ViewerProtocolPolicy"] for each in behaviours} == {"redirect-to-https"}
     api = origin(on_aws, behaviour(on_aws, "/api/*")["TargetOriginId"])
     assert api["CustomOriginConfig"]["OriginProtocolPolicy"] == "https-only"
-    id = {"Fn::GetStackOutput": {"StackName": on_aws.settings.stack, "OutputName": "ApiId"}}
+    id = api["DomainName"]["Fn::Join"][1][0]
     suffix = {"Ref": "AWS::URLSuffix"}
     assert api["DomainName"] == {"Fn::Join": ["", [id, ".execute-api.", {"Ref": "AWS::Region"}, ".", suffix]]}
+
+
+def test_a_deployment_of_the_console_reads_the_apis_id_again(any_stage: Synthesized) -> None:
+    """CloudFormation reads the parameter at each deployment: the API of a stage that was deleted and made again has another id."""
+    parameters = any_stage.template["Parameters"]
+    (id,) = [name for name, each in parameters.items() if each.get("Default") == any_stage.settings.api_id]
+    assert parameters[id]["Type"] == "AWS::SSM::Parameter::Value<String>"
+    assert json.dumps({"Ref": id}) in json.dumps(origin(any_stage, behaviour(any_stage, "/api/*")["TargetOriginId"]))
+    assert "Fn::GetStackOutput" not in json.dumps(any_stage.template), "CloudFormation follows no weak reference by itself"
+    stage = conftest.synthesized(any_stage.settings.stage)
+    (told,) = [each for each in stage.all("SSM::Parameter").values() if each["Name"] == stage.settings.api_id]
+    assert told["Value"] == {"Ref": stage.id("ApiGatewayV2::Api", "ApiHttp")}
 
 
 def test_locally_the_api_is_reached_at_the_port_of_the_local_aws(local: Synthesized) -> None:
@@ -170,8 +183,7 @@ def test_only_the_api_gets_the_origin_secret_and_the_viewers_address(any_stage: 
     target = behaviour(any_stage, "/api/*")["TargetOriginId"]
     (sent,) = origin(any_stage, target)["OriginCustomHeaders"]
     assert sent["HeaderName"] == ORIGIN_HEADER
-    secret = any_stage.template["Parameters"][sent["HeaderValue"]["Ref"]]
-    assert secret == {"Type": "AWS::SSM::Parameter::Value<String>", "Default": any_stage.settings.origin_secret}
+    assert sent["HeaderValue"] == f"{{{{resolve:ssm:/punctual/{any_stage.settings.stage}/cloudfront-secret:1}}}}"
     others = [each for each in distribution(any_stage)["Origins"] if each["Id"] != target]
     assert others and not [each for each in others if "OriginCustomHeaders" in each]
     code = any_stage.one("CloudFront::Function", "ConsoleTellViewer")["FunctionCode"]
@@ -182,6 +194,7 @@ def test_the_stack_passes_its_url_to_the_functions_created_before_it(any_stage: 
     (parameter,) = any_stage.all("SSM::Parameter").values()
     assert parameter["Name"] == any_stage.settings.console_address
     assert "ConsoleDistribution" in json.dumps(parameter["Value"])
+    assert (".cloudfront.localhost:{port}" in json.dumps(parameter["Value"])) is any_stage.settings.api_at_endpoint
     assert set(any_stage.template["Outputs"]) == {"ConsoleUrl", "ConsoleBucket"}
 
 
@@ -227,12 +240,16 @@ def test_without_a_console_the_api_has_no_origin_secret() -> None:
     variable = "PUNCTUAL_ORIGIN_SECRET"
     without, with_one = conftest.synthesized("dev", console=False), conftest.synthesized("dev")
     assert variable not in without.functions()["Api"]["Environment"]["Variables"]
-    assert without.settings.origin_secret not in json.dumps(without.template), "no parameter"
-    known = with_one.functions()["Api"]["Environment"]["Variables"][variable]
-    assert known == {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}
-    (told,) = [each for each in with_one.all("SSM::Parameter").values() if each["Name"] == with_one.settings.origin_secret]
-    assert told["Value"] == known
+    assert "cloudfront-secret" not in json.dumps(without.template), "CloudFormation would look for it"
+    assert with_one.functions()["Api"]["Environment"]["Variables"][variable] == with_one.settings.origin_secret
     assert [name for name, each in with_one.functions().items() if variable in each["Environment"]["Variables"]] == ["Api"]
+
+
+def test_after_a_rotation_the_api_accepts_two_secrets() -> None:
+    first, third = (settings_for("dev", origin_secret_version=version) for version in (1, 3))
+    assert first.origin_secrets == first.origin_secret
+    assert third.origin_secrets == "{{resolve:ssm:/punctual/dev/cloudfront-secret:2}} {{resolve:ssm:/punctual/dev/cloudfront-secret:3}}"
+    assert third.origin_secret == "{{resolve:ssm:/punctual/dev/cloudfront-secret:3}}"
 
 
 def test_the_stack_keeps_the_options_that_it_was_deployed_with(prod: Synthesized) -> None:

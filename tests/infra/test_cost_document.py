@@ -1,14 +1,14 @@
-"""The write units in the documentation equal the counted ones."""
+"""The write units in the documentation equal the counted ones, and the costs of calls of URLs the computed ones."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from bench import operations, units
+from bench import operations, prices, units
 
-DOCUMENT = Path(__file__).parents[2] / "docs/concepts/cost.md"
-SECTION = DOCUMENT.read_text().partition("## Write units")[2].partition("\n## ")[0]
+PAGE = (Path(__file__).parents[2] / "docs/concepts/cost.md").read_text()
+SECTION = PAGE.partition("## Write units")[2].partition("\n## ")[0]
 CLAIMED = {name: float(count) for name, count in re.findall(r"^\| ([\w -]+?) \| ([\d.]+) \|$", SECTION, re.MULTILINE)}
 
 
@@ -20,3 +20,22 @@ def test_the_document_has_the_counted_figures(name: str) -> None:
 
 def test_the_document_names_every_scenario() -> None:
     assert CLAIMED.keys() == units.SCENARIOS.keys()
+
+
+CALLS = re.findall(r"^\| (sparse|evenly|in crowds) \| ([\d.]+) s \| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.MULTILINE)
+JOBS = {"sparse": 9.98, "dense: evenly": 6.64, "dense: in crowds": 3.47}  # `tests/unit/test_prove_costs.py` compares them with the page
+
+
+@pytest.mark.parametrize(("shape", "seconds", "jobs", "fetch", "execute", "together"), CALLS)
+def test_calls_of_urls_cost_what_is_computed(shape: str, seconds: str, jobs: str, fetch: str, execute: str, together: str) -> None:
+    parts = [dollars * prices.MILLION for _, dollars in units.called(float(seconds), int(jobs))]
+    assert [*parts, sum(parts)] == [pytest.approx(float(each), abs=0.0051) for each in (fetch, execute, together)]
+
+
+def test_the_page_has_the_cost_of_a_million_http_jobs() -> None:
+    together = {(shape, seconds): float(all) for shape, seconds, _, _, _, all in CALLS}
+    assert len(together) == 3 * len(units.ANSWERS_S)
+    for shape, dollars in JOBS.items():
+        (row,) = re.findall(rf"^\| {shape}, [^|]* \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.MULTILINE)
+        calls = [together[shape.removeprefix("dense: "), f"{seconds:g}"] for seconds in units.ANSWERS_S]
+        assert [float(each) for each in row] == [pytest.approx(dollars + each, abs=0.0051) for each in calls]

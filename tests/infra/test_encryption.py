@@ -41,6 +41,20 @@ def test_functions_use_the_key_only_through_services_and_fetch_does_not() -> Non
 
 
 @pytest.mark.long
+def test_every_log_group_is_under_the_key_for_this_stack_alone() -> None:
+    stack = keyed()
+    groups = stack.all("Logs::LogGroup")
+    assert len(groups) == len(stack.functions()) + 2, "the access log, and the failures of the archive"
+    assert {name_of(group["KmsKeyId"]) for group in groups.values()} == {"EncryptionKey"}
+    assert not any("LogGroupName" in group for group in groups.values()), "so that their names begin with that of the stack"
+    (key,) = stack.all("KMS::Key").values()
+    (granted,) = [each for each in key["KeyPolicy"]["Statement"] if "logs." in str(each["Principal"].get("Service"))]
+    assert granted["Principal"]["Service"] == {"Fn::Join": ["", ["logs.", {"Ref": "AWS::Region"}, ".amazonaws.com"]]}
+    (where,) = granted["Condition"]["ArnLike"].values()
+    assert where["Fn::Join"][1][-1] == ":log-group:punctual-prod-*" and {"Ref": "AWS::AccountId"} in where["Fn::Join"][1]
+
+
+@pytest.mark.long
 def test_the_topic_may_write_to_encrypted_queues() -> None:
     (key,) = keyed().all("KMS::Key").values()
     (granted,) = [each for each in key["KeyPolicy"]["Statement"] if each["Principal"].get("Service") == "sns.amazonaws.com"]

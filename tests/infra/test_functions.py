@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ USES: dict[str, tuple[str, ...]] = {
     "bury": (*EVERY, "ledger"),
     "fetch": (),
     "project": ("counters", "notices", "outputs"),
-    "notify": ("jobs", "tasks", "notices", "secrets"),
+    "notify": ("jobs", "tasks", "users", "notices", "secrets"),
     "announce": ("events",),
     "scale": (*EVERY, "ledger", "counters", "functions"),
     "provision": ("lanes", "counters", "functions"),
@@ -141,8 +142,10 @@ def check_environment(any_stage: Synthesized, name: str) -> None:
 
 def test_every_function_goes_by_the_rules_of_its_stage(any_stage: Synthesized) -> None:
     for function in any_stage.functions().values():
-        rules, deployed = Settings.parse(environ(function)).rules, any_stage.settings.deployed
-        assert rules == (Rules(allow_private_http=deployed.allow_private_http) if verb(function) == "fetch" else deployed)
+        rules = Settings.parse(environ(function)).rules
+        deployed = replace(any_stage.settings.deployed, deployment=rules.deployment)  # test_versions.py has the tests of its name
+        of_fetch = Rules(allow_private_http=deployed.allow_private_http, deployment=rules.deployment)
+        assert rules == (of_fetch if verb(function) == "fetch" else deployed)
 
 
 def test_an_environment_is_well_below_what_lambda_takes(any_stage: Synthesized) -> None:
@@ -182,8 +185,12 @@ def test_functions_run_on_arm_and_are_not_traced(on_aws: Synthesized) -> None:
 
 def asynchronous(stack: Synthesized, field: str) -> dict[str, int]:
     """A setting of the asynchronous calls of each function."""
-    by_id = {stack.id("Lambda::Function", f"{name}Function"): name for name in stack.functions()}
-    return {by_id[config["FunctionName"]["Ref"]]: config[field] for config in stack.all("Lambda::EventInvokeConfig").values()}
+    found = {}
+    for config in stack.all("Lambda::EventInvokeConfig").values():
+        match config["Qualifier"]:
+            case {"Fn::Select": [7, {"Fn::Split": [":", alias]}]}:
+                found[stack.called(alias)] = config[field]
+    return found
 
 
 def test_lambda_repeats_only_the_calls_of_alarms(any_stage: Synthesized) -> None:
@@ -208,10 +215,9 @@ def test_only_functions_whose_messages_start_them_again_may_loop(any_stage: Synt
     granted = {name: sent | ({f"Lanes{lane}" for lane in LANES} if ("sns:Publish", "LanesTopic") in any_stage.grants(name) else set())
                for name, sent in granted.items()}  # fmt: skip
     received = {name: set[str]() for name in names(any_stage)}
-    by_id = {any_stage.id("Lambda::Function", f"{name}Function"): name for name in names(any_stage)}
     for mapping in any_stage.all("Lambda::EventSourceMapping").values():
         queue = mapping["EventSourceArn"]["Fn::GetAtt"][0][:-8]  # SQS moves messages of any lane to the dead-letter queue
-        received[by_id[mapping["FunctionName"]["Ref"]]] |= {f"Lanes{lane}" for lane in LANES} if queue == "LanesDead" else {queue}
+        received[any_stage.called(mapping["FunctionName"])] |= {f"Lanes{lane}" for lane in LANES} if queue == "LanesDead" else {queue}
     starts = {one: {other for other in NAMES if granted[one] & received[other]} for one in NAMES}
     for _ in NAMES:  # the functions that it starts, directly or through others
         starts = {one: others.union(*(starts[other] for other in others)) for one, others in starts.items()}
@@ -229,7 +235,7 @@ def test_tick_plan_and_scale_run_every_minute_and_retry_once(any_stage: Synthesi
     assert schedule["ScheduleExpression"] == "rate(1 minute)"
     assert schedule["State"] == "ENABLED"
     assert schedule["FlexibleTimeWindow"] == {"Mode": "OFF"}
-    assert schedule["Target"]["Arn"]["Fn::GetAtt"][0] == any_stage.id("Lambda::Function", f"{name}Function")
+    assert any_stage.called(schedule["Target"]["Arn"]) == name
     assert schedule["Target"]["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 1}
 
 
@@ -238,7 +244,7 @@ def test_a_lane_feeds_its_executor_in_batches_with_partial_failures(any_stage: S
     mapping = any_stage.one("Lambda::EventSourceMapping", f"Execute{name}Lane")
     lane = {"OneTime": Lane.ONE_TIME, "Recurring": Lane.RECURRING, "Retry": Lane.RETRY}[name]
     assert mapping["EventSourceArn"]["Fn::GetAtt"][0] == any_stage.id("SQS::Queue", f"Lanes{name}")
-    assert mapping["FunctionName"]["Ref"] == any_stage.id("Lambda::Function", f"Execute{name}Function")
+    assert any_stage.called(mapping["FunctionName"]) == f"Execute{name}"
     assert mapping["BatchSize"] == batch
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": any_stage.settings.concurrency[lane]}
@@ -248,16 +254,15 @@ def test_each_step_of_the_engine_has_a_call_of_its_own(any_stage: Synthesized) -
     """A step may take minutes: in a batch it would hold up the others, and its end would decide when they are tried again."""
     mapping = any_stage.one("Lambda::EventSourceMapping", "DispatchWork")
     assert mapping["EventSourceArn"]["Fn::GetAtt"][0] == any_stage.id("SQS::Queue", "LanesWork")
-    assert mapping["FunctionName"]["Ref"] == any_stage.id("Lambda::Function", "DispatchFunction")
+    assert any_stage.called(mapping["FunctionName"]) == "Dispatch"
     assert (mapping["BatchSize"], mapping["FunctionResponseTypes"]) == (1, ["ReportBatchItemFailures"])
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": 1_000}, "a lower limit would hold up the steps of one minute"
 
 
 def test_bury_receives_from_the_dead_letter_queue_of_the_lanes(any_stage: Synthesized) -> None:
-    bury = any_stage.id("Lambda::Function", "BuryFunction")
     taken = {
         mapping["EventSourceArn"]["Fn::GetAtt"][0][:-8]
         for mapping in any_stage.all("Lambda::EventSourceMapping").values()
-        if mapping["FunctionName"]["Ref"] == bury and mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+        if any_stage.called(mapping["FunctionName"]) == "Bury" and mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     }
     assert taken == {"LanesDead"}

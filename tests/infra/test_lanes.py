@@ -34,12 +34,12 @@ def test_a_message_received_too_often_becomes_a_dead_letter(any_stage: Synthesiz
 
 
 def test_a_message_stays_invisible_while_its_function_may_run(any_stage: Synthesized) -> None:
-    functions = any_stage.all("Lambda::Function")
+    functions = any_stage.functions()
     for mapping in any_stage.all("Lambda::EventSourceMapping").values():
         queue = any_stage.all("SQS::Queue").get(mapping["EventSourceArn"]["Fn::GetAtt"][0])
         if queue is None:  # a stream
             continue
-        assert queue["VisibilityTimeout"] >= functions[mapping["FunctionName"]["Ref"]]["Timeout"]
+        assert queue["VisibilityTimeout"] >= functions[any_stage.called(mapping["FunctionName"])]["Timeout"]
 
 
 def test_no_dead_letter_queue_takes_the_work_of_the_engine(any_stage: Synthesized) -> None:

@@ -47,7 +47,7 @@ def mappings(stack: Synthesized) -> Iterator[str]:
             if not 1 <= made.get("ParallelizationFactor", 1) <= 10 or len(made.get("FilterCriteria", {}).get("Filters", ())) > 5:
                 yield f"{id}: at most 10 batches of a shard at once, and 5 filters"
             continue
-        timeout = stack.all("Lambda::Function")[made["FunctionName"]["Ref"]]["Timeout"]
+        timeout = stack.functions()[stack.called(made["FunctionName"])]["Timeout"]
         if queue["VisibilityTimeout"] < timeout:
             yield f"{id}: messages are visible again after {queue['VisibilityTimeout']} s, the function may run for {timeout} s"
         if not 2 <= made.get("ScalingConfig", {}).get("MaximumConcurrency", 2) <= 1_000:

@@ -41,7 +41,8 @@ def test_every_option_of_a_file_reaches_the_settings(written: Path) -> None:
     assert chosen.model_fields_set == set(Options.model_fields), "the example names every option"
     settings = settings_for("dev", chosen)
     assert settings.allowed_targets == chosen.allowed_targets and len(chosen.allowed_targets) == 2
-    assert settings.reach == Reach(chosen.allowed_targets, "punctual@example.org", False, ("hooks.example.com", "*.example.org"))
+    domains, hosts = ("example.org", "*.example.org"), ("hooks.example.com", "*.example.org")
+    assert settings.reach == Reach(chosen.allowed_targets, "punctual@example.org", domains, False, hosts)
     assert settings.operator_email == "ops@example.org"
     assert settings.machine_clients == {"ci": ("jobs:read", "jobs:write")}
 
@@ -101,11 +102,11 @@ def test_a_host_that_is_no_host_name_is_refused(written: Path, bad: str) -> None
 
 def test_lists_that_no_environment_of_a_function_holds_are_refused(written: Path) -> None:
     many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 60)
-    assert "allowed_targets: allowed_targets and http_hosts together have at most 1900 characters" in refusal(
+    assert "allowed_targets: allowed_targets, email_domains and http_hosts together have at most 1900 characters" in refusal(
         written, f'allowed_targets = ["{many}"]'
     )
     many = '", "'.join(["hooks.example.com"] * 120)
-    assert "http_hosts: allowed_targets and http_hosts together have at most 1900 characters" in refusal(
+    assert "http_hosts: allowed_targets, email_domains and http_hosts together have at most 1900 characters" in refusal(
         written, f'http_hosts = ["{many}"]'
     )
 
@@ -119,6 +120,12 @@ def test_options_that_no_parameter_holds_are_refused(written: Path) -> None:
 def test_provisioned_capacity_that_aws_refuses_is_refused(written: Path, bad: int) -> None:
     told = refusal(written, f"provisioned_writes = {bad}")
     assert told == f", line 1: provisioned_writes: must be 0 (on demand) or from 25 to 40000, not {bad}"
+
+
+@pytest.mark.parametrize("bad", [-1, 3_651])
+def test_days_of_an_audit_lock_that_nobody_could_undo_are_refused(written: Path, bad: int) -> None:
+    told = refusal(written, f"\naudit_lock_days = {bad}")
+    assert told == f", line 2: audit_lock_days: must be 0 (no copy) or from 1 to 3650 days, not {bad}"
 
 
 @pytest.mark.parametrize("bad", ["ci = []", 'ci = ["jobs:delete"]', 'CI = ["admin"]', '"" = ["admin"]'])
@@ -139,6 +146,11 @@ def test_an_address_must_be_one(written: Path, name: str) -> None:
 def test_a_web_acl_without_a_console_is_refused(written: Path) -> None:
     told = refusal(written, "waf = true\nconsole = false\n")
     assert told.startswith(", line 1: waf: needs the console")
+
+
+@pytest.mark.parametrize("domain", ["", "example", "a@example.com", "example.com,example.org", "https://example.com", "**", "example."])
+def test_a_domain_of_recipients_is_a_domain(written: Path, domain: str) -> None:
+    assert "is no domain; such as example.com, *.example.com or * for any" in refusal(written, f'email_domains = ["{domain}"]')
 
 
 def test_all_errors_of_a_file_are_reported_together(written: Path) -> None:

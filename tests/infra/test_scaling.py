@@ -18,7 +18,7 @@ from tests.simulation import limits
 def test_project_reads_both_streams_in_shard_order(any_stage: Synthesized, table: str) -> None:
     mapping = any_stage.one("Lambda::EventSourceMapping", f"Project{table}")
     assert mapping["EventSourceArn"]["Fn::GetAtt"] == [any_stage.id("DynamoDB::GlobalTable", f"Storage{table}"), "StreamArn"]
-    assert mapping["FunctionName"]["Ref"] == any_stage.id("Lambda::Function", "ProjectFunction")
+    assert any_stage.called(mapping["FunctionName"]) == "Project"
     assert (mapping["StartingPosition"], mapping["ParallelizationFactor"]) == ("TRIM_HORIZON", 1)
     assert "MaximumRetryAttempts" not in mapping and "MaximumRecordAgeInSeconds" not in mapping, (
         "a batch is retried as long as the stream keeps it"
@@ -61,18 +61,18 @@ def called_by(stack: Synthesized) -> dict[str, str]:
     """The alarms that call provision when they begin to ring, with the metric of each."""
     alarms = {id[:-8]: alarm for id, alarm in stack.all("CloudWatch::Alarm").items()}
     calls = {id: [name_of(action) for action in alarm["AlarmActions"]] for id, alarm in alarms.items()}
-    return {id: alarms[id]["MetricName"] for id, called in calls.items() if "ProvisionFunction" in called}
+    return {id: alarms[id]["MetricName"] for id, called in calls.items() if "ProvisionLive" in called}
 
 
 def test_required_executors_and_the_ages_of_lanes_call_provision(prod: Synthesized) -> None:
     age = "ApproximateAgeOfOldestMessage"
     assert called_by(prod) == {"ProvisionScaling": metrics.REQUIRED, "AlarmsOneTimeAge": age, "AlarmsRecurringAge": age}
     for id in called_by(prod):
-        assert "ProvisionFunction" not in map(name_of, prod.one("CloudWatch::Alarm", id).get("OKActions", [])), "scale lowers, slowly"
+        assert "ProvisionLive" not in map(name_of, prod.one("CloudWatch::Alarm", id).get("OKActions", [])), "scale lowers, slowly"
 
 
 def test_each_alarm_that_calls_provision_may_do_so(prod: Synthesized) -> None:
-    permissions = [each for each in prod.all("Lambda::Permission").values() if name_of(each["FunctionName"]) == "ProvisionFunction"]
+    permissions = [each for each in prod.all("Lambda::Permission").values() if name_of(each["FunctionName"]) == "ProvisionLive"]
     assert sorted(name_of(each["SourceArn"]) for each in permissions) == sorted(called_by(prod))
     for each in permissions:
         assert (each["Action"], each["Principal"]) == ("lambda:InvokeFunction", "lambda.alarms.cloudwatch.amazonaws.com")

@@ -86,7 +86,7 @@ def test_the_stack_outputs_the_addresses_of_its_resources(any_stage: Synthesized
 
 def test_fetch_calls_urls_except_on_the_local_stage(any_stage: Synthesized) -> None:
     told = {json.dumps(any_stage.functions()[f"Execute{lane}"]["Environment"]["Variables"]["PUNCTUAL_FETCH_FUNCTION"]) for lane in LANES}
-    arn = {"Fn::GetAtt": [any_stage.id("Lambda::Function", "FetchFunction"), "Arn"]}
+    arn = {"Ref": any_stage.id("Lambda::Alias", "FetchLive")}
     assert told == {json.dumps("" if any_stage.settings.stage == "local" else arn)}
 
 

@@ -7,7 +7,9 @@ from infra.options import Options
 from infra.settings import settings_for
 from infra.stack import PunctualStack
 from tests.contract import tables
-from tests.infra.conftest import Synthesized, app
+from tests.infra.cloudformation import references
+from tests.infra.conftest import Synthesized, app, synthesized
+from tests.infra.test_grants import who_may
 
 
 def test_jobs_is_keyed_by_owner_and_id_and_streams_both_images(any_stage: Synthesized) -> None:
@@ -63,17 +65,62 @@ def test_the_jobs_table_and_its_indexes_may_have_provisioned_capacity() -> None:
     reads = [*jobs["Replicas"], *jobs["Replicas"][0]["GlobalSecondaryIndexes"]]
     scaled = [each["WriteProvisionedThroughputSettings"]["WriteCapacityAutoScalingSettings"] for each in writes]
     scaled += [each["ReadProvisionedThroughputSettings"]["ReadCapacityAutoScalingSettings"] for each in reads]
-    assert len(scaled) == 10 and all((each["MinCapacity"], each["MaxCapacity"]) == (5, 500) for each in scaled)
+    assert len(scaled) == 10
+    for each in scaled:  # without a seed AWS refuses to change the billing mode of a table
+        assert (each["MinCapacity"], each["SeedCapacity"], each["MaxCapacity"]) == (5, 500, 500)
+
+
+GUARDED = ("DynamoDB::GlobalTable", "Cognito::UserPool")  # by a deletion protection of their own: no rollback can delete them
+KEPT = ("SQS::Queue", "S3::Bucket", "SecretsManager::Secret", "Logs::LogGroup", "KinesisFirehose::DeliveryStream")
 
 
 def test_only_prod_retains_its_data(any_stage: Synthesized) -> None:
     in_prod = any_stage.settings.stage == "prod"
-    for kind in ("DynamoDB::GlobalTable", "Cognito::UserPool", "SQS::Queue", "S3::Bucket"):
+    for kind in (*GUARDED, *KEPT):
         for id in any_stage.all(kind):
-            assert any_stage.template["Resources"][id]["DeletionPolicy"] == ("Retain" if in_prod else "Delete")
+            made = any_stage.template["Resources"][id]
+            kept = ("Retain" if kind in GUARDED else "RetainExceptOnCreate", "Retain") if in_prod else ("Delete", "Delete")
+            assert (made["DeletionPolicy"], made["UpdateReplacePolicy"]) == kept, id
+    assert any_stage.console is not None
+    for each in (*any_stage.template["Resources"].values(), *any_stage.console.template["Resources"].values()):
+        goes = (
+            each["Type"] == "AWS::Lambda::Version" or each.get("DeletionPolicy", "Delete") == "Delete"
+        )  # a version goes with its function
+        assert in_prod or goes, "`make destroy` would report that it is left"
     for table in any_stage.all("DynamoDB::GlobalTable").values():
         assert [replica["DeletionProtectionEnabled"] for replica in table["Replicas"]] == [in_prod]
+    assert any_stage.one("Cognito::UserPool", "AccountsUsers")["DeletionProtection"] == ("ACTIVE" if in_prod else "INACTIVE")
     assert any_stage.stack.termination_protection is in_prod
+
+
+def test_a_retained_delivery_stream_keeps_its_role(prod: Synthesized) -> None:
+    stream = prod.one("KinesisFirehose::DeliveryStream", "ArchiveStream")
+    role = stream["ExtendedS3DestinationConfiguration"]["RoleARN"]["Fn::GetAtt"][0]
+    assert prod.template["Resources"][role]["DeletionPolicy"] == "RetainExceptOnCreate"
+
+
+def test_cloudformation_deletes_writers_before_their_bucket(any_stage: Synthesized) -> None:
+    """Else `make destroy` would find new objects each time that it empties a bucket. A resource is deleted before those it refers to."""
+    resources = any_stage.template["Resources"]
+
+    def refers(id: str) -> set[str]:
+        direct = set(references(resources[id])) & resources.keys()
+        return direct.union(*map(refers, direct))
+
+    writers = [
+        (id, where)
+        for id, function in any_stage.all("Lambda::Function").items()
+        for action, where in any_stage.grants(id[:-8].removesuffix("Function"))
+        if action == "s3:PutObject"
+    ]
+    writers += [(id, "ArchiveBucket/*") for id in any_stage.all("KinesisFirehose::DeliveryStream")]
+    assert {where for _, where in writers} == {f"{id[:-8]}/*" for id in any_stage.all("S3::Bucket")}
+    for id, where in writers:
+        assert where.removesuffix("/*") in {each[:-8] for each in refers(id)}, id
+
+
+def test_a_work_group_can_be_deleted_after_its_first_query(any_stage: Synthesized) -> None:
+    assert all(group["RecursiveDeleteOption"] is True for group in any_stage.all("Athena::WorkGroup").values())
 
 
 def test_outputs_are_private_encrypted_and_expire_with_their_items(any_stage: Synthesized) -> None:
@@ -90,6 +137,25 @@ def test_outputs_require_tls(on_aws: Synthesized) -> None:
     policy = on_aws.one("S3::BucketPolicy", "StorageOutputsPolicy")
     (statement,) = policy["PolicyDocument"]["Statement"]
     assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", ["dev", "prod"])
+def test_audit_entries_are_locked_against_everybody_if_chosen(stage: str) -> None:
+    stack = synthesized(stage, audit_lock_days=365)
+    bucket = stack.one("S3::Bucket", "StorageAuditLock")
+    assert bucket["ObjectLockEnabled"] is True
+    assert bucket["ObjectLockConfiguration"]["Rule"]["DefaultRetention"] == {"Mode": "COMPLIANCE", "Days": 365}
+    assert min(rule["ExpirationInDays"] for rule in bucket["LifecycleConfiguration"]["Rules"]) > 365
+    assert stack.template["Resources"][stack.id("S3::Bucket", "StorageAuditLock")]["DeletionPolicy"] == "Retain"
+    assert who_may(stack, "s3:PutObject", "StorageAuditLock/*") == {"Api"}
+    assert {action for name in stack.functions() for action, what in stack.grants(name) if "StorageAuditLock" in what} == {"s3:PutObject"}
+    environment = stack.template["Resources"][stack.id("Lambda::Function", "ApiFunction")]["Properties"]["Environment"]["Variables"]
+    assert environment["PUNCTUAL_AUDIT_LOCK_BUCKET"] == {"Ref": stack.id("S3::Bucket", "StorageAuditLock")}
+
+
+def test_audit_entries_are_not_locked_by_default(prod: Synthesized) -> None:
+    assert not [id for id in prod.all("S3::Bucket") if "AuditLock" in id]
 
 
 def test_aws_generates_the_callback_secret_outside_the_template(any_stage: Synthesized) -> None:

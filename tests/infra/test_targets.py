@@ -1,5 +1,6 @@
 """The targets that a deployment allows: the grants of the executors, the settings of the API, and the samples of the local stage."""
 
+import json
 from fnmatch import fnmatchcase
 
 import pytest
@@ -39,12 +40,13 @@ def allowing() -> Synthesized:
 @pytest.mark.long
 def test_only_executors_get_one_action_per_service_on_allowed_arns(allowing: Synthesized, prod: Synthesized) -> None:
     for name in prod.functions():
-        more = {grant for grant in allowing.grants(name) if grant not in prod.grants(name) and grant[0] != "ses:SendEmail"}
+        mail = ("ses:SendEmail", "dynamodb:UpdateItem")
+        more = {grant for grant in allowing.grants(name) if grant not in prod.grants(name) and grant[0] not in mail}
         assert more == (GRANTED if name in EXECUTORS else set())
 
 
 def test_executors_are_denied_every_resource_of_ours_that_they_do_not_use(prod: Synthesized) -> None:
-    """Patterns of allowed targets may cover them, such as `function:*`."""
+    """Patterns of allowed targets may cover them, such as `function:*`, also those of another stage of the account."""
     for executor in EXECUTORS:
         role = prod.all("IAM::Role")[prod.functions()[executor]["Role"]["Fn::GetAtt"][0]]
         denied = [
@@ -53,12 +55,13 @@ def test_executors_are_denied_every_resource_of_ours_that_they_do_not_use(prod: 
             if each["Effect"] == "Deny"
             for arn in as_list(each["Resource"])
         ]
-        used = {resource for _, resource in prod.grants(executor)}
+        used = {resource.replace("Live", "Function") for _, resource in prod.grants(executor)}  # a function by its alias
         for kind, action in (("Lambda::Function", "lambda:*"), ("SQS::Queue", "sqs:*"), ("SNS::Topic", "sns:*"),
                              ("DynamoDB::GlobalTable", "dynamodb:*")):  # fmt: skip
             for id in prod.all(kind):
-                covered = any(fnmatchcase(f"punctual-prod-{id}-AbCdEf123456", name) for what, name in denied if what == action)
-                assert covered is (id[:-8] not in used), (executor, id)
+                for stage in ("prod", "dev"):
+                    covered = any(fnmatchcase(f"punctual-{stage}-{id}-AbCdEf123456", name) for what, name in denied if what == action)
+                    assert covered is (id[:-8] not in used), (executor, id)
 
 
 def test_every_resource_of_ours_is_known_by_its_name(prod: Synthesized) -> None:
@@ -78,6 +81,15 @@ def test_mail_is_sent_only_from_the_sender(allowing: Synthesized) -> None:
         for statement in found:
             ends = [arn["Fn::Join"][1][-1] for arn in statement["Resource"]]
             assert sorted(ends) == [":identity/example.com", ":identity/ops@example.com"]
+
+
+@pytest.mark.long
+def test_who_sends_mail_counts_it_and_changes_nothing_else_of_users(allowing: Synthesized) -> None:
+    for name in EXECUTORS | {"Notify"}:
+        role = allowing.all("IAM::Role")[allowing.functions()[name]["Role"]["Fn::GetAtt"][0]]
+        statements = role["Policies"][0]["PolicyDocument"]["Statement"]
+        found = [each for each in statements if each["Action"] == "dynamodb:UpdateItem" and "StorageUsers" in json.dumps(each["Resource"])]
+        assert [each["Condition"] for each in found] == [{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["mails#*"]}}]
 
 
 @pytest.mark.long

@@ -477,6 +477,7 @@ def test_a_page_fits_the_limit_of_lambda(world: World) -> None:
         ({"limit": "0"}, "limit"),
         ({"limit": "101"}, "limit"),
         ({"limit": "many"}, "limit"),
+        *(({"limit": text}, "limit") for text in ("1_0", "5 ", " 5", "+5", "10.0", "1e1", "٣", "-1", "", "1,2", "0x1")),
         ({"status": "dead"}, "status"),
         ({"upcoming": "perhaps"}, "upcoming"),
         ({"from": "yesterday"}, "from"),
@@ -490,6 +491,24 @@ def test_a_page_fits_the_limit_of_lambda(world: World) -> None:
 def test_invalid_parameters_are_refused_by_name(query: dict[str, str], field: str) -> None:
     answered = send("GET", "/me/jobs", query=query)
     assert answered.status == 400 and set(answered.fields) == {field}
+
+
+def test_a_filter_for_scheduled_jobs_alone_lists_those_ahead(world: World) -> None:
+    ahead, waiting, done = stored(world, NOW + DAY), stored(world, NOW - 9_000), stored(world, NOW - 8_000)
+    world.jobs.rows[waiting.key] = replace(waiting, due_at=NOW + 60_000)  # it waits for a retry
+    world.jobs.rows[done.key] = succeeded(done)
+
+    def listed(**query: str) -> list[str]:
+        return [job["id"] for job in send("GET", "/jobs", query=query).data["items"]]
+
+    assert listed(status="scheduled") == [ahead.id]
+    assert listed(status="scheduled", upcoming="false") == [waiting.id]
+    assert listed(status="scheduled,succeeded") == [done.id, waiting.id]
+    assert listed(status="succeeded") == [done.id] and listed() == [done.id, waiting.id]
+
+
+def test_a_repeated_number_is_refused_as_such() -> None:
+    assert send("GET", "/jobs", query={"limit": "1,2"}).fields == {"limit": "is given more than once"}
 
 
 def test_every_answer_has_its_documented_shape(world: World) -> None:

@@ -204,7 +204,7 @@ ONE_OF = "must be one of 'skip', 'queue_one', 'allow' or 'cancel_running'"
 REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"name": None}, {"name": "is required"}),
     ({"name": ""}, {"name": "must not be empty"}),
-    ({"name": " \n"}, {"name": "must not be blank"}),
+    ({"name": "  "}, {"name": "must not be blank"}),
     ({"name": "x" * 121}, {"name": "must have at most 120 characters"}),
     ({"name": 1}, {"name": "must be a string"}),
     ({"description": "x" * 1_001}, {"description": "must have at most 1000 characters"}),
@@ -246,6 +246,10 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"misfire": "run_all", "max_catch_up": 1_001}, {"max_catch_up": "must be at most 1000"}),
     ({"misfire": "run_all", "max_catch_up": "5"}, {"max_catch_up": "must be a whole number"}),
     ({"max_catch_up": 5}, {"max_catch_up": CATCHES_UP}),
+    ({"paused": True, "schedule": None}, {"paused": "requires a schedule: a task without one runs once, when it is created"}),
+    ({"paused": "yes"}, {"paused": "must be"}),
+    ({"pause_reason": "r"}, {"pause_reason": "requires paused: true"}),
+    ({"paused": False, "pause_reason": "r"}, {"pause_reason": "requires paused: true"}),
     ({"misfire": "skip", "max_catch_up": 5}, {"max_catch_up": CATCHES_UP}),
     ({"schedule": ONCE, "misfire": "skip"}, {"misfire": MISFIRES}),
     ({"schedule": None, "misfire": "run_latest"}, {"misfire": MISFIRES}),
@@ -571,6 +575,37 @@ def test_a_paused_task_shows_instant_and_reason_and_has_no_runs(world: World) ->
     assert send("GET", f"/tasks/{task['id']}/jobs", query={"upcoming": "true"}).data["jobs"] == []
 
 
+def test_a_task_is_created_paused_with_its_reason(world: World) -> None:
+    task = created(paused=True, pause_reason="was disabled before", key="k")
+    assert (task["status"], task["inactive_reason"], task["next_runs"]) == ("inactive", "was disabled before", [])
+    assert task["inactive_at"] == task["created_at"] and runs_of(world, task) == [] and kept(world, task).replenish is None
+    assert got(task) == task
+    resumed = send("PUT", f"/tasks/{task['id']}/active").data
+    assert resumed["status"] == "active" and len(resumed["next_runs"]) == 10 and len(runs_of(world, task)) == 10
+
+
+def test_a_repeated_creation_of_a_paused_task_has_the_same_answer(world: World) -> None:
+    first = post(paused=True, headers=KEYED)
+    assert first.status == 201 and post(paused=True, headers=KEYED).data == first.data
+    assert post(headers=KEYED).status == 409
+
+
+def test_an_edit_leaves_pauses_as_they_are() -> None:
+    body = {**HOURLY, "paused": True, "pause_reason": "first"}
+    made = send("PUT", "/tasks/by-key/k", json_body=body).data
+    assert (made["outcome"], made["status"]) == ("created", "inactive")
+    send("PUT", f"/tasks/{made['id']}/active")
+    same = send("PUT", "/tasks/by-key/k", json_body=body).data
+    assert (same["outcome"], same["status"]) == ("unchanged", "active")
+    assert put(made, paused=True, name="Other").data["status"] == "active"
+
+
+def test_a_patch_does_not_pause() -> None:
+    task = created()
+    answered = send("PATCH", f"/tasks/{task['id']}", json_body={"paused": True})
+    assert answered.status == 400 and "PUT /tasks/{id}/inactive pauses it" in answered.text
+
+
 def test_pausing_is_idempotent(world: World) -> None:
     task = created()
     first, second = (send("PUT", f"/tasks/{task['id']}/inactive") for _ in range(2))
@@ -809,7 +844,8 @@ def test_the_document_describes_every_field_of_a_task(document: Any) -> None:
     schemas = document["components"]["schemas"]
     shown = schemas["Task"]["properties"]
     asked = set(schemas["HttpTaskRequest"]["properties"])
-    assert asked <= set(shown) and set(schemas["HttpTaskEdit"]["properties"]) - asked == {"generation"}
+    assert asked - set(shown) == {"paused", "pause_reason"}  # an answer has `inactive_at` and `inactive_reason`
+    assert set(schemas["HttpTaskEdit"]["properties"]) - asked == {"generation"}
     assert set(schemas["Task"]["required"]) == set(shown)
     assert schemas["Overlap"]["enum"] == list(Overlap) and schemas["Misfire"]["enum"] == list(Misfire)
     assert schemas["HttpTaskRequest"]["properties"]["tags"]["items"]["pattern"] == f"^{models.TAG}$"

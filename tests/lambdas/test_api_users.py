@@ -165,6 +165,37 @@ def test_a_password_set_by_an_administrator_ends_the_sessions(world: World) -> N
     assert send("GET", "/me/jobs", user=id, signed_in=world.clock.at).status == 200
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "ends"),
+    [
+        ("administrator", "user", True),
+        ("administrator", "operator", True),
+        ("operator", "user", True),
+        ("user", "administrator", False),
+        ("operator", "operator", False),
+    ],
+)
+def test_a_lower_role_ends_the_sessions(before: str, after: str, ends: bool, world: World) -> None:
+    id, signed_in = create(role=before).data["id"], world.clock.at
+    assert send("PATCH", f"/users/{id}", json_body={"role": after}, **ADMIN).data["role"] == after
+    assert world.identity.signed_out == ([id] if ends else [])
+    other_processes_know(world)
+    assert send("GET", "/jobs", user=id, signed_in=signed_in, groups=f"[{before}s]").status == (401 if ends else 200)
+    assert send("GET", "/jobs", user=id, signed_in=world.clock.at).status == 200
+
+
+def test_a_lower_role_ends_the_sessions_even_if_the_sign_out_fails(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    id, signed_in = create(role="administrator").data["id"], world.clock.at
+
+    def refuses(id: str) -> None:
+        raise Unavailable
+
+    monkeypatch.setattr(world.identity, "sign_out", refuses)
+    assert send("PATCH", f"/users/{id}", json_body={"role": "user"}, **ADMIN).status == 503
+    other_processes_know(world)
+    assert send("POST", "/users", json_body=NEW, user=id, signed_in=signed_in, **ADMIN).status == 401
+
+
 def test_another_process_refuses_ended_sessions_within_half_a_minute(world: World) -> None:
     assert send("GET", "/me").status == 200
     world.users.set_sessions_since("sub-ann", world.clock.at + 500)  # by another process
@@ -308,8 +339,27 @@ def test_a_request_beyond_the_quota_is_a_429_with_retry_after(world: World) -> N
     assert len(world.jobs.rows) == sum(each.status == 201 for each in statuses)
     assert send("POST", "/tasks", json_body={"name": "n", "message": "m"}).status == 429
     assert send("POST", "/me/jobs/batch", json_body={"jobs": [{"message": "m"}]}).status == 429
+    for path in ("/dead-letters/redrive", "/jobs/cancel", "/tasks/pause", "/tasks/resume", "/tasks/delete"):
+        assert send("POST", path, json_body={"all": True}).status == 429
+    assert not world.operations.rows
     assert send("GET", "/me/jobs").status == 200
     assert send("POST", "/me/jobs", json_body={"message": "m"}, user="sub-ben").status == 201
+
+
+@pytest.mark.parametrize(
+    ("path", "quota", "rate", "used"),
+    [
+        ("/dead-letters/redrive", 20, 500, 20),
+        ("/dead-letters/redrive", 20, 5, 5),
+        ("/dead-letters/redrive", 0.5, 5, 1),
+        ("/tasks/resume", 50, 100, 5),
+        ("/tasks/resume", 2, 100, 1),
+        ("/tasks/delete", 2, 100, 100),
+    ],
+)
+def test_an_operation_makes_jobs_at_most_at_the_rate_of_its_owner(path: str, quota: float, rate: int, used: int, world: World) -> None:
+    world.users.set_quotas("sub-ann", Quotas(creates_per_second=quota))
+    assert send("POST", path, json_body={"all": True, "rate": rate}).data["rate"] == used
 
 
 def trail(path: str = "/me/audit", **options: Any) -> list[dict[str, Any]]:

@@ -65,3 +65,9 @@ def test_the_audit_trail_names_the_viewer(world: World) -> None:
     send("POST", "/me/jobs/01JD4Q8XKZ38W2M5R7T9V1C4FH/cancel", headers=THROUGH_CLOUDFRONT)
     (entry,) = send("GET", "/me/audit").data["entries"]
     assert entry["address"] == VIEWER
+
+
+@pytest.mark.parametrize(("sent", "believed"), [("before", True), (SECRET, True), ("before " + SECRET, False), ("", False)])
+def test_after_a_rotation_both_secrets_are_accepted(sent: str, believed: bool) -> None:
+    seen = client_address(event({ORIGIN_HEADER: sent, VIEWER_HEADER: VIEWER}), f"before {SECRET}")
+    assert seen == (VIEWER if believed else EDGE)

@@ -50,7 +50,7 @@ class World(MemoryPorts):
         self.tasks.store(None, self.task, [])
         self.answer, self.back, self.notice_queue = Result(), list[tuple[str, int]](), self
         self.threads = InTurn()
-        self.post = Post(lambda payload, id: self.answer, lambda owner, payload, id: self.answer)
+        self.post = Post(lambda owner, payload, id: self.answer, lambda owner, payload, id: self.answer)
 
     def put_back(self, delays: Mapping[str, int]) -> None:
         self.back += delays.items()
@@ -150,7 +150,7 @@ def test_a_private_address_is_refused_as_for_jobs() -> None:
 
 def test_no_mail_is_sent_without_a_sender() -> None:
     sender = a_sender()
-    failure = sender.mail({"to": ["ann@example.com"], "subject": "s", "text": "t"}, "notice_x").failure
+    failure = sender.mail("ada", {"to": ["ann@example.com"], "subject": "s", "text": "t"}, "notice_x").failure
     assert failure is not None and failure.kind is FailureKind.PERMANENT
 
 

@@ -31,13 +31,17 @@ from scheduler.storage.aws import work_queue
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.targets import registry
 from scheduler.targets.base import Reach
+from scheduler.targets.call_limit import CallLimit
+from scheduler.targets.calls import Refused
 from scheduler.targets.fetch_call import AHEAD_MS
 from scheduler.targets.named_target import NamedTarget
 from scheduler.targets.types import log
 from scheduler.tasks.schedule import Rate, Schedule
 from tests.conftest import FixedClock, a_job, a_message
 from tests.contract import make
-from tests.unit.fake_calls import FUNCTION, QUEUE, FakeCalls
+from tests.unit.fake_calls import FUNCTION, QUEUE, FakeCalls, raising
+
+BUSY = Refused("TooManyRequestsException", "rate exceeded", retryable=True)
 
 
 class World(MemoryPorts):
@@ -48,7 +52,7 @@ class World(MemoryPorts):
         self.settings, self.reach, self.lane = Settings(stage="test", lane="one-time"), Reach((QUEUE,)), Lane.ONE_TIME
         self.process = Process.of(self.lane, "me", self)
         self.threads, self.children = ThreadPoolExecutor(4), Children()
-        self.in_order = None
+        self.in_order, self.limit = None, CallLimit()
         self.callbacks = Addresses("https://api.example.com", self.secrets)
 
 
@@ -375,7 +379,8 @@ class Executing(SimpleNamespace):
 
     def __init__(self, function: str) -> None:
         clock = FixedClock()
-        super().__init__(settings=Settings(stage="test", fetch_function=function), clock=clock, way=Way(_runtime._call_fetcher, clock))
+        settings, way = Settings(stage="test", fetch_function=function), Way(_runtime._call_fetcher, clock)
+        super().__init__(settings=settings, clock=clock, way=way, limit=CallLimit())
 
 
 @pytest.fixture
@@ -433,6 +438,23 @@ def test_each_of_several_waiting_jobs_starts_an_environment(way: tuple[Executing
     for _ in range(2 * MOST):
         a_call(executor)
     assert started(made) == MOST
+
+
+@pytest.mark.parametrize(("error", "left"), [(None, 2), (Refused("AccessDeniedException", "no", retryable=False), 2), (BUSY, 1)])
+def test_an_environment_is_started_if_there_is_a_place_for_the_call(
+    way: tuple[Executing, FakeCalls], error: Refused | None, left: int
+) -> None:
+    executor, made = way
+    executor.limit = CallLimit(2)
+    if error is not None:
+        made.answers["invoke"] = raising(error)
+    a_call(executor)
+    assert started(made) == 1 and executor.limit.calls == 0
+    assert executor.limit._window.size == left, "a refusal teaches the executor its share before its jobs are due"
+    executor.limit = CallLimit(1)
+    assert executor.limit.take()
+    a_call(executor)
+    assert started(made) == 1
 
 
 def test_a_job_that_is_due_starts_no_second_environment(way: tuple[Executing, FakeCalls]) -> None:

@@ -29,6 +29,24 @@ from tests.contract import make, tables
 from tests.lambdas.test_handlers_counting import event, record
 from tests.unit.test_notify import InTurn
 
+
+@pytest.mark.parametrize(
+    ("console", "api", "endpoint", "shown"),
+    [
+        ("https://d1.cloudfront.net", "https://a.example.com", "", Links("https://d1.cloudfront.net", "https://a.example.com")),
+        (
+            "http://d1.cloudfront.localhost:{port}",
+            "{endpoint}/_aws/execute-api/a1/$default",
+            "http://127.0.0.1:4850",
+            Links("http://d1.cloudfront.localhost:4850", "http://127.0.0.1:4850/_aws/execute-api/a1/$default"),
+        ),
+        (None, "https://a.example.com", "", Links("", "https://a.example.com")),
+    ],
+)
+def test_the_links_of_notices_open(console: str | None, api: str, endpoint: str, shown: Links) -> None:
+    assert _notifying.links(console, api, endpoint) == shown
+
+
 SECRET = "whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
 HOOK = "/ok/notified"
 
@@ -63,7 +81,7 @@ class World(SimpleNamespace):
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     with mock_aws(), Receiver() as receiver:
         client, sqs = clients.dynamodb(), clients.sqs()
-        for name in ("tasks", "notices", "jobs", "ledger"):
+        for name in ("tasks", "notices", "jobs", "ledger", "users"):
             client.create_table(TableName=name, **getattr(tables, name.upper()))
         clients.secrets().create_secret(Name="punctual/test/ada/hook", SecretString=SECRET)
         url = sqs.create_queue(QueueName="notices")["QueueUrl"]
@@ -71,6 +89,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             stage="test",
             tasks_table="tasks",
             notices_table="notices",
+            users_table="users",
             notices_queue_url=url,
             secret_prefix="punctual/test/",
             rules=Rules(allow_private_http=True),
@@ -121,6 +140,8 @@ def test_failure_and_recovery_reach_each_receiver_though_notify_dies(world: Worl
     world.end(make.failed, make.NOW)
     with pytest.raises(Killed):
         world.work_off()
+    world.clock.advance(LEASE_MS)
+    world.work_off()
     for number, end in enumerate((make.failed, make.succeeded), 1):
         world.end(end, make.NOW + number * 10_000)
         world.clock.advance(10_000)

@@ -142,6 +142,20 @@ def test_an_export_is_applied_elsewhere_as_the_same_tasks(client: Punctual, worl
         assert after == {name: task for name, task in before.items() if task["key"]}, text
 
 
+def test_a_paused_task_is_exported_and_created_paused(client: Punctual, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    item = {**many(1)[0], "paused": True, "pause_reason": "not yet"}
+    apply(client, planned(client, item))
+    (task,) = tasks(client)
+    assert (task["status"], task["inactive_reason"]) == ("inactive", "not yet") and planned(client, item).to_do == ()
+    text = to_yaml(entries(list(tasks(client, "shop")), "shop"), label="shop")
+    monkeypatch.setattr(_runtime, "api", partial(lambda empty: empty, World()))
+    apply(client, plan(client, parse([("t.yaml", text)])))
+    (task,) = tasks(client)
+    assert (task["status"], task["inactive_reason"]) == ("inactive", "not yet")
+    client.request("PUT", f"/tasks/{task['id']}/active")
+    assert plan(client, parse([("t.yaml", text)])).to_do == ()
+
+
 # The fields of a task in a file, each in forms that mean the same and in others.
 FORMS = st.one_of(
     st.none(),
@@ -307,7 +321,9 @@ def test_apply_shows_a_plan_and_carries_it_out(signed_in: Path) -> None:
     assert again.exit_code == 0 and again.stdout == "Plan: 0 to create, 0 to change, 0 to delete, 3 unchanged.\n"
 
     signed_in.write_text(json.dumps({"label": "shop", "tasks": [{**many(1)[0], "schedule": {"cron": "5 * * * *"}}]}))
-    pruned = run("tasks", "apply", "-f", file, "--prune", "--yes")
+    refused = run("tasks", "apply", "-f", file, "--prune", "--yes")
+    assert refused.exit_code == 2 and "would delete 2 of the 3 tasks with the label shop: nothing was changed" in refused.stderr
+    pruned = run("tasks", "apply", "-f", file, "--prune", "--prune-most", "--yes")
     assert '    schedule.cron: "0 * * * *" → "5 * * * *"' in pruned.stdout and "- task 002  Task 2\n" in pruned.stdout
     assert pruned.stdout.endswith("Done: 0 created, 1 changed, 2 deleted.\n") and pruned.exit_code == 0
 

@@ -14,6 +14,8 @@ its own documentation):
   and of its index of failures (as the table). A second's worth may come at once; the model saves up no more than that, and splits no
   partition. A write to the table costs a unit for each KB of the job's item, one to an index one unit. The index of moved jobs has no
   part: no job of these scenes is moved.
+- Lambda refuses what is over a reservation, over the executions of the account, or beyond a thousand new environments in ten seconds.
+  Only the scenes of an account know its executions. A refusal takes 20 ms; the executors' own rule (`call_limit`) is the real one.
 - Calls take 1 to 6 ms, the index lags up to 300 ms.
 
 Not in the model: the processor time of our own code (`make bench` measures it), faults (`make simulate`), the account's other functions.
@@ -26,6 +28,8 @@ Not in the model: the processor time of our own code (`make bench` measures it),
     the account  a new account, which allows ten executions at once: a crowd, long jobs and a stream of jobs while both other lanes are
                  full and notices and requests come all the time; with the executors that the option `account_concurrency` leaves, and
                  with those of a usual stage
+    the calls    50,000 jobs of one instant that call a URL, which answers after 200 ms, beside 20 requests a second to the API: in accounts
+                 of 1,000 and 10,000 executions that the stage `prod` keeps within; 2,000 such jobs in one of 1,000 that `dev` knows or not
     one owner    the burst, and a stream of 5,000,000 jobs an hour, of one user, with items of 2 KB; the burst also with jobs that all fail
     the hour     5,000,000 jobs an hour. It takes forty minutes of processor time, so by default only its first `--minutes` run, in full;
                  from the second or third on each minute is like the one before (the table shows it)
@@ -48,7 +52,7 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -61,9 +65,10 @@ from bench import prices
 from bench.results import write
 from bench.scale import SHARES
 from bench.scaling import COLD_MS, FIRST, LIMIT, MORE_A_MINUTE, POLLER_HOUR
-from infra.account import LEAST_ACCOUNT
+from infra.account import LEAST_ACCOUNT, USUAL
 from infra.options import Options
 from infra.settings import HELD, settings_for
+from lambdas._make_way import MOST as WARMED
 from lambdas._pool import THREADS, ahead
 from scheduler.admission.limits import UsageChange
 from scheduler.insight import scaling
@@ -71,7 +76,7 @@ from scheduler.insight.project import project
 from scheduler.insight.provision import provision
 from scheduler.insight.scale import scale
 from scheduler.model import ids, lifecycle, slots
-from scheduler.model.job import Delivery, Job, JobKey, Lane, Message
+from scheduler.model.job import Delivery, Finished, Job, JobKey, Lane, Message, Result, TaskHead
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery
@@ -89,10 +94,12 @@ from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryLanes, MemoryLedger
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Change, ChangeResult, ClaimRequest, ClaimResult, Written
+from scheduler.storage.ports import Change, ChangeResult, ClaimRequest, ClaimResult, Pool, Written
+from scheduler.targets.call_limit import CallLimit, Waiting, patience
+from scheduler.targets.fetch_call import AHEAD_MS, unstarted
 from scheduler.targets.named_target import NamedTarget, slots_beside
 from tests.contract import make
-from tests.simulation.aws import LaggingJobs, SimClock, SimPool, SimWork
+from tests.simulation.aws import LaggingJobs, SimClock, SimPool, SimWork, outcome
 from tests.simulation.faults import CALM, Faults, Faulty
 from tests.simulation.hub import Hub
 
@@ -117,10 +124,17 @@ USAGE_BYTES, PLACE_BYTES = 150, 94  # of an item of usage without concurrency sl
 AT_ONCE, LIMITED_JOBS, LIMITED_MS = 500, 5_000, 1_000  # the scene of the limit
 SMALL, SMALL_TAKEN = LEAST_ACCOUNT, 4  # the scene of the account: its executions, and those of two other lanes
 NOTICES, NOTICE_MS, NOTICE_EVERY_MS = 2, 1_000, 2_000  # functions that run all the time: how many, for how long, how often
+REQUEST_MS, REQUEST_EVERY_MS = 90, 40  # of the API beside calls of URLs
+SEND_MS = 10  # from an executor to Lambda, or back
+SEEN_MS = 20  # an executor sees a result at most so much later
+NOT_SENT = unstarted("busy")
+FEW_CALLS = 2_000  # ... in a stage that does not know its account
+MOST_DEFERRALS = 2
+ACCOUNTS = (1_000, 10_000)  # of the scene of calls
 SMALL_CROWD, LONG_JOBS, LONG_MS, PER_MINUTE = 2_000, 20, 5 * slots.MINUTE, 300
 TOP = 10_000  # jobs a second of the scene of the top
-PARTS = ("burst", "lifted", "owner", "limit", "account", "hour", "top", "api")
-LARGE = ("owner", "top", "api")  # these are run only by name
+PARTS = ("burst", "lifted", "owner", "limit", "account", "http", "hour", "top", "api")
+LARGE = ("owner", "http", "top", "api")  # these are run only by name
 
 
 @dataclass(frozen=True)
@@ -138,6 +152,7 @@ class Limits:
     sns: int = 30_000  # messages a second; us-east-1
     partition: int = 1_000  # write units a second
     account: int = NEVER  # executions of the account at once
+    reserved: Mapping[str, int] = field(default_factory=dict)  # of these by function
     taken: int = 0  # of these by functions that are not in the model: all the time
     steps: int = NEVER  # of the engine at once
 
@@ -179,6 +194,7 @@ class LimitedJobs(LaggingJobs):
         self._partitions: dict[Place, Allowance] = defaultdict(lambda: Allowance(limits.partition))
         self._waits, self._kilobytes = waits, kilobytes
         self.ended = 0
+        self.deferrals: Counter[JobKey] = Counter()  # how often each job went back to its lane
 
     def keep(self, job: Job) -> None:
         """Store a job that was created before the scene."""
@@ -202,6 +218,8 @@ class LimitedJobs(LaggingJobs):
         self._write([place for each in changes for place in self._places(each.before, each.after)])
         done = super().change(changes)
         for each in changes:
+            if each.after.fence > each.before.fence:
+                self.deferrals[each.before.key] += 1
             if each.after.slot is None and self.rows.pop(each.before.key, None) is not None:
                 self._placed.pop(each.before.key)
                 self._there.pop("", None)
@@ -353,24 +371,147 @@ class Executors:
 
 
 class Account:
-    """The executions of the account. One that finds no room is throttled."""
+    """The executions of the account. One that finds no room is throttled.
 
-    def __init__(self, most: int) -> None:
-        self._most, self._busy = most, 0
+    A function with a reservation has this number of its own, and no more; all others share the rest.
+    """
+
+    def __init__(self, most: int, reserved: Mapping[str, int] | None = None) -> None:
+        self._most = {**(reserved or {}), "": most - sum((reserved or {}).values())}
+        self._busy: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()  # at once, by reservation
 
     @contextmanager
-    def execution(self) -> Iterator[bool]:
+    def execution(self, function: str = "") -> Iterator[bool]:
         """Take one while the block runs; yields whether there is room for it."""
-        fits = self._busy < self._most
-        self._busy += fits
+        fits = self.take(function)
         try:
             yield fits
         finally:
-            self._busy -= fits
+            if fits:
+                self.leave(function)
+
+    def take(self, function: str) -> bool:
+        """Take one if there is room."""
+        pool = function if function in self._most else ""
+        if self._busy[pool] >= self._most[pool]:
+            return False
+        self._busy[pool] += 1
+        self.most[pool] = max(self.most[pool], self._busy[pool])
+        return True
+
+    def leave(self, function: str) -> None:
+        self._busy[function if function in self._most else ""] -= 1
 
     @property
     def is_full(self) -> bool:
-        return self._busy >= self._most
+        return self._busy[""] >= self._most[""]
+
+
+class Fetch:
+    """The function that calls URLs: its environments, each with a cold start, and how fast Lambda makes them."""
+
+    def __init__(self, hub: Hub, limits: Limits, account: Account) -> None:
+        self._hub, self._limits, self._account = hub, limits, account
+        self._idle, self._new, self._new_at = 0, float(limits.environments), hub.time
+        self.busy = self.most = self.colds = self.calls = self.refused = self.busy_ms = 0
+
+    def begin(self) -> int | None:
+        """Begin an invocation; returns the milliseconds until its environment is ready, or None if Lambda refuses it."""
+        now, self.calls = self._hub.time, self.calls + 1
+        self._new = min(self._new + (now - self._new_at) * self._limits.environments / 10_000, float(self._limits.environments))
+        self._new_at = now
+        if (not self._idle and self._new < 1) or not self._account.take("fetch"):
+            self.refused += 1
+            return None
+        self.busy += 1
+        self.most = max(self.most, self.busy)
+        if self._idle:
+            self._idle -= 1
+            return 0
+        self._new, self.colds = self._new - 1, self.colds + 1
+        return self._limits.cold_ms
+
+    def end(self, began: int) -> None:
+        """End the invocation that began at `began`."""
+        self._account.leave("fetch")
+        self.busy, self._idle, self.busy_ms = self.busy - 1, self._idle + 1, self.busy_ms + self._hub.time - began
+
+
+class HttpPool:
+    """The pool of an executor whose jobs call URLs by `fetch`: each waits for its place in the executor's real `CallLimit`.
+
+    The executor sees a result up to `SEEN_MS` after it came.
+    """
+
+    def __init__(self, hub: Hub, fetch: Fetch, limit: CallLimit, started: Callable[[Job, int], None]) -> None:
+        self._hub, self._fetch, self._limit, self._started = hub, fetch, limit, started
+        self._running = 0
+        self._done: list[Finished] = []
+
+    def has_room(self, job: Job) -> bool:
+        return True
+
+    def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
+        self._running += 1
+        until = self._hub.time + patience(job.fence - 1, job.spec.timeout_ms)
+        waiting = Waiting(lambda: self._send(job, waiting), lambda: self._finish(job, self._hub.time, self._hub.time, NOT_SENT), until)
+        self._limit.add(waiting)
+
+    def warm(self) -> None:
+        """Start an environment ahead (`lambdas._make_way`)."""
+        if self._limit.take():
+            self._hub.at(self._hub.time + SEND_MS, self._warmed)
+
+    def wait(self, until: int) -> list[Finished]:
+        while not self._done and self._hub.time < until:
+            self._limit.look()
+            self._hub.sleep_until(min(self._hub.time + SEEN_MS, until) if self._running else until)
+        done, self._done = self._done, []
+        self._running -= len(done)
+        return done
+
+    def cancel(self, job: Job) -> None:
+        raise NotImplementedError("nobody cancels a job of these scenes")
+
+    def kill(self, job: Job) -> None:
+        raise NotImplementedError("as above")
+
+    def stop(self) -> None:
+        raise NotImplementedError("no lease is lost in these scenes")
+
+    def _send(self, job: Job, waiting: Waiting) -> None:
+        self._hub.at(self._hub.time + SEND_MS, lambda: self._arrive(job, waiting))
+
+    def _arrive(self, job: Job, waiting: Waiting) -> None:
+        arrived, ready_in = self._hub.time, self._fetch.begin()
+        if ready_in is None:
+            self._hub.at(arrived + SEND_MS, lambda: self._refused(waiting))
+            return
+        begins = max(job.due_at, arrived + ready_in)
+        ends = begins + int(job.spec.payload["takes"])
+        self._hub.at(begins, lambda: self._started(job, begins))
+        self._hub.at(ends, lambda: self._fetch.end(arrived))
+        self._hub.at(ends + SEND_MS, lambda: self._answered(job, begins, ends))
+
+    def _refused(self, waiting: Waiting) -> None:
+        self._limit.refused()
+        self._limit.add(waiting, again=True)
+
+    def _answered(self, job: Job, began: int, ended: int) -> None:
+        self._limit.answered()
+        self._finish(job, began, ended, outcome(job, ended - began))
+
+    def _finish(self, job: Job, began: int, ended: int, what: Result) -> None:
+        self._done.append(Finished(job, began, ended, what))
+
+    def _warmed(self) -> None:
+        arrived, ready_in = self._hub.time, self._fetch.begin()
+        if ready_in is None:
+            self._hub.at(arrived + SEND_MS, self._limit.refused)
+            return
+        self._hub.at(arrived + ready_in, lambda: self._fetch.end(arrived))
+        self._hub.at(arrived + ready_in + SEND_MS, self._limit.answered)
 
 
 class Load(NamedTuple):
@@ -379,6 +520,7 @@ class Load(NamedTuple):
     owners: int = OWNERS
     kilobytes: int = 1  # of an item, rounded up
     failing: bool = False  # all fail, and are not tried again
+    http: bool = False  # all call URLs, by the function `fetch`
 
 
 class Scene:
@@ -396,7 +538,9 @@ class Scene:
         self.tasks, self.counters = MemoryTasks(self.jobs, MemoryReceipts()), MemoryCounters()
         self.lanes = LimitedLanes(self.hub, limits, self.waits, lambda lane, at: self.hub.at(at, self._wake))
         self.executors = Executors(self.hub, limits)
-        self.account = Account(limits.account - limits.taken)
+        self.account = Account(limits.account - limits.taken, limits.reserved)
+        self.fetch = Fetch(self.hub, limits, self.account)
+        self._limits: dict[int, CallLimit] = {}  # by executor
         self.steps = 0
         self.throttled: Counter[str] = Counter()  # executions that found no room, by function
         self.ticks = array("q")  # when they ran
@@ -430,7 +574,8 @@ class Scene:
             self.jobs.put_many(list(self._made(part, takes, None)))
 
     def _made(self, instants: Sequence[int], takes: int, target: str | None) -> Iterator[Job]:
-        spec = JobSpec("log", {"takes": takes, "fails": int(self.load.failing)}, target=target, max_attempts=1 if self.load.failing else 3)
+        what = "http" if self.load.http else "log"
+        spec = JobSpec(what, {"takes": takes, "fails": int(self.load.failing)}, target=target, max_attempts=1 if self.load.failing else 3)
         self.stored += len(instants)
         for at in instants:
             self._numbers += 1
@@ -471,7 +616,7 @@ class Scene:
         """Lambda tries a throttled asynchronous call again after 1, 2, 4 ... seconds, and drops it after a minute."""
         until, pause = self.hub.time + slots.MINUTE, 1_000
         while self.hub.time < until:
-            with self.account.execution() as fits:
+            with self.account.execution("tick") as fits:
                 if fits:
                     self.ticks.append(self.hub.time)
                     tick(self.ports)
@@ -488,9 +633,20 @@ class Scene:
                 self.hub.sleep_until(self.hub.time + NOTICE_MS)
             self.hub.sleep_until(self.hub.time + NOTICE_EVERY_MS - NOTICE_MS)
 
+    def requests(self, until: int) -> None:
+        """Send a request to the API every `REQUEST_EVERY_MS`."""
+        while self.hub.time < until:
+            self.hub.spawn(self._request)
+            self.hub.sleep_until(self.hub.time + REQUEST_EVERY_MS)
+
+    def _request(self) -> None:
+        with self.account.execution("api") as fits:
+            self.throttled["api"] += not fits
+            self.hub.sleep_until(self.hub.time + REQUEST_MS)
+
     def _step(self, delivery: WorkDelivery) -> None:
         """Carry out one step of the engine, as the event source mapping of the work queue does. A throttled one comes again."""
-        with self.account.execution() as fits:
+        with self.account.execution("dispatch") as fits:
             if not fits or self.steps >= self.limits.steps:
                 self.throttled["dispatch"] += not fits
                 self.work.hide(delivery.receipt, 1)
@@ -546,21 +702,34 @@ class Scene:
         self.hub.sleep_until(began + ready_in)
         for item in batch:
             self._way |= {single.key: (single.sent_at, began) for single in item.message.singles()}
-        pool = SimPool(self.hub, self.ports.clock, self.random, self._started, at_once=THREADS)
+        pool = self._pool(environment, batch)
         left = execute(Lane.ONE_TIME, batch, self.ports, environment, pool=pool, request_id=f"r{self.executors.batches}")
         for item in batch:
             if item.message_id not in left:
                 self.lanes.delete(Lane.ONE_TIME, item.receipt)
         self.executors.leave(environment, began)
 
+    def _pool(self, environment: Process, batch: Sequence[Delivery]) -> Pool:
+        if not self.load.http:
+            return SimPool(self.hub, self.ports.clock, self.random, self._started, at_once=THREADS)
+        if id(environment) not in self._limits:
+            self._limits[id(environment)] = CallLimit(self.rules.calls_at_once, lambda: self.hub.time, self.random.random)
+        limit = self._limits[id(environment)]
+        pool = HttpPool(self.hub, self.fetch, limit, self._started)
+        early = sum(single.due_at > self.hub.time for item in batch for single in item.message.singles())
+        for _ in range(min(early, WARMED)):
+            pool.warm()
+        return pool
+
     def _environment(self) -> Process:
-        return Process.of(Lane.ONE_TIME, str(self.executors.colds % 8), self.ports, lambda _, jobs: ahead(jobs))
+        http = self.load.http
+        return Process.of(Lane.ONE_TIME, str(self.executors.colds % 8), self.ports, lambda _, jobs: AHEAD_MS if http else ahead(jobs))
 
     def _started(self, job: Job, now: int) -> None:
         self.starts.append(now)
-        left, got = self._way.pop(job.key)
-        self.delays[job.due_at // 1_000].append(now - job.due_at)
-        due = job.due_at
+        left, got = self._way.pop(job.key)  # of its last message
+        due = job.scheduled_at  # a job that was deferred is late by that time, too
+        self.delays[due // 1_000].append(now - due)
         self.parts["left late"].append(max(left - due, 0))
         self.parts["waited for an executor"].append(max(got - max(left, due), 0))
         self.parts["in the executor"].append(now - max(got, due))
@@ -686,6 +855,51 @@ def small_account(*, known: bool, minutes: int = 10) -> dict[str, Any]:
     return result(scene) | {"longest_without_tick_s": max(gaps) / 1_000, "throttled": dict(scene.throttled)}
 
 
+def http_crowd(
+    jobs: int = BURST, *, stage: str = "prod", account: int, known: bool = True, takes: int = JOB_MS, limits: Limits | None = None
+) -> dict[str, Any]:
+    """Run jobs of one instant that each call a URL for `takes` ms, beside requests to the API.
+
+    `known`: the stage keeps within its account (option `account_concurrency`).
+    """
+    settings = settings_for(stage, Options(account_concurrency=account if known else 0))
+    most, pollers = settings.concurrency[Lane.ONE_TIME], settings.rules.most_pollers.get(Lane.ONE_TIME, 0)
+    limits = replace(
+        limits or Limits(), first=min(FIRST, most), most=most, account=account, reserved=settings.reserved, steps=settings.steps
+    )
+    scene = Scene(limits, replace(settings.deployed, lag_canary=False), most_pollers=pollers, load=Load(http=True))
+    scene.hub.spawn(partial(scene.create, [AT] * jobs, BURST_CREATED_MS, takes), AT - AHEAD)
+    if pollers:
+        scene.count([AT] * jobs, takes=takes)
+    end = AT + slots.MINUTE
+    scene.hub.spawn(partial(scene.requests, end), AT - slots.MINUTE)
+    scene.run(end)
+    deferrals = scene.jobs.deferrals
+    return result(scene) | {
+        "all_started_after_ms": max(scene.starts) - AT,
+        "most_calls": scene.fetch.most,
+        "calls": scene.fetch.calls,
+        "calls_refused": scene.fetch.refused,
+        "cold_fetches": scene.fetch.colds,
+        "deferrals": deferrals.total(),
+        "most_deferrals": max(deferrals.values(), default=0),
+        "most_executions": sum(scene.account.most.values()),
+        "throttled": {name: count for name, count in scene.throttled.items() if count},
+        "violations": list(_violations(scene, jobs)),
+    }
+
+
+def _violations(scene: Scene, jobs: int) -> Iterator[str]:
+    """Yield what must not happen beside calls of URLs."""
+    for name, count in sorted(scene.throttled.items()):
+        if count:
+            yield f"{name} was throttled"
+    if max(scene.jobs.deferrals.values(), default=0) > MOST_DEFERRALS:
+        yield "a job was deferred too often"
+    if scene.fetch.refused > jobs:
+        yield "Lambda refused too many calls"
+
+
 def stream(minutes: int, per_hour: int, *, predicted: bool, load: Load | None = None) -> dict[str, Any]:
     """Run the first minutes of an hour with `per_hour` jobs. Those of a minute are created in the sixth minute before it."""
     limits, most = Limits(), scaling.MOST if predicted else 0
@@ -740,6 +954,12 @@ def chosen(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], dict
     if includes("account"):
         yield f"an account with {SMALL} executions, kept within", partial(small_account, known=True)
         yield f"an account with {SMALL} executions, unknown", partial(small_account, known=False)
+    if includes("http"):
+        for account in ACCOUNTS:
+            yield f"calls of URLs, an account of {account:,}, kept within", partial(http_crowd, options.jobs, account=account)
+        for known in (True, False):
+            name = f"{FEW_CALLS:,} calls of URLs, dev, an account of {USUAL:,}, {'kept within' if known else 'unknown'}"
+            yield name, partial(http_crowd, FEW_CALLS, stage="dev", account=USUAL, known=known)
     if includes("top"):
         yield f"{TOP:,} a second, predicted", partial(stream, options.minutes, TOP * 3_600, predicted=True, load=load)
         yield f"{TOP:,} a second, AWS by itself", partial(stream, options.minutes, TOP * 3_600, predicted=False, load=load)
@@ -778,7 +998,13 @@ def show(name: str, seen: dict[str, Any]) -> None:
     ]
     if "units_a_second" in seen:
         lines.append(f"at once: {seen['mean_at_once']} on average, {seen['most_at_once']} at most; units: {seen['units_a_second']}")
-    if "throttled" in seen:
+    if "most_calls" in seen:
+        lines.append(
+            f"all started after {seen['all_started_after_ms'] / 1000:.1f} s; "
+            f"calls at once {seen['most_calls']}, refused {seen['calls_refused']}; "
+            f"deferrals {seen['deferrals']}, of a job {seen['most_deferrals']}; throttled: {seen['throttled']}"
+        )
+    elif "throttled" in seen:
         lines.append(f"longest time without a tick: {seen['longest_without_tick_s']} s; throttled: {seen['throttled']}")
     for number, minute in enumerate(seen.get("by_minute", ()), 1):
         lines.append(f"minute {number}: p50 {minute['p50_ms']} ms, p99 {minute['p99_ms']} ms")
@@ -810,7 +1036,7 @@ def main() -> int:
     wrong = [
         name
         for name, seen in found.items()
-        if "ended" in seen and (seen["ended"] != seen["jobs"] or seen["early"] or seen["started_twice"])
+        if "ended" in seen and (seen["ended"] != seen["jobs"] or seen["early"] or seen["started_twice"] or seen.get("violations"))
     ]
     if options.record:
         write(options.record, {"arguments": " ".join(sys.argv[1:]), "scenes": found})

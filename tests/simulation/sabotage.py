@@ -38,19 +38,20 @@ from scheduler.model.job import (
     Unit,
     UnitKey,
 )
-from scheduler.model.operation import Counts, Operation
+from scheduler.model.operation import Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.notify import invocation, notify
 from scheduler.notify.calls import Calls
-from scheduler.operations import step as operations_step
+from scheduler.operations import cancel_jobs
 from scheduler.operations.cancel_jobs import CancelJobs
 from scheduler.operations.step import OperationStep, StepResult
 from scheduler.pipeline import (
     bundles,
     delivery,
     direct_path,
+    latency,
     leftover,
     overflow,
     packs,
@@ -79,7 +80,7 @@ from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Barred, Change, ClaimResult, Guard, KeyTaking, Ports
 from scheduler.tasks import plan, planning, top_up
 from scheduler.tasks.task import Task
-from tests.simulation import deployments, queues
+from tests.simulation import deployments, queues, upgrades
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.behind import changed_behind
 from tests.simulation.bulk import bulk, dying_bulk, moving_bulk
@@ -281,10 +282,6 @@ def _keep_over_standing(self: MemoryReceipts, receipt: Receipt, now: int) -> Rec
     return receipt
 
 
-def _counted_as_found_once(record: Operation, counts: Counts, failed: int = 0) -> Operation:
-    return replace(_counted(record, counts, failed), found_again=0)
-
-
 def _letters_newest_first(self: MemoryJobs, owner: str, **rest: Any) -> Any:
     return _letters(self, owner, **rest | {"newest_first": True})
 
@@ -364,6 +361,11 @@ def _lease_of_units_ignored() -> Iterator[None]:
 
     with patch.object(MemoryLedger, "unit", unit), patch.object(WatchedLedger, "change_unit", change_unit):
         yield
+
+
+def _take_anyway(self: Lease, receipts: Sequence[str]) -> set[str]:
+    _take_lease(self, receipts)
+    return set(receipts)
 
 
 def _renew_although_lost(self: Lease) -> bool:
@@ -544,7 +546,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
-_letters, _counted = MemoryJobs.letters, operations_step._counted
+_letters, _is_filtered = MemoryJobs.letters, cancel_jobs._is_filtered
 _add_operation, _run_step = MemoryOperations.add, OperationStep.run
 _release, _end_replaced = release.release, RunGate._end
 _hand_on, _requeue = planning.hand_on, settlement.requeue
@@ -568,6 +570,13 @@ def _add_above_the_ceiling(self: MemoryUsers, name: str, number: int, now: int, 
 _add_within = MemoryUsers.add_within
 _answer, _crashed_too_often = submit._answer, retry._crashed_too_often
 _take_key, _decide_put, _try_change = MemoryJobs._take, by_key.decide, by_key.try_change
+_take_lease = Lease.take
+
+
+def _latency_of_any(self: MemoryLedger, lane: Lane, since: int, *, deployment: str = "", delayed: bool = False) -> int | None:
+    reports = [report for (*which, _), report in self._latency.items() if tuple(which) == (lane, delayed)]
+    return max((p99 for p99, at, _ in reports if at >= since), default=None)
+
 
 SABOTAGES = [
     Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence), seed=3),
@@ -672,7 +681,12 @@ SABOTAGES = [
     # operations on many jobs
     Sabotage("an operation started without a place", _patched(MemoryOperations, "add", _add_anywhere), scene=bulk),
     Sabotage("a step of an operation waits in its function", _patched(OperationStep, "run", _run_and_wait), scene=bulk),
-    Sabotage("jobs that were moved are not read again", _patched(CancelJobs, "reread", lambda *_: ([], None)), scene=bulk),
+    Sabotage(
+        "an operation cancels what its owner has just changed",
+        _patched(cancel_jobs, "_is_filtered", lambda job, operation: _is_filtered(replace(job, changed_at=None), operation)),
+        scene=moving_bulk,
+        oracle="cancelled_anyway",
+    ),
     Sabotage("a refused job stops its operation", _patched(CancelJobs, "takes_changes", lambda *_: False), scene=bulk),
     # changes of tasks while plan is away
     Sabotage(
@@ -712,7 +726,6 @@ SABOTAGES = [
         scene=catching_up,
         oracle="skipped_while_catching_up",
     ),
-    Sabotage("moved jobs are read again only once", _patched(operations_step, "_counted", _counted_as_found_once), scene=moving_bulk),
     Sabotage("jobs of a step that died are not counted", _patched(CancelJobs, "_is_ours", lambda *_: False), scene=dying_bulk),
     # redrives
     Sabotage("dead letters redriven newest first", _patched(MemoryJobs, "letters", _letters_newest_first), seed=2, scene=redriven),
@@ -772,8 +785,19 @@ SABOTAGES = [
     ),
     Sabotage("cancelled jobs stay in the stock", _patched(MemoryUsers, "free", lambda *_: None), scene=at_the_quota, oracle="below_stock"),
     Sabotage("all freed jobs are believed", _patched(quota, "_believed", lambda _: 10**9), scene=at_the_quota, oracle="above_stock"),
+    # upgrades
+    Sabotage(
+        "latencies of another deployment are believed",
+        _patched(MemoryLedger, "latency", _latency_of_any),
+        scene=upgrades.quiet,
+        oracle="late",
+    ),
+    Sabotage(
+        "deployments that are not announced", _patched(latency, "expect_cold", lambda *_: None), scene=upgrades.announced, oracle="late"
+    ),
     # the lease of a batch
     Sabotage("a lease by the monotonic clock alone", _patched(Moment, "since", _since_by_the_monotonic_clock)),
+    Sabotage("jobs start whose messages were not leased", _patched(Lease, "take", _take_anyway), oracle="started_unleased"),
     Sabotage("a lost lease is renewed once more", _patched(Lease, "renew", _renew_although_lost), seed=20, scene=frozen),
 ]
 # The default run does not find these: `--all` tries them too.

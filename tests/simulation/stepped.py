@@ -23,7 +23,7 @@ from tests.simulation.world import DISPATCHERS_FREEZE, EXECUTORS_FREEZE, World
 
 # "api" includes plan, bury and the people's calls. "execute" is a process: executors keep their ports from one batch to the next.
 KINDS = ("api", "tick", "dispatch", "execute")
-OWN = ("clock", "rules", "begin")  # fields of a view that are no ports of a service
+OWN = ("clock", "rules", "order", "begin")  # fields of a view that are no ports of a service
 
 
 class Invoked(MemoryPorts):

@@ -1,9 +1,14 @@
-"""Functions on different settings, an emptied ledger, a restored table: no stored job is lost."""
+"""Functions on different settings, an emptied ledger, a restored table: no stored job is lost. After an upgrade no job is late."""
+
+from collections.abc import Callable
 
 import pytest
 
 from scheduler.model import slots
+from tests.simulation import upgrades
 from tests.simulation.deployments import FEW, MANY, DeployedWorld, outcome
+from tests.simulation.sabotage import SABOTAGES, find
+from tests.simulation.upgrades import UpgradedWorld
 from tests.simulation.world import START
 
 
@@ -43,3 +48,18 @@ def test_an_emptied_ledger_knows_nothing() -> None:
     assert world.ledger.cursor() is not None
     world.empty_ledger()
     assert world.ledger.cursor() is None and world.ledger.open_units() == [] and world.ledger.looks(1 << 60) == []
+
+
+@pytest.mark.parametrize("scene", [upgrades.announced, upgrades.dense, upgrades.quiet])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 9))])
+def test_no_job_is_late_although_an_upgrade_makes_every_process_cold(scene: Callable[[int], UpgradedWorld], seed: int) -> None:
+    world = scene(seed)
+    assert world.report.violations == {}, world.report.examples
+    assert world.report.starts > 700
+
+
+@pytest.mark.parametrize("name", ["of another deployment", "not announced"])
+def test_it_notices_an_upgrade_that_meets_cold_executors(name: str) -> None:
+    (removed,) = [each for each in SABOTAGES if name in each.name]
+    found = find(removed, [removed.seed])
+    assert found is not None and found.oracle == "late"

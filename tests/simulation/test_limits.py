@@ -6,16 +6,21 @@ from functools import partial
 import pytest
 
 from infra.settings import settings_for
+from scheduler.targets.call_limit import CallWindow
+from tests.simulation.hub import Hub
 from tests.simulation.limits import (
     AHEAD,
     AT,
     LIFTED,
     PER_HOUR,
+    Account,
     Allowance,
+    Fetch,
     Limits,
     Load,
     Scene,
     burst,
+    http_crowd,
     limited,
     rules,
     small_account,
@@ -117,6 +122,58 @@ def test_in_a_new_account_a_crowd_starves_no_tick() -> None:
         assert (seen["ended"], seen["early"], seen["started_twice"]) == (seen["jobs"], 0, 0)
     assert known["longest_without_tick_s"] <= 120 < unknown["longest_without_tick_s"]
     assert known["throttled"]["notices"] == 0 < unknown["throttled"]["notices"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("known", "all_within_s"), [(True, 4), (False, 40)])
+def test_many_calls_of_urls_throttle_neither_tick_nor_api(known: bool, all_within_s: int) -> None:
+    """Of 2,000 calls of 200 ms, the known account has room for 350 at once, and eight executors that do not know it for six each."""
+    seen = http_crowd(2_000, stage="dev", account=1_000, known=known)
+    assert (seen["ended"], seen["early"], seen["started_twice"], seen["violations"]) == (2_000, 0, 0, [])
+    assert seen["all_started_after_ms"] < all_within_s * 1_000 and seen["deferrals"] == 0
+    assert seen["calls_refused"] < 2_000 / 4 and (not known or seen["most_calls"] == 350)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("known", "violation"), [(True, "Lambda refused too many calls"), (False, "api was throttled")])
+def test_the_model_notices_executors_that_limit_no_calls(known: bool, violation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def take(window: CallWindow, now: float) -> bool:
+        window.calls += 1
+        return True
+
+    monkeypatch.setattr(CallWindow, "take", take)
+    assert violation in http_crowd(2_000, stage="dev", account=1_000, known=known)["violations"]
+
+
+@pytest.mark.long
+def test_the_model_notices_jobs_that_wait_in_no_executor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.simulation.limits.patience", lambda returns, timeout_ms: 100)
+    assert "a job was deferred too often" in http_crowd(4_000, stage="dev", account=1_000)["violations"]
+
+
+def test_few_calls_of_urls_start_at_their_instant() -> None:
+    seen = http_crowd(10, stage="dev", account=1_000)
+    assert (seen["ended"], seen["early"], seen["violations"], seen["calls_refused"]) == (10, 0, [], 0)
+    assert seen["max_ms"] == 0, "their environments were started ahead"
+
+
+def test_lambda_makes_a_thousand_environments_in_ten_seconds() -> None:
+    hub = Hub(0)
+    fetch = Fetch(hub, Limits(), Account(5_000, {"fetch": 3_000}))
+    assert [fetch.begin() is not None for _ in range(1_001)] == [True] * 1_000 + [False]
+    hub.run(10_000)
+    assert [fetch.begin() is not None for _ in range(1_001)] == [True] * 1_000 + [False]
+    fetch.end(0)
+    assert fetch.begin() == 0, "one that is free is warm"
+
+
+def test_a_reservation_is_a_part_of_the_account_and_a_limit() -> None:
+    account = Account(10, {"api": 3})
+    assert [account.take("api") for _ in range(4)] == [True, True, True, False]
+    assert [account.take("tick") for _ in range(8)] == [True] * 7 + [False]
+    assert account.is_full
+    account.leave("api")
+    assert account.is_full and account.take("api")
 
 
 def test_a_series_has_a_row_for_each_second_of_the_due_times() -> None:

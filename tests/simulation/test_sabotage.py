@@ -62,8 +62,7 @@ def test_operations_on_many_jobs_harm_nobody_and_count_right(scene: Callable[[in
     [
         ("without a place", "too_many_operations"),
         ("waits in its function", "late_beside_operations"),
-        ("not read again", "left_open"),
-        ("again only once", "left_open"),
+        ("has just changed", "cancelled_anyway"),
         ("stops its operation", "operation_open"),
         ("are not counted", "counted_wrong"),
     ],

@@ -17,6 +17,7 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery
 from scheduler.operations.step import step
+from scheduler.pipeline import delivery
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.execute import Process, execute
@@ -29,7 +30,7 @@ from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryOperations
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.tasks.plan import plan
-from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, SimWork, WatchedLedger
+from tests.simulation.aws import BATCH, LaggingJobs, Lenience, SimClock, SimLanes, SimPool, SimWork, WatchedLedger
 from tests.simulation.clients import Clients
 from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
@@ -110,7 +111,8 @@ class World:
         self.users.set_weight("other", 3.0)
         self.orders = MemoryOrderingQueues()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
-        self.plain = MemoryPorts(SimClock(self.hub, 0), self.rules, **{name: getattr(self, name) for name in PORTS})
+        order = partial(_any_order, Random(seed + 5))
+        self.plain = MemoryPorts(SimClock(self.hub, 0), self.rules, order=order, **{name: getattr(self, name) for name in PORTS})
         self.plain.targets = self.limited.store
         self._invocations, self._dispatchers, self._executors = (
             self._view(freeze) for freeze in ({}, DISPATCHERS_FREEZE, EXECUTORS_FREEZE)
@@ -363,6 +365,12 @@ class World:
     def _overfull(self, job: Job) -> None:
         self._violation("overfull", job.id)
 
+    def _is_unleased(self, job: Job) -> bool:
+        """Whether the job's message is hidden for as long as its queue hides a received one: its executor has set no lease."""
+        queued = self.lanes.queues[job.lane].get(job.claim.message_id) if job.claim is not None else None
+        lasts = queued.visible_at - self.hub.time if queued is not None else 0
+        return lasts > delivery.LEASE_MS and self.lanes.lenience is Lenience.NO  # a lenient queue says yes and does nothing
+
     def _started(self, job: Job, now: int) -> None:
         """Check the start of a target; `now` is the time of the executor's clock."""
         self.report.starts += 1
@@ -376,6 +384,8 @@ class World:
         stored = self.jobs.get(job.key)
         if stored is None or stored.fence != job.fence or stored.claim != job.claim:
             self._violation("started_stale", job.id)
+        if self._is_unleased(job):
+            self._violation("started_unleased", job.id)
         if job.start_by is not None and now >= job.start_by and self._must_keep_to(job):
             self._violation("started_too_late", job.id)
         self.operators.started(job)
@@ -468,6 +478,11 @@ class World:
         self.report.runs = self.people.starts
         self.report.ordered, self.report.waited, self.report.parked = self.queuers.starts, self.queuers.waited, self.queuers.parked
         return self.report
+
+
+def _any_order(random: Random, calls: int) -> list[int]:
+    """Return the numbers of calls made side by side in the order of their effects: any."""
+    return random.sample(range(calls), calls)
 
 
 def _ends(job: Job) -> list[tuple[int, int]]:

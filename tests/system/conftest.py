@@ -18,6 +18,7 @@ from punctual import Punctual
 
 from bench import delay
 from bench.figures import Figure
+from infra.parameters import LIVE
 from local import drills, process, user
 from local.aws import GRANTS_LOG
 from local.home import Home
@@ -81,7 +82,7 @@ class System:
 
     def invoke(self, output: str, event: dict[str, Any]) -> None:
         """Call the function named by a stack output with an event of its trigger, and wait for its end."""
-        answer = self.aws("lambda").invoke(FunctionName=self.outputs[output], Payload=json.dumps(event))
+        answer = self.aws("lambda").invoke(FunctionName=self.outputs[output], Qualifier=LIVE, Payload=json.dumps(event))
         payload = answer["Payload"].read()  # in any case: an unread answer keeps its connection
         assert "FunctionError" not in answer, payload
 

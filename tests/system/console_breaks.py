@@ -87,8 +87,8 @@ BREAKS = (
         "an edit keeps the old name",
         ", edited",
         "pages/task-form.tsx",
-        "body: { ...body, generation: task.generation }",
-        "body: { ...body, name: task.name, generation: task.generation }",
+        "body: { ...edited, generation: task.generation }",
+        "body: { ...edited, name: task.name, generation: task.generation }",
     ),
     Break(
         "the errors of the API stand at their fields",
@@ -263,7 +263,7 @@ BREAKS = (
         "the command has no body",
         "Command failed",
         "code.ts",
-        "    `-d ${shell(JSON.stringify(body, null, 2))}`,\n",
+        "    `-d ${shell(writeVisible(body, 2))}`,\n",
         "",
     ),
     Break(

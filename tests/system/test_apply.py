@@ -211,7 +211,7 @@ def test_schedules_of_eventbridge_run_at_the_same_instants(
     assert len(json.loads(ahead.stdout)["changes"]) == len(EXPRESSIONS), ahead.stderr
 
     for number, (expression, zone) in enumerate(EXPRESSIONS):
-        form = items[f"imported.s{number}"]["schedule"]
+        form = items[f"imported:s{number}"]["schedule"]
         # In March and in October the clocks change in Europe and in New York.
         for after in (datetime.now(UTC), datetime(2027, 3, 12, 12, tzinfo=UTC), datetime(2027, 10, 30, 12, tzinfo=UTC)):
             previewed = client.schedules.preview(**form, count=20, after=after)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from infra.parameters import OPTIONS, parameter
+from infra.parameters import OPTIONS, ORIGIN_SECRET, parameter
 from infra.settings import LOCAL
 from local import server
 from local.aws import CONSOLE, STACK, LocalAws, deployed
@@ -53,9 +53,7 @@ class Account:
 
     def hosts(self) -> object:
         """The hosts that the deployed API lets jobs call."""
-        name = self.aws.outputs()["ApiFunction"]
-        known = self.aws.client("lambda").get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-        return json.loads(known["PUNCTUAL_REACH"]).get("hosts")
+        return json.loads(self.aws.variables(self.aws.outputs()["ApiFunction"])["PUNCTUAL_REACH"]).get("hosts")
 
     def through_the_console(self, path: str) -> Any:
         """The API's answer to a request through CloudFront."""
@@ -120,6 +118,6 @@ def test_options_survive_deployments_and_only_a_yes_takes_them_back(account: Acc
     gone = account.run("destroy", YES="1")
     assert gone.returncode == 0 and account.stacks() == [], gone.stdout + gone.stderr
     assert "Emptied the bucket" in gone.stdout
-    parameters = account.aws.client("ssm").get_parameters(Names=[LOCAL.origin_secret, LOCAL.console_address])
+    parameters = account.aws.client("ssm").get_parameters(Names=[parameter("local", ORIGIN_SECRET), LOCAL.console_address, LOCAL.api_id])
     assert parameters["Parameters"] == []
     assert "not ok  stack        there is no stack punctual-local" in account.run("doctor").stdout

@@ -39,6 +39,16 @@ def test_a_stage_that_keeps_its_promises_passes() -> None:
         assert row["note"].startswith("10 of 10 came"), "the local AWS runs them; their times are no figure of AWS"
         assert row["p99_ms"] is None
     assert "| 5 a second for 5 s | 25 |" in done.stdout, "the block for an issue"
+    rows = {key: row["outcome"] for key, row in line["first_hour"].items()}
+    assert {key for key, outcome in rows.items() if outcome == "pass"} == {
+        "remove",
+        "refused-item",
+        "new-item",
+        "sort-key-filter",
+        "mappings",
+    }
+    assert "fail" not in rows.values(), line["first_hour"]
+    assert json.loads((ROOT / "prove-report.json").read_text()) == line
 
 
 def test_a_stage_that_breaks_a_promise_fails_and_names_it() -> None:

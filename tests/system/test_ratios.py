@@ -15,10 +15,7 @@ JOBS = 60
 
 
 def slow(own: Ours) -> None:
-    functions, name = own.stack.aws.client("lambda"), own.stack.outputs["ExecuteOneTimeFunction"]
-    known = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-    slowed = known | {"PYTHONPATH": str(SLOWED), "SLOWED_MS": str(SLOWED_MS)}
-    functions.update_function_configuration(FunctionName=name, Environment={"Variables": slowed})
+    own.stack.aws.set_variables(own.stack.outputs["ExecuteOneTimeFunction"], PYTHONPATH=str(SLOWED), SLOWED_MS=str(SLOWED_MS))
     warm_up(own.stack.aws, own.stack.outputs, OneTime=READY)
 
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import pytest
 from punctual import Punctual
 
+from infra.parameters import LIVE
 from infra.settings import LOCAL
 from local.home import Home
 from local.receiver import Receiver
@@ -27,7 +28,6 @@ from tests.system.conftest import System, ended, sent, until
 
 pytestmark = pytest.mark.apart
 
-FETCHER = "PUNCTUAL_FETCH_FUNCTION"
 LARGE = "x" * 9_000  # a response that is stored in S3
 
 
@@ -65,12 +65,9 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A separate stack with IAM enforced, on which executors call URLs through the fetch function, as on AWS."""
     home = Home(Path(os.path.realpath(tmp_path_factory.mktemp("apart"))))
     with Receiver() as receiver, up(home, enforce_iam=True) as stack:
-        functions = stack.aws.client("lambda")
-        arn = functions.get_function_configuration(FunctionName=stack.outputs["FetchFunction"])["FunctionArn"]
+        alias = stack.aws.client("lambda").get_alias(FunctionName=stack.outputs["FetchFunction"], Name=LIVE)
         for lane in ("OneTime", "Retry"):
-            name = stack.outputs[f"Execute{lane}Function"]
-            known = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-            functions.update_function_configuration(FunctionName=name, Environment={"Variables": known | {FETCHER: arn}})
+            stack.aws.set_variables(stack.outputs[f"Execute{lane}Function"], PUNCTUAL_FETCH_FUNCTION=alias["AliasArn"])
         system = System(stack, receiver)
         yield system
         assert system.denials() == []

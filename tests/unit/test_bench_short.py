@@ -15,7 +15,7 @@ from bench.figures import Figure
 from local.failure import Trouble
 
 ROOT = Path(__file__).parents[2]
-FAST, LONG = ("scaling",), ("at_once", "schedule", "cpu", "units", "idle")
+FAST, LONG = ("scaling", "now"), ("at_once", "schedule", "cpu", "units", "idle")
 SECTIONS = [*FAST, *(pytest.param(section, marks=pytest.mark.long) for section in LONG)]
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from bench.compare import course
 from bench.compare.accounting import cpu_s, memory_mb, tree
 from bench.compare.contestants import driver
+from bench.compare.drivers import lib
 from bench.compare.drivers.lib import Order
 from bench.compare.work import QUANTILES, Outcome, Start, Workload
 
@@ -97,6 +98,19 @@ def test_only_jobs_that_call_get_the_url() -> None:
     assert [order.url for order in peer.orders] == ["", "http://127.0.0.1:1/"]
 
 
+def test_jobs_for_now_are_created_at_their_instants_in_one_try() -> None:
+    peer = Peer(Clock(), creates=0.5)
+    seen = ran(peer, Workload("now", 10, seconds=2, one_by_one=True))
+    assert (seen.lost, seen.p50, [order.one_by_one for order in peer.orders]) == (0, 3, [True])
+
+
+def test_calls_one_by_one_have_one_job_each() -> None:
+    order = Order("a-", 3, 100.0, seconds=3)
+    assert [len(call) for call in lib.calls(order, 2)] == [2, 1]
+    assert list(lib.calls(replace(order, one_by_one=True), 2)) == [[job] for job in order.jobs()]
+    assert list(lib.each(order)) == order.jobs()
+
+
 def test_a_run_whose_jobs_came_too_late_is_repeated_with_more_time() -> None:
     peer = Peer(Clock(), creates=0.5)
     assert ran(peer).lost == 0
@@ -119,9 +133,10 @@ def test_a_driver_creates_and_starts_jobs_and_calls_in_processes_that_end(tmp_pa
     with course.receiver(tmp_path) as urls, driver("python", SLEEPING, own=True)(tmp_path, urls.log) as session:
         plain = course.run(session, TEN, urls.url)
         calls = course.run(session, Workload("calls", 10, calls=True), urls.url)
+        now = course.run(session, Workload("now", 4, seconds=2, one_by_one=True), urls.url)
         roots = list(session.roots)
         assert roots and roots[0] in tree(roots)
-    assert [(seen.lost, seen.doubled, seen.early) for seen in (plain, calls)] == [(0, 0, 0), (0, 0, 0)]
+    assert [(seen.lost, seen.doubled, seen.early) for seen in (plain, calls, now)] == [(0, 0, 0)] * 3
     assert (tmp_path / "calls.log").read_text().startswith("calls")
     assert plain.memory_mb > 0 and not tree(roots)
 

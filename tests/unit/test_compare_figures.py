@@ -73,7 +73,7 @@ def test_the_picture_has_a_curve_for_each_contestant_with_starts() -> None:
 
 def test_the_quick_form_has_the_first_workloads_only_smaller() -> None:
     whole, quick = workloads(quick=False), workloads(quick=True)
-    assert [work.key for work in whole] == ["burst", "crowd", "steady", "http", "stored"]
+    assert [work.key for work in whole] == ["burst", "crowd", "steady", "now", "http", "stored"]
     assert {work.key for work in quick} < {work.key for work in whole}
     assert sum(work.count for work in quick) < sum(work.count for work in whole) / 5
 
@@ -83,6 +83,7 @@ def test_the_title_of_a_workload_says_what_it_is() -> None:
         "1,000 at one instant",
         "10,000 at one instant",
         "50 a second for 60 s",
+        "for now, one by one: 5 a second for 40 s",
         "1,000 at one instant, each calls a URL",
         "1,000 at one instant, 100,000 stored for tomorrow",
     ]

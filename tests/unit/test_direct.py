@@ -452,11 +452,11 @@ def test_jobs_read_while_planning_was_refused_are_planned_later() -> None:
             stage.jobs._store(came[0], replace(stage.stored(came[0]), lane=Lane.RECURRING))
         return 0
 
-    def latency(verb: Any, lane: Lane, since: int, delayed: bool) -> Any:
+    def latency(verb: Any, lane: Lane, since: int, **how: Any) -> Any:
         if lane is Lane.RECURRING and not refused:
             refused.append(stage.clock.at)
             raise Unavailable
-        return verb(lane, since, delayed=delayed)
+        return verb(lane, since, **how)
 
     stage.lanes, stage.ledger = Wrapped(stage.lanes, backlog=backlog), Wrapped(stage.ledger, latency=latency)
     stage.dispatch(OVERFLOW)

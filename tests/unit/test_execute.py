@@ -1224,11 +1224,11 @@ def test_latency_reports_are_rare_and_a_refusal_fails_no_batch() -> None:
     ledger = Stage().ledger
     meter = LatencyMeter(Lane.ONE_TIME, "me")
     meter.add(5)
-    meter.report(Wrapped(ledger, report_latency=refuse), NOW)
+    meter.report(Wrapped(ledger, report_latency=refuse), NOW, "")
     meter.add(7)
-    meter.report(ledger, NOW + 14_999)
+    meter.report(ledger, NOW + 14_999, "")
     assert ledger.latency(Lane.ONE_TIME, 0) is None
-    meter.report(ledger, NOW + 15_000)
+    meter.report(ledger, NOW + 15_000, "")
     assert ledger.latency(Lane.ONE_TIME, 0) == 7
 
 
@@ -1237,7 +1237,7 @@ def test_latency_is_the_99th_percentile_of_times_not_below_zero() -> None:
     meter = LatencyMeter(Lane.ONE_TIME, "me")
     for sample in [-50, *range(100)]:
         meter.add(sample)
-    meter.report(ledger, NOW)
+    meter.report(ledger, NOW, "")
     assert ledger.latency(Lane.ONE_TIME, 0) == 98
 
 

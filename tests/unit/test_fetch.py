@@ -13,6 +13,7 @@ from lambdas._clock import SystemClock
 from scheduler.model.job import FailureKind, Result
 from scheduler.targets import fetch_call
 from scheduler.targets.base import CallBackAddress, Context, Reach
+from scheduler.targets.call_limit import ALL_BUSY
 from scheduler.targets.calls import Refused, Request
 from scheduler.targets.job_context import JobContext
 from scheduler.targets.types import http
@@ -189,21 +190,13 @@ def test_fetch_makes_no_call_after_its_latest_start(port: int, calls: ByFunction
         assert called or (result.failure is not None and result.failure.kind is FailureKind.THROTTLED)
 
 
-@pytest.mark.real_clock
-def test_a_busy_fetch_is_not_called_again_after_the_latest_start(calls: ByFunction) -> None:
-    calls.answers["invoke"] = raising(Refused("TooManyRequestsException", "rate exceeded", retryable=True))
-    began = time.monotonic()
-    result = http.run({"url": "https://example.com"}, context(calls, not_after=time.time_ns() // 1_000_000 + 120))
-    assert result.unstarted and 0.1 < time.monotonic() - began < fetch_call.BUSY_S
-    assert len(calls.asked) > 1
-
-
-def test_a_busy_fetch_is_called_again_and_then_the_job_is_deferred(calls: ByFunction, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch_call, "BUSY_S", 0.12)
-    calls.answers["invoke"] = raising(Refused("TooManyRequestsException", "rate exceeded", retryable=True))
-    failure = http.run({"url": "https://example.com"}, context(calls)).failure
-    assert failure is not None and (failure.kind, failure.retry_after_ms) == ("throttled", 1_000)
-    assert len(calls.asked) > 1
+@pytest.mark.parametrize("code", fetch_call.BUSY)
+def test_a_call_that_lambda_refuses_is_not_charged(calls: ByFunction, code: str) -> None:
+    calls.answers["invoke"] = raising(Refused(code, "rate exceeded", retryable=True))
+    result = http.run({"url": "https://example.com"}, context(calls))
+    assert result.unstarted and result.failure is not None
+    assert (result.failure.kind, result.failure.message, result.failure.retry_after_ms) == ("throttled", ALL_BUSY, 1_000)
+    assert len(calls.asked) == 1, "the pool sends it again"
 
 
 @pytest.mark.parametrize(("retryable", "kind"), [(True, "retryable"), (False, "permanent")])

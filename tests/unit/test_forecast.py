@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.insight import forecast
-from scheduler.insight.forecast import AHEAD, MINUTE, UNKNOWN_MS, expected, recurrence
+from scheduler.insight.forecast import AHEAD, CALLED, MINUTE, UNKNOWN_MS, expected, recurrence, together
 from scheduler.model.instants import parse
+from scheduler.targets import registry
 from scheduler.tasks.planning import next_runs
 from scheduler.tasks.schedule import Cron, Once, Rate, Schedule
 from scheduler.tasks.task import Task
@@ -48,7 +49,7 @@ def test_stored_jobs_and_recurring_tasks_add_up() -> None:
     stored = {FIRST + 2 * MINUTE: {"http": 4, "log": 2}, FIRST - MINUTE: {"log": 9}}
     minutes = expected(stored, [(each, 10) for each, _ in recurrences(task)], {"http": 2_000.0}, NOW, NOW + 4 * MINUTE)
     assert [each.at for each in minutes] == [FIRST + number * MINUTE for number in range(5)]
-    assert minutes[2] == (FIRST + 2 * MINUTE, 16, 14 * 2_000 + 2 * UNKNOWN_MS)
+    assert minutes[2] == (FIRST + 2 * MINUTE, 16, 14 * 2_000 + 2 * UNKNOWN_MS, 14 * 2_000)
     assert [each.executors for each in minutes] == [0, 0, 4, 0, 0]  # 30,000 / 9,000
     assert forecast.most(minutes) == 4 and forecast.most([]) == 0
 
@@ -120,3 +121,12 @@ def test_a_recurrence_does_not_change_as_plan_moves_on() -> None:
 def test_a_negative_count_of_a_minute_is_no_expected_job() -> None:
     (minute, *_) = expected({FIRST: {"log": -3, "http": 2}}, [], {}, NOW, NOW + 1)
     assert (minute.jobs, minute.compute_ms) == (2, 2 * UNKNOWN_MS)
+
+
+def test_calls_of_urls_are_counted_by_themselves() -> None:
+    """Each needs an execution of `fetch` beside the executor that waits for it."""
+    called = [name for name in registry.names() if registry.load(name).ahead_ms]
+    assert called == [CALLED]
+    (minute,) = expected({FIRST: {CALLED: 50, "log": 1_000}}, [], {CALLED: 1_800.0, "log": 9.0}, FIRST, FIRST + MINUTE)
+    assert (minute.calls, minute.executors) == (10, 11)
+    assert together([[minute], [minute]])[0].calls == 20

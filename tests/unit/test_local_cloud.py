@@ -68,7 +68,7 @@ def test_a_stack_whose_last_update_failed_can_be_used(monkeypatch: pytest.Monkey
         ("ROLLBACK_COMPLETE", "describe-stack-events --stack-name punctual-dev. Then: make deploy STAGE=dev"),
         ("CREATE_IN_PROGRESS", "Wait until it has ended"),
         ("UPDATE_ROLLBACK_FAILED", "continue-update-rollback --stack-name punctual-dev"),
-        ("DELETE_FAILED", "Its events name the resource that blocked it"),
+        ("DELETE_FAILED", "describe-stack-events --stack-name punctual-dev. Delete what is left of it:\n  make destroy STAGE=dev"),
     ],
 )
 def test_an_unusable_stack_is_reported_with_its_reason(monkeypatch: pytest.MonkeyPatch, status: str, what_to_do: str) -> None:

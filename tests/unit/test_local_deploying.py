@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from infra.options import Options
-from infra.settings import DEV, PROD, STAGES
+from infra.settings import DEV, PROD, STAGES, settings_for
 from local import concurrency, destroy, doctor, rollout, taken_back
 from local.aws import Deployed, LocalAws
 from local.cloud import Stage
@@ -24,6 +24,7 @@ from scheduler.model.job import Cursor
 from scheduler.storage.memory.stores import MemoryLedger
 from tests.conftest import NOW
 
+SECRET = "/punctual/dev/cloudfront-secret"
 COSTS = Path(__file__).resolve().parents[2] / "docs/concepts/cost.md"
 
 
@@ -38,21 +39,110 @@ def test_the_limit_of_a_new_account_is_judged_as_too_low(stage: Any) -> None:
 
 
 def test_the_usual_limit_is_enough_for_dev_but_not_for_prod() -> None:
-    assert concurrency.judge(1_000, 1_000, DEV).enough
+    found = concurrency.judge(1_000, 1_000, DEV)
+    assert found.enough and "120 executors of dev, 6 calls of URLs of each" in found.sentences[0]
+    assert "account_concurrency = 1000" in found.sentences[1] and "350 calls" in found.sentences[1]
     found = concurrency.judge(1_000, 1_000, PROD)
-    assert not found.enough and "The executors of prod may take 1,700, the engine 10" in found.sentences[0]
-    assert "With more than 990 executors at work" in found.sentences[1]
-    assert concurrency.judge(1_710, 1_710, PROD).enough and not concurrency.judge(1_709, 1_709, PROD).enough
+    assert not found.enough and "The executors of prod may take 1,700, their calls of URLs 6 each, the engine 10" in found.sentences[0]
+    assert "With more than 141 executors at work" in found.sentences[1]
+    assert concurrency.judge(11_910, 11_910, PROD).enough and not concurrency.judge(11_909, 11_909, PROD).enough
 
 
 def test_what_other_functions_reserve_does_not_count() -> None:
     found = concurrency.judge(1_000, 100, DEV)
     assert not found.enough and "1,000 functions at once, 900 of them reserved by other functions" in found.sentences[0]
+    assert "account_concurrency = 100 " in found.sentences[2]
+
+
+def kept(stage: str, part: int, limit: int, free: int) -> concurrency.Verdict:
+    return concurrency.judge(limit, free, settings_for(stage, Options(account_concurrency=part)))
+
+
+def test_a_second_stage_is_refused_whose_reservations_aws_would_refuse() -> None:
+    """The first one reserves 456 of 1,000, and AWS keeps 100 for functions that reserve none."""
+    found = kept("dev", 1_000, 1_000, 1_000 - 456)
+    assert not found.enough
+    assert found.sentences[0].endswith("This stage would reserve 456 and leave 88 for functions that reserve none.")
+    assert "AWS refuses to leave fewer than 100. Write account_concurrency = 544 to the file of the stage" in found.sentences[1]
+    assert "give each its part" in found.sentences[2]
+    assert kept("dev", 544, 1_000, 544).enough, "the next step must work"
+
+
+@pytest.mark.parametrize(("left", "enough"), [(99, False), (100, True)])
+def test_a_hundred_executions_stay_unreserved(left: int, enough: bool) -> None:
+    assert kept("prod", 1_000, 1_000, 456 + left).enough is enough
+
+
+@pytest.mark.parametrize("free", [*range(0, 1_001, 7), 10, 249, 250])
+def test_the_next_step_of_a_refusal_is_one_that_works(free: int) -> None:
+    found = kept("prod", 1_000, 1_000, free)
+    if not found.enough and (part := re.search(r"account_concurrency = (\d+)", found.sentences[1])):
+        assert kept("prod", int(part[1]), 1_000, free).enough
+
+
+def test_two_stages_that_have_parts_of_the_account_fit() -> None:
+    for first, second in ((700, 300), (500, 500), (900, 100)):
+        reserved = [sum(settings_for(*each).reserved.values()) for each in (("prod", Options(account_concurrency=first)),)]
+        assert kept("dev", second, 1_000, 1_000 - reserved[0]).enough
+
+
+def test_executors_that_share_what_is_left_are_reported() -> None:
+    found = kept("prod", 1_000, 1_000, 900)
+    assert found.enough and "Only 444 are left for its executors and all other functions" in found.sentences[1]
+    assert len(kept("prod", 1_000, 1_000, 1_000).sentences) == 1
+
+
+def test_a_new_account_reserves_nothing_beside_another_stage() -> None:
+    assert kept("dev", 10, 10, 10).enough and "too few to reserve any" in kept("dev", 10, 10, 10).sentences[0]
+    assert not kept("dev", 20, 10, 10).enough
+
+
+class Functions:
+    """Lambda, with what functions reserve by name."""
+
+    exceptions = SimpleNamespace(ResourceNotFoundException=KeyError)
+
+    def __init__(self, limit: int, reserved: Mapping[str, int]) -> None:
+        self.limit, self.reserved, self.asked = limit, reserved, list[str]()
+
+    def get_account_settings(self) -> dict[str, Any]:
+        left = self.limit - sum(self.reserved.values())
+        return {"AccountLimit": {"ConcurrentExecutions": self.limit, "UnreservedConcurrentExecutions": left}}
+
+    def get_function_concurrency(self, FunctionName: str) -> dict[str, Any]:
+        self.asked.append(FunctionName)
+        return {"ReservedConcurrentExecutions": self.reserved[FunctionName]} if self.reserved[FunctionName] else {}
 
 
 def test_the_answer_of_lambda_is_read() -> None:
-    limits = {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 10}}
-    assert not concurrency.read(SimpleNamespace(get_account_settings=lambda: limits), DEV).enough
+    assert not concurrency.read(Functions(10, {}), DEV, {}).enough
+    functions = Functions(10, {})
+    concurrency.read(functions, DEV, {"TickFunction": "ours-tick"})
+    assert functions.asked == [], "nobody reserves anything"
+
+
+def test_what_the_stage_has_reserved_itself_is_free_for_its_next_version() -> None:
+    made = settings_for("prod", Options(account_concurrency=1_000))
+    outputs = {f"{verb.capitalize()}Function": f"ours-{verb}" for verb in made.reserved} | {"BuryFunction": "ours-bury"}
+    own = {f"ours-{verb}": count for verb, count in made.reserved.items()}
+    functions = Functions(1_000, own | {"other": 400})
+    assert concurrency.read(functions, made, outputs).enough and len(functions.asked) == len(made.reserved)
+    assert not concurrency.read(functions, made, {}).enough
+    assert not concurrency.read(Functions(1_000, own | {"other": 445}), made, outputs).enough
+
+
+def test_a_function_that_is_gone_or_reserves_none_has_reserved_nothing() -> None:
+    functions = Functions(1_000, {"ours-tick": 0, "other": 500})
+    assert (
+        concurrency.read(functions, DEV, {"TickFunction": "ours-tick", "ApiFunction": "gone"})
+        .sentences[0]
+        .startswith("The account may run 1,000 functions at once, 500 of them")
+    )
+
+
+def test_every_function_that_may_reserve_is_read() -> None:
+    for stage in ("dev", "prod"):
+        assert set(concurrency.RESERVING) == settings_for(stage, Options(account_concurrency=1_000)).reserved.keys()
 
 
 # Options that would be reverted.
@@ -175,7 +265,10 @@ class Aws:
         return {"TemplateBody": {"Resources": {id: {"DeletionPolicy": policy} for id, policy in self.policies.items()}}}
 
     def get_paginator(self, operation: str) -> Any:
-        listed = [{"LogicalResourceId": id, "ResourceType": kind, "PhysicalResourceId": name} for id, kind, name in self.resources]
+        listed = [
+            {"LogicalResourceId": id, "ResourceType": kind, "PhysicalResourceId": name, "ResourceStatus": "CREATE_COMPLETE"}
+            for id, kind, name in self.resources
+        ]
         pages = {"list_stack_resources": [{"StackResourceSummaries": listed}], "list_object_versions": self.versions}
         return SimpleNamespace(paginate=lambda **_: iter(pages[operation]))
 
@@ -185,6 +278,9 @@ class Aws:
 
     def delete_stack(self, *, StackName: str) -> None:
         self.deleted.append(StackName)
+
+    def delete_parameters(self, *, Names: list[str]) -> None:
+        self.deleted += Names
 
     def get_waiter(self, _name: str) -> Any:
         return SimpleNamespace(wait=lambda **_: None)
@@ -204,7 +300,7 @@ def deleting(monkeypatch: pytest.MonkeyPatch, aws: Aws, stage: str = "dev") -> l
 
 @pytest.mark.usefixtures("agreed")
 def test_buckets_are_emptied_with_all_versions_before_their_stack_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert deleting(monkeypatch, Aws()) == ["files/a@1", "files/a@2", "files/b@3", "punctual-dev"]
+    assert deleting(monkeypatch, Aws()) == ["files/a@1", "files/a@2", "files/b@3", "punctual-dev", SECRET]
 
 
 @pytest.mark.usefixtures("agreed")
@@ -216,14 +312,24 @@ def test_a_protected_stack_is_left_with_the_commands_that_lift_it(monkeypatch: p
 
 
 @pytest.mark.usefixtures("agreed")
+def test_a_bucket_that_outlives_its_stack_is_not_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its objects may be locked: nobody could delete them."""
+    aws = Aws()
+    aws.policies["Files"] = "Retain"
+    assert deleting(monkeypatch, aws) == ["punctual-dev", SECRET]
+
+
+@pytest.mark.usefixtures("agreed")
 def test_a_protected_stage_keeps_its_buckets_and_lists_the_rest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aws = Aws()
-    aws.policies = {"Files": "Retain", "Jobs": "RetainExceptOnCreate"}
-    assert deleting(monkeypatch, aws, "prod") == ["punctual-prod"]
+    aws.resources.append(("Version", "AWS::Lambda::Version", "version"))
+    aws.policies = {"Files": "Retain", "Jobs": "RetainExceptOnCreate", "Version": "RetainExceptOnCreate"}
+    assert deleting(monkeypatch, aws, "prod") == ["punctual-prod", SECRET.replace("dev", "prod")]
     told = capsys.readouterr().out
     assert "Left AWS::S3::Bucket files" in told and "Left AWS::DynamoDB::GlobalTable jobs" in told
+    assert "version" not in told, "it goes with its function"
 
 
 def test_without_a_yes_nothing_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,13 +368,23 @@ class Account(Aws):
     def get_account_settings(self) -> dict[str, Any]:
         return {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 10}}
 
-    def get_parameter(self, **_: str) -> dict[str, Any]:
+    def get_parameter(self, *, Name: str, **_: Any) -> dict[str, Any]:
+        if Name.startswith("/cdk-bootstrap/"):
+            return {"Parameter": {"Value": "31"}}
         raise KeyError
 
 
 def prepared(monkeypatch: pytest.MonkeyPatch, account: Account, options: Options, region: str = "eu-central-1") -> Deployed | None:
     monkeypatch.setattr(Stage, "client", lambda self, service: account)
     return rollout.prepare(a_stage(region=region), options, Path("dev.toml"))
+
+
+def test_reservations_that_do_not_fit_are_refused_before_a_deployment(monkeypatch: pytest.MonkeyPatch) -> None:
+    account = Account()
+    account.get_account_settings = lambda: {"AccountLimit": {"ConcurrentExecutions": 1_000, "UnreservedConcurrentExecutions": 544}}
+    with pytest.raises(Trouble, match=r"would reserve 456 and leave 88 .* account_concurrency = 544"):
+        prepared(monkeypatch, account, Options(account_concurrency=1_000))
+    assert account.deleted == []
 
 
 def test_a_web_acl_outside_of_its_region_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,8 @@ class Receivers:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.answer: Callable[[str], Result] = lambda id: Result()
 
-    def mail(self, payload: dict[str, Any], id: str) -> Result:
+    def mail(self, owner: str, payload: dict[str, Any], id: str) -> Result:
+        assert owner == "ada"
         self.mails.append((id, payload))
         return self.answer(id)
 
@@ -203,6 +204,50 @@ def test_a_receiver_s_answer_decides_about_retries(stage: Stage, failure: Failur
     stage.receivers.answer = lambda id: Result(failure=failure)
     told = stage.take(stage.sent()[1])
     assert told.given_up == given_up and told.again == ({} if given_up else {"m0": 120})
+
+
+@pytest.mark.parametrize(
+    ("on", "sent"),
+    [
+        ((Occasion.FAILURE, Occasion.RECOVERY), ["task.recovery"]),
+        ((Occasion.KILLED, Occasion.FAILURE, Occasion.RECOVERY), ["task.recovery"]),
+        ((Occasion.FAILURE,), ["task.failure"]),  # nothing else tells of the incident
+        ((Occasion.FAILURE, Occasion.SUCCESS), ["task.success", "task.failure"]),
+    ],
+)
+def test_a_failure_that_is_sent_again_never_arrives_after_its_recovery(on: tuple[Occasion, ...], sent: list[str]) -> None:
+    stage = Stage(emails=(), on=on)
+    stage.receivers.answer = lambda id: Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
+    stage.take(stage.news(FAILED))
+    (failure,) = stage.sent()
+    assert stage.take(failure).failed == 1
+    stage.receivers.answer = lambda id: Result()
+    stage.receivers.calls.clear()
+    stage.clock.advance(3_000)
+    stage.take(stage.news(SUCCEEDED))
+    stage.work_off()
+    stage.clock.advance(60_000)
+    assert stage.take(failure).again == {}
+    assert [payload["body"]["type"] for _, payload in stage.receivers.calls] == sent
+    assert stage.take(failure).again == {}, "a copy"
+    assert len(stage.receivers.calls) == len(sent)
+
+
+def test_the_failure_of_the_next_incident_is_sent_again() -> None:
+    stage = Stage(emails=(), digest_ms=900_000)
+    for ended in (FAILED, SUCCEEDED):
+        stage.take(stage.news(ended))
+        stage.clock.advance(1_000)
+    stage.work_off()
+    stage.clock.advance(1_000_000)  # the windows have ended
+    stage.work_off()
+    stage.receivers.answer = lambda id: Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
+    stage.take(stage.news(FAILED))
+    failure = stage.sent()[-1]
+    assert stage.take(failure).failed == 1
+    stage.receivers.answer = lambda id: Result()
+    stage.clock.advance(60_000)
+    assert stage.take(failure).sent == 1
 
 
 def test_a_digest_is_sent_at_the_end_of_its_window(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model.job import Failure, FailureKind
+from scheduler.model.texts import as_line
 from scheduler.targets import placeholders, registry
-from scheduler.targets.job_context import JobContext, as_header, as_line, as_url_part
+from scheduler.targets.job_context import JobContext, as_header, as_url_part
 from scheduler.targets.named_target import NamedTarget, work_of
 from scheduler.targets.placeholders import OPEN, VALUES, broken, rendered, used_in
 from tests.conftest import a_job
@@ -234,6 +236,39 @@ def test_a_value_that_the_schema_of_the_target_refuses_fails_the_job() -> None:
     assert isinstance(failure, Failure) and failure.kind is FailureKind.PERMANENT
     assert failure.message.startswith("payload.body must") and failure.message.endswith("its placeholders are replaced")
     assert work(strict, {"body": "{{task.key}}"}, placeholders=True)["body"] == "sizes"
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "leaves"),
+    [
+        ("https://a/tenants/{{task.name}}/run", "..", True),
+        ("https://a/tenants/{{task.name}}/run", ".", True),
+        ("https://a/tenants/{{task.name}}", "..", True),
+        ("https://a/tenants/{{ task.name }}?x=1", "..", True),
+        ("https://a/tenants/{{task.name}}{{task.name}}#x", ".", True),
+        ("https://a/tenants/.{{task.name}}/run", ".", True),
+        ("https://a/tenants/.{{job.key}}/run", "x", True),  # the job has no key
+        ("https://a/tenants/%2e{{task.name}}/run", ".", True),
+        ("https://a/tenants/{{task.name}};v=1/run", "..", True),
+        ("https://a/tenants/{{task.name}}/run", "...", False),
+        ("https://a/tenants/{{task.name}}/run", "a/../b", False),
+        ("https://a/tenants/x{{task.name}}/run", "..", False),
+        ("https://a/tenants/run?of={{task.name}}", "..", False),
+        ("https://a/tenants/run?of=/{{task.name}}/", "..", False),
+        ("https://a/../b/{{task.name}}", "x", False),
+    ],
+)
+def test_a_value_never_leaves_the_path_of_a_url(url: str, name: str, leaves: bool) -> None:
+    """A target locks its path: a name of a task must not step out of it."""
+    context = replace(CONTEXT, task_name=name, job_key=None)
+    locked = NamedTarget("reports", "http", 0, 0, "ada", "ada", defaults={"url": url}, locked=("url",), placeholders=True)
+    with_target = work_of(a_job(payload={}, type="http", target="reports"), locked, context)
+    alone = work_of(a_job(payload={"url": url}, type="http", placeholders=True), None, context)
+    given = NamedTarget("reports", "http", 0, 0, "ada", "ada")
+    of_job = work_of(a_job(payload={"url": url}, type="http", target="reports", placeholders=True), given, context)
+    for done in (with_target, alone, of_job):
+        assert isinstance(done, Failure) is leaves
+        assert not isinstance(done, Failure) or (done.kind is FailureKind.PERMANENT and "payload.url" in done.message)
 
 
 def test_a_stricter_schema_fails_no_job_by_its_placeholders() -> None:

@@ -49,7 +49,7 @@ def test_the_block_has_figures_versions_and_complaints_but_no_account() -> None:
     text = block(result(COMPLAINT))
     assert "region eu-west-1" in text and "commit abc1234" in text
     assert "| 50 a second | 6,000 | 1 | 12 | 1,234 | 0 | 0 | 0 | 0.03330 |" in text
-    assert "broken: 1." in text and "<account>" in text
+    assert "broken: 1." in text and "<arn>" in text
     assert "123456789012" not in text
 
 

@@ -12,7 +12,7 @@ from punctual import ApiError, Conflict
 
 from local.failure import Trouble
 from prove import __main__ as command
-from prove import course
+from prove import course, first_hour
 from prove.cleanup import Cleanup
 from prove.course import OpenJobs
 from prove.place import Place
@@ -63,7 +63,9 @@ def test_the_question_names_jobs_minutes_dollars_and_things() -> None:
 
 
 def options(**values: Any) -> argparse.Namespace:
-    return argparse.Namespace(**{"stage": "local", "only": ["http"], "short": True, "keep": False, "yes": True, "minutes": 2} | values)
+    return argparse.Namespace(
+        **{"stage": "local", "only": ["http"], "short": True, "keep": False, "yes": True, "minutes": 2, "guided": False} | values
+    )
 
 
 LOCAL = Place("local", "us-east-1", {}, "", lambda *_: None)
@@ -80,6 +82,7 @@ def test_whatever_ends_a_run_its_things_are_deleted(monkeypatch: pytest.MonkeyPa
         return [], []
 
     monkeypatch.setattr(course, "run", run)
+    monkeypatch.setattr(first_hour, "run", lambda *_: [])
     if end:
         with pytest.raises(end if isinstance(end, type) else ApiError):
             command.proved(LOCAL, options())
@@ -94,6 +97,7 @@ def test_with_keep_nothing_is_deleted_and_all_is_listed(monkeypatch: pytest.Monk
         return [], []
 
     monkeypatch.setattr(course, "run", run)
+    monkeypatch.setattr(first_hour, "run", lambda *_: [])
     assert command.proved(LOCAL, options(keep=True)).not_deleted == ["the user x"]
 
 

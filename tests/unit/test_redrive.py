@@ -172,6 +172,37 @@ def test_of_two_dead_jobs_of_one_key_a_redrive_runs_one() -> None:
     assert by_key.find_by_key(OwnKey("ann", "order:17"), stage) == stage.stored(first), "it has the key again"
 
 
+@pytest.mark.parametrize("keyed", [True, False], ids=["keys", "no keys"])
+@pytest.mark.parametrize("between", ["letters", "get_many", "change", "take_keys"])
+def test_two_redrives_count_each_job_once(between: str, keyed: bool) -> None:
+    """The second one works between the two reads of the first one, or just before its write."""
+    stage = RedriveStage()
+    dead = [named(stage, f"order:{number}") for number in range(30)] if keyed else stage.dead(30)
+    one, two = stage.begin(rate=1_000), stage.begin(rate=1_000)
+    whole, fired = stage.jobs, []
+
+    def other_first(verb: Any, *given: Any, **more: Any) -> Any:
+        done = verb(*given, **more) if between in ("letters", "get_many") else None
+        if not fired:
+            fired.append(True)
+            stage.jobs = whole
+            for _ in range(20):
+                if OperationStep(stage, lambda: None, "other").run("ann", two.id).next_at is None:
+                    break
+                stage.clock.advance(1_000)
+        return verb(*given, **more) if done is None else done
+
+    stage.jobs = Wrapped(whole, **{between: other_first})
+    OperationStep(stage, lambda: None, "first").run("ann", one.id)
+    stage.jobs = whole
+    stage.finish()
+    found = [stage.found(each) for each in (one, two)]
+    assert stage.lives(dead) == [1] * 30
+    assert sum(each.done for each in found) == 30 and all(each.failed == each.conflicts == 0 for each in found)
+    by = [stage.stored(job).redriven_by for job in dead]
+    assert [by.count(each.id) for each in found] == [each.done for each in found]
+
+
 def test_a_put_that_read_a_job_as_dead_does_not_take_its_key() -> None:
     stage = RedriveStage()
     dead = named(stage, "order:17")

@@ -230,7 +230,7 @@ def test_content_of_a_scheduled_run_may_change() -> None:
     stage = Stage()
     job = put(stage, due_at=NOW + DAY, origin=PLANNED, start_by=NOW + DAY + MINUTE, lane=Lane.RECURRING)
     changed = change(stage, job, payload={"message": "new"})
-    assert changed == replace(job, spec=JobSpec("log", {"message": "new"}), fence=2, slot=changed.slot)
+    assert changed == replace(job, spec=JobSpec("log", {"message": "new"}), fence=2, slot=changed.slot, changed_at=NOW)
 
 
 def test_manual_run_may_be_postponed() -> None:

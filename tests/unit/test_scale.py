@@ -42,6 +42,17 @@ def test_required_is_the_busiest_of_the_next_ten_minutes() -> None:
     assert (result.required, result.available, result.pollers) == (30, 200, {})  # 270 s of work
 
 
+def test_calls_of_urls_beyond_those_of_the_stage_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Scaled(functions=None)
+    changes = [JobChange(f"{number:040d}", None, make.job(at=NOW + MINUTE, type="http")) for number in range(90)]
+    project("s", changes, stage)
+    for available, logged in ((0, 0), (10, 0), (9, 1)):
+        stage.rules = replace(stage.rules, calls=available)
+        result = stage.scale()
+        assert (result.calls, result.available_calls) == (10, available)
+        assert caplog.text.count("require more calls of URLs at once") == logged
+
+
 def test_the_canary_passes_through_every_stage() -> None:
     stage = Scaled()
     assert stage.scale(canary=True).canary

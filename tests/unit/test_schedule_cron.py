@@ -1,5 +1,6 @@
 """Cron expressions: their meaning, and which are refused."""
 
+import re
 from calendar import isleap
 from collections.abc import Iterable
 from datetime import date
@@ -143,7 +144,11 @@ def test_blanks_case_and_leading_zeros_do_not_matter() -> None:
         ("* * * * SUN-SUN", "day of week: SUN-SUN is read in two ways"),
         ("* 22-2 * * *", "hour: 22-2 goes backwards: write two ranges, as in 22-23,0-2"),
         ("* * * NOV-FEB *", "month: NOV-FEB goes backwards: write two ranges, as in NOV-12,1-FEB"),
-        ("* * * * SAT-MON", "day of week: SAT-MON goes backwards"),
+        ("* * * * SAT-MON", "day of week: SAT-MON goes backwards: write a list, as in SAT,0-MON"),
+        ("* 22-2/2 * * *", "hour: 22-2/2 goes backwards: write a list, as in 22,0,2"),
+        ("* * * */12 *", "the step leaves its range at once: write 1$"),
+        ("50/15 * * * *", "minute: 50/15 is read in two ways: write 50$"),
+        ("TZ=Europe/Berlin 0 0 * * *", "must have no TZ=Europe/Berlin: the time zone is the field time_zone"),
         ("*,5 * * * *", r"minute: \* in a list leaves the rest"),
         ("* * ? * *", "day of month: .* is not accepted: write"),
         ("* * * * ?", "day of week: .* is not accepted: write"),
@@ -235,3 +240,32 @@ def test_croniter_finds_the_same_runs_where_no_clock_changes(random: Random, sin
     runs = croniter(reader.given[0], float(since), implement_cron_bug=True, max_years_between_matches=45)
     expected = [round(runs.get_next(float)) * 1000 for _ in range(3)]
     assert [run.nominal for run in next_runs(Schedule(Cron(expression)), since * 1000, 3)] == expected
+
+
+NUMBERS = {
+    0: range(60),
+    1: range(24),
+    2: range(1, 32),
+    3: (*range(1, 13), "JAN", "FEB", "NOV", "DEC"),
+    4: (*range(8), "SUN", "MON", "FRI", "SAT"),
+}
+
+
+@pytest.mark.parametrize("field", NUMBERS)
+def test_the_form_that_an_error_advises_is_accepted(field: int) -> None:
+    def written(item: str) -> str:
+        return " ".join("1" if field == 3 and number == 2 else "*" if number != field else item for number in range(5))
+
+    values = NUMBERS[field]
+    items = [f"{low}-{high}{step}" for low in values for high in values for step in ("", "/2", "/20")]
+    advised = []
+    for item in (*items, *(f"{low}/{step}" for low in values for step in (1, 2, 20)), *(f"*/{step}" for step in range(1, 70))):
+        try:
+            cron.read(written(item))
+        except ValueError as error:
+            found = re.search(r"as in (\S+)$|write ([^\s,]+)(?:,| for that one|$)", str(error))
+            assert found is not None, error
+            advised.append(found[1] or found[2])
+    assert advised
+    for each in set(advised):
+        cron.read(written(each))

@@ -1,5 +1,6 @@
 """The typed environment: parsing returns the rendered values, and every complaint names its variable."""
 
+import json
 from dataclasses import fields, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ def other_rules() -> Rules:
     chosen: dict[str, Any] = {
         "windows": {Lane.RETRY: 3},
         "crowds": {Lane.RETRY: 4},
+        "deployment": "0123456789ab",
         "most_pollers": {Lane.ONE_TIME: 4},
         "concurrency": {Lane.ONE_TIME: 5},
     }
@@ -77,8 +79,9 @@ def test_rules_that_do_not_differ_from_their_defaults_take_no_room() -> None:
 
 @pytest.mark.parametrize("item", list(fields(Rules)), ids=lambda item: str(item.name))
 def test_each_rule_of_the_wrong_type_is_named_with_what_it_holds(item: Any) -> None:
-    with pytest.raises(SettingsError, match=f"^PUNCTUAL_RULES: {item.name} must be .* not 'yes'$"):
-        parsed(f'{{"{item.name}":"yes"}}')
+    wrong = 7 if item.type is str else "yes"
+    with pytest.raises(SettingsError, match=f"^PUNCTUAL_RULES: {item.name} must be .* not {wrong!r}$"):
+        parsed(json.dumps({item.name: wrong}))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +89,6 @@ def test_each_rule_of_the_wrong_type_is_named_with_what_it_holds(item: Any) -> N
     [
         ("yes", "PUNCTUAL_RULES must be a JSON object, not 'yes'"),
         ("[]", "PUNCTUAL_RULES must be a JSON object, not '[]'"),
-        ('{"shard":2}', "PUNCTUAL_RULES has no field shard"),
         ('{"shards":true}', "PUNCTUAL_RULES: shards must be a whole number, not True"),
         ('{"lag_canary":1}', "PUNCTUAL_RULES: lag_canary must be true or false, not 1"),
         ('{"windows":{"slow":1}}', "PUNCTUAL_RULES: windows must be whole numbers by one-time and recurring and retry"),
@@ -112,6 +114,16 @@ def test_a_reach_that_cannot_be_read_is_refused_in_words(reach: str, complaint: 
     with pytest.raises(SettingsError) as raised:
         parsed(reach=reach)
     assert str(raised.value) == complaint
+
+
+@pytest.mark.parametrize("variable", ["RULES", "REACH"])
+def test_fields_of_another_version_are_ignored_with_one_log_line(variable: str, caplog: pytest.LogCaptureFixture) -> None:
+    known = Settings(rules=Rules(units=2), reach=Reach(plain_http=True)).render()
+    newer = json.loads(known[f"PUNCTUAL_{variable}"]) | {"speed": {"of": ["light"]}, "colour": 1}
+    assert Settings.parse(known | {f"PUNCTUAL_{variable}": json.dumps(newer)}).render() == known
+    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
+        ("WARNING", f"PUNCTUAL_{variable} has fields that this version does not know; ignored: colour, speed")
+    ]
 
 
 def test_other_variables_do_not_matter() -> None:

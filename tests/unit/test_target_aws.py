@@ -3,16 +3,21 @@
 import json
 import threading
 import time
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from scheduler.model.job import FailureKind
-from scheduler.targets import registry
+from scheduler.storage.memory.accounts import MemoryUsers
+from scheduler.targets import mail_budget, registry
 from scheduler.targets.base import NotAllowed, Reach
 from scheduler.targets.calls import Refused, Request
+from tests.conftest import NOW
 from tests.unit.fake_calls import BUS, FUNCTION, MACHINE, QUEUE, REGION, TOPIC, FakeCalls, context, raising
+from tests.unit.stage import Wrapped, refuse
 
 MINIMAL: dict[str, dict[str, Any]] = {
     "lambda": {"function": FUNCTION},
@@ -178,6 +183,54 @@ def test_an_e_mail_needs_a_sender_and_no_arn() -> None:
     with pytest.raises(NotAllowed, match="cannot send e-mail") as found:
         registry.check_reach("email", MINIMAL["email"], Reach(("arn:aws:sqs:*:*:*",)))
     assert found.value.field == ""
+
+
+@pytest.mark.parametrize(
+    ("address", "domains", "allowed"),
+    [
+        ("ann@example.com", (), True),
+        ("ann@EXAMPLE.com", (), True),
+        ("ann@mail.example.com", (), False),
+        ("ann@stranger.example", (), False),
+        ("ann@example.com.stranger.example", (), False),
+        ("ann@xexample.com", ("*.example.com",), False),
+        ("ann@mail.example.com", ("example.org", "*.example.com"), True),
+        ("ann@example.com", ("example.org",), False),
+        ("ann@stranger.example", ("*",), True),
+    ],
+)
+def test_mail_goes_to_the_domains_of_the_stage(address: str, domains: tuple[str, ...], allowed: bool) -> None:
+    mail, reach, calls = MINIMAL["email"] | {"to": [address]}, Reach(sender="ops@example.com", mail_domains=domains), FakeCalls()
+    result = registry.load("email").run(mail, context(calls, reach=reach))
+    assert (result.failure is None) is allowed and len(calls.asked) == allowed
+    if result.failure is not None:
+        assert result.failure.kind is FailureKind.PERMANENT and "option email_domains" in result.failure.message
+        with pytest.raises(NotAllowed, match="sends no mail") as found:
+            registry.check_reach("email", mail, reach)
+        assert found.value.field == "to"
+
+
+def test_an_address_that_its_placeholders_made_is_checked_again() -> None:
+    mail, calls = MINIMAL["email"] | {"to": ["x@stranger.example, y@example.com"]}, FakeCalls()
+    failure = registry.load("email").run(mail, context(calls, reach=Reach(sender="ops@example.com"))).failure
+    assert failure is not None and failure.kind is FailureKind.PERMANENT and calls.asked == []
+
+
+def test_a_mail_beyond_the_budget_of_its_owner_is_not_sent() -> None:
+    users, calls, sent = MemoryUsers(), FakeCalls(), []
+    mail = MINIMAL["email"] | {"to": ["ann@example.com", "bob@example.com"]}
+    for number in range(6):
+        owner, now = ("ann", "eve")[number == 3], NOW + 10_000 * number + mail_budget.DAY_MS * (number == 5)
+        admits = partial(mail_budget.admit, owner, most=5, users=users, now=now)
+        result = registry.load("email").run(mail, replace(context(calls, reach=Reach(sender="ops@example.com")), admits_mail=admits))
+        sent.append(result.failure is None)
+        assert result.failure is None or (result.failure.kind, "budget" in result.failure.message) == (FailureKind.PERMANENT, True)
+    assert sent == [True, True, False, True, False, True], "eve has a budget of her own, and a day later it is full again"
+
+
+def test_mail_is_sent_while_it_cannot_be_counted() -> None:
+    users = Wrapped(MemoryUsers(), add_to_tally=refuse)
+    assert mail_budget.admit("ann", 5, 1, users, NOW) and mail_budget.admit("ann", 5, 0, MemoryUsers(), NOW)
 
 
 @pytest.mark.parametrize("name", ["http", "log"])

@@ -532,3 +532,28 @@ def test_bad_payloads_are_refused_by_field(payload: dict[str, Any], fields: set[
     with pytest.raises(ValidationError) as refused:
         TypeAdapter(http.Payload).validate_json(json.dumps(payload), strict=True)
     assert {".".join(str(part) for part in error["loc"]) for error in refused.value.errors()} == fields
+
+
+@pytest.mark.parametrize(
+    ("headers", "rule"),
+    [
+        *(({name: "x"}, "is set by the scheduler") for name in ("Expect", "upgrade", "TE", "Trailer", "Keep-Alive", "Host")),
+        *(({name: "x"}, "must not carry credentials") for name in ("Authorization", "X-Vault-Token", "Private-Token", "cookie")),
+        *(({name: "x"}, "must not carry credentials") for name in ("X-Amz-Security-Token", "X_Api_Key", "Ocp-Apim-Subscription-Key")),
+        ({"X-A": "1", "x-a": "2"}, "names x-a twice"),
+        *(({name: "x"}, "") for name in ("X-A", "Content-Type", "Accept", "X-Request-Id", "If-Match", "X-Key-Id")),
+    ],
+)
+def test_headers_are_the_users_alone_and_no_credentials(headers: dict[str, str], rule: str) -> None:
+    payload = json.dumps({"url": "https://example.com", "headers": headers})
+    if not rule:
+        TypeAdapter(http.Payload).validate_json(payload, strict=True)
+        return
+    with pytest.raises(ValidationError, match=rule):
+        TypeAdapter(http.Payload).validate_json(payload, strict=True)
+
+
+def test_the_error_of_an_unknown_host_names_the_host_and_nothing_of_ours() -> None:
+    failure = call("https://no-such-host.invalid/").failure
+    assert failure is not None and failure.kind == "retryable"
+    assert failure.message.startswith("NameResolutionError: Failed to resolve 'no-such-host.invalid'") and "_Secure" not in failure.message

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from scheduler.model.job import FailureKind
+from scheduler.notify.announce import SOURCE
 from scheduler.targets import registry
 from scheduler.targets.calls import Request
 from tests.unit.fake_calls import BUS, QUEUE, TOPIC, FakeCalls, attributes, context
@@ -52,8 +54,12 @@ def test_a_bus_gets_the_event() -> None:
     assert json.loads(event["Detail"]) == {"order": 7, "punctual": {"job_id": "01JOB", "idempotency_key": "01JOB"}}
 
 
-def test_a_source_of_aws_is_refused() -> None:
-    assert list(rules("eventbridge", {"bus": BUS, "source": "aws.ec2", "detail_type": "Paid"})) == ["source"]
+@pytest.mark.parametrize("source", ["aws.ec2", SOURCE])
+def test_a_source_of_aws_or_of_the_stage_is_refused(source: str) -> None:
+    payload, calls = {"bus": BUS, "source": source, "detail_type": "Punctual Job Failed"}, FakeCalls()
+    assert list(rules("eventbridge", payload)) == ["source"]
+    failure = registry.load("eventbridge").run(payload, context(calls)).failure  # by a placeholder
+    assert failure is not None and failure.kind is FailureKind.PERMANENT and calls.asked == []
 
 
 def test_an_e_mail_is_sent_with_the_ids_as_headers() -> None:

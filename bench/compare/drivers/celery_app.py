@@ -37,11 +37,10 @@ def describe() -> Mapping[str, Any]:
 
 
 def produce(order: lib.Order) -> Mapping[str, Any]:
-    jobs = order.jobs()
     with app.producer_or_acquire() as producer:
         producer.connection.ensure_connection()
         with lib.Creating("apply_async(eta), one connection") as done:
-            for name, at in jobs:
+            for name, at in lib.each(order):
                 job.apply_async(args=[name, order.url], eta=datetime.fromtimestamp(at, UTC), producer=producer)
     return done.answer
 

@@ -34,9 +34,8 @@ def produce(order: lib.Order) -> Mapping[str, Any]:
     from bench.compare.drivers import dramatiq_app as imported  # the name of the module under which the workers know the actor
 
     imported.broker.client.ping()
-    jobs = order.jobs()
     with lib.Creating("send_with_options(delay)") as done:
-        for name, at in jobs:
+        for name, at in lib.each(order):
             imported.job.send_with_options(args=(name, order.url), delay=max(0, round(1_000 * (at - time.time()))))
     return done.answer
 

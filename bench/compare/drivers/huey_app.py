@@ -33,9 +33,8 @@ def produce(order: lib.Order) -> Mapping[str, Any]:
     from bench.compare.drivers import huey_app as imported  # the name of the module under which the consumer knows the task
 
     imported.huey.storage.conn.ping()
-    jobs = order.jobs()
     with lib.Creating("task.schedule(eta)") as done:
-        for name, at in jobs:
+        for name, at in lib.each(order):
             imported.job.schedule(args=(name, order.url), eta=datetime.fromtimestamp(at, UTC))
     return done.answer
 

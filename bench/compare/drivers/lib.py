@@ -53,13 +53,17 @@ def _call(url: str) -> None:
 
 @dataclass(frozen=True)
 class Order:
-    """Jobs to create: job number i of `count` is due at `at + i * seconds / count` (Unix time)."""
+    """Jobs to create: job number i of `count` is due at `at + i * seconds / count` (Unix time).
+
+    `one_by_one`: each is created at its instant, for now; else all are created ahead.
+    """
 
     prefix: str
     count: int
     at: float
     seconds: float = 0
     url: str = ""
+    one_by_one: bool = False
 
     def jobs(self) -> list[tuple[str, float]]:
         """Return id and due time of each job."""
@@ -67,9 +71,23 @@ class Order:
         return [(f"{self.prefix}{number}", self.at + number * step) for number in range(self.count)]
 
 
-def calls(jobs: Sequence[tuple[str, float]]) -> Iterator[Sequence[tuple[str, float]]]:
-    for first in range(0, len(jobs), CALL):
-        yield jobs[first : first + CALL]
+def calls(order: Order, most: int = CALL) -> Iterator[Sequence[tuple[str, float]]]:
+    """Yield the jobs of each call: `most` of them or, one by one, the next job at its instant."""
+    jobs = order.jobs()
+    if not order.one_by_one:
+        for first in range(0, len(jobs), most):
+            yield jobs[first : first + most]
+        return
+    for job, at in jobs:
+        while (left := at - time.time()) > 0:
+            time.sleep(left)
+        yield [(job, at)]
+
+
+def each(order: Order) -> Iterator[tuple[str, float]]:
+    """Yield the jobs, for a scheduler that has no bulk call."""
+    for call in calls(order):
+        yield from call
 
 
 class Creating:
@@ -100,7 +118,7 @@ def follow(create: Callable[[str, float, str], None], api: str) -> None:
         order = Order(**json.loads(order_file.read_text()))
         order_file.unlink()
         with Creating(api) as done:
-            for job, at in order.jobs():
+            for job, at in each(order):
                 create(job, at, order.url)
         _write(FOLDER / "created.json", {**done.answer, "cpu_s": 0.0})  # it is among the worker's
 

@@ -47,11 +47,10 @@ def init() -> None:
 
 
 async def _produce(order: lib.Order) -> Mapping[str, Any]:
-    jobs = order.jobs()
     async with app.open_async():
         await app.check_connection_async()
         with lib.Creating(f"batch_defer_jobs_async, {lib.CALL:,} a call") as done:
-            for call in lib.calls(jobs):
+            for call in lib.calls(order):
                 made = [
                     job.configure(schedule_at=datetime.fromtimestamp(at, UTC)).make_new_job(name=name, url=order.url) for name, at in call
                 ]

@@ -54,9 +54,9 @@ def worker() -> None:
 
 def produce(order: lib.Order) -> Mapping[str, Any]:
     sqs = _sqs()
-    url, jobs = sqs.get_queue_url(QueueName=QUEUE)["QueueUrl"], order.jobs()
+    url = sqs.get_queue_url(QueueName=QUEUE)["QueueUrl"]
     with lib.Creating(f"send_message_batch(DelaySeconds), {BATCH} a call") as done:
-        for first in range(0, len(jobs), BATCH):
+        for call in lib.calls(order, BATCH):
             now = time.time()
             entries = [
                 {
@@ -64,7 +64,7 @@ def produce(order: lib.Order) -> Mapping[str, Any]:
                     "MessageBody": json.dumps([name, order.url]),
                     "DelaySeconds": min(max(math.ceil(at - now), 0), LONGEST_S),
                 }
-                for number, (name, at) in enumerate(jobs[first : first + BATCH])
+                for number, (name, at) in enumerate(call)
             ]
             sqs.send_message_batch(QueueUrl=url, Entries=entries)
     return done.answer

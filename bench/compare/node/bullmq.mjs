@@ -18,9 +18,8 @@ async function worker() {
 async function produce(order) {
   const queue = new Queue('compare', { connection: lib.redis() });
   await queue.waitUntilReady();
-  const jobs = lib.jobs(order);
   return lib.creating(`addBulk(delay), ${lib.CALL} a call`, async () => {
-    for (const call of lib.calls(jobs)) {
+    for await (const call of lib.calls(order)) {
       const timestamp = Date.now(); // the delay counts from this
       await queue.addBulk(call.map(([id, at]) => (
         { name: 'job', data: { id, url: order.url }, opts: { timestamp, delay: Math.max(0, Math.round(at * 1000) - timestamp) } }

@@ -27,9 +27,8 @@ async function worker() {
 async function produce(order) {
   const utils = await makeWorkerUtils({ connectionString: lib.POSTGRES, logger });
   await utils.withPgClient(client => client.query('select 1'));
-  const jobs = lib.jobs(order);
   return lib.creating(`addJobs(runAt), ${lib.CALL} a call`, async () => {
-    for (const call of lib.calls(jobs)) {
+    for await (const call of lib.calls(order)) {
       await utils.addJobs(call.map(([id, at]) => ({ identifier: 'job', payload: { id, url: order.url }, runAt: new Date(at * 1000) })));
     }
   });

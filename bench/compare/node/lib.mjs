@@ -38,8 +38,16 @@ export function jobs({ prefix, count, at, seconds = 0 }) {
   return Array.from({ length: count }, (_, number) => [prefix + number, at + (number * seconds) / count]);
 }
 
-export function* calls(jobs) {
-  for (let first = 0; first < jobs.length; first += CALL) yield jobs.slice(first, first + CALL);
+export async function* calls(order) {
+  const all = jobs(order);
+  if (!order.one_by_one) {
+    for (let first = 0; first < all.length; first += CALL) yield all.slice(first, first + CALL);
+    return;
+  }
+  for (const job of all) {
+    for (let left; (left = job[1] - now()) > 0;) await new Promise(resolve => setTimeout(resolve, left * 1000));
+    yield [job];
+  }
 }
 
 export async function creating(api, create) {

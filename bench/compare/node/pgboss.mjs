@@ -33,9 +33,8 @@ async function worker() {
 async function produce(order) {
   const boss = open({ supervise: false, schedule: false });
   await boss.start();
-  const jobs = lib.jobs(order);
   return lib.creating(`insert(startAfter), ${lib.CALL} a call`, async () => {
-    for (const call of lib.calls(jobs)) {
+    for await (const call of lib.calls(order)) {
       await boss.insert('compare', call.map(([id, at]) => ({ data: { id, url: order.url }, startAfter: new Date(at * 1000) })));
     }
   });

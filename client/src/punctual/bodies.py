@@ -46,6 +46,8 @@ class TaskOptions(JobOptions, total=False):
     misfire: str
     misfire_threshold_seconds: int
     max_catch_up: int
+    paused: bool
+    pause_reason: str | None
     jitter_seconds: int
     start: datetime | str
     end: datetime | str

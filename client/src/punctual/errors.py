@@ -123,11 +123,11 @@ BY_STATUS: Mapping[int, type[ApiError]] = {
 
 
 def parsed(answer: httpx.Response) -> Any:
-    """Return the JSON of an answer, or its text if it has none."""
+    """Return the JSON of an answer, or its text if it has none that can be read. Raises nothing, whatever was answered."""
     try:
         return answer.json()
-    except ValueError:
-        return answer.text
+    except (ValueError, RecursionError):
+        return answer.content.decode(errors="replace")
 
 
 def from_answer(status: int, body: Any, retry_after: float | None = None) -> ApiError:
@@ -136,7 +136,9 @@ def from_answer(status: int, body: Any, retry_after: float | None = None) -> Api
     if not isinstance(error, Mapping):  # API Gateway, or OAuth 2: {"message": ...} or {"error": "invalid_client"}
         text = body.get("message", error) if isinstance(body, Mapping) else body
         return _kind(status, False)(status, _code(status), str(text or "no reason given")[:500], retry_after=retry_after)
-    details = tuple(FieldError(str(one.get("field", "")), str(one.get("rule", ""))) for one in error.get("details") or ())
+    listed = error.get("details")
+    named = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+    details = tuple(FieldError(str(one.get("field", "")), str(one.get("rule", ""))) for one in named)
     code, message = str(error.get("code", _code(status))), str(error.get("message", ""))
     return _kind(status, True)(status, code, message, details, str(error.get("request_id", "")), retry_after)
 

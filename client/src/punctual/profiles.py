@@ -6,11 +6,15 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from stat import S_IMODE
 
 from punctual.errors import NotConfigured
+
+OTHERS_WRITE = 0o022
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,14 @@ def path() -> Path:
 
 
 def load() -> Profiles:
-    """Return all profiles; none if the file does not exist. Raises NotConfigured if the file cannot be read or is broken."""
+    """Return all profiles; none if the file does not exist.
+
+    Raises NotConfigured if the file cannot be read, is broken, or can be changed by other users, who could send tokens elsewhere.
+    """
     where = path()
     try:
+        if os.name == "posix" and S_IMODE(where.stat().st_mode) & OTHERS_WRITE:
+            raise NotConfigured(f"other users can change {where}: take that right away with `chmod 600 '{where}'`")
         stored = json.loads(where.read_text(encoding="utf-8"))
         known = {one.name for one in fields(Profile)}
         found = {
@@ -83,20 +92,47 @@ def find(name: str | None = None) -> Profile | None:
 
 def save(profile: Profile, *, current: bool = True) -> None:
     """Store a profile, by default as the current one. The file is replaced as a whole, so that a reader never sees half of it."""
-    profiles = load()
-    _write(Profiles(profile.name if current else profiles.current, {**profiles.all, profile.name: profile}))
+    with _locked():
+        profiles = load()
+        _write(Profiles(profile.name if current else profiles.current, {**profiles.all, profile.name: profile}))
+
+
+def renew(profile: Profile) -> None:
+    """Store a profile with renewed tokens, unless it was removed in the meantime."""
+    with _locked():
+        profiles = load()
+        if profile.name in profiles.all:
+            _write(Profiles(profiles.current, {**profiles.all, profile.name: profile}))
 
 
 def remove(name: str) -> None:
     """Delete a profile. If it was the current one, there is no current one any more. A missing profile is no error."""
-    profiles = load()
-    rest = {other: profile for other, profile in profiles.all.items() if other != name}
-    _write(Profiles(None if profiles.current == name else profiles.current, rest))
+    with _locked():
+        profiles = load()
+        rest = {other: profile for other, profile in profiles.all.items() if other != name}
+        _write(Profiles(None if profiles.current == name else profiles.current, rest))
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """Hold the file lock of the profiles, which waits for other processes and threads. A process that ends gives it up."""
+    where = path()
+    where.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with where.with_name(f".{where.name}.lock").open("ab") as file:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # released when the file is closed
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _write(profiles: Profiles) -> None:
     where = path()
-    where.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     stored = {name: {key: value for key, value in asdict(one).items() if value is not None} for name, one in profiles.all.items()}
     handle, part = tempfile.mkstemp(dir=where.parent, prefix=".profiles-")  # mode 600
     with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union
 
 from punctual import instants
 from punctual.errors import FieldError, InvalidRequest, UnexpectedAnswer
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Json = dict[str, Any]
+T = TypeVar("T")
 Status = Literal["scheduled", "queued", "running", "succeeded", "failed", "killed", "cancelled", "skipped"]
 Outcome = Literal["succeeded", "failed", "killed", "crashed", "cancelled"]
 FailureKind = Literal["retryable", "permanent", "throttled", "timeout", "crashed", "buried", "refused"]
@@ -52,11 +53,19 @@ class Record:
             if key in data:
                 try:
                     values[name] = read(data[key])
-                except (TypeError, ValueError, AttributeError) as error:
+                except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
                     raise UnexpectedAnswer(f"{cls.__name__}.{name} has an unexpected value, {str(data[key])[:100]!r}: {error}") from error
             elif required:
                 raise UnexpectedAnswer(f"the answer is no {cls.__name__}: it has no {key!r}")
         return cls(**values)
+
+
+def part(data: Any, name: str, kind: type[T]) -> T:
+    """Return the field of an answer. Raises UnexpectedAnswer if it is missing or of another type."""
+    found = data.get(name) if isinstance(data, Mapping) else None
+    if not isinstance(found, kind):
+        raise UnexpectedAnswer(f"the answer has no {name!r}: {str(data)[:100]!r}")
+    return found
 
 
 Read = Callable[[Any], Any]

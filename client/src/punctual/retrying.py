@@ -11,7 +11,7 @@ REPEATED = frozenset({429, 502, 503, 504})
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
-def is_repeated(answer: httpx.Response | httpx.TransportError, idempotent: bool) -> bool:
+def is_repeated(answer: httpx.Response | httpx.HTTPError, idempotent: bool) -> bool:
     """Whether a request may be sent again after this answer or failure.
 
     A 429 changed nothing, and without a connection nothing was sent: every request may be repeated. After a 502, 503, 504 or a broken

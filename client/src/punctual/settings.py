@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlsplit
+
+import httpx
 
 from punctual import profiles
 from punctual.errors import NotConfigured
@@ -57,8 +58,11 @@ def settings(given: Settings, profile: str | None = None) -> Settings:
 
 def base(url: str) -> str:
     """Return the address without `/api/v1` and slashes at its end. Raises NotConfigured if it is no HTTP address."""
-    parts = urlsplit(url.strip())
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    try:
+        parts = httpx.URL(url.strip())
+    except (httpx.InvalidURL, ValueError):
+        parts = httpx.URL()
+    if parts.scheme not in ("http", "https") or not parts.host or (parts.port or 0) > 65_535:
         raise NotConfigured(f"{url!r} is no address: it begins with https://, such as https://abc.execute-api.eu-central-1.amazonaws.com")
     return url.strip().rstrip("/").removesuffix("/api/v1").rstrip("/")
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from punctual.errors import InvalidSignature
 
 TOLERANCE_SECONDS = 300.0
+LEAST_KEY = 24  # bytes, as the standard specifies; Punctual signs with no shorter key
 
 
 def verify_signature(
@@ -24,11 +25,13 @@ def verify_signature(
 ) -> None:
     """Return if the request was signed with the secret at most `tolerance` seconds ago. Raises InvalidSignature otherwise.
 
-    `headers` are those of the request, in any case; `body` is its body as it arrived. `secret` is `whsec_` and base64, or any other
-    text. `now` is the time in epoch seconds. Answer an invalid request with 401 and do nothing else.
+    `headers` are those of the request, in any case; `body` is its body as it arrived. `now` is the time in epoch seconds. `secret` is
+    `whsec_` and base64, or any other text, of at least 24 bytes. An empty or shorter one is refused: anybody could have signed with it.
+    Answer an invalid request with 401 and do nothing else.
 
     The signature does not protect against a repeated request: remember the header `webhook-id`.
     """
+    key = _key(secret)
     found = {name.lower(): value for name, value in headers.items()}
     missing = [name for name in ("webhook-id", "webhook-timestamp", "webhook-signature") if not found.get(name)]
     if missing:
@@ -39,17 +42,25 @@ def verify_signature(
     age = (time.time() if now is None else now) - int(stamp)
     if abs(age) > tolerance:
         raise InvalidSignature(f"the signature is {abs(age):.0f} s {'old' if age > 0 else 'ahead'}; {tolerance:.0f} s are allowed")
-    content = body.encode() if isinstance(body, str) else body
-    signed = f"{found['webhook-id']}.{stamp}.".encode() + content
-    wanted = b"v1," + base64.b64encode(hmac.new(_key(secret), signed, hashlib.sha256).digest())
-    if not any(hmac.compare_digest(wanted, one.encode()) for one in found["webhook-signature"].split(" ")):
+    signed = _bytes(f"{found['webhook-id']}.{stamp}.") + (_bytes(body) if isinstance(body, str) else body)
+    wanted = b"v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest())
+    if not any(hmac.compare_digest(wanted, _bytes(one)) for one in found["webhook-signature"].split(" ")):
         raise InvalidSignature("the signature does not match: another secret, or a changed body")
 
 
 def _key(secret: str) -> bytes:
-    if not secret.startswith("whsec_"):
-        return secret.encode()
+    """Return the key of a secret. Raises InvalidSignature for a secret that the server never signs with."""
     try:
-        return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-    except binascii.Error as error:
+        found = base64.b64decode(secret.removeprefix("whsec_"), validate=True) if secret.startswith("whsec_") else _bytes(secret)
+    except (binascii.Error, ValueError) as error:  # ValueError: a character beyond ASCII
         raise InvalidSignature("the secret begins with whsec_, but no base64 follows") from error
+    if not found:
+        raise InvalidSignature("the secret is empty: is its environment variable set?")
+    if len(found) < LEAST_KEY:
+        raise InvalidSignature(f"the secret has {len(found)} bytes; a signing secret has at least {LEAST_KEY}")
+    return found
+
+
+def _bytes(text: str) -> bytes:
+    """Return the text as UTF-8. A header may have surrogates, which no signature matches."""
+    return text.encode(errors="replace")

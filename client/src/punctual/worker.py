@@ -16,6 +16,8 @@ import httpx
 from punctual import instants, retrying
 from punctual.errors import CallbackEnded, NoAnswer, PunctualError, Unavailable, UnexpectedAnswer, from_answer, parsed
 from punctual.records import Heartbeat, Reported
+from punctual.settings import base
+from punctual.within import within
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -25,6 +27,7 @@ FIRST_BEAT_SECONDS = 3.0  # the shortest lease is 10 s; the answer to the first 
 LEAST_PAUSE_SECONDS = 1.0
 REPORT_SECONDS = 900.0  # for the report at the end, with all its repeats: finished work outlives an outage of the API
 LONGEST_TRY = 30.0
+LONGEST_PAUSE_SECONDS = 3600.0  # an earlier heartbeat than a third of the lease does no harm
 
 
 class Worker:
@@ -40,9 +43,14 @@ class Worker:
     A report is repeated for a quarter of an hour while the API does not answer. The heartbeats continue in that time.
     Heartbeats follow one another after a third of the lease. `cancel_requested` is set when the job is to stop, `ended` when the attempt
     is over; `check()` raises CallbackEnded then. `url` and `token` are the address and the token of the attempt.
+
+    A request that anybody can send may name any address: check its signature first, or specify `api`, the address of your API. Then
+    every call-back address of another host is refused with UnexpectedAnswer.
     """
 
-    def __init__(self, url: str, token: str, *, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(self, url: str, token: str, *, api: str | None = None, transport: httpx.BaseTransport | None = None) -> None:
+        if api is not None and _origin(url) != _origin(base(api)):
+            raise UnexpectedAnswer(f"the call-back address {url!r} is not one of {api}: the request is not from this API")
         self.url = url.rstrip("/")
         self.cancel_requested = threading.Event()
         self.ended = threading.Event()
@@ -152,9 +160,9 @@ class Worker:
                 lease = (self.heartbeat().lease_until.timestamp() - time.time()) / 3
             except CallbackEnded:
                 return
-            except PunctualError:  # the next heartbeat may arrive
+            except Exception:  # whatever was answered: without heartbeats the lease ends, and the work is done twice
                 continue
-            pause = max(LEAST_PAUSE_SECONDS, lease)
+            pause = min(LONGEST_PAUSE_SECONDS, max(LEAST_PAUSE_SECONDS, lease))
 
     def _send(self, verb: str, body: Mapping[str, Any], until: float) -> Any:
         """Send a report; all of them may be repeated. Raises CallbackEnded if the attempt is over."""
@@ -177,10 +185,23 @@ class Worker:
                     raise from_answer(answer.status_code, parsed(answer))
                 raise NoAnswer(f"POST {self.url}/{verb}: no answer after {attempt} tries: {answer}") from answer
 
-    def _try(self, verb: str, body: Mapping[str, Any]) -> httpx.Response | httpx.TransportError:
+    def _try(self, verb: str, body: Mapping[str, Any]) -> httpx.Response | httpx.HTTPError:
         content = json.dumps(body, default=instants.jsonable).encode()
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         try:
-            return self._http.post(f"{self.url}/{verb}", content=content, headers=headers)
-        except httpx.TransportError as error:
+            return within(LONGEST_TRY, lambda: self._http.post(f"{self.url}/{verb}", content=content, headers=headers))
+        except httpx.HTTPError as error:
             return error
+        except httpx.InvalidURL as error:
+            raise NoAnswer(f"{self.url!r} is no address: {error}") from error
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    """Return scheme, host and port. Raises UnexpectedAnswer for a text that is no address, or has a user in it."""
+    try:
+        found = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise UnexpectedAnswer(f"{url!r} is no address: {error}") from error
+    if found.userinfo or found.scheme not in ("http", "https"):
+        raise UnexpectedAnswer(f"{url!r} is no call-back address")
+    return found.scheme, found.host, found.port

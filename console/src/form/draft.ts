@@ -1,5 +1,6 @@
 /** A task as the form holds it, to and from what the API takes. Pure. */
 import type { ApiError, Job, ScheduleRequest, Schemas, Task, TaskRequest } from '../api/client';
+import { read, write } from '../exact';
 import { fromNotifications, NOBODY, toNotifications, type NotificationsDraft } from './notifications';
 import { number } from './typed';
 
@@ -223,7 +224,18 @@ export function toRequest(draft: Draft): TaskRequest {
     notifications: toNotifications(draft.notifications),
   };
   // What is typed is checked by the API alone; the types say what a good request looks like.
-  return JSON.parse(JSON.stringify(request)) as TaskRequest;
+  return read(write(request)) as TaskRequest;
+}
+
+/** The request of an edit: a field that was not edited is what the API returned; null if none was edited. */
+export function toEdit(draft: Draft, first: Draft, task: Task): TaskRequest | null {
+  const before = toRequest(first) as Rest;
+  const after = toRequest(draft) as unknown as Rest;
+  const isEdited = (name: string): boolean => write(before[name]) !== write(after[name]);
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  if (!names.some(isEdited)) return null;
+  const kept = names.map((name) => [name, isEdited(name) ? after[name] : ((task as unknown as Rest)[name] ?? after[name])]);
+  return Object.fromEntries(kept.filter(([, value]) => value !== undefined)) as TaskRequest;
 }
 
 export function given(typed: string): string | undefined {

@@ -1,5 +1,6 @@
 /** A one-time job as its form holds it, to what the API takes. Pure. */
 import type { Job, Schemas } from '../api/client';
+import { read, write } from '../exact';
 import { fromWork, given, NEW_WORK, toWork, type WorkDraft } from './draft';
 import { fromNotifications, NOBODY, toNotifications, type NotificationsDraft } from './notifications';
 import { number } from './typed';
@@ -35,7 +36,7 @@ export function asPosted(job: Job, now: number): Schemas['JobRequest'] {
 /** The request. A time that is missing is sent empty, so that the API says so at its field. */
 export function toJob(draft: JobDraft): Schemas['JobRequest'] {
   const request = { ...toWork(draft), key: given(draft.key), ...startOf(draft), expires_at: given(draft.expiresAt), notifications: toNotifications(draft.notifications) };
-  return JSON.parse(JSON.stringify(request)) as Schemas['JobRequest'];
+  return read(write(request)) as Schemas['JobRequest'];
 }
 
 function startOf(draft: JobDraft): object {

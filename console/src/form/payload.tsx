@@ -9,8 +9,9 @@ import Textarea from '@cloudscape-design/components/textarea';
 import Toggle from '@cloudscape-design/components/toggle';
 import { useState, type ReactNode } from 'react';
 
+import { write } from '../exact';
 import type { FieldErrors } from './draft';
-import { anything, asText, fieldsOf, json, withField, type Field, type Schema } from './schema';
+import { anything, asText, fieldsOf, json, typedNumber, withField, type Field, type Schema } from './schema';
 
 type Payload = Record<string, unknown>;
 
@@ -111,7 +112,7 @@ function widget(field: Field, value: unknown, set: (value: unknown) => void): Re
           type="number"
           value={value === undefined ? '' : String(value)}
           placeholder={field.fallback === undefined ? undefined : String(field.fallback)}
-          onChange={({ detail }) => set(detail.value === '' ? undefined : Number(detail.value))}
+          onChange={({ detail }) => set(typedNumber(detail.value))}
         />
       );
     case 'lines':
@@ -187,7 +188,7 @@ interface JsonProps {
 }
 
 export function Json({ label, description, value, error, rows, check, onChange, onBroken }: JsonProps): ReactNode {
-  const [text, setText] = useState(() => (value === undefined ? '' : JSON.stringify(value, null, 2)));
+  const [text, setText] = useState(() => (value === undefined ? '' : write(value, 2)));
   const [why, setWhy] = useState<string | null>(null);
   const typed = (next: string): void => {
     setText(next);

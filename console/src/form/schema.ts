@@ -1,4 +1,5 @@
 /** What of a JSON Schema a form of a payload needs. Pure. */
+import { Exact, read, write } from '../exact';
 import { labelOfPayload } from './labels';
 
 export interface Schema {
@@ -80,17 +81,24 @@ export function withField(payload: Record<string, unknown>, name: string, value:
 /** A value as text: strings as they are, anything else as JSON. */
 export function asText(value: unknown): string {
   if (value === undefined) return '';
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+  return typeof value === 'string' ? value : write(value, 2);
 }
 
 /** What was typed where anything goes: JSON if it looks so, else the text itself. */
 export function anything(text: string): unknown {
   if (!/^\s*[[{]/.test(text)) return text;
   try {
-    return JSON.parse(text);
+    return read(text);
   } catch {
     return text;
   }
+}
+
+/** A number as it is typed; undefined if nothing is, NaN if it is none. */
+export function typedNumber(text: string): number | Exact | undefined {
+  if (text.trim() === '') return undefined;
+  const parsed = json(text);
+  return parsed.ok && (typeof parsed.value === 'number' || parsed.value instanceof Exact) ? parsed.value : Number(text);
 }
 
 export type Parsed = { ok: true; value: unknown } | { ok: false; why: string };
@@ -99,7 +107,7 @@ export type Parsed = { ok: true; value: unknown } | { ok: false; why: string };
 export function json(text: string): Parsed {
   if (text.trim() === '') return { ok: true, value: undefined };
   try {
-    return { ok: true, value: JSON.parse(text) };
+    return { ok: true, value: read(text) };
   } catch (error) {
     return { ok: false, why: `is not JSON: ${(error as Error).message}` };
   }

@@ -18,6 +18,7 @@ import { api, apiError, take, type Job } from '../api/client';
 import { jobCall } from '../code';
 import { asPosted } from '../form/job-draft';
 import { pageOfFailures } from '../docs';
+import { write } from '../exact';
 import { pageOfTarget } from '../form/target';
 import { useLive } from '../live';
 import { CopyAs } from '../parts/copy-as';
@@ -144,7 +145,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
         </Container>
         <SpaceBetween size="l">
           <Container header={<Header variant="h2">Request</Header>}>
-            <Code label="Request" text={JSON.stringify(job.payload, null, 2)} />
+            <Code label="Request" text={write(job.payload, 2)} />
           </Container>
           <Answer job={job} />
         </SpaceBetween>

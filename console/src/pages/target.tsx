@@ -18,6 +18,7 @@ import { useLocation, useNavigate, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type ApiError, type TaskType } from '../api/client';
 import { useRole } from '../api/session';
+import { write } from '../exact';
 import { fieldErrors } from '../form/draft';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { Json, PayloadForm } from '../form/payload';
@@ -89,7 +90,7 @@ function Seen({ target }: { target: Target }): ReactNode {
         />
       </Container>
       <Container header={<Header variant="h2">Payload schema</Header>}>
-        <Code label="Payload schema" text={JSON.stringify(target.given, null, 2)} />
+        <Code label="Payload schema" text={write(target.given, 2)} />
       </Container>
     </SpaceBetween>
   );

@@ -15,7 +15,7 @@ import { useNavigate, useParams, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type ApiError, type Task, type TaskType } from '../api/client';
 import { taskCall } from '../code';
-import { empty, fieldErrors, fromTask, scheduleOf, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
+import { empty, fieldErrors, fromTask, scheduleOf, toEdit, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
 import { anyOf, CallBacks, Choice, Events, KeyField, Number, optional, Order, Retries, schemaOf, Section, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
@@ -129,10 +129,12 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
     setError(null);
     setErrors({});
     try {
-      const body = toRequest(draft);
-      const result = editing && task !== null
-        ? await take(api.PUT('/api/v1/tasks/{task_id}', { params: { path: { task_id: task.id }, query: { user } }, body: { ...body, generation: task.generation } }))
-        : await take(api.POST('/api/v1/tasks', { params: { header: { 'Idempotency-Key': key.current } }, body }));
+      const edited = editing && task !== null ? toEdit(draft, first, task) : null;
+      const result = !editing || task === null
+        ? await take(api.POST('/api/v1/tasks', { params: { header: { 'Idempotency-Key': key.current } }, body: toRequest(draft) }))
+        : edited === null
+          ? task
+          : await take(api.PUT('/api/v1/tasks/{task_id}', { params: { path: { task_id: task.id }, query: { user } }, body: { ...edited, generation: task.generation } }));
       saved.current = true;
       done(editing ? `Saved “${result.name}”.` : `Created “${result.name}”.`);
       void navigate(pageOfTask(result.id, owner));
@@ -161,7 +163,7 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
             <Button variant="link" formAction="none" onClick={() => void navigate(editing && task !== null ? pageOfTask(task.id, owner) : `/tasks${ofUser(user)}`)}>
               Cancel
             </Button>
-            <CopyAs disabled={broken} call={() => taskCall(toRequest(draft), editing && task !== null ? { id: task.id, user } : undefined)} />
+            <CopyAs disabled={broken} call={() => (editing && task !== null ? taskCall(toEdit(draft, first, task) ?? toRequest(draft), { id: task.id, user }) : taskCall(toRequest(draft)))} />
             <Button variant="primary" formAction="submit" loading={busy} disabled={broken}>
               {editing ? 'Save' : 'Create task'}
             </Button>

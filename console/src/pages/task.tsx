@@ -15,6 +15,7 @@ import { useNavigate, useParams } from 'react-router';
 
 import { api, take, type Job, type Task } from '../api/client';
 import { taskCall } from '../code';
+import { write } from '../exact';
 import { empty, fromTask, toRequest } from '../form/draft';
 import { Runs } from '../form/preview';
 import { pageOfTarget } from '../form/target';
@@ -119,7 +120,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
       </Container>
       <History task={task} />
       <Container header={<Header variant="h2">Payload</Header>}>
-        <Code label="Payload" text={JSON.stringify(task.payload, null, 2)} />
+        <Code label="Payload" text={write(task.payload, 2)} />
       </Container>
       <Container header={<Header variant="h2">Notifications</Header>}>
         {task.notifications === null ? <Box color="text-body-secondary">No notifications.</Box> : <Told notifications={task.notifications} />}

@@ -11,6 +11,7 @@ import { useNavigate } from 'react-router';
 
 import type { ApiError } from '../api/client';
 import { pageOfError } from '../docs';
+import { read, write } from '../exact';
 import type { Live } from '../live';
 import { DocsLink } from './docs-link';
 import { When } from './time';
@@ -142,7 +143,7 @@ export function Code({ text, label }: { text: string; label: string }): ReactNod
 export function pretty(text: string): string {
   if (text.length > 200_000) return text;
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    return write(read(text), 2);
   } catch {
     return text;
   }

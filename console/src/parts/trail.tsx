@@ -10,6 +10,7 @@ import type { ReactNode } from 'react';
 import type { Schemas } from '../api/client';
 import { idOf, useSession } from '../api/session';
 import { actionInWords, fieldsAsked, outcomeOf, pageOf, type Entry } from '../entries';
+import { write } from '../exact';
 import type { Live } from '../live';
 import type { Pages } from './pages';
 import { Code, Empty, Failed, To } from './parts';
@@ -39,7 +40,7 @@ const COLUMNS: Record<Column, TableProps.ColumnDefinition<Entry>> = {
       Object.keys(entry.changes).length === 0 ? (
         '–'
       ) : (
-        <Popover wrapTriggerText={false} size="large" header="Requested values" dismissAriaLabel="Close" content={<Code label="Requested values" text={JSON.stringify(entry.changes, null, 2)} />}>
+        <Popover wrapTriggerText={false} size="large" header="Requested values" dismissAriaLabel="Close" content={<Code label="Requested values" text={write(entry.changes, 2)} />}>
           {fieldsAsked(entry.changes)}
         </Popover>
       ),

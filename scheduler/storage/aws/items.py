@@ -56,6 +56,7 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "start_by": None,
     "redrives": 0,
     "redriven_at": None,
+    "changed_at": None,
     "released_at": None,
     "expires": None,
     "dropped": 0,

@@ -188,9 +188,6 @@ class DynamoJobs:
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         return self._lists.history(owner, Span(since, until, after, limit, newest_first))
 
-    def moved(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
-        return self._lists.moved(owner, Span(since, until, after, limit, newest_first=False))
-
     def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         return self._lists.of_task(task, Span(since, until, after, limit, newest_first))
 

@@ -403,7 +403,6 @@ LOOKS = "look"  # later checks of closed units, by their instant
 LANES = "lanes"  # the states of the lanes, the breakers that are not closed, and the pins
 SWEEP: Value = {"pk": {"S": "sweep"}, "sk": {"S": "sweep"}}  # where the sweep of the due index continues
 PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # the cursor of `plan`
-LATENCY_BUCKETS = 8  # items per lane that its executors share, so that no item becomes hot
 INTAKE_UNITS = slots.OVERFLOW  # a partition of their own: these units, and those of waiting rooms, have no minute
 
 

@@ -1,7 +1,6 @@
 """The ledger on DynamoDB."""
 
 import json
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -136,14 +135,13 @@ class DynamoLedger:
     def set_plan_cursor(self, before: str | None, after: str) -> bool:
         return self._table.put(keys.PLAN | {"from_minute": {"S": after}}, keys.IF_NEW if before is None else keys.if_from(before))
 
-    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int, *, delayed: bool = False) -> None:
-        bucket = zlib.crc32(reporter.encode()) % keys.LATENCY_BUCKETS
-        item: Item = {"pk": {"S": keys.latencies(lane, delayed)}, "sk": {"S": str(bucket)}, "p99": {"N": str(p99_ms)}, "at": {"N": str(at)}}
-        self._table.put(item | {"expires": {"N": str(at // 1000 + LATENCY_KEPT_S)}}, {})
+    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int, *, deployment: str = "", delayed: bool = False) -> None:
+        item: Item = {"pk": {"S": keys.latencies(lane, delayed)}, "sk": {"S": reporter}, "p99": {"N": str(p99_ms)}, "at": {"N": str(at)}}
+        self._table.put(item | {"deployment": {"S": deployment}, "expires": {"N": str(at // 1000 + LATENCY_KEPT_S)}}, {})
 
-    def latency(self, lane: Lane, since: int, *, delayed: bool = False) -> int | None:
+    def latency(self, lane: Lane, since: int, *, deployment: str = "", delayed: bool = False) -> int | None:
         reports = readable.each(_read_latency, self._all(keys.all_of(keys.latencies(lane, delayed))))
-        return max((p99 for p99, at in reports if at >= since), default=None)
+        return max((p99 for p99, at, by in reports if at >= since and by == deployment), default=None)
 
     def report_ready(self, lane: Lane, executors: int, at: int) -> None:
         self._table.put(keys.ready(lane) | {"executors": {"N": str(executors)}, "at": {"N": str(at)}}, {})
@@ -174,9 +172,9 @@ def _read_cursor(item: Mapping[str, Any]) -> Cursor:
     return Cursor(item["minute"]["S"], int(item["shards"]["N"]), int(item["epoch"]["N"]))
 
 
-def _read_latency(item: Mapping[str, Any]) -> tuple[int, int]:
-    """The latency in milliseconds, and when it was reported."""
-    return int(item["p99"]["N"]), int(item["at"]["N"])
+def _read_latency(item: Mapping[str, Any]) -> tuple[int, int, str]:
+    """The latency in milliseconds, when it was reported, and by which deployment."""
+    return int(item["p99"]["N"]), int(item["at"]["N"]), item.get("deployment", {"S": ""})["S"]
 
 
 def _unit(unit: Unit) -> Item:

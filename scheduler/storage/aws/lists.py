@@ -51,10 +51,6 @@ class JobLists:
         jobs, moved = self._streams(span, (keys.IN_PARTITION, keys.partitions(owner)), (keys.MOVED_BETWEEN, keys.moved_partitions(owner)))
         return self._page(_merged([*map(_unmoved, jobs), *moved], span), span)
 
-    def moved(self, owner: str, span: Span) -> Page:
-        (moved,) = self._streams(span, (keys.MOVED_BETWEEN, keys.moved_partitions(owner)))
-        return self._page(_merged(moved, span), span)
-
     def of_task(self, task: TaskKey, span: Span) -> Page:
         name = keys.task(*task)
         query = span.query(keys.OF_TASK, name, span.limit + 1)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _TIMES = ("started_at", "ended_at", "lease_until", "due_at", "next_at")
-_NUMBERS = (*_TIMES, "rate", "limit", "skipped", "failed", "conflicts", "found_again", "tries", "version")
+_NUMBERS = (*_TIMES, "rate", "limit", "skipped", "failed", "conflicts", "tries", "version")
 _WRITTEN = (*_NUMBERS, "expires")
 _TEXTS = ("reason", "after", "message_id")
 
@@ -79,8 +79,6 @@ def _encode(operation: Operation) -> dict[str, Any]:
     item["redriven"] = {"N": str(operation.done)}
     if operation.pending:
         item["pending"] = {"S": " ".join(operation.pending)}
-    if operation.rereading:
-        item["rereading"] = {"BOOL": True}
     item |= {name: {"N": str(value)} for name in _WRITTEN if (value := getattr(operation, name)) is not None}
     return item | {name: {"S": value} for name in _TEXTS if (value := getattr(operation, name)) is not None}
 
@@ -98,7 +96,6 @@ def _decode(item: Mapping[str, Any]) -> Operation:
         filter=_read(json.loads(item[_filter(action)]["S"])),
         state=State(item["state"]["S"]),
         done=int(item["redriven"]["N"]),
-        rereading="rereading" in item,
         pending=tuple(item["pending"]["S"].split(" ")) if "pending" in item else (),
         **fields,
     )

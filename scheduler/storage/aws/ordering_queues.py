@@ -7,7 +7,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import OrderingQueue, OrderKey, QueueEntry, QueueHead
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Statement, Table
-from scheduler.storage.aws.updates import Update, as_delete, as_insert, as_statement
+from scheduler.storage.aws.updates import Update, as_delete, as_insert
 from scheduler.storage.ports import Written
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class DynamoOrderingQueues:
         key, item = keys.turn(after.order), _turn_item(after)
         if before is None:
             return Statement(key, as_insert(key | item, self._table.name))
-        return Statement(key, as_statement(Update(key, item, (), keys.same_version(before)), self._table.name))
+        return self._table.statement(Update(key, item, (), keys.same_version(before)))
 
 
 def _marker_item(marker: QueueEntry) -> dict[str, Any]:

@@ -25,14 +25,9 @@ KEYS = 100  # of one BatchGetItem
 PAUSES_S = (0.05, 0.1, 0.2, 0.4)  # before keys are requested again that a BatchGetItem left unprocessed without reading any
 CONFLICT_PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)  # before a write is repeated that met a transaction in progress
 CONNECTIONS = 8  # parallel calls: more would wait for the processor
-_OWN_FAULT = frozenset(  # the fault of one write, not of its whole batch; batches report them without "Exception"
-    {
-        "ItemCollectionSizeLimitExceeded",
-        "ItemCollectionSizeLimitExceededException",
-        "ValidationError",
-        "ValidationException",
-    }
-)
+_INVALID = frozenset({"ValidationError", "ValidationException"})  # batches report the errors of a write without "Exception"
+# The fault of one write, not of its whole batch.
+_OWN_FAULT = _INVALID | {"ItemCollectionSizeLimitExceeded", "ItemCollectionSizeLimitExceededException"}
 _DUPLICATE = "DuplicateItem"  # the item of an INSERT exists already
 
 Item = Mapping[str, Any]
@@ -51,10 +46,11 @@ REFUSED = Answer(Written.REFUSED)
 
 
 class Statement(NamedTuple):
-    """One statement of a batch, and the key of the item that it writes."""
+    """One statement of a batch, the key of the item that it writes, and the update that it stands for if it is an UPDATE."""
 
     key: keys.Value
     content: dict[str, Any]
+    update: Update | None = None
 
 
 T = TypeVar("T")
@@ -145,7 +141,7 @@ class Table:
                 answers = self._client.batch_execute_statement(Statements=contents)["Responses"]
         except Unavailable:
             return [REFUSED] * len(statements)
-        return [_read_answer(answer, statement.key) for answer, statement in zip(answers, statements, strict=True)]
+        return self._with_items(statements, [self._read_answer(*pair) for pair in zip(statements, answers, strict=True)])
 
     def run_each(self, statements: Sequence[Statement]) -> list[Answer]:
         """Run any number of statements in order. Several may write the same item."""
@@ -165,23 +161,77 @@ class Table:
         """Apply the updates of one call."""
         if len(chunk) == 1:
             return [self.call(as_call(chunk[0], self.name))]
-        return self.run([Statement(update.key, as_statement(update, self.name)) for update in chunk])
+        return self.run([self.statement(update) for update in chunk])
+
+    def statement(self, update: Update) -> Statement:
+        return Statement(update.key, as_statement(update, self.name), update)
 
     def call(self, arguments: Mapping[str, Any]) -> Answer:
         """One UpdateItem by its arguments, which must request the stored item for a false condition. A batch of one answers alike."""
+        return self._answer(lambda: self._client.update_item(**arguments), arguments["Key"])
+
+    def put_or_find(self, item: Item, condition: Mapping[str, Any]) -> Answer:
+        """Store the item. If the condition (arguments of PutItem) is false, the answer has the stored one."""
+        asked: Any = {"Item": item, "ReturnValuesOnConditionCheckFailure": "ALL_OLD", **condition}
+        return self._answer(lambda: self._client.put_item(TableName=self.name, **asked), item)
+
+    def _answer(self, write: Callable[[], Any], key: Mapping[str, Any]) -> Answer:
+        """Write one item. `key`: the attributes of its key, and perhaps others."""
         try:
             with errors.translated():
                 try:
-                    return Answer(Written.YES, self._unhindered(lambda: self._client.update_item(**arguments)).get("Attributes"))
+                    return Answer(Written.YES, self._unhindered(write).get("Attributes"))
                 except ClientError as error:
                     if errors.condition_failed(error):
                         old: Any = error.response
                         return Answer(Written.NO, old.get("Item"))
                     if errors.code(error) in _OWN_FAULT:
-                        return _own_fault(arguments["Key"], error.response.get("Error", {}))
+                        return _own_fault(key, error.response.get("Error", {}))
                     raise
         except Unavailable:
             return REFUSED
+
+    def _read_answer(self, statement: Statement, answer: Any) -> Answer:
+        """The answer to one statement. Raises an error that would fail the other statements as well (a missing grant, say).
+
+        An UPDATE that DynamoDB calls invalid is sent again as UpdateItem, whose language AWS documents with more examples.
+        """
+        error = answer.get("Error")
+        if error is None:
+            return Answer(Written.YES, answer.get("Item"))
+        code, message = error.get("Code", ""), error.get("Message", "")
+        if code in errors.CONDITION_FAILED or code == _DUPLICATE:
+            return Answer(Written.NO, error.get("Item"))
+        if code in _INVALID and statement.update is not None:
+            log.warning("DynamoDB refuses a statement, which is sent as UpdateItem: %s: %s", statement.content["Statement"], message)
+            return self.call(as_call(statement.update, self.name))
+        if code in _OWN_FAULT:
+            return _own_fault(statement.key, error)
+        refusal = errors.refusal(code, message)
+        if isinstance(refusal, Unavailable):
+            return REFUSED
+        raise refusal
+
+    def _with_items(self, statements: Sequence[Statement], answers: list[Answer]) -> list[Answer]:
+        """Read the items of the updates whose conditions were false and whose answers carry no item.
+
+        AWS documents the item (BatchStatementError), but DynamoDB was measured to leave it out, unlike UpdateItem:
+        https://github.com/nubo-db/dynoxide/issues/184. Without it, an own write whose answer was lost looks like another's.
+        """
+        unseen = [
+            statement.key
+            for statement, answer in zip(statements, answers, strict=True)
+            if answer.done is Written.NO and answer.item is None and statement.update is not None
+        ]
+        if not unseen:
+            return answers
+        try:
+            stored = {address(item): item for item in self._read(unseen, (), True)}
+        except Unavailable:
+            read = dict.fromkeys(map(address, unseen), REFUSED)
+        else:
+            read = {address(key): Answer(Written.NO, stored.get(address(key))) for key in unseen}
+        return [read.get(address(statement.key), answer) for statement, answer in zip(statements, answers, strict=True)]
 
     def _read(self, wanted: Sequence[keys.Value], names: Sequence[str], consistent: bool) -> list[Item]:
         """One BatchGetItem. Unprocessed keys are requested again, after a pause if an answer has no items.
@@ -247,23 +297,7 @@ def _unless_refusing(run: Callable[[Sequence[Write]], list[Answer]]) -> Callable
     return guarded
 
 
-def _read_answer(answer: Any, key: keys.Value) -> Answer:
-    """The answer to one statement. Raises an error that would fail the other statements as well (a missing grant, say)."""
-    error = answer.get("Error")
-    if error is None:
-        return Answer(Written.YES, answer.get("Item"))
-    code, message = error.get("Code", ""), error.get("Message", "")
-    if code in errors.CONDITION_FAILED or code == _DUPLICATE:
-        return Answer(Written.NO, error.get("Item"))
-    if code in _OWN_FAULT:
-        return _own_fault(key, error)
-    refusal = errors.refusal(code, message)
-    if isinstance(refusal, Unavailable):
-        return REFUSED
-    raise refusal
-
-
-def _own_fault(key: keys.Value, error: Any) -> Answer:
+def _own_fault(key: Mapping[str, Any], error: Any) -> Answer:
     log.error("DynamoDB refuses the write of %s: %s: %s", address(key), error.get("Code", ""), error.get("Message", ""))
     return REFUSED
 

@@ -10,7 +10,7 @@ from scheduler.model.errors import Unavailable, Unreadable
 from scheduler.model.job import Job, OwnKey, Receipt, RunLock, TaskHead, TaskKey
 from scheduler.storage.aws import items, keys, readable, receipts
 from scheduler.storage.aws.table import Answer, Statement, Table
-from scheduler.storage.aws.updates import Update, as_insert, as_put, as_statement
+from scheduler.storage.aws.updates import Update, as_insert, as_put
 from scheduler.storage.ports import Found, Written
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class DynamoTasks:
         if before is None:
             return Statement(key, as_insert(key | item, self._table.name))
         removes = [name for name in _item(before) if name not in item]
-        return Statement(key, as_statement(Update(key, item, removes, keys.same_version(before)), self._table.name))
+        return self._table.statement(Update(key, item, removes, keys.same_version(before)))
 
     def check(self, task: "Task") -> None:
         from scheduler.storage.aws import task_items

@@ -1,16 +1,24 @@
-"""The audit trail, in a table of its own from which no function may delete: entries by owner, and all entries by month."""
+"""The audit trail, in a table of its own from which no function may delete: entries by owner, and all entries by month.
+
+An option stores a copy of each entry in a bucket that locks it, so that whoever deploys cannot delete it either.
+"""
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from scheduler.accounts.audit import KEPT_DAYS, Entry
 from scheduler.storage.aws import keys
+from scheduler.storage.aws.errors import translated
 from scheduler.storage.aws.table import Item, Table
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+
+    from scheduler.storage.ports import Trail
 
 _TEXTS = ("actor", "actor_name", "owner", "action", "object", "request_id", "address")
 _NUMBERS = ("at", "status", "ended_at")
@@ -51,6 +59,29 @@ class DynamoTrail:
                 return found, found[-1].id
             found.append(_decode(item))
         return found, None
+
+
+class LockedTrail:
+    """The port `Trail` with a copy of each entry in a bucket that locks it. Nothing is changed unless the copy is stored."""
+
+    def __init__(self, trail: "Trail", client: "S3Client", bucket: str) -> None:
+        self._trail, self._client, self._bucket = trail, client, bucket
+
+    def write(self, entry: Entry) -> None:
+        day = datetime.fromtimestamp(entry.at / 1000, UTC).strftime("%Y/%m/%d")
+        end = "" if entry.status is None else "-ended"
+        with translated():
+            self._client.put_object(
+                Bucket=self._bucket,
+                Key=f"{day}/{entry.id}{end}.json",
+                Body=json.dumps(asdict(entry), sort_keys=True).encode(),
+                ContentType="application/json",
+                ChecksumAlgorithm="SHA256",  # Object Lock requires a checksum
+            )
+        self._trail.write(entry)
+
+    def entries(self, owner: str | None, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+        return self._trail.entries(owner, since=since, until=until, after=after, limit=limit)
 
 
 def _months(since: int, until: int) -> Iterator[str]:

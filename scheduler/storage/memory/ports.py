@@ -1,5 +1,6 @@
 """All ports in memory: one record, whose ports tests and the simulation replace by their own."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -47,12 +48,26 @@ class MemoryPorts:
     events: Any = field(default_factory=MemoryEvents)
     outputs: Any = field(default_factory=MemoryOutputs)
     secrets: Any = field(default_factory=MemorySecrets)
+    order: Callable[[int], Iterable[int]] = range  # in which of several calls side by side have their effects
 
     def __post_init__(self) -> None:
         if self.tasks is None:
             self.tasks = MemoryTasks(self.jobs, self.receipts)
         if self.work is None:
             self.work = MemoryWork(self.clock)
+
+    def side_by_side(self, *calls: Callable[[], Any]) -> list[Any]:
+        """See `Ports`."""
+        answers: dict[int, Any] = {}
+        errors: dict[int, Exception] = {}
+        for number in self.order(len(calls)):
+            try:
+                answers[number] = calls[number]()
+            except Exception as error:
+                errors[number] = error
+        if errors:
+            raise errors[min(errors)]
+        return [answers[number] for number in range(len(calls))]
 
     def but(self, **ports: Any) -> Self:
         """The same record with these ports instead."""

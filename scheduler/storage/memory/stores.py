@@ -190,10 +190,6 @@ class MemoryJobs:
         rows = sorted((job for job in self.rows.values() if job.owner == owner), key=attrgetter("id"))
         return self._page(_between(rows, since, until), after, limit, newest_first)
 
-    def moved(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
-        rows = [job for job in self.rows.values() if job.owner == owner and _position(job) != job.id]
-        return self._page(_between(rows, since, until), after, limit, False)
-
     def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         rows = [job for job in self.rows.values() if job.owner == task.owner and job.origin is not None and job.origin.task == task.id]
         return self._page(_between(rows, since, until), after, limit, newest_first)
@@ -390,7 +386,7 @@ class MemoryLedger:
         self._cursor: Cursor | None = None
         self._open: dict[UnitKey, Unit] = {}
         self._looks: dict[tuple[int, UnitKey], LaterCheck] = {}
-        self._latency: dict[tuple[Lane, bool, str], tuple[int, int]] = {}
+        self._latency: dict[tuple[Lane, bool, str], tuple[int, int, str]] = {}
         self._ready: dict[Lane, tuple[int, int]] = {}
         self._lane_states: dict[Lane, LaneState] = {}
         self._breakers: dict[Circuit, Breaker] = {}
@@ -499,12 +495,12 @@ class MemoryLedger:
         self._plan_cursor = after
         return True
 
-    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int, *, delayed: bool = False) -> None:
-        self._latency[(lane, delayed, reporter)] = (p99_ms, at)
+    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int, *, deployment: str = "", delayed: bool = False) -> None:
+        self._latency[(lane, delayed, reporter)] = (p99_ms, at, deployment)
 
-    def latency(self, lane: Lane, since: int, *, delayed: bool = False) -> int | None:
-        of = (lane, delayed)
-        return max((p99 for (*which, _), (p99, at) in self._latency.items() if tuple(which) == of and at >= since), default=None)
+    def latency(self, lane: Lane, since: int, *, deployment: str = "", delayed: bool = False) -> int | None:
+        reports = [report for (*which, _), report in self._latency.items() if tuple(which) == (lane, delayed)]
+        return max((p99 for p99, at, by in reports if at >= since and by == deployment), default=None)
 
     def report_ready(self, lane: Lane, executors: int, at: int) -> None:
         self._ready[lane] = (executors, at)

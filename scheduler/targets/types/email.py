@@ -7,14 +7,15 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import MaxLen, MinLen, Predicate
 
-from scheduler.model.job import Result
+from scheduler.model.job import Failure, FailureKind, Result
+from scheduler.model.texts import as_line, broken_rule
 from scheduler.targets import aws_call
 from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.calls import Calls, Request
-from scheduler.targets.job_context import as_line
 from scheduler.targets.target_type import TargetType
 
 CHARSET = "UTF-8"
+OVER_BUDGET = "the budget of mails of its owner is used up: it is full again a day after its first mail"
 
 
 def is_address(text: str) -> bool:
@@ -24,8 +25,8 @@ def is_address(text: str) -> bool:
 
 
 def _is_line(text: str) -> bool:
-    if not text.isprintable():
-        raise ValueError("must be one line of printable text")
+    if (rule := broken_rule(text)) is not None:
+        raise ValueError(rule)
     return True
 
 
@@ -50,14 +51,34 @@ class Payload:
 
 
 def check(payload: Mapping[str, Any], reach: Reach) -> None:
-    """Raises NotAllowed if the stage sends no e-mail."""
+    """Raises NotAllowed if the stage sends no e-mail, or none to one of the recipients. The defaults of a named target may lack them."""
     if not reach.sender:
         raise NotAllowed("", "this stage cannot send e-mail: its operators deploy a sender with the option email_sender")
+    for address in payload.get("to", ()):
+        if rule := refusal(address, reach):
+            raise NotAllowed("to", rule)
+
+
+def refusal(address: str, reach: Reach) -> str | None:
+    """The reason why the stage sends no mail to an address; None if it does."""
+    allowed = reach.mail_domains or (reach.sender.rpartition("@")[2],)
+    domain = address.rpartition("@")[2].lower()
+    if any(re.fullmatch(re.escape(pattern.lower()).replace(r"\*", ".*"), domain) for pattern in allowed):
+        return None
+    return f"has a domain to which this stage sends no mail: {domain}; allowed: {', '.join(allowed)} (option email_domains)"
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Send one e-mail. It succeeds if SES accepts the e-mail; the output is its message id."""
-    wanted = Payload(**payload)
+    try:
+        check(payload, context.reach)
+        wanted = Payload(**payload)
+        for address in wanted.to:
+            is_address(address)  # it may have had placeholders
+    except ValueError as error:
+        return Result(failure=Failure(FailureKind.PERMANENT, f"to: {error}"[:500]))
+    if not context.admits_mail(len(wanted.to)):
+        return Result(failure=Failure(FailureKind.PERMANENT, OVER_BUDGET))
     body = {kind: _text(text) for kind, text in (("Text", wanted.text), ("Html", wanted.html)) if text is not None}
     headers = [{"Name": name, "Value": value} for name, value in (aws_call.ids(context) | context.job.headers()).items()]
     mail = {

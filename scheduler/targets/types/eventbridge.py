@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import MaxLen, MinLen, Predicate
 
-from scheduler.model.job import Result
+from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import arns, aws_call
 from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls, Request
@@ -24,6 +24,8 @@ RESOURCE = Resource(
 def _is_source(text: str) -> bool:
     if text.startswith("aws."):
         raise ValueError("must not begin with aws., which is reserved for AWS")
+    if text == "punctual":
+        raise ValueError("must not be punctual, which is the source of the events of this stage")
     return True
 
 
@@ -46,6 +48,10 @@ class Payload:
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Put one event. The output is its id. It succeeds if the bus accepts the event, whether a rule matches or not."""
     wanted = Payload(**payload)
+    try:
+        _is_source(wanted.source)  # it may have had placeholders
+    except ValueError as error:
+        return Result(failure=Failure(FailureKind.PERMANENT, f"source: {error}"))
     detail = aws_call.with_ids(wanted.detail, context)
     event = {"EventBusName": wanted.bus, "Source": wanted.source, "DetailType": wanted.detail_type, "Detail": detail}
 

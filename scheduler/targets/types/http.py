@@ -41,8 +41,9 @@ USER_AGENT = "Punctual/1"
 _IDS = ("idempotency-key", "punctual-job-id", "punctual-notice-id", "punctual-callback-url", "punctual-callback-token")
 _CONTEXT = tuple(name.lower() for name in HEADERS.values())
 _SIGNATURE = ("webhook-id", "webhook-timestamp", "webhook-signature")
-OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS, *_CONTEXT, *_SIGNATURE)
-BY_SECRET = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token")
+# Of the connection, which is ours (RFC 9110, sections 7.6.1, 7.8, 10.1.1 and 10.1.4; RFC 9112, sections 6 and 9).
+_CONNECTION = ("host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade")
+OURS = (*_CONNECTION, "expect", *_IDS, *_CONTEXT, *_SIGNATURE)
 RETRYABLE = (408, 425)  # and every 5xx
 TOO_MANY, UNAVAILABLE = 429, 503  # responses of a throttling target; the second one only with a Retry-After
 MOST_WAIT_S = 999_999_999  # of a Retry-After: 30 years
@@ -91,14 +92,24 @@ def _is_header_name(text: str) -> bool:
 
 
 def _is_open_header(text: str) -> bool:
-    if text.lower() in BY_SECRET:
+    _is_header_name(text)
+    if redaction.is_credential(text):
         raise ValueError("must not carry credentials, which would be stored: name a secret (bearer_secret, basic_secret, header_secrets)")
-    return _is_header_name(text)
+    return True
 
 
 def _is_header_value(text: str) -> bool:
     if not re.fullmatch(r"[\t\x20-\x7e]*", text):
         raise ValueError("must be printable ASCII on one line")
+    return True
+
+
+def _are_different(headers: Mapping[str, str]) -> bool:
+    names: set[str] = set()
+    for name in headers:
+        if name.lower() in names:
+            raise ValueError(f"names {name} twice: upper and lower case are the same")
+        names.add(name.lower())
     return True
 
 
@@ -117,7 +128,7 @@ class Payload:
     """The URL to call: https, or http if the stage allows it."""
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "GET"
     """The HTTP method. If it is absent: POST with a body, else GET."""
-    headers: Annotated[dict[OpenHeaderName, HeaderValue], MaxLen(50)] = field(default_factory=dict)
+    headers: Annotated[dict[OpenHeaderName, HeaderValue], MaxLen(50), Predicate(_are_different)] = field(default_factory=dict)
     """Request headers, at most 50."""
     body: Any = None
     """The request body: a string is sent as it is, anything else as JSON."""
@@ -129,7 +140,7 @@ class Payload:
     """The user name of basic authentication; `basic_secret` names the password."""
     basic_secret: SecretName | None = None
     """The secret that is the password of `basic_user`."""
-    header_secrets: Annotated[dict[HeaderName, SecretName], MaxLen(5)] = field(default_factory=dict)
+    header_secrets: Annotated[dict[HeaderName, SecretName], MaxLen(5), Predicate(_are_different)] = field(default_factory=dict)
     """Headers whose values are secrets, such as API keys; at most 5."""
     signing_secret: SecretName | None = None
     """The secret that signs the request, by Standard Webhooks."""
@@ -231,7 +242,8 @@ def _broken(error: Exception, request: Payload, context: Context, line: "_Line")
     if isinstance(error, http_answer.TooLong):
         return Failure(FailureKind.PERMANENT, str(error))
     named = "" if isinstance(error, http_answer.Broken) else f"{type(error).__name__}: "
-    return Failure(FailureKind.RETRYABLE, f"{named}{error}"[:500])
+    text = re.sub(r"^_\w+\(host='[^']*', port=\d+\): ", "", str(error))  # urllib3 begins with the connection, an object of ours
+    return Failure(FailureKind.RETRYABLE, f"{named}{text}"[:500])
 
 
 def _cut(request: Payload, context: Context, line: "_Line") -> Failure:

@@ -8,10 +8,11 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MaxLen, MinLen, Predicate
 
 from scheduler.model.job import Result
+from scheduler.model.texts import as_line
 from scheduler.targets import arns, aws_call
 from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls, Request
-from scheduler.targets.job_context import as_line, as_url_part
+from scheduler.targets.job_context import as_url_part
 from scheduler.targets.target_type import Permission, Resource, TargetType
 
 RESOURCE = Resource(

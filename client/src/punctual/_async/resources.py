@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from punctual import bodies
 from punctual._async.transport import AsyncTransport
 from punctual.bodies import JobRequest, OneTimeOptions, TaskOptions, filters, given, new_key, segment
+from punctual.errors import UnexpectedAnswer
 from punctual.records import (
     AttemptText,
     BatchResult,
@@ -26,13 +27,14 @@ from punctual.records import (
     Target,
     Task,
     User,
+    part,
 )
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 BATCH = 1_000  # jobs: the most of a call
-BATCH_BYTES = 3_500_000  # of a body; the API takes 4 MB
+BATCH_BYTES = 2_000_000  # of a body; the API takes 2,048,000
 When = datetime | str
 Words = str | Iterable[str]
 
@@ -99,8 +101,8 @@ class AsyncJobs(_AsyncResource):
         """
         items = [(job if isinstance(job, JobRequest) else JobRequest(**job)).item() for job in jobs]
         results: list[ItemResult] = []
-        for part in _parts(items):
-            results += await self._create_part(part, len(results))
+        for some in _parts(items):
+            results += await self._create_part(some, len(results))
         accepted = sum(one.job is not None for one in results)
         return BatchResult(accepted, len(results) - accepted, tuple(results))
 
@@ -110,7 +112,10 @@ class AsyncJobs(_AsyncResource):
         for last in (False, False, True):
             answer = await self._api.request("POST", "/jobs/batch", {"jobs": [items[index] for index in left]}, idempotent=True)
             again = []
-            for index, one in zip(left, BatchResult.from_json(answer).results, strict=True):
+            found = BatchResult.from_json(answer).results
+            if len(found) != len(left):
+                raise UnexpectedAnswer(f"POST /jobs/batch answered {len(found)} results for {len(left)} jobs")
+            for index, one in zip(left, found, strict=True):
                 if one.error is not None and one.error.code == "unavailable" and not last:
                     again.append(index)
                 else:
@@ -252,7 +257,8 @@ class AsyncTasks(_AsyncResource):
         Fields that are left out get their defaults. A task that is as requested keeps its generation (`unchanged`).
         """
         data = await self._api.request("PUT", f"/tasks/by-key/{segment(key)}", bodies.task(fields))
-        return PutResult(Task.from_json(data), cast(Literal["created", "updated", "unchanged"], data["outcome"]))
+        outcome = part(data, "outcome", str)
+        return PutResult(Task.from_json(data), cast(Literal["created", "updated", "unchanged"], outcome))
 
     async def get(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Task:
         """Return the task of this id, or of this key, with its next runs. Raises NotFound."""
@@ -553,7 +559,7 @@ class AsyncSystem(_AsyncResource):
         """Close a breaker and return those that are still not closed. Idempotent."""
         body = given(circuit=circuit, owner=owner, reason=reason)
         page = await self._api.request("POST", "/system/breakers/close", body, idempotent=True)
-        return [Breaker.from_json(item) for item in page["items"]]
+        return [Breaker.from_json(item) for item in part(page, "items", list)]
 
 
 list_ = list  # a class that has a method `list` needs another name for the type
@@ -583,8 +589,8 @@ def _parts(items: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
 
 
 def _runs(data: Mapping[str, Any]) -> list[NextRun]:
-    return [NextRun.from_json(run) for run in data["runs"]]
+    return [NextRun.from_json(run) for run in part(data, "runs", list)]
 
 
 def _lanes(data: Mapping[str, Any]) -> list[LaneState]:
-    return [LaneState.from_json(lane) for lane in data["lanes"]]
+    return [LaneState.from_json(lane) for lane in part(data, "lanes", list)]

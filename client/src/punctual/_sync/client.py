@@ -41,7 +41,8 @@ class Punctual:
     `PUNCTUAL_TOKEN`, `PUNCTUAL_CLIENT_ID`, `PUNCTUAL_CLIENT_SECRET`, `PUNCTUAL_TOKEN_URL`, `PUNCTUAL_USERNAME`, `PUNCTUAL_PASSWORD`),
     then from the current profile of `punctual login`; `profile` names another one.
 
-    `timeout` is the time in seconds that a call may take with all its repeats, `max_retries` the most repeats. A call is repeated after
+    `timeout` is the time in seconds that a call may take with all its repeats, however slowly the answer arrives; a sign-in that it
+    needs has the same time. `max_retries` is the most repeats. A call is repeated after
     429, 502, 503, 504 and broken connections if a repeat is safe. `transport` replaces the network, such as `httpx.MockTransport`.
 
     Raises NotConfigured without an address. Calls raise NotAuthenticated without valid credentials.

@@ -131,14 +131,17 @@ class Session:
         data = answer.get("data", answer) if isinstance(answer, dict) else None
         if not isinstance(data, dict) or not data.get("access_token", data.get("token")):
             raise UnexpectedAnswer("the answer to the sign-in has no token: is the address right?")
-        lasts = float(data.get("expires_in", 0)) or None
+        try:
+            lasts = float(data.get("expires_in") or 0) or None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UnexpectedAnswer("the answer to the sign-in has an `expires_in` that is no number") from error
         renew_at = None if lasts is None else self._now() + max(lasts - SAFETY_SECONDS, lasts * 0.9 if lasts < 2 * SAFETY_SECONDS else 0)
         return Tokens(str(data.get("access_token") or data["token"]), renew_at, data.get("refresh_token") or refresh)
 
     def _store(self, tokens: Tokens) -> None:
         """Write renewed tokens into the profile that they come from."""
         profile = self._settings.profile
-        if profile is None or profile.name not in profiles.load().all:  # deleted in that time
+        if profile is None:
             return
         expires_at = None if tokens.renew_at is None else tokens.renew_at + SAFETY_SECONDS
-        profiles.save(replace(profile, token=tokens.access or None, refresh_token=tokens.refresh, expires_at=expires_at), current=False)
+        profiles.renew(replace(profile, token=tokens.access or None, refresh_token=tokens.refresh, expires_at=expires_at))

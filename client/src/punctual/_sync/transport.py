@@ -17,6 +17,7 @@ from punctual._sync.session import Session
 from punctual.errors import NoAnswer, Unavailable, UnexpectedAnswer, WaitTimeout, from_answer, parsed
 from punctual.records import Record
 from punctual.settings import Settings
+from punctual.within import within
 
 LONGEST_TRY = 35.0  # seconds: API Gateway gives up after 30
 PAGE = 100  # entries: the most of a page
@@ -101,10 +102,13 @@ class Transport:
         signed = {"Content-Type": "application/json", **({} if token is None else {"Authorization": f"Bearer {token}"}), **(headers or {})}
         url = f"{self.base}/api/v1{path}"
         try:
-            return self._http.request(
-                method, url, content=content, params=bodies.query(query or {}), headers=signed, timeout=min(self._timeout, LONGEST_TRY)
+            return within(
+                self._timeout,
+                lambda: self._http.request(
+                    method, url, content=content, params=bodies.query(query or {}), headers=signed, timeout=min(self._timeout, LONGEST_TRY)
+                ),
             )
-        except httpx.TransportError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _no_answer(method, url, error, 1) from error
 
     def logout(self, everywhere: bool) -> None:
@@ -122,10 +126,11 @@ class Transport:
         """Yield the entries of a list, page by page, at most `limit` of them."""
         left = limit
         cursor: str | None = None
+        seen: set[object] = set()
         while left is None or left > 0:
             size = PAGE if left is None else min(PAGE, left)
             page = self.request("GET", path, query={**query, "limit": size, "cursor": cursor})
-            if not isinstance(page, Mapping) or "items" not in page:
+            if not isinstance(page, Mapping) or not isinstance(page.get("items"), list):
                 raise UnexpectedAnswer(f"GET {path} answered no list")
             for item in page["items"]:
                 yield record.from_json(item)
@@ -133,6 +138,9 @@ class Transport:
             cursor = page.get("cursor")
             if cursor is None:
                 return
+            if not isinstance(cursor, str) or cursor in seen:
+                raise UnexpectedAnswer(f"GET {path} answered the same cursor twice: the list would never end")
+            seen.add(cursor)
 
     def wait(self, path: str, record: type[R], name: str, timeout: float | None, poll: float) -> R:
         """Read a record until its `ended` is true, and return it. Raises WaitTimeout with its `name` after `timeout` seconds.
@@ -160,12 +168,14 @@ class Transport:
         while True:
             attempt += 1
             left = max(0.1, deadline - self._clock.monotonic())
-            answer: httpx.Response | httpx.TransportError
+            answer: httpx.Response | httpx.HTTPError
             try:
-                answer = self._http.request(method, url, timeout=min(left, LONGEST_TRY), **sent)
+                answer = self._try(left, method, url, **sent)
                 asked = retrying.retry_after(answer, self._clock.now())
-            except httpx.TransportError as error:
+            except httpx.HTTPError as error:
                 answer, asked = error, None
+            except httpx.InvalidURL as error:
+                raise _no_answer(method, url, error, attempt) from error
             pause = retrying.pause(attempt, random.random(), asked)
             worth = attempt <= self._retries and self._clock.monotonic() + pause < deadline
             if not worth or not retrying.is_repeated(answer, idempotent):
@@ -175,6 +185,10 @@ class Transport:
                     return answer
                 raise _no_answer(method, url, answer, attempt) from answer
             self._clock.sleep(pause)
+
+    def _try(self, left: float, method: str, url: str, **sent: Any) -> httpx.Response:
+        """Send a request once, and return its answer. The time of httpx bounds each read, this one the whole answer."""
+        return within(left, lambda: self._http.request(method, url, timeout=min(left, LONGEST_TRY), **sent))
 
     def _sign_in(self, method: str, url: str, **sent: Any) -> Any:
         deadline = self._clock.monotonic() + self._timeout
@@ -214,6 +228,6 @@ def encode(body: Any) -> bytes:
     return json.dumps(body, default=instants.jsonable, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _no_answer(method: str, url: str, error: httpx.TransportError, attempts: int) -> NoAnswer:
+def _no_answer(method: str, url: str, error: Exception, attempts: int) -> NoAnswer:
     tries = "" if attempts == 1 else f" after {attempts} tries"
     return NoAnswer(f"{method} {url}: no answer{tries}: {str(error) or type(error).__name__}")

@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import json
 import os
 import sys
 import time
@@ -15,10 +14,12 @@ from typing import Annotated, Any
 
 import httpx
 import typer
+from rich.text import Text
 
 import punctual
 from punctual import errors, profiles
 from punctual.cli._output import Output
+from punctual.texts import in_json, visible
 
 FAILED, USAGE, NOT_SIGNED_IN, NOT_FOUND, NO_ANSWER, INTERRUPTED = 1, 2, 3, 4, 5, 130
 DEBUG = "PUNCTUAL_DEBUG"  # an environment variable: show the traceback of an unexpected error
@@ -79,7 +80,7 @@ class Cli:
             return
         if not sys.stdin.isatty():
             raise Refused("needs a confirmation, and nobody can give it here", hint="To do it without a question: --yes")
-        if not typer.confirm(question, err=True):
+        if not typer.confirm(visible(question), err=True):
             raise Refused("nothing was changed", code=FAILED)
 
 
@@ -191,18 +192,14 @@ def _report(cli: Cli, code: str, lines: Sequence[str], hint: str, exit_code: int
     if cli.out.as_json:
         details = [{"field": each.field, "rule": each.rule} for each in error.details] if error else []
         found = {"code": code, "message": error.message if error else lines[0], "details": details, "hint": hint or None}
-        stream.write(json.dumps({"error": found | ({"request_id": error.request_id} if error else {})}, ensure_ascii=False) + "\n")
+        stream.write(in_json({"error": found | ({"request_id": error.request_id} if error else {})}) + "\n")
     else:
         for line in lines:
-            cli.out.err.print(f"[bold red]error:[/] {_escaped(line)}")
+            cli.out.err.print(Text.assemble(("error: ", "bold red"), line))
         if hint:
-            cli.out.err.print(_escaped(hint))
+            cli.out.err.print(Text(hint))
     stream.flush()
     return exit_code
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", "\\[")
 
 
 def _exit_code(error: errors.ApiError) -> int:

@@ -1,15 +1,17 @@
 """The output of a command: tables for people, lines of tabs for pipes, JSON for programs."""
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from rich.cells import cell_len
-from rich.console import Console, JustifyMethod
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from punctual.texts import in_json, visible
 
 T = TypeVar("T")
 STYLES = {
@@ -42,6 +44,14 @@ class Column(Generic[T]):
     right: bool = False
 
 
+class _Terminal(Console):
+    """A console that prints no control character of a text, whichever command prints it; its own colours and movements stay."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else visible(text), style, control)
+
+
 @dataclass
 class Output:
     """The output of one command.
@@ -58,7 +68,7 @@ class Output:
 
     def __post_init__(self) -> None:
         self.out, self.err = (
-            Console(file=file, highlight=False, soft_wrap=True, force_terminal=file.isatty() if self.terminal is None else self.terminal)
+            _Terminal(file=file, highlight=False, soft_wrap=True, force_terminal=file.isatty() if self.terminal is None else self.terminal)
             for file in (sys.stdout, sys.stderr)
         )
 
@@ -69,14 +79,17 @@ class Output:
 
     def document(self, data: Any) -> None:
         """Print one JSON document, indented."""
-        self.raw(json.dumps(data, indent=2, ensure_ascii=False))
+        self._write(in_json(data, 2))
 
     def line(self, data: Any) -> None:
         """Print one JSON document in one line."""
-        self.raw(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+        self._write(in_json(data))
 
     def raw(self, text: str) -> None:
-        """Print a text as it is."""
+        """Print a text: at a terminal without its control characters, else as it is."""
+        self._write(visible(text) if self.out.is_terminal else text)
+
+    def _write(self, text: str) -> None:
         self.out.file.write(text if text.endswith("\n") else text + "\n")
         self.out.file.flush()
 
@@ -96,7 +109,7 @@ class Output:
             self.document(data)
         elif self.quiet:
             if quiet is not None:
-                self.raw(quiet)
+                self._write(visible(quiet))
         else:
             self.say(sentence)
 
@@ -105,12 +118,12 @@ class Output:
         if self.as_json:
             self.document(data)
         elif self.quiet:
-            self.raw(quiet)
+            self._write(visible(quiet))
         else:
             known = [(name, str(value)) for name, value in pairs if value not in (None, "", (), [], {})]
             width = max((len(name) for name, _ in known), default=0)
             for name, value in known:
-                first, *rest = value.splitlines() or [""]
+                first, *rest = visible(value).split("\n")
                 self.out.print(Text.assemble((f"{name:<{width}}  ", "dim"), (first, STYLES.get(first, ""))))
                 for each in rest:
                     self.out.print(Text(" " * (width + 2) + each))
@@ -130,7 +143,7 @@ class Output:
                 if self.as_json:
                     self.line(raw(entry))
                 else:
-                    self.raw(id(entry) if self.quiet else "\t".join(" ".join(str(column.text(entry)).split()) for column in shown))
+                    self._write(visible(id(entry)) if self.quiet else "\t".join(_cell(column, entry) for column in shown))
             return count
         listed = list(entries)
         if listed:
@@ -138,6 +151,10 @@ class Output:
         else:
             self.say(none, "dim")
         return len(listed)
+
+
+def _cell(column: Column[T], entry: T) -> str:
+    return visible(" ".join(str(column.text(entry)).split()))
 
 
 GAP = 2  # blanks between two columns
@@ -149,7 +166,7 @@ def table(entries: Iterable[T], shown: Sequence[Column[T]], width: int) -> Table
 
     A column that is empty everywhere is left out. In a narrow terminal the last ones are left out that are not essential.
     """
-    rows = [[" ".join(str(column.text(entry)).split()) for column in shown] for entry in entries]
+    rows = [[_cell(column, entry) for column in shown] for entry in entries]
     filled = [index for index in range(len(shown)) if any(row[index] for row in rows)]
     natural = {index: max(len(shown[index].heading), *(cell_len(row[index]) for row in rows)) for index in filled}
     flexible = {index: natural[index] for index in filled if not shown[index].essential}

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
+from punctual.texts import in_json
+
 _UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?[dhms])+")
 _PART = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
@@ -108,14 +110,18 @@ def words(values: Iterable[object]) -> str:
 
 def document(value: object) -> str:
     """Return a value as indented JSON; nothing for None and for what is empty."""
-    return json.dumps(value, indent=2, ensure_ascii=False) if value else ""
+    return in_json(value, 2) if value else ""
+
+
+def _refused(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def value(text: str) -> Any:
     """Return the JSON value of a text; a text that is no JSON is itself."""
     try:
-        return json.loads(text)
-    except ValueError:
+        return json.loads(text, parse_constant=_refused)
+    except (ValueError, RecursionError):
         return text
 
 

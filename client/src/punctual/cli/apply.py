@@ -42,6 +42,7 @@ def apply(
         bool, Option("--dry-run", help="Show what would be done, and do nothing. The exit code is 10 if there is something.")
     ] = False,
     prune: Annotated[bool, Option("--prune", help="Delete tasks that carry a label of the files and are in none of them.")] = False,
+    prune_most: Annotated[bool, Option("--prune-most", help="With --prune: delete even more than half of the tasks of a label.")] = False,
     label: Label = None,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int | None:
@@ -53,11 +54,18 @@ def apply(
         document = plan.read(files, label=label)
         if prune and not document.labels:
             raise Refused("needs a label: write `label: NAME` at the top of the file, or give --label", field="--prune")
+        if prune_most and not prune:
+            raise Refused("goes with --prune", field="--prune-most")
         todo = plan.plan(cli.client, document, prune=prune)
     except plan.BadFile as bad:
         return _problems(cli, bad.problems)
     if not cli.out.as_json:
         _show(cli, todo)
+    refused = "" if prune_most else " and ".join(str(each) for each in todo.excess)
+    if refused and dry_run:
+        cli.out.say(f"Without --prune-most this is refused: it would delete {refused}.")
+    elif refused:
+        raise Refused(f"would delete {refused}: nothing was changed", field="--prune", hint="If the files are complete: --prune-most")
     if dry_run or not todo.to_do:
         if cli.out.as_json:
             cli.out.document(_document(todo, None))
@@ -142,7 +150,8 @@ def _document(todo: Plan, result: Result | None) -> Mapping[str, Any]:
         }
         for change in todo.to_do
     ]
-    return {"changes": changes, "unchanged": todo.count(Action.KEEP), "applied": result is not None}
+    excess = [{"label": each.label, "deleted": each.deleted, "of": each.of} for each in todo.excess]
+    return {"changes": changes, "unchanged": todo.count(Action.KEEP), "excess": excess, "applied": result is not None}
 
 
 def export(

@@ -11,7 +11,8 @@ from typer import Argument, Option
 
 from punctual import plan
 from punctual.cli._app import FAILED, Cli, Refused, command, group
-from punctual.plan import Entry, crontab, eventbridge
+from punctual.plan import Entry, crontab, eventbridge, schema
+from punctual.plan.export import visible
 
 Label = Annotated[str | None, Option("--label", metavar="NAME", help="Write this label into the file, for apply --prune.")]
 
@@ -46,8 +47,11 @@ def from_eventbridge(
     entries: list[Entry] = []
     refused: list[str] = []
     taken: set[str] = set()
-    for schedule in _schedules(schedule_group, aws_profile, region, endpoint_url):
-        with _listed(f"{schedule.get('GroupName', 'default')}/{schedule['Name']}", refused):
+    _check_label(label)
+    for name, schedule in _schedules(schedule_group, aws_profile, region, endpoint_url):
+        with _listed(name, refused):
+            if isinstance(schedule, str):
+                raise eventbridge.NoEqual(schedule)
             entries.append(eventbridge.entry(schedule, taken, now=cli.now(), target=target))
     return _written(cli, entries, refused, label, "EventBridge Scheduler")
 
@@ -61,18 +65,24 @@ def _listed(name: str, refused: list[str]) -> Iterator[None]:
         refused.append(f"{name} {reason}")
 
 
-def _schedules(group_name: str | None, profile: str | None, region: str | None, endpoint_url: str | None) -> Iterator[Mapping[str, Any]]:
-    """Yield all schedules as `GetSchedule` answers them. Raises Refused."""
+def _schedules(
+    group_name: str | None, profile: str | None, region: str | None, endpoint_url: str | None
+) -> Iterator[tuple[str, Mapping[str, Any] | str]]:
+    """Yield the name of each schedule, with group, and what `GetSchedule` answers, or why it does not. Raises Refused."""
     try:
         import boto3
         from botocore.exceptions import BotoCoreError, ClientError
     except ImportError:
-        raise Refused("needs boto3", hint="Install it: pip install 'punctual[aws]'") from None
+        raise Refused("needs boto3", hint="Install it: pip install 'punctual-client[aws]'") from None
     try:
         client = boto3.Session(profile_name=profile, region_name=region).client("scheduler", endpoint_url=endpoint_url)
         for page in client.get_paginator("list_schedules").paginate(**({"GroupName": group_name} if group_name else {})):
             for each in page["Schedules"]:
-                yield client.get_schedule(Name=each["Name"], GroupName=each["GroupName"])
+                try:
+                    found: Mapping[str, Any] | str = client.get_schedule(Name=each["Name"], GroupName=each["GroupName"])
+                except ClientError as error:  # deleted in between, or a policy for this one
+                    found = f"cannot be read: {error}"
+                yield f"{each['GroupName']}/{each['Name']}", found
     except (BotoCoreError, ClientError) as error:
         hint = "Check --aws-profile and --region; it needs scheduler:ListSchedules and scheduler:GetSchedule."
         raise Refused(f"AWS: {error}", hint=hint, code=FAILED) from error
@@ -101,20 +111,31 @@ def from_crontab(
         raise Refused(
             "give --target or --http, one of both", field="--target", hint='It gets the commands as {"command": "…"} and runs them.'
         )
+    _check_label(label)
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"cannot be read: {getattr(error, 'strerror', None) or error}", field=file) from error
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise Refused(f"cannot be read: {error.strerror or error}", field=file) from error
     content = crontab.to_url(http) if http else crontab.to_target(str(target), into)
-    found = crontab.read(text, content, time_zone=time_zone, with_user=user)
+    try:
+        # A line that is not UTF-8 is left out by itself.
+        found = crontab.read(data.decode("utf-8-sig", "surrogateescape"), content, time_zone=time_zone, with_user=user)
+    except ValueError as error:
+        raise Refused(str(error), field="--time-zone") from error
     refused = [f"{file}:{number}: {reason}: {line}" for number, line, reason in found.refused]
     return _written(cli, found.entries, refused, label, f"the crontab {file}")
+
+
+def _check_label(label: str | None) -> None:
+    """Raises Refused for a label that no file may have."""
+    for _, rule in schema.broken({"label": label, "tasks": []} if label is not None else {"tasks": []}):
+        raise Refused(rule, field="--label")
 
 
 def _written(cli: Cli, entries: list[Entry], refused: list[str], label: str | None, source: str) -> int | None:
     head = [f"Imported from {source}. Check it, then: punctual tasks apply -f FILE --dry-run", *(f"Left out: {each}" for each in refused)]
     cli.out.raw(plan.to_json(entries, label=label) if cli.out.as_json else plan.to_yaml(entries, label=label, head=head))
     for each in refused:
-        cli.out.err.print(f"left out: {each}", markup=False)
+        cli.out.err.print(f"left out: {visible(each)}", markup=False)
     cli.out.remark(f"{len(entries)} tasks are written, {len(refused)} schedules are left out.")
     return FAILED if refused else None

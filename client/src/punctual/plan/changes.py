@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -14,9 +14,20 @@ from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from punctual.bodies import segment
-from punctual.errors import ApiError, Conflict, InvalidRequest, NoAnswer, NotAllowed, NotAuthenticated, NotFound, PunctualError
+from punctual.errors import (
+    ApiError,
+    Conflict,
+    InvalidRequest,
+    NoAnswer,
+    NotAllowed,
+    NotAuthenticated,
+    NotFound,
+    PunctualError,
+    UnexpectedAnswer,
+)
 from punctual.plan import normal, schema
 from punctual.plan.read import TAG, BadFile, Document, Item, Problem, tag
+from punctual.records import part
 
 WORKERS = 8
 STOPS = (NoAnswer, NotAuthenticated, NotAllowed)  # after such an error the next change would fail, too
@@ -69,10 +80,23 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Excess:
+    """A label of which more than half of the tasks would be deleted: `deleted` of `of`."""
+
+    label: str
+    deleted: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.deleted} of the {self.of} tasks with the label {self.label}"
+
+
+@dataclass(frozen=True)
 class Plan:
-    """All changes, in the order of the files; deletions last."""
+    """All changes, in the order of the files; deletions last. `excess` has the labels that would lose more than half of their tasks."""
 
     changes: tuple[Change, ...]
+    excess: tuple[Excess, ...] = ()
 
     @property
     def to_do(self) -> tuple[Change, ...]:
@@ -114,7 +138,8 @@ def plan(api: Api, document: Document, *, prune: bool = False) -> Plan:
     `prune` plans to delete the tasks that carry a label of the files and are in none of them. Schedules, types and targets that the
     server refuses are found here. Raises BadFile with their places, ApiError, NoAnswer.
     """
-    labelled = [task for label in document.labels for task in tasks(api, label)]
+    of_label = {label: list(tasks(api, label)) for label in document.labels}
+    labelled = [task for found in of_label.values() for task in found]
     known = {task["key"]: task for task in labelled if task.get("key")}
     known |= _found(api, [item.key for item in document.items if item.key not in known])
     wanted = [_change(item, known.get(item.key)) for item in document.items]
@@ -124,7 +149,14 @@ def plan(api: Api, document: Document, *, prune: bool = False) -> Plan:
     kept = {item.key for item in document.items}
     gone = {task["id"]: task for task in labelled if prune and task.get("key") not in kept}
     deletions = [Change(Action.DELETE, task.get("key"), task["name"], task=task) for task in gone.values()]
-    return Plan((*_with_runs(api, wanted), *deletions))
+    return Plan((*_with_runs(api, wanted), *deletions), tuple(_excess(of_label, gone)))
+
+
+def _excess(of_label: Mapping[str, Sequence[Mapping[str, Any]]], gone: Container[str]) -> Iterator[Excess]:
+    for label, found in of_label.items():
+        deleted = sum(task["id"] in gone for task in found)
+        if deleted * 2 > len(found):
+            yield Excess(label, deleted, len(found))
 
 
 def tasks(api: Api, label: str | None = None) -> Iterator[dict[str, Any]]:
@@ -327,12 +359,17 @@ def _unknown(api: Api, changes: Sequence[Change]) -> Iterator[Problem]:
 
 def _pages(api: Api, path: str, filter: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     query: dict[str, Any] = {"limit": PAGE, **filter}
+    seen: set[object] = set()
     while True:
         page = api.request("GET", path, None, query)
-        yield from page["items"]
-        if not page.get("cursor"):
+        yield from part(page, "items", list)
+        cursor = page.get("cursor")
+        if not cursor:
             return
-        query["cursor"] = page["cursor"]
+        if not isinstance(cursor, str) or cursor in seen:
+            raise UnexpectedAnswer(f"GET {path} answered the same cursor twice: the list would never end")
+        seen.add(cursor)
+        query["cursor"] = cursor
 
 
 def _with_runs(api: Api, changes: Sequence[Change]) -> list[Change]:

@@ -1,6 +1,7 @@
 """Tasks from schedules of Amazon EventBridge Scheduler, by the answers of its `GetSchedule`.
 
-Source of the formats: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html and the API reference of GetSchedule.
+Sources: the API reference of GetSchedule, and in https://docs.aws.amazon.com/scheduler/latest/UserGuide/ the pages schedule-types
+(expressions, changes of the clock) and managing-schedule-context-attributes (keywords in an input).
 """
 
 from __future__ import annotations
@@ -8,47 +9,95 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
+from decimal import Decimal
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from punctual.plan.export import Entry, proposed
+from punctual.plan import aws_cron, schema
+from punctual.plan.aws_cron import NoEqual
+from punctual.plan.export import Entry, proposed, visible
+from punctual.plan.read import written
+from punctual.plan.zones import zone as zone_of
 
-DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+__all__ = ["NoEqual", "entry"]
+
 MOST_ATTEMPTS = 25
+MOST_PLACEHOLDERS = 100
+FURTHEST = timedelta(days=3_653)  # the furthest start that the API accepts
+LONGEST_RATE = timedelta(days=366)
+RETRIES, EVENT_AGE = 185, 86_400  # the defaults of AWS
+OWN = ("Punctual's heartbeat", "Punctual's planning of recurring runs", "Punctual's forecast of required executors")
+PAUSED = "It was disabled in EventBridge Scheduler when it was imported."
 KEYWORDS = {
-    "<aws.scheduler.scheduled-time>": ("{{nominal_at}}", ""),
+    "<aws.scheduler.scheduled-time>": ("{{nominal_at:date}}T{{nominal_at:time}}Z", ""),
     "<aws.scheduler.attempt-number>": ("{{attempt}}", ""),
     "<aws.scheduler.execution-id>": ("{{job.id}}", "The execution id becomes the id of the job, which is the same in every attempt."),
-    "<aws.scheduler.schedule-arn>": ("{{task.key}}", "The ARN of the schedule becomes the key of the task."),
 }
+ARN = "<aws.scheduler.schedule-arn>"
+# The fields that a task takes over or a comment names.
+_OF_SCHEDULE = (
+    *("Name", "GroupName", "Arn", "Description", "State", "ScheduleExpression", "ScheduleExpressionTimezone", "StartDate", "EndDate"),
+    *("FlexibleTimeWindow", "ActionAfterCompletion", "KmsKeyArn", "Target", "CreationDate", "LastModificationDate", "ResponseMetadata"),
+)
+_OF_TARGET = ("Arn", "RoleArn", "Input", "RetryPolicy", "DeadLetterConfig")
 _CALL = re.compile(r"(rate|cron|at)\((.*)\)")
-
-
-class NoEqual(ValueError):
-    """A schedule cannot be expressed as a task; the message has the reason."""
+_AT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}")
+_RATE = re.compile(r"([0-9]{1,9})\s+(minute|hour|day)s?")
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
 
 def entry(schedule: Mapping[str, Any], taken: set[str], *, now: datetime, target: str | None = None) -> Entry:
-    """Return the task that runs as a schedule does. Its key is the schedule's name, with the group in front if that is not `default`.
+    """Return the task that runs as a schedule does. A disabled schedule becomes a paused task.
 
-    `target` is the named target for schedules whose own target has no type here. `taken` has the keys of other tasks, and gets this one.
-    Raises NoEqual.
+    Its key is the schedule's name, with the group and a colon in front if the group is not `default`. `target` is the named target for
+    schedules whose own target has no type here. `taken` has the keys of other tasks, and gets this one.
+    Raises NoEqual, whatever the schedule has.
     """
-    if schedule.get("State") == "DISABLED":
-        raise NoEqual("is disabled, and a new task is active: enable it, or create the task and pause it")
+    try:
+        made = _entry(schedule, taken, now, target)
+    except NoEqual:
+        raise
+    except _UNREADABLE as error:
+        raise NoEqual(f"cannot be read: {type(error).__name__}: {visible(str(error))[:100]}") from error
+    taken.add(made.body["key"])
+    return made
+
+
+def _entry(schedule: Mapping[str, Any], taken: set[str], now: datetime, target: str | None) -> Entry:
+    if _is_own(schedule):
+        raise NoEqual("belongs to a stage of Punctual, which calls its own functions by it")
     notes: list[str] = []
-    group = schedule.get("GroupName", "default")
-    key = proposed(schedule["Name"] if group == "default" else f"{group}.{schedule['Name']}", taken)
-    body: dict[str, Any] = {"key": key, "name": schedule["Name"]}
-    if schedule.get("Description"):
-        body["description"] = schedule["Description"]
+    group, name = schedule.get("GroupName") or "default", schedule["Name"]
+    key = name if group == "default" else f"{group}:{name}"
+    body: dict[str, Any] = {"key": proposed(key, taken) if key in taken or key in (".", "..") else key, "name": name}
+    if description := schedule.get("Description"):
+        body["description"] = visible(description, keep="\n\t")
     body["schedule"] = _form(schedule, notes, now)
-    body |= _content(schedule["Target"], notes, target) | _retry(schedule["Target"], notes)
+    body |= _content(schedule, notes, target) | _retry(schedule["Target"], notes)
+    if schedule.get("State") == "DISABLED":
+        body |= {"paused": True, "pause_reason": PAUSED}
+        notes.append("It is disabled, and arrives paused.")
+    _name_the_rest(schedule, notes)
+    for path, rule in schema.broken({"tasks": [body]}):
+        raise NoEqual(f"becomes a task that the API refuses: {written(path[2:])}: {rule}")
+    json.dumps(body, ensure_ascii=False).encode()  # refuses half of a surrogate pair, which no file can have
+    return Entry(body, [f"{group}/{name}: {schedule['ScheduleExpression']}", *notes])
+
+
+def _is_own(schedule: Mapping[str, Any]) -> bool:
+    return schedule.get("Description") in OWN and schedule["ScheduleExpression"] == "rate(1 minute)"
+
+
+def _name_the_rest(schedule: Mapping[str, Any], notes: list[str]) -> None:
+    """Add a note for each field that has no place in a task."""
+    target = schedule["Target"]
+    if role := target.get("RoleArn"):
+        notes.append(f"Its role {role} is not used: Punctual calls targets with its own.")
     if schedule.get("KmsKeyArn"):
         notes.append("Its own KMS key is not taken over: the stage has one for all tables.")
-    taken.add(key)
-    return Entry(body, [f"{group}/{schedule['Name']}: {schedule['ScheduleExpression']}", *notes])
+    if schedule.get("ActionAfterCompletion") == "DELETE":
+        notes.append("The task stays after its last run, with its history.")
+    notes.extend(f"Dropped: {name} {_json(schedule[name])}." for name in sorted(schedule.keys() - set(_OF_SCHEDULE)))
 
 
 def _form(schedule: Mapping[str, Any], notes: list[str], now: datetime) -> dict[str, Any]:
@@ -56,185 +105,239 @@ def _form(schedule: Mapping[str, Any], notes: list[str], now: datetime) -> dict[
     call = _CALL.fullmatch(expression)
     if call is None:
         raise NoEqual(f"has an expression of another form: {expression}")
-    zone = schedule.get("ScheduleExpressionTimezone") or "UTC"
+    name = schedule.get("ScheduleExpressionTimezone") or "UTC"
+    try:
+        zone = zone_of(name)
+    except ValueError as error:
+        raise NoEqual(
+            f"has a time zone that {error}" if "pip" in str(error) else f"has a time zone that is unknown here: {error}"
+        ) from None
     kind, inner = call[1], call[2].strip()
-    jitter = schedule.get("FlexibleTimeWindow") or {}
-    spread = {"jitter_seconds": int(jitter["MaximumWindowInMinutes"]) * 60} if jitter.get("Mode") == "FLEXIBLE" else {}
-    others = {**({"time_zone": zone} if zone != "UTC" else {}), **spread}
-    start, end = schedule.get("StartDate"), schedule.get("EndDate")
+    window = schedule.get("FlexibleTimeWindow") or {}
+    spread = {"jitter_seconds": int(window["MaximumWindowInMinutes"]) * 60} if window.get("Mode") == "FLEXIBLE" else {}
+    others = {**({"time_zone": name} if name != "UTC" else {}), **spread}
     if kind == "at":
-        at = datetime.fromisoformat(inner).replace(tzinfo=ZoneInfo(zone))
-        if at < now:
-            raise NoEqual(f"was due at {_instant(at)}")
-        if schedule.get("ActionAfterCompletion") == "DELETE":
-            notes.append("The task stays after its run, with its history.")
-        return {"at": _instant(at), **others}
-    if kind == "rate":
-        form = {"rate": inner}
-        start = start or schedule.get("CreationDate")  # from which EventBridge Scheduler counts
-    else:
-        fields, first, last = _cron(inner, zone)
-        form = {"cron": fields, **({} if zone == "UTC" or _floats(fields) else {"dst_gap": "skip"})}
-        start, end = max(_given(start, first), default=None), min(_given(end, last), default=None)
+        return {"at": _written(_once(inner, zone, now)), **others}
+    start, end = schedule.get("StartDate"), schedule.get("EndDate")
     if end is not None and end <= now:
-        raise NoEqual(f"has ended at {_instant(end)}")
-    return {**form, **others, **({"start": _instant(start)} if start else {}), **({"end": _instant(end)} if end else {})}
+        raise NoEqual(f"has ended at {_written(end)}")
+    if kind == "rate":
+        # EventBridge Scheduler counts from its creation, and starts within a minute.
+        start = start or (schedule.get("CreationDate") or now).replace(microsecond=0)
+        form = {"rate": _rate(inner, start, end, now)}
+    else:
+        form, start, end = _cron(inner, zone, start, end, now, notes)
+    if start is not None and start > now + FURTHEST:
+        raise NoEqual(f"starts at {_written(start)}, and a task starts within ten years")
+    return {**form, **others, **({"start": _written(start)} if start else {}), **({"end": _written(end)} if end else {})}
 
 
-def _given(*instants: datetime | None) -> list[datetime]:
-    return [at for at in instants if at is not None]
+def _once(inner: str, zone: tzinfo, now: datetime) -> datetime:
+    if not _AT.fullmatch(inner):
+        raise NoEqual(f"has a time in a form that AWS does not document: {inner}")
+    try:
+        local = datetime.fromisoformat(inner)
+    except ValueError:
+        raise NoEqual(f"is for a time that does not exist: {inner}") from None
+    at = aws_cron.instant(local, zone)
+    if at is None:
+        raise NoEqual(f"is for a local time that the clock skips: {inner}")
+    if at < now:
+        raise NoEqual(f"was due at {_written(at)}")
+    if at > now + FURTHEST:
+        raise NoEqual(f"is due at {_written(at)}, and a task runs within ten years")
+    return at
 
 
-def _floats(cron: str) -> bool:
-    """Whether a change of the clock skips and repeats nothing: its minute or its hour begins with `*`."""
-    minute, hour, *_ = cron.split()
-    return minute.startswith("*") or hour.startswith("*")
+def _rate(inner: str, start: datetime, end: datetime | None, now: datetime) -> str:
+    found = _RATE.fullmatch(inner)
+    if found is None or int(found[1]) == 0:
+        raise NoEqual(f"has a rate in a form that AWS does not document: {inner}")
+    count = int(found[1])
+    unit = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}[found[2]]
+    if count > LONGEST_RATE // unit:
+        raise NoEqual(f"has a rate of more than 366 days: {inner}")
+    every = unit * count
+    first = start if start > now else start + ((now - start) // every + 1) * every
+    if end is not None and first >= end:
+        raise NoEqual(f"has no further run before its end at {_written(end)}")
+    return f"{count} {found[2]}{'s' if count > 1 else ''}"
 
 
-def _cron(inner: str, zone: str) -> tuple[str, datetime | None, datetime | None]:
-    """Return the five fields of a cron expression with six, and the bounds of its years. Raises NoEqual."""
-    fields = inner.split()
-    if len(fields) != 6:
-        raise NoEqual(f"has a cron expression without six fields: {inner}")
-    minute, hour, day, month, weekday, year = fields
-    if "W" in day.upper():
-        raise NoEqual(f"uses W, the nearest weekday ({day})")
-    day = "*" if day == "?" else day
-    weekday = "*" if weekday == "?" else _weekdays(weekday)
-    return " ".join((*map(_steps, (minute, hour, day, month), (59, 23, 31, 12)), weekday)), *_years(year, zone)
+def _cron(
+    inner: str, zone: tzinfo, start: datetime | None, end: datetime | None, now: datetime, notes: list[str]
+) -> tuple[dict[str, Any], datetime | None, datetime | None]:
+    """Return the form of a cron expression, and the bounds of its schedule. Raises NoEqual."""
+    times = aws_cron.read(inner)
+    first, last = _years(times, zone, now)
+    start = max((at for at in (start, first) if at is not None and at > now), default=None)
+    end = min((at for at in (end, last) if at is not None), default=None)
+    since = now if start is None else start - timedelta(microseconds=1)
+    if next(times.runs(zone, since, end), None) is None:
+        raise NoEqual(
+            "never runs: no date matches, or the clock skips each of its times"
+            if end is None
+            else f"has no further run before its end at {_written(end)}"
+        )
+    if zone is timezone.utc:
+        return {"cron": times.fields(fixed=False)}, start, end
+    if len(times.hours) > 1:
+        notes.append("Of two equal hours it runs in the first only, as AWS documents it.")
+    return {"cron": times.fields(fixed=True), "dst_gap": "skip"}, start, end
 
 
-def _years(field: str, zone: str) -> tuple[datetime | None, datetime | None]:
-    """Return the first instant of some years in a row, and the first after them. Raises NoEqual."""
-    if field == "*":
-        return None, None
-    years = re.fullmatch(r"([0-9]{4})(?:-([0-9]{4}))?", field)
-    if years is None:
-        raise NoEqual(f"runs in years that are not in a row ({field}): make a task for each")
-    first, last = int(years[1]), int(years[2] or years[1])
-    return datetime(first, 1, 1, tzinfo=ZoneInfo(zone)), datetime(last + 1, 1, 1, tzinfo=ZoneInfo(zone))
+def _years(times: aws_cron.Times, zone: tzinfo, now: datetime) -> tuple[datetime | None, datetime | None]:
+    """Return the first instant of the years that are left, and the first after them; None: no bound. Raises NoEqual."""
+    this = now.astimezone(zone).year
+    years = sorted(year for year in times.years if year >= this)
+    if not years:
+        raise NoEqual(f"has ended at {_written(datetime(max(times.years) + 1, 1, 1, tzinfo=zone))}")
+    if years[-1] - years[0] + 1 != len(years):
+        raise NoEqual(f"runs in years that are not in a row ({', '.join(map(str, years[:4]))} …): make a task for each")
+    start = None if years[0] == this else datetime(years[0], 1, 1, tzinfo=zone)
+    end = None if years[-1] == aws_cron.YEAR.high else datetime(years[-1] + 1, 1, 1, tzinfo=zone)
+    return start, end
 
 
-def _steps(field: str, last: int) -> str:
-    """Return a field with its steps as ranges: `5/15` counts from 5 to the end of the field. Names of months stay."""
-    return ",".join(_step(each, last) for each in field.split(","))
+def _written(at: datetime) -> str:
+    """The instant in UTC, to the millisecond, rounded up: a bound is never before the one that was given."""
+    at = at.astimezone(timezone.utc)
+    at += timedelta(microseconds=-at.microsecond % 1_000)
+    return at.replace(tzinfo=None).isoformat(timespec="milliseconds" if at.microsecond else "seconds") + "Z"
 
 
-def _step(part: str, last: int) -> str:
-    begin, slash, step = part.partition("/")
-    least = 0 if last in (59, 23) else 1
-    if slash and begin.isdecimal():
-        return f"*/{step}" if int(begin) == least else f"{begin}-{last}/{step}"
-    low, _, high = begin.partition("-")
-    if not slash and low.isdecimal() and high.isdecimal() and int(low) >= int(high):
-        if low == high:
-            return low
-        return f"{low}-{last},{least}-{high}"
-    return part
-
-
-def _weekdays(field: str) -> str:
-    """Return the days of the week by name: EventBridge Scheduler counts from 1, Sunday. Raises NoEqual."""
-    if field.upper() == "L":
-        return "SAT"
-    if last := re.fullmatch(r"([1-7]|[A-Za-z]{3})L", field):
-        return f"{_day(last[1])}L"
-    if nth := re.fullmatch(r"([1-7]|[A-Za-z]{3})#([1-5])", field):
-        return f"{_day(nth[1])}#{nth[2]}"
-    parts = []
-    for part in field.split(","):
-        first, dash, last_ = part.partition("-")
-        if not dash:
-            parts.append(_day(first))
-            continue
-        begin, end = (DAYS.index(_day(each)) for each in (first, last_))
-        days = [DAYS[(begin + number) % 7] for number in range((end - begin) % 7 + 1)]
-        parts += [f"{days[0]}-{days[-1]}"] if begin < end else days
-    return ",".join(parts)
-
-
-def _day(text: str) -> str:
-    if text.upper() in DAYS:
-        return text.upper()
-    if text in "1234567" and len(text) == 1:
-        return DAYS[int(text) - 1]
-    raise NoEqual(f"has a day of the week that is not known here: {text}")
-
-
-def _instant(at: datetime) -> str:
-    return at.astimezone(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _content(target: Mapping[str, Any], notes: list[str], named: str | None) -> dict[str, Any]:
+def _content(schedule: Mapping[str, Any], notes: list[str], named: str | None) -> dict[str, Any]:
     """Return what the task runs. Raises NoEqual."""
+    target = schedule["Target"]
     arn = target["Arn"]
     service = arn.split(":")[2] if arn.count(":") >= 5 else ""
-    data = _with_placeholders(_json(target.get("Input")), service, notes)
+    text = target.get("Input") or _default_input(schedule, arn, notes)
+    known: tuple[str, ...] = ()
     if service == "lambda":
-        return {"type": "lambda", "payload": {"function": arn, **_object("event", data), "mode": "async"}}
-    if service == "sqs":
+        found: dict[str, Any] = {"type": "lambda", "payload": {"function": arn, "event": _object(text, schedule, notes), "mode": "async"}}
+    elif service == "sqs":
+        known = ("SqsParameters",)
         group = (target.get("SqsParameters") or {}).get("MessageGroupId")
-        return {"type": "sqs", "payload": {"queue": arn, "body": "" if data is None else data, **({"group": group} if group else {})}}
-    if service == "sns":
-        return {"type": "sns", "payload": {"topic": arn, "message": "" if data is None else data}}
-    if service == "states":
-        return {"type": "stepfunctions", "payload": {"state_machine": arn, **_object("input", data)}}
-    if service == "events" and ":event-bus/" in arn:
+        grouped = {"group": _literal(group)} if group else {}
+        found = {"type": "sqs", "payload": {"queue": arn, "body": _replaced(text, schedule, notes), **grouped}}
+    elif service == "sns":
+        found = {"type": "sns", "payload": {"topic": arn, "message": _replaced(text, schedule, notes)}}
+    elif service == "states":
+        found = {"type": "stepfunctions", "payload": {"state_machine": arn, "input": _object(text, schedule, notes)}}
+        if "{{attempt}}" in _json(found).replace("{{{{", ""):
+            raise NoEqual("has <aws.scheduler.attempt-number> in the input of a state machine, which is the same in every attempt")
+    elif service == "events" and ":event-bus/" in arn:
+        known = ("EventBridgeParameters",)
         given = target.get("EventBridgeParameters") or {}
-        payload = {"bus": arn, "source": given.get("Source", ""), "detail_type": given.get("DetailType", ""), **_object("detail", data)}
-        return {"type": "eventbridge", "payload": payload}
-    if named is not None:
+        event = {"source": _literal(given["Source"]), "detail_type": _literal(given["DetailType"])}
+        found = {"type": "eventbridge", "payload": {"bus": arn, **event, "detail": _object(text, schedule, notes)}}
+    elif named is not None:
         notes.append(f"Its target {arn} has no type here: the target {named} gets its input.")
-        return {"target": named, "payload": {} if data is None else {"body": data}}
-    raise NoEqual(f"has a target without a type here ({arn}): call it by a Lambda function, and give --target NAME")
+        found = {"target": named, "payload": {"body": _data(text, schedule, notes)}}
+    else:
+        raise NoEqual(f"has a target without a type here ({arn}): call it by a Lambda function, and give --target NAME")
+    notes.extend(f"Dropped: {name} {_json(target[name])}." for name in sorted(target.keys() - {*_OF_TARGET, *known}))
+    if arn.endswith(".fifo") and "group" not in found["payload"]:
+        raise NoEqual(f"sends to {arn} without a message group, which Punctual requires for FIFO")
+    if len(re.findall(r"(?<!\{)\{\{(?!\{)", _json(found).replace("{{{{", ""))) > MOST_PLACEHOLDERS:
+        raise NoEqual(f"has more than {MOST_PLACEHOLDERS} keywords in its input")
+    return found
 
 
-def _json(text: str | None) -> Any:
-    if not text:
-        return None
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+def _default_input(schedule: Mapping[str, Any], arn: str, notes: list[str]) -> str:
+    """The notification that EventBridge Scheduler delivers for a schedule without an input."""
+    if ":event-bus/" in arn or ":aws-sdk:" in arn:
+        notes.append("It has no input: the task has an empty one.")
+        return "{}"
+    notes.append("It has no input: the task sends a notification like that of EventBridge Scheduler, which AWS does not document.")
+    parts = [*str(schedule.get("Arn") or "").split(":"), *([""] * 5)]
+    return json.dumps(
+        {
+            "version": "0",
+            "id": "<aws.scheduler.execution-id>",
+            "detail-type": "Scheduled Event",
+            "source": "aws.scheduler",
+            "account": parts[4],
+            "time": "<aws.scheduler.scheduled-time>",
+            "region": parts[3],
+            "resources": [ARN],
+            "detail": "{}",
+        }
+    )
 
 
-def _with_placeholders(data: Any, service: str, notes: list[str]) -> Any:
-    """Return the input with its keywords as placeholders. Raises NoEqual."""
-    if isinstance(data, dict):
-        return {name: _with_placeholders(value, service, notes) for name, value in data.items()}
-    if isinstance(data, list):
-        return [_with_placeholders(value, service, notes) for value in data]
-    if not isinstance(data, str):
-        return data
-    text = data.replace("{{", "{{{{")
+def _replaced(text: str, schedule: Mapping[str, Any], notes: list[str]) -> str:
+    """The text with its keywords as placeholders, and otherwise the same. Raises NoEqual."""
+    made = _literal(text)
     for keyword, (placeholder, note) in KEYWORDS.items():
-        if keyword in text:
-            if placeholder == "{{attempt}}" and service == "states":
-                raise NoEqual(f"has {keyword} in the input of a state machine, which is the same in every attempt")
-            text = text.replace(keyword, placeholder)
+        if keyword in made:
+            made = made.replace(keyword, placeholder)
             notes += [note] if note and note not in notes else []
-    return text
+    return made.replace(ARN, _literal(schedule.get("Arn") or ARN))
 
 
-def _object(name: str, data: Any) -> dict[str, Any]:
-    if data is None:
-        return {}
+def _literal(text: str) -> str:
+    return text.replace("{{", "{{{{")
+
+
+def _object(text: str, schedule: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    data = _data(text, schedule, notes)
     if not isinstance(data, dict):
-        raise NoEqual(f"has an input that is no JSON object, and a target that gets one: {str(data)[:40]}")
-    return {name: data}
+        raise NoEqual(f"has an input that is no JSON object, and a target that gets one: {_json(text)[:40]}")
+    if "punctual" in data:
+        raise NoEqual("has a field `punctual` in its input, where Punctual puts the ids of the run")
+    return data
+
+
+def _data(text: str, schedule: Mapping[str, Any], notes: list[str]) -> Any:
+    """The input as JSON with placeholders; text that is no JSON as it is. Raises NoEqual if it would become another one."""
+    try:
+        data = json.loads(text, object_pairs_hook=_once_each, parse_float=_exact, parse_constant=_no_number)
+    except NoEqual:
+        raise
+    except ValueError:
+        data = text
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, dict):
+            if any(keyword in name for name in value for keyword in (*KEYWORDS, ARN)):
+                raise NoEqual("has a keyword in the name of a field of its input, where no placeholder is replaced")
+            return {name: walk(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [walk(each) for each in value]
+        return _replaced(value, schedule, notes) if isinstance(value, str) else value
+
+    return walk(data)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise NoEqual("has a field twice in one object of its input")
+    return found
+
+
+def _exact(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")) or Decimal(repr(number)) != Decimal(text):
+        raise NoEqual(f"has a number in its input that would be rounded: {text[:40]}")
+    return number
+
+
+def _no_number(text: str) -> float:
+    raise NoEqual(f"has {text} in its input, which is no JSON")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, default=str)
 
 
 def _retry(target: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
-    policy = target.get("RetryPolicy") or {}
-    found: dict[str, Any] = {}
-    retries = policy.get("MaximumRetryAttempts")
-    if retries is not None:
-        found["max_attempts"] = min(retries + 1, MOST_ATTEMPTS)
-        if retries + 1 > MOST_ATTEMPTS:
-            notes.append(f"It has {retries} retries; a job has at most {MOST_ATTEMPTS} attempts, over a longer time each.")
-    age = policy.get("MaximumEventAgeInSeconds")
-    if age is not None:
-        found["retry"] = {"max_elapsed_seconds": age}
-    if target.get("DeadLetterConfig"):
-        notes.append("Failed jobs are kept as dead letters; its own queue gets none. Events of ended jobs: `events: true`.")
-    return found
+    policy = {"MaximumRetryAttempts": RETRIES, "MaximumEventAgeInSeconds": EVENT_AGE, **(target.get("RetryPolicy") or {})}
+    retries = policy["MaximumRetryAttempts"]
+    if retries + 1 > MOST_ATTEMPTS:
+        notes.append(f"It has {retries} retries; a job has at most {MOST_ATTEMPTS} attempts, over a longer time each.")
+    if queue := target.get("DeadLetterConfig"):
+        arn = queue.get("Arn", "")
+        notes.append(f"Failed jobs are kept as dead letters; its queue {arn} gets none. Events of ended jobs: `events: true`.")
+    return {"max_attempts": min(retries + 1, MOST_ATTEMPTS), "retry": {"max_elapsed_seconds": policy["MaximumEventAgeInSeconds"]}}

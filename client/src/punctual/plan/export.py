@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,11 @@ import yaml
 
 from punctual.plan import normal
 from punctual.plan.read import TAG, is_text, tag
+from punctual.texts import in_json
 
 SCHEMA_LINE = "# yaml-language-server: $schema=tasks.schema.json"  # `punctual tasks schema > tasks.schema.json` writes it
+_QUOTED = re.compile("[\x85\u2028-\u202e\u2066-\u2069]")  # line breaks of YAML 1.1, and what turns the text of a terminal around
+_HIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _FORBIDDEN = re.compile(r'[/?#%\\"`\s]+|[^\x20-\x7e]+')
 
 
@@ -36,15 +38,22 @@ def entries(tasks: Iterable[Mapping[str, Any]], label: str | None = None) -> lis
     for task in found:
         full = normal.of_answer(task)
         full["tags"] = [each for each in full["tags"] if not each.startswith(TAG) or (label and each != tag(label))]
-        comments = []
+        comments: list[str] = []
         if full["key"] is None:
             full["key"] = proposed(task["name"], taken)
             taken.add(full["key"])
             comments.append(f"The task {task['id']} has no key; this one is proposed. `apply` creates a second task: delete the first.")
         if task.get("inactive_at"):
-            comments.append("It is paused. A file has no pauses: `apply` leaves them as they are, and creates a task that runs.")
-        result.append(Entry(normal.minimal(full), comments))
+            comments.append("It is paused. `apply` creates it so, and leaves the pauses of tasks that exist as they are.")
+        result.append(Entry({**normal.minimal(full), **_pause(task)}, comments))
     return result
+
+
+def _pause(task: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that create a task paused as this one is. One without a schedule cannot be created so."""
+    if not task.get("inactive_at") or task.get("schedule") is None:
+        return {}
+    return {"paused": True} | ({"pause_reason": task["inactive_reason"]} if task.get("inactive_reason") else {})
 
 
 def proposed(name: str, taken: Iterable[str]) -> str:
@@ -57,22 +66,27 @@ def proposed(name: str, taken: Iterable[str]) -> str:
 def to_yaml(tasks: Sequence[Entry], *, label: str | None = None, head: Sequence[str] = ()) -> str:
     """A file of tasks with its comments."""
     lines = [SCHEMA_LINE, *(_comment(line) for line in head)]
-    lines += [f"label: {label}"] if label else []
+    lines += _dump({"label": label}).rstrip("\n").split("\n") if label else []
     lines.append("tasks:" if tasks else "tasks: []")
     for entry in tasks:
         lines += ["", *(f"  {_comment(line)}" for line in entry.comments)]
-        first, *others = _dump(entry.body).splitlines()
+        first, *others = _dump(entry.body).rstrip("\n").split("\n")
         lines += [f"  - {first}", *(f"    {line}" if line else "" for line in others)]
     return "\n".join(lines) + "\n"
 
 
 def to_json(tasks: Sequence[Entry], *, label: str | None = None) -> str:
     """The same as JSON, without comments."""
-    return json.dumps(({"label": label} if label else {}) | {"tasks": [entry.body for entry in tasks]}, indent=2, ensure_ascii=False) + "\n"
+    return in_json(({"label": label} if label else {}) | {"tasks": [entry.body for entry in tasks]}, 2) + "\n"
+
+
+def visible(text: str, *, keep: str = "") -> str:
+    """The text on one line: control characters, line breaks and bidirectional overrides as escapes such as `\\x1b`."""
+    return _HIDDEN.sub(lambda found: found[0] if found[0] in keep else found[0].encode("unicode_escape").decode(), text)
 
 
 def _comment(text: str) -> str:
-    return f"# {text}" if text else "#"
+    return "# " + visible(text, keep="\t") if text else "#"
 
 
 class _Dumper(yaml.SafeDumper):
@@ -83,6 +97,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    if _QUOTED.search(text):
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, '"')
     style = "|" if "\n" in text.strip("\n") and not re.search(r"[ \t]\n|^\s", text) else None if is_text(text) else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 
@@ -91,4 +107,5 @@ _Dumper.add_representer(str, _text)
 
 
 def _dump(body: Mapping[str, Any]) -> str:
-    return str(yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False))
+    text = str(yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False))
+    return _QUOTED.sub(lambda found: f"\\u{ord(found[0]):04X}", text)  # in double quotes, where it is an escape

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ Path_ = tuple["str | int", ...]
 
 TAG = "managed:"
 MOST_VALUES = 500_000  # more come from aliases of aliases only
+MOST_DIGITS = 4_300  # of an integer: Python reads no longer ones, here and in the API
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -255,7 +257,14 @@ class _Reader:
             line = text[: error.position].count("\n") + 1
             self.problems.append(Problem(self.name, line, "", "has a character that YAML does not allow"))
             return None
-        return None if node is None else self._value(node, ())
+        except RecursionError:
+            self.problems.append(Problem(self.name, 1, "", "is nested too deep"))
+            return None
+        try:
+            return None if node is None else self._value(node, ())
+        except RecursionError:
+            self.problems.append(Problem(self.name, 1, "", "is nested too deep"))
+            return None
 
     def problem(self, path: Path_, rule: str) -> Problem:
         """The problem of a field, at the nearest line that is known."""
@@ -285,7 +294,7 @@ class _Reader:
             return [self._value(each, (*path, number)) for number, each in enumerate(node.value)]
         if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:str":
             # Without resolvers a plain scalar has the tag of text, too; an explicit `!!str 5` stays text by its start.
-            return self._plain(node, path) if node.style is None and not self._is_tagged(node) else node.value
+            return self._plain(node, path) if node.style is None and not self._is_tagged(node) else _whole(node.value)
         self._refuse(node, path, f"the tag {node.tag.replace('tag:yaml.org,2002:', '!!')} is not known here: leave it out")
         return None
 
@@ -312,7 +321,7 @@ class _Reader:
                 self._refuse(name, (*path, name.value), f"is given twice; first in line {self.lines[(*path, name.value)]}")
             elif (name, value) not in merges:
                 self.lines[(*path, name.value)] = name.start_mark.line + 1
-                own[name.value] = self._value(value, (*path, name.value))
+                own[_whole(name.value)] = self._value(value, (*path, name.value))
         return {**merged, **own}
 
     def _plain(self, node: yaml.ScalarNode, path: Path_) -> Any:
@@ -321,10 +330,12 @@ class _Reader:
             return _TRUTHS[text]
         if text in _NOTHING:
             return None
-        if _INT.match(text):
+        if _INT.match(text) and len(text) <= MOST_DIGITS:
             return int(text)
-        if _FLOAT.match(text):
+        if _FLOAT.match(text) and isfinite(float(text)):
             return float(text)
+        if _INT.match(text) or _FLOAT.match(text):
+            self._refuse(node, path, f"is a number that is too large: {text[:20]}{'…' if len(text) > 20 else ''}; put it into quotes")
         if _WORDS.match(text):
             truth = "true" if text.lower() in ("yes", "on") else "false"
             self._refuse(node, path, f'{text} is a truth value for some readers of YAML and text for others: write {truth}, or "{text}"')
@@ -334,6 +345,11 @@ class _Reader:
 
     def _refuse(self, node: yaml.Node, path: Path_, rule: str) -> None:
         self.problems.append(Problem(self.name, node.start_mark.line + 1, written(path), rule))
+
+
+def _whole(text: str) -> str:
+    """Return the text with each pair of surrogates as one character: JSON has two escapes for "😀", which YAML reads as two."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") if re.search("[\ud800-\udfff]", text) else text
 
 
 def _hint(error: yaml.MarkedYAMLError, text: str, line: int) -> str:

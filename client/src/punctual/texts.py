@@ -1,0 +1,27 @@
+"""Texts that are safe for a terminal and that no reader takes for something else."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_TURNS = r"\u202a-\u202e\u2066-\u2069"  # bidirectional overrides, embeddings and isolates
+HIDDEN = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_TURNS}]")  # they drive a terminal or turn a line around
+# In JSON also the line breaks of YAML 1.1 and what YAML does not allow raw, so that a YAML reader finds the same text.
+_ESCAPED = re.compile(rf"[\x7f-\x9f\u2028\u2029{_TURNS}\ud800-\udfff\ufeff\ufffe\uffff]")
+
+
+def visible(text: str) -> str:
+    r"""Return a text with its control characters and bidirectional overrides as escapes; line breaks and tabs stay.
+
+    >>> print(visible("\x1b[2J\u202egnp.exe"))
+    \x1b[2J\u202egnp.exe
+    """
+    return HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def in_json(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON without a character that a terminal obeys; in one line, or indented."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, separators=(",", ":") if indent is None else None)
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

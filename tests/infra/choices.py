@@ -1,0 +1,112 @@
+"""Files of options: each value of each option alone, and a few files that together have every pair of values."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import aws_cdk as cdk
+
+import app
+from tests.infra.conftest import FLAGS
+
+PLACE = "eu-west-1:123456789012"
+# The values of each option that make a difference to the templates; the first is the default.
+VALUES: Mapping[str, tuple[Any, ...]] = {
+    "operator_email": (None, "ops@example.org"),
+    "allowed_targets": (
+        (),
+        (f"arn:aws:sqs:{PLACE}:orders-*", f"arn:aws:lambda:{PLACE}:function:report", "arn:aws:states:*:*:stateMachine:*"),
+    ),
+    "email_sender": (None, "punctual@example.org"),
+    "email_domains": ((), ("example.org", "*.example.com")),
+    "http_hosts": ((), ("hooks.example.com", "*.example.org")),
+    "plain_http": (False, True),
+    "raw_http": (True, False),
+    "machine_clients": ({}, {"ci": ("jobs:read", "jobs:write"), "ops-bot": ("admin",)}),
+    "self_sign_up": (False, True),
+    "customer_key": (False, True),
+    "account_concurrency": (0, 10, 1_000),
+    "provisioned_writes": (0, 500),
+    "events": ("none", "chosen", "all"),
+    "audit_lock_days": (0, 90),
+    "tracing": (False, True),
+    "console": (True, False),
+    "waf": (False, True),
+}
+CANDIDATES, SEED = 10, 60  # the smallest set of the first 300 seeds: eleven files
+EXCLUDED = ({"console": False, "waf": True},)  # pairs of values that the file of options refuses
+
+Chosen = Mapping[str, Any]
+Cell = tuple[str, int]  # an option, and the place of one of its values
+
+
+def alone() -> list[Chosen]:
+    """No option; then each value that is no default, alone."""
+    return [{}, *({name: value} for name, values in VALUES.items() for value in values[1:])]
+
+
+@cache
+def pairs() -> tuple[Chosen, ...]:
+    """Files of options in which every pair of values of two options occurs: each is the best of some candidates, the same in every run."""
+    missing, rows, drawn = set(wanted()), [], Random(SEED)
+    while missing:
+        candidates = [_candidate(missing, drawn) for _ in range(CANDIDATES)]
+        row = max(candidates, key=lambda row: len(_covered(row) & missing))
+        missing -= _covered(row)
+        rows.append({name: VALUES[name][place] for name, place in sorted(row.items()) if place})
+    return tuple(rows)
+
+
+def _candidate(missing: set[tuple[Cell, Cell]], drawn: Random) -> dict[str, int]:
+    """A value for each option, in some order, so that it has the most of the missing pairs with the values before it."""
+    row: dict[str, int] = dict(drawn.choice(sorted(missing)))
+    for name in drawn.sample(sorted(VALUES), len(VALUES)):
+        if name not in row:
+            fits = [place for place in range(len(VALUES[name])) if not _refused(row, (name, place))]
+            row[name] = max(fits, key=lambda place: (len(_covered({**row, name: place}) & missing), place))
+    return row
+
+
+def wanted() -> Iterator[tuple[Cell, Cell]]:
+    """Every pair of values that may occur together."""
+    for (one, first), (two, second) in combinations(sorted(VALUES.items()), 2):
+        for a in range(len(first)):
+            for b in range(len(second)):
+                if not _refused({one: a}, (two, b)):
+                    yield (one, a), (two, b)
+
+
+def _covered(row: Mapping[str, int]) -> set[tuple[Cell, Cell]]:
+    return set(combinations(sorted(row.items()), 2))
+
+
+def _refused(row: Mapping[str, int], cell: Cell) -> bool:
+    values = {name: VALUES[name][place] for name, place in [*row.items(), cell]}
+    return any(pair.items() <= values.items() for pair in EXCLUDED)
+
+
+def toml(chosen: Chosen) -> str:
+    """The file with these options, whose tables come last."""
+    lines = [f"{name} = {json.dumps(value)}" for name, value in chosen.items() if not isinstance(value, Mapping)]
+    tables = [(name, value) for name, value in chosen.items() if isinstance(value, Mapping)]
+    lines += [line for name, table in tables for line in (f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items()))]
+    return "\n".join(lines) + "\n"
+
+
+def synthesize(stage: str, chosen: Chosen, folder: Path, *, rules: bool) -> dict[str, dict[str, Any]]:
+    """Run the CDK app with a file of these options, as `cdk synth` does, into `folder`; returns the templates by stack.
+
+    Raises RuntimeError for a finding of cdk-nag. `rules`: or of the CDK's own rules, which take three times as long. Nothing is bundled.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place) / "options.toml"
+        file.write_text(toml(chosen))
+        context = {**FLAGS, "aws:cdk:bundling-stacks": [], "stage": stage, "options": str(file)}
+        made = cdk.App(outdir=str(folder), context=context, builtin_cloud_formation_validation=rules)
+        app.build(made).synth()
+    return {path.name.partition(".")[0]: json.loads(path.read_text()) for path in sorted(folder.glob("*.template.json"))}

@@ -1,0 +1,180 @@
+"""The pool of an executor whose `http` jobs are run by the function `fetch`: each waits for a place, with real threads."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from lambdas._children import Children
+from lambdas._clock import SystemClock
+from lambdas._pool import THREADS, ThreadPool
+from scheduler.model.job import FailureKind, Finished, Job, Result
+from scheduler.storage.memory.stores import MemoryOutputs
+from scheduler.targets import fetch_call
+from scheduler.targets.call_limit import ALL_BUSY, CallLimit
+from scheduler.targets.calls import Refused, Request
+from tests.conftest import a_job
+from tests.unit.fake_calls import FUNCTION
+
+CLOCK = SystemClock()
+ANSWER = {"Payload": json.dumps(fetch_call.encode_answer(Result(response={"status": 200, "headers": {}, "body": ""}), 5)).encode()}
+BUSY = Refused("TooManyRequestsException", "rate exceeded", retryable=True)
+
+pytestmark = pytest.mark.real_clock
+
+
+class Lambda:
+    """The port `Calls`, in which each call waits for `go` and then has the answer of `answers` for its number."""
+
+    def __init__(self, answer: Callable[[int], Mapping[str, Any]] = lambda number: ANSWER) -> None:
+        self.go, self.lock, self.arrived = threading.Event(), threading.Lock(), threading.Semaphore(0)
+        self.events, self.at_once, self.most, self._answer = list[dict[str, Any]](), 0, 0, answer
+
+    def send(self, request: Request, *, left: Any) -> Mapping[str, Any]:
+        with self.lock:
+            self.events.append(json.loads(request.parameters["Payload"]))
+            number, self.at_once = len(self.events), self.at_once + 1
+            self.most = max(self.most, self.at_once)
+        self.arrived.release()
+        assert self.go.wait(10)
+        with self.lock:
+            self.at_once -= 1
+        return self._answer(number)
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(THREADS) as made:
+        yield made
+
+
+def a_pool(threads: ThreadPoolExecutor, calls: Lambda, limit: CallLimit) -> ThreadPool:
+    return ThreadPool(threads, CLOCK, Children(), MemoryOutputs, calls=lambda: calls, fetcher=FUNCTION, limit=limit)
+
+
+def a_call(**fields: Any) -> Job:
+    return a_job(type="http", payload={"url": "https://example.com"}, **fields)
+
+
+def all_of(pool: ThreadPool, count: int) -> list[Finished]:
+    found: list[Finished] = []
+    while len(found) < count:
+        back = pool.wait(CLOCK.now() + 10_000)
+        assert back
+        found += back
+    return found
+
+
+def test_an_executor_has_no_more_calls_in_flight_than_places(threads: ThreadPoolExecutor) -> None:
+    calls, limit = Lambda(), CallLimit(6)
+    calls.go.set()
+    pool = a_pool(threads, calls, limit)
+    for _ in range(64):
+        pool.start(a_call())
+    found = all_of(pool, 64)
+    assert all(done.result.failure is None for done in found)
+    assert calls.most <= 6 and len(calls.events) == 64
+    threads.shutdown()
+    assert limit.calls == 0
+
+
+def test_a_call_that_waits_takes_no_thread_from_other_jobs(threads: ThreadPoolExecutor) -> None:
+    calls = Lambda()
+    pool = a_pool(threads, calls, CallLimit(1))
+    for _ in range(2 * THREADS):
+        assert pool.has_room(a_call())
+        pool.start(a_call())
+    other = a_job()
+    assert pool.has_room(other)
+    pool.start(other)
+    assert [done.job.key for done in pool.wait(CLOCK.now() + 10_000)] == [other.key]
+    pool.stop()
+    calls.go.set()
+
+
+def test_a_refused_call_is_sent_again_and_nothing_is_charged(threads: ThreadPoolExecutor) -> None:
+    def answer(number: int) -> Mapping[str, Any]:
+        if number <= 3:
+            raise BUSY
+        return ANSWER
+
+    calls = Lambda(answer)
+    calls.go.set()
+    pool = a_pool(threads, calls, CallLimit())
+    pool.start(a_call())
+    (done,) = all_of(pool, 1)
+    assert done.result.failure is None and len(calls.events) == 4
+
+
+def test_another_refusal_ends_the_attempt_and_gives_the_place_back(threads: ThreadPoolExecutor) -> None:
+    def answer(number: int) -> Mapping[str, Any]:
+        raise Refused("AccessDeniedException", "no", retryable=False)
+
+    calls, limit = Lambda(answer), CallLimit(1)
+    calls.go.set()
+    pool = a_pool(threads, calls, limit)
+    for _ in range(2):
+        pool.start(a_call())
+    assert [done.result.failure and done.result.failure.kind for done in all_of(pool, 2)] == [FailureKind.PERMANENT] * 2
+
+
+def test_a_job_that_gates_have_cleared_waits_until_its_latest_start(threads: ThreadPoolExecutor) -> None:
+    calls = Lambda()
+    pool = a_pool(threads, calls, CallLimit(1))
+    pool.start(a_call())
+    cleared = a_call()
+    pool.start(cleared, CLOCK.now() + 30)
+    (done,) = pool.wait(CLOCK.now() + 10_000)
+    assert done.job is cleared and done.result.unstarted and done.result.failure is not None
+    assert (done.result.failure.kind, done.result.failure.message) == (FailureKind.THROTTLED, ALL_BUSY)
+    assert len(calls.events) == 1
+    calls.go.set()
+    all_of(pool, 1)
+
+
+def test_a_cancelled_job_that_waits_ends_at_once(threads: ThreadPoolExecutor) -> None:
+    calls = Lambda()
+    pool = a_pool(threads, calls, CallLimit(1))
+    pool.start(a_call())
+    waiting = a_call()
+    pool.start(waiting)
+    pool.cancel(waiting)
+    (done,) = pool.wait(CLOCK.now() + 10_000)
+    assert done.job is waiting and done.result.unstarted
+    calls.go.set()
+    all_of(pool, 1)
+    assert len(calls.events) == 1
+
+
+def test_an_executor_that_stops_sends_nothing_more(threads: ThreadPoolExecutor) -> None:
+    calls, limit = Lambda(), CallLimit(1)
+    pool = a_pool(threads, calls, limit)
+    for _ in range(3):
+        pool.start(a_call())
+    assert calls.arrived.acquire(timeout=10)
+    pool.stop()
+    calls.go.set()
+    threads.shutdown()
+    assert (len(calls.events), limit.calls) == (1, 0)
+
+
+def test_the_time_of_a_call_begins_when_it_has_its_place(threads: ThreadPoolExecutor) -> None:
+    calls = Lambda()
+    pool = a_pool(threads, calls, CallLimit(1))
+    for _ in range(2):
+        pool.start(a_call(timeout_ms=5_000))
+    assert pool.wait(CLOCK.now() + 50) == []
+    released_at = CLOCK.now()
+    calls.go.set()
+    all_of(pool, 2)
+    first, second = (event["until"] for event in calls.events)
+    assert first < released_at + 5_000 <= second
+
+
+def test_a_stage_without_fetch_has_room_for_as_many_calls_as_threads(threads: ThreadPoolExecutor) -> None:
+    pool = ThreadPool(threads, CLOCK, Children(), MemoryOutputs)
+    pool._running = THREADS
+    assert not pool.has_room(a_call())
