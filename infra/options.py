@@ -18,7 +18,7 @@ from scheduler.targets import arns, registry
 
 FOLDER = Path(__file__).resolve().parent.parent / "stages"
 EXAMPLE = FOLDER / "example.toml"
-MOST_ALLOWED = 1_900  # characters of all allowed ARNs and hosts together: a function's environment is limited to 4 KB
+MOST_ALLOWED = 1_800  # characters of all allowed ARNs and hosts together: a function's environment is limited to 4 KB
 LEAST_UNITS, MOST_UNITS = 25, 40_000  # of a table with provisioned capacity: five times its least capacity, and AWS's default quota
 MOST_LOCKED_DAYS = 3_650  # nobody can undo a longer one that was a mistake; AWS allows 36,500
 MOST_RECORDED = 4_096  # characters of all options together: https://docs.aws.amazon.com/general/latest/gr/ssm.html (standard parameters)

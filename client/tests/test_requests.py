@@ -47,6 +47,12 @@ def test_a_create_is_repeated_with_the_same_key(flavor: Flavor, first: Any) -> N
     assert api.requests[0].content == api.requests[1].content
 
 
+def test_a_put_by_key_is_repeated_with_the_same_idempotency_key(flavor: Flavor) -> None:
+    api = Api(refusal(503), answer(JOB, 201))
+    flavor.run(api, lambda c: c.jobs.create(message="m", key="order-17"))
+    assert [request.method for request in api.requests] == ["PUT", "PUT"] and api.keys[0] and api.keys[0] == api.keys[1]
+
+
 def test_two_creates_have_two_keys(flavor: Flavor) -> None:
     api = Api(answer(JOB, 201))
     flavor.run(api, lambda c: c.jobs.create(message="m"))

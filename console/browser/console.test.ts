@@ -921,7 +921,7 @@ describe('forms', () => {
 
   test('an edit sends back what the form does not know', async () => {
     const task = await call<Named>('POST', '/tasks', { name: `unknown ${Date.now()}`, message: 'x', schedule: { cron: '0 0 1 1 *' } });
-    await atBoth(async () => {
+    await atBoth(async (width) => {
       let sent: Record<string, unknown> = {};
       await page.route(`**/api/v1/tasks/${task.id}*`, async (route) => {
         if (route.request().method() === 'PUT') {
@@ -933,10 +933,10 @@ describe('forms', () => {
         return route.fulfill({ json: { success: true, data: { ...data, moon: { phase: 'full' } } } });
       });
       await signIn(page, `/tasks/${task.id}/edit`);
-      await field('Name').fill('known');
+      await field('Name').fill(`known ${width}`);
       await submit();
-      await page.getByRole('heading', { name: 'known', level: 1 }).waitFor();
-      expect(sent, 'what was sent').toMatchObject({ name: 'known', moon: { phase: 'full' } });
+      await page.getByRole('heading', { name: `known ${width}`, level: 1 }).waitFor();
+      expect(sent, 'what was sent').toMatchObject({ name: `known ${width}`, moon: { phase: 'full' } });
     });
   });
 

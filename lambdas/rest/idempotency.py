@@ -30,6 +30,14 @@ def of_request(event: Mapping[str, Any], owner: str, now: int) -> Receipt | None
     return make(owner, key, now, event["requestContext"]["http"]["method"], event["rawPath"], request_body.read(event))
 
 
+def of_put(event: Mapping[str, Any]) -> str | None:
+    """The hash of a put with its idempotency key, which only its repeat has, too; None without a key. Raises Invalid for a bad key."""
+    key = header(event)
+    if key is None:
+        return None
+    return hashlib.sha256(f"{key}\n{_canonical(request_body.read(event))}".encode()).hexdigest()[:24]
+
+
 def header(event: Mapping[str, Any]) -> str | None:
     """The idempotency key of the whole request; None without one. Raises Invalid for a bad key."""
     key = next((value for name, value in event.get("headers", {}).items() if name.lower() == HEADER.lower()), None)

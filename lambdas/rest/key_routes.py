@@ -1,6 +1,7 @@
 """Routes of jobs and tasks by the keys that their owners chose."""
 
 import secrets
+from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import unquote
 
@@ -9,12 +10,12 @@ from aws_lambda_powertools.event_handler.openapi.params import Body
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas.rest import etags
+from lambdas.rest import etags, idempotency
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.job_answers import JobShape, PutJobShape
 from lambdas.rest.models import KeyedJobRequest
-from lambdas.rest.resolver import answers, owner_of
+from lambdas.rest.resolver import KEYED_PUT, answers, owner_of
 from lambdas.rest.shapes import Answer
 from lambdas.rest.task_models import PutTaskShape, TaskEdit, TaskShape
 from lambdas.rest.task_routes import NEXT_RUNS, RUNS_OF_TASK
@@ -45,15 +46,24 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     description="201: a job was created, since no open job had this key. 200: `outcome` states what was done.",
     tags=["jobs"],
     responses=answers(201, Answer[PutJobShape], 200, errors=(400, 401, 409, 413, 415, 503)),
+    openapi_extensions=KEYED_PUT,
 )
 @needs(Need.WRITE, creates=1)  # as a job that is created, it leaves no entry in the audit trail
 def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world, own = _runtime.api(), _own(key)
-    new = body.of_key(own.owner, own.key, world.clock.now())
-    random = secrets.randbits(ids.RANDOM_BITS)
-    done = by_key.put(new, world, random=random, on_conflict=body.on_conflict, on_started=body.on_started, direct=world.direct)
+    put_by = idempotency.of_put(router.current_event.raw_event)
+    try:
+        new = replace(body.of_key(own.owner, own.key, world.clock.now()), put_by=put_by)
+    except Invalid:  # perhaps only since its instants are in the past by now
+        found = by_key.find_repeated(own, put_by, body.on_conflict, world)
+        if found is None:
+            raise
+        done = found
+    else:
+        random = secrets.randbits(ids.RANDOM_BITS)
+        done = by_key.put(new, world, random=random, on_conflict=body.on_conflict, on_started=body.on_started, direct=world.direct)
     created = done.outcome is by_key.PutOutcome.CREATED
-    headers = {"Location": f"/api/v1/me/jobs/{done.job.id}"} if created else {}
+    headers = ({"Location": f"/api/v1/me/jobs/{done.job.id}"} if created else {}) | (idempotency.REPLAYED if done.repeated else {})
     return answer(PutJobShape.of_put(done, world.clock.now()), 201 if created else 200, headers)
 
 

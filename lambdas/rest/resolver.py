@@ -35,6 +35,11 @@ KEY_PARAMETER = {
     "description": "Makes a repeated request safe: for 24 hours the same key and body return the original answer. Another body gets 409.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
+KEYED_PUT: dict[str, Any] = {"x-keyed": "put"}  # marks a put that takes one
+PUT_KEY_PARAMETER = {
+    **KEY_PARAMETER,
+    "description": "Makes a repeated request safe: with the same key and body it returns the job that it made or changed, as it is now.",
+}
 CONDITIONAL: dict[str, Any] = {"x-conditional": True}  # marks a route that takes If-Match
 MATCH_PARAMETER = {
     "name": etags.IF_MATCH,
@@ -174,8 +179,8 @@ class Resolver(APIGatewayHttpResolver):
                 _ruled(operation, method, name)
                 for parameter in operation.get("parameters", ()):
                     parameter["schema"] = _one_or_several(parameter["schema"])
-                if operation.pop("x-keyed", False):
-                    operation.setdefault("parameters", []).append(KEY_PARAMETER)
+                if keyed := operation.pop("x-keyed", False):
+                    operation.setdefault("parameters", []).append(PUT_KEY_PARAMETER if keyed == "put" else KEY_PARAMETER)
                 if operation.pop("x-conditional", False):
                     operation.setdefault("parameters", []).append(MATCH_PARAMETER)
                 if "requestBody" in operation:

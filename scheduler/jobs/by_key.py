@@ -3,6 +3,9 @@
 The entry of a key names one job. It changes only in one transaction with the insertion of the next job, on the condition that it still
 names the job that was read. A job that has not started is changed in place under its fence and keeps its id. So each of
 many writers of one key builds on the result of another. The end of a job writes nothing: readers treat the key of an ended job as free.
+
+A job carries the idempotency key of the request that made it what it is. So a repeat of that request finds its own work done, even if
+the job has started or ended meanwhile.
 """
 
 import itertools
@@ -51,11 +54,15 @@ class PutOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """The result of a put. `follows`: the id of the job that had the key and continues beside the new one."""
+    """The result of a put.
+
+    `follows`: the id of the job that had the key and continues beside the new one. `repeated`: an earlier try of the request did it.
+    """
 
     job: Job
     outcome: PutOutcome
     follows: str | None = None
+    repeated: bool = False
 
 
 class Step(StrEnum):
@@ -77,6 +84,8 @@ def put(
 ) -> Put:
     """Create the job, or apply the rules if the job of its key has not ended. `random` fills the id of a new job.
 
+    If the job of the key is the work of the same request (`new.put_by`), it stays as it is.
+
     Raises Conflict if the job of the key can no longer be changed; Invalid if it would end before it starts; TooLarge; Unavailable.
     """
     assert new.spec.key is not None
@@ -88,6 +97,8 @@ def put(
         if attempt and ports.clock.now() >= give_up:
             break
         entry, stored = _read(own, ports)
+        if (done := _repeated(stored, new.put_by, on_conflict)) is not None:
+            return done
         now = ports.clock.now()
         step = decide(stored, on_conflict, on_started, now)
         if stored is not None and step is Step.KEEP:
@@ -117,6 +128,11 @@ def decide(stored: Job | None, on_conflict: OnConflict, on_started: OnStarted, n
     raise Conflict(f"the key belongs to the job {stored.id}, which cannot be changed: {why}")
 
 
+def find_repeated(own: OwnKey, put_by: str | None, on_conflict: OnConflict, ports: Ports) -> Put | None:
+    """Return the result of an earlier try of the same put, if the job of the key is still its work."""
+    return None if put_by is None else _repeated(_read(own, ports)[1], put_by, on_conflict)
+
+
 def find_by_key(own: OwnKey, ports: Ports) -> Job:
     """Return the job that has the key or, after its end, the last job that had it. Raises NotFound."""
     _, job = _read(own, ports)
@@ -135,9 +151,16 @@ def _read(own: OwnKey, ports: Ports) -> tuple[KeyEntry | None, Job | None]:
     return entry, None if entry is None else ports.jobs.get(entry.job_key)
 
 
+def _repeated(stored: Job | None, put_by: str | None, on_conflict: OnConflict) -> Put | None:
+    if stored is None or put_by is None or stored.put_by != put_by:
+        return None
+    changed = PutOutcome.EXTENDED if on_conflict is OnConflict.EXTEND else PutOutcome.REPLACED
+    return Put(stored, PutOutcome.CREATED if stored.changed_at is None else changed, repeated=True)
+
+
 def _wanted(new: NewJob, on_conflict: OnConflict, now: int) -> dict[str, Any]:
     """The fields that the job of the key gets, as `change.reschedule` takes them."""
-    time: dict[str, Any] = {"scheduled_at": new.start(now)}
+    time: dict[str, Any] = {"scheduled_at": new.start(now), "put_by": new.put_by}
     if on_conflict is OnConflict.EXTEND:
         return time | ({} if new.expires_at is None else {"start_by": new.expires_at})
     spec = {each.name: getattr(new.spec, each.name) for each in fields(JobSpec)}

@@ -338,6 +338,7 @@ class Job:
     redrives: int = 0  # how often it was scheduled again after it had failed or was killed
     redriven_at: int | None = None  # the last time
     changed_at: int | None = None  # the last time that a user changed its time, its content or its rules
+    put_by: str | None = None  # the request that made it what it is by its key: a repeat of that request changes nothing
     redriven_by: str | None = None  # the request that did it: one of two simultaneous requests recognizes its own write by it
     expires: int | None = None  # epoch seconds (DynamoDB TTL); a final transition writes it, and a redrive removes it
     key: JobKey = field(init=False, repr=False, compare=False)  # stored, since an executor reads the key of a job dozens of times

@@ -32,6 +32,7 @@ class NewJob:
     expires_at: int | None = None  # the job is not started at this instant (ms) or later
     notifications: Notifications | None = None  # None: no notices of its end are sent
     delay_ms: int | None = None  # instead of `execute_at`: counted from the instant at which the job was first requested
+    put_by: str | None = None  # of a put by key: its idempotency key and content, as a hash
 
     def start(self, now: int) -> int:
         """The start that the owner requests by a call at `now`."""
@@ -268,4 +269,5 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
         slot=slots.place(due_at, now, job_id, rules.shards).slot,
         notifications=request.notifications,
         start_by=request.expires_at,
+        put_by=request.put_by,
     )

@@ -130,6 +130,7 @@ all_jobs = st.builds(
     fingerprint=st.none() | st.text(),
     redrives=counts,
     redriven_by=st.none() | st.text(),
+    put_by=st.none() | st.text(),
     output=st.none() | st.text(),
     response=st.none() | objects,
     attempts=st.lists(attempts, max_size=5).map(tuple),

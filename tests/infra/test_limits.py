@@ -146,7 +146,7 @@ def test_aws_accepts_the_longest_options(length: int) -> None:
     targets = arns * (MOST_ALLOWED // (length + 1))
     assert MOST_ALLOWED - 110 <= len(" ".join(targets)) <= MOST_ALLOWED
     clients = {"ci": ["jobs:write"], "ops": ["admin"]}
-    options = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "machine_clients": clients}
+    options = {"email_sender": "ops@example.com", "customer_key": True, "tracing": True, "machine_clients": clients, "audit_lock_days": 30}
     assert refusals(synthesized.__wrapped__("prod", allowed_targets=targets, **options)) == []  # not kept: lists are no keys
 
 

@@ -102,11 +102,11 @@ def test_a_host_that_is_no_host_name_is_refused(written: Path, bad: str) -> None
 
 def test_lists_that_no_environment_of_a_function_holds_are_refused(written: Path) -> None:
     many = '", "'.join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 60)
-    assert "allowed_targets: allowed_targets, email_domains and http_hosts together have at most 1900 characters" in refusal(
+    assert "allowed_targets: allowed_targets, email_domains and http_hosts together have at most 1800 characters" in refusal(
         written, f'allowed_targets = ["{many}"]'
     )
     many = '", "'.join(["hooks.example.com"] * 120)
-    assert "http_hosts: allowed_targets, email_domains and http_hosts together have at most 1900 characters" in refusal(
+    assert "http_hosts: allowed_targets, email_domains and http_hosts together have at most 1800 characters" in refusal(
         written, f'http_hosts = ["{many}"]'
     )
 

@@ -109,6 +109,24 @@ def test_a_job_that_is_about_to_start_or_is_being_cancelled_is_not_changed(world
     assert refused.status == 409 and "it is being cancelled" in refused.error["message"]
 
 
+def test_a_put_may_be_repeated_with_its_idempotency_key(world: World) -> None:
+    body = {"message": "m", "execute_at": render(NOW + 1_000), "expires_at": render(NOW + 60_000)}
+
+    def once(key: str = "a", **more: Any) -> Answered:
+        return send("PUT", JOB, json_body=body | more, headers={"idempotency-key": key})
+
+    first = once()
+    assert first.status == 201 and "Idempotency-Replayed" not in first.headers
+    claim(world, first.data["id"])
+    world.clock.at = NOW + HOUR  # the job has started, and nobody may ask for this expiry any more
+    again = once()
+    assert (again.status, again.headers["Idempotency-Replayed"], again.data["id"]) == (201, "true", first.data["id"])
+    assert again.headers["Location"] == first.headers["Location"] and len(world.jobs.rows) == 1
+    assert once("b").status == 400 and once(message="other").status == 400  # these are other requests
+    assert once("").status == 400 and "Idempotency-Key" in once("").fields
+    assert once("b", execute_at=render(NOW + 2 * HOUR), expires_at=None).status == 409
+
+
 def test_the_key_of_an_ended_or_removed_job_is_free(world: World) -> None:
     ids = set[str]()
     for fields in ({"slot": None, "completed_at": NOW}, {"slot": None, "failed_at": NOW}, None):

@@ -835,8 +835,10 @@ def test_the_document_shows_the_routes_that_accept_a_key(document: Any) -> None:
         for operation in operations.values()
         if any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", []))
     }
-    posted = {f"/api/v1{path}" for path in ("/me/jobs", "/me/jobs/batch", "/jobs", "/jobs/batch")}
-    assert keyed == {"/api/v1/tasks", "/api/v1/tasks/{task_id}/run", *posted}
+    alike = {
+        f"/api/v1{path}" for path in ("/me/jobs", "/me/jobs/batch", "/me/jobs/by-key/{key}", "/jobs", "/jobs/batch", "/jobs/by-key/{key}")
+    }
+    assert keyed == {"/api/v1/tasks", "/api/v1/tasks/{task_id}/run", *alike}
     assert "x-keyed" not in json.dumps(document)
 
 

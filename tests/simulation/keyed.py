@@ -2,6 +2,7 @@
 
 two_open_of_a_key     a job took a key from a job that had not ended, and had not started
 followed_unasked      a job took a key from a job that goes on, though its put did not ask for that
+put_again             a repeated put made a job beside or after its own one, which had the key
 redriven_beside       a job was redriven while the job that had its key had not ended
 put_lost              a put was answered, but its content or its time was never stored
 key_forgotten         no job was found by a key that had one
@@ -34,6 +35,7 @@ ACTS = ("put",) * 6 + ("cancel", "find")
 AHEAD_MS = (0, 0, 3_000, 30_000, 200_000, 400_000, 900_000)
 TRIES = 4  # of a put without an answer
 AGAIN_MS = (10, 500, 5_000)
+LOST = 0.15  # share of answers of puts that their users never see
 
 
 @dataclass
@@ -77,7 +79,7 @@ class Namers:
         payload = {"takes": self.random.choice(TAKES), "fails": self.random.choice((0, 0, 0, 1, 5)), "put": self.puts}
         ordering = Ordering("line of namers") if own.key.endswith("3") else None
         spec = JobSpec("log", payload, timeout_ms=60_000, key=own.key, ordering=ordering)
-        new = NewJob(own.owner, spec, delay_ms=self.random.choice(AHEAD_MS))
+        new = NewJob(own.owner, spec, delay_ms=self.random.choice(AHEAD_MS), put_by=str(self.puts))
         self._try_put(new, rule, started, self.random.getrandbits(ids.RANDOM_BITS), TRIES)
 
     def _try_put(self, new: NewJob, rule: OnConflict, started: OnStarted, random: int, tries: int) -> None:
@@ -96,6 +98,9 @@ class Namers:
                 self.hub.spawn(lambda: self._try_put(new, rule, started, again, tries - 1), retry)
         else:
             self._check_put(done, number, began)
+            if tries > 1 and self.random.random() < LOST:
+                retry = self.hub.time + self.random.choice(AGAIN_MS)
+                self.hub.spawn(lambda: self._try_put(new, rule, started, random + 1, tries - 1), retry)
 
     def _check_put(self, done: Put, number: int, began: int) -> None:
         self.outcomes[done.outcome] += 1
@@ -155,6 +160,8 @@ class Namers:
         if not self._had[own]:
             return
         former = self.jobs.rows[self._had[own][-1][1]]
+        if former.put_by == job.put_by:
+            self.violation("put_again", f"{job.id}, put {number}")
         if not lifecycle.is_open(former):
             return
         if former.key not in self._begun:

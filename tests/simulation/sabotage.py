@@ -747,6 +747,7 @@ SABOTAGES = [
     Sabotage("a key taken whoever has it", _patched(MemoryJobs, "_take", _take_from_anyone), scene=crowded_keys),
     Sabotage("a key taken from a job that has not ended", _patched(by_key, "decide", _decide_to_create), scene=crowded_keys),
     Sabotage("a change by key answered whether stored or not", _patched(by_key, "try_change", _change_or_not), scene=crowded_keys),
+    Sabotage("a repeated put acts again", _patched(by_key, "_repeated", lambda *_: None), scene=crowded_keys),
     # notices beside receivers that hang
     Sabotage("batches wait for their receivers", _patched(notify, "PATIENCE_MS", 10**9), scene=beside_a_hanging_receiver),
     Sabotage("owners take all places for calls", _patched(Calls, "_has_place", lambda *_: True), scene=beside_a_hanging_receiver),

@@ -28,6 +28,7 @@ def test_users_who_race_for_keys_need_nothing_but_the_guards() -> None:
         ("whoever has it", "two_open_of_a_key", 1),
         ("has not ended", "followed_unasked", 4),  # by the first three seeds another oracle notices it
         ("stored or not", "put_lost", 1),
+        ("put acts again", "put_again", 1),
     ],
 )
 def test_the_simulation_notices_a_removed_guard_of_keys(name: str, oracle: str, seed: int) -> None:

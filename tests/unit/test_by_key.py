@@ -23,8 +23,10 @@ HOUR, DAY = 3_600_000, 86_400_000
 OWN = OwnKey("ann", "order:17")
 
 
-def request(text: str = "m", *, at: int | None = NOW + HOUR, ordering: str | None = None, key: str | None = OWN.key) -> NewJob:
-    return NewJob(OWN.owner, JobSpec("log", {"message": text}, ordering=Ordering(ordering) if ordering else None, key=key), at)
+def request(
+    text: str = "m", *, at: int | None = NOW + HOUR, ordering: str | None = None, key: str | None = OWN.key, by: str | None = None
+) -> NewJob:
+    return NewJob(OWN.owner, JobSpec("log", {"message": text}, ordering=Ordering(ordering) if ordering else None, key=key), at, put_by=by)
 
 
 def use(stage: Stage, new: NewJob, number: int = 1, **rules: Any) -> Put:
@@ -82,6 +84,40 @@ def test_a_job_that_an_executor_takes_meanwhile_is_not_replaced() -> None:
         else:
             assert use(stage, request("new"), 2, on_started=on_started).follows == first.id
         assert stage.stored(first).spec.payload == {"message": "old"} and len(stage.jobs.rows) == ids
+
+
+@pytest.mark.parametrize("state", ["waits", "about to start", "started", "cancelled"])
+@pytest.mark.parametrize("rule", OnConflict)
+def test_a_repeated_put_changes_nothing_whatever_became_of_its_job(state: str, rule: OnConflict) -> None:
+    for earlier, outcome in (
+        (None, PutOutcome.CREATED),
+        ("old", PutOutcome.EXTENDED if rule is OnConflict.EXTEND else PutOutcome.REPLACED),
+    ):
+        stage = Stage()
+        if earlier is not None and rule is OnConflict.KEEP:
+            continue  # a kept job is not the work of the request
+        if earlier is not None:
+            use(stage, request(earlier))
+        asked = request(at=NOW + 1_000, by="one")
+        job = use(stage, asked, 2, on_conflict=rule).job
+        if state == "cancelled":
+            by_key.cancel_by_key(OWN, stage)
+        elif state != "waits":
+            claimed(stage, job)
+            stage.clock.at += 2_000 if state == "started" else 0
+        before = stage.stored(job)
+        again = use(stage, asked, 3, on_conflict=rule, on_started=OnStarted.FOLLOW)
+        assert (again.job, again.outcome, again.repeated) == (before, outcome, True)
+        assert stage.stored(job) == before and len(stage.jobs.rows) == 1
+
+
+def test_a_put_that_another_one_replaced_is_applied_again() -> None:
+    stage = Stage()
+    use(stage, request("mine", by="one"))
+    use(stage, request("theirs", by="two"))
+    assert use(stage, request("mine", by="one")).outcome is PutOutcome.REPLACED and text(stage) == "mine"
+    use(stage, request("other"))
+    assert use(stage, request("mine", by="one")).repeated is False
 
 
 def test_a_put_takes_the_key_of_a_job_that_is_cancelled_meanwhile() -> None:

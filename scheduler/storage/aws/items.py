@@ -64,13 +64,13 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
 # Items from before `requeue_cause` was stored mark a job that waits for its paused lane by this reason alone.
 _FORMER_CAUSES = {"its lane is paused": RequeueCause.PAUSED}
 _CAUSES = {cause.value: cause for cause in RequeueCause}
-_TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by")
+_TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by", "put_by")
 # All attributes except the large ones: payload, output, response, attempts, progress, notifications.
 OUTLINE = (
     *("pk", "sk", "v", "type", "target", "tags", "max_attempts", "timeout_ms", "retry", spec_items.ON_TIMEOUT, "callback", "ordering"),
     *("key", "placeholders"),
     *("scheduled_at", "due_at", "created_at", "fence", "lane", "claim", "requeue_cause", "task", "origin"),
-    *("slot", "reason", "fingerprint", "redriven_by", "events"),
+    *("slot", "reason", "fingerprint", "redriven_by", "put_by", "events"),
     *_NUMBERS,
 )
 GLANCE = ("pk", "sk", "v", "slot", "fence", "claim", "cancel_requested_at")  # fewer bytes to parse

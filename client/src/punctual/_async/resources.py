@@ -70,8 +70,8 @@ class AsyncJobs(_AsyncResource):
         The job is due after `delay` (`"30m"`, seconds or a timedelta), or at `execute_at` (an aware datetime or RFC 3339), or at once.
 
         With a `key`, the job of this key that has not started is changed instead, by `on_conflict` (`replace`, `keep`, `extend`);
-        `job.outcome` says what was done. Without a key, the request carries `idempotency_key`, or a new one, so that a repeat after a
-        lost answer creates no second job.
+        `job.outcome` says what was done. The request carries an idempotency key, so a repeat after a lost answer does nothing twice. With
+        `idempotency_key`, your own, a job of a `key` is only created: an open job of the key is a Conflict.
 
         Raises InvalidRequest, Conflict, QuotaExceeded, NoAnswer and other errors of this package; ValueError for an instant without zone.
         """
@@ -87,9 +87,9 @@ class AsyncJobs(_AsyncResource):
             execute_at=execute_at,
             **options,
         )
-        if key is not None and idempotency_key is None:
-            return Job.from_json(await self._api.request("PUT", f"/jobs/by-key/{segment(key)}", wanted.body))
         headers = {"Idempotency-Key": idempotency_key or new_key()}
+        if key is not None and idempotency_key is None:
+            return Job.from_json(await self._api.request("PUT", f"/jobs/by-key/{segment(key)}", wanted.body, headers=headers))
         return Job.from_json(await self._api.request("POST", "/jobs", {**wanted.body, **given(key=key)}, headers=headers))
 
     async def create_many(self, jobs: Iterable[JobRequest | Mapping[str, Any]]) -> BatchResult:
