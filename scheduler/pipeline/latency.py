@@ -17,6 +17,7 @@ SAMPLES = 200
 REPORTERS = 8  # names that the executors of a lane share, so that no item becomes hot
 NEXT = "next"  # the reporter of latencies that nobody has measured yet
 FRESH_MS = 120_000  # older latencies are ignored
+COLD_LEAD_MS = Rules().lead_ms  # enough for a cold executor; the rules of a stage may have less, as those of the local one
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ def expect_cold(ledger: Ledger, rules: Rules, until: int) -> None:
 
     Jobs that it publishes just before the next deployment meet executors of the next one, which are cold. Raises Unavailable.
     """
+    lead_ms = max(rules.lead_ms, COLD_LEAD_MS)
     for lane in Lane:
         for delayed in (False, True):
-            ledger.report_latency(lane, NEXT, rules.lead_ms * 4 // 5, until - FRESH_MS, deployment=rules.deployment, delayed=delayed)
+            ledger.report_latency(lane, NEXT, lead_ms * 4 // 5, until - FRESH_MS, deployment=rules.deployment, delayed=delayed)

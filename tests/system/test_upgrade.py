@@ -1,6 +1,7 @@
 """A deployment and a roll-back on the local stack, while jobs are due: every function moves to another version, and back.
 
-`tests/upgrade` has the version before; here the code is ours, and each version has another deployment in its environment.
+`tests/upgrade` has the version before; here the code is ours, and each version has another deployment in its environment. The later one has the lead of stages on AWS, which is
+long enough for cold executors; that of the local stage is not.
 """
 
 import json
@@ -20,10 +21,11 @@ from local.samples import rfc3339
 from local.stack import Stack, up
 from local.verdict import percentile
 from local.warmup import READY, warm_up
+from scheduler.pipeline.latency import COLD_LEAD_MS
 
 pytestmark = [pytest.mark.apart, pytest.mark.soak]
 PER_S, PART_S = 10, 25  # jobs a second; seconds before the deployment, until the roll-back, and after it
-ANNOUNCED_S = 10  # the local stack publishes jobs half a second ahead
+ANNOUNCED_S = 10  # longer than any job is published ahead
 LATE_MS = 500
 
 
@@ -33,7 +35,7 @@ def deploy(stack: Stack, stage: Stage, deployment: str) -> None:
     versions.announce(stage, before, round(time.time() * 1000))
     time.sleep(ANNOUNCED_S)
     for each in sorted(before, key=lambda each: not each.id.startswith(versions.DISPATCH)):
-        rules = json.loads(each.environments[each.live]["PUNCTUAL_RULES"]) | {"deployment": deployment}
+        rules = json.loads(each.environments[each.live]["PUNCTUAL_RULES"]) | {"deployment": deployment, "lead_ms": COLD_LEAD_MS}
         stack.aws.set_variables(each.function, PUNCTUAL_RULES=json.dumps(rules))
     assert versions.prune(stage, before) == 0, "the version before may still run"
 
