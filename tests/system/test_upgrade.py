@@ -1,7 +1,7 @@
 """A deployment and a roll-back on the local stack, while jobs are due: every function moves to another version, and back.
 
-`tests/upgrade` has the version before; here the code is ours, and each version has another deployment in its environment. The later one has the lead of stages on AWS, which is
-long enough for cold executors; that of the local stage is not.
+`tests/upgrade` has the version before; here the code is ours, and each version has another deployment in its environment. The later one
+has the lead of stages on AWS, which is long enough for cold executors; that of the local stage is not.
 """
 
 import json
