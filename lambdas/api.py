@@ -25,6 +25,7 @@ from lambdas.rest import (
     order_routes,
     parameters,
     refresh_cookie,
+    status_routes,
     summary_routes,
     system_routes,
     target_routes,
@@ -94,6 +95,7 @@ app.include_router(dead_letter_routes.router)
 app.include_router(callback_routes.router)
 app.include_router(operation_routes.router)
 app.include_router(order_routes.router)
+app.include_router(status_routes.router)
 app.include_router(system_routes.router)
 app.include_router(target_routes.router)
 app.include_router(user_routes.router)

@@ -20,7 +20,7 @@ class LanesRequest(Request):
     all: bool = Field(False, validate_default=True)
     """True: all lanes. A pause requires either this or `lane`. A resume without both applies to all lanes."""
     reason: Annotated[str, Field(min_length=1, max_length=200), LINE] | None = None
-    """Shown to administrators with the state."""
+    """Of a pause: shown with the state, and to users with each job that waits for the lane."""
 
     @field_validator("all")
     @classmethod
@@ -54,6 +54,10 @@ class LaneShape(Shape):
     """When it was last resumed. Null while it is paused."""
     reason: str | None
     """The reason of the last pause or resume."""
+    paused_by: str | None
+    """The id of the user who paused it. Null while it is not paused, and if the scheduler itself paused it, after a restore."""
+    paused_by_name: str | None
+    """That user's name at the time of the pause."""
 
     @classmethod
     def of(cls, state: LaneState) -> Json:

@@ -8,6 +8,7 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas._logger import logger
+from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.parameters import AnyLimit, Cursor, part
@@ -17,7 +18,7 @@ from lambdas.rest.system_models import BreakerRequest, BreakersShape, LanesReque
 from scheduler.accounts.access import Need
 from scheduler.admission.breaker import Circuit
 from scheduler.admission.breaker_gate import close, not_closed
-from scheduler.admission.lane_state import pause, resume, states
+from scheduler.admission.lane_state import PausedBy, pause, resume, states
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
@@ -45,7 +46,8 @@ def get_system() -> Response[str]:
 def pause_lanes(body: Annotated[PauseLanesRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("pause", extra={"lanes": body.lanes, "reason": body.reason})
-    return answer(SystemShape.of(pause(body.lanes, body.reason, world)))
+    caller = access.caller_of(router.current_event.raw_event)
+    return answer(SystemShape.of(pause(body.lanes, body.reason, world, PausedBy(caller.id, caller.name))))
 
 
 @router.post(

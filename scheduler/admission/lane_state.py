@@ -7,6 +7,7 @@ the lane's waiting room. Executors start nothing. After the resume the job's mis
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.model.errors import Unavailable
@@ -22,14 +23,27 @@ TRUSTED_MS = 5_000  # while the ledger refuses, a batch may begin by states of a
 log = logging.getLogger(__name__)
 
 
-def pause(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[LaneState]:
-    """Pause these lanes and return the states of all. A paused lane keeps its `paused_at`; a new reason replaces the old one."""
+class PausedBy(NamedTuple):
+    """The author of a pause: the id and the name of a user. None: the scheduler itself."""
+
+    id: str | None = None
+    name: str | None = None
+
+
+BY_ITSELF = PausedBy()
+
+
+def pause(lanes: Collection[Lane], reason: str | None, ports: Ports, by: PausedBy = BY_ITSELF) -> list[LaneState]:
+    """Pause these lanes and return the states of all.
+
+    A paused lane keeps its `paused_at`; a new reason replaces the old one, and its author replaces the author of the pause.
+    """
     stored = ports.ledger.watched().lanes
     for lane in lanes:
         before = stored.get(lane, LaneState(lane))
         if before.paused_at is None or reason not in (None, before.reason):
             since = ports.clock.now() if before.paused_at is None else before.paused_at
-            stored[lane] = LaneState(lane, paused_at=since, reason=reason)
+            stored[lane] = LaneState(lane, paused_at=since, reason=reason, paused_by=by.id, paused_by_name=by.name)
             ports.ledger.set_lane_state(stored[lane])
     return _all(stored)
 

@@ -196,6 +196,8 @@ class LaneState:
     paused_at: int | None = None  # None: it is not paused
     resumed_at: int | None = None
     reason: str | None = None
+    paused_by: str | None = None  # the id of the user who paused it, or gave the present reason; None: the scheduler itself
+    paused_by_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

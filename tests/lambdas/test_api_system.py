@@ -39,7 +39,8 @@ def lanes(answered: Answered) -> dict[str, Any]:
     return {lane.pop("lane"): lane for lane in answered.data["lanes"]}
 
 
-OPEN = {"paused": False, "paused_at": None, "resumed_at": None, "reason": None}
+NOBODY = {"paused_by": None, "paused_by_name": None}
+OPEN = {"paused": False, "paused_at": None, "resumed_at": None, "reason": None} | NOBODY
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
@@ -61,6 +62,7 @@ def test_at_first_no_lane_is_paused() -> None:
 
 def test_a_pause_of_everything_and_its_resume(world: World) -> None:
     paused = {"paused": True, "paused_at": render(NOW), "resumed_at": None, "reason": "moving house"}
+    paused |= {"paused_by": "sub-ann", "paused_by_name": "ann"}
     assert lanes(asked("pause", {"all": True, "reason": "moving house"})) == dict.fromkeys(Lane, paused)
     world.clock.advance(60_000)
     assert lanes(send("GET", "/system", groups=ADMIN)) == dict.fromkeys(Lane, paused)
