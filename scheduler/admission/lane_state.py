@@ -9,7 +9,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from scheduler.admission import why_waits
 from scheduler.admission.breaker import Breaker, Circuit
+from scheduler.admission.why_waits import Seen
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane, LaneState
 from scheduler.model.work import WorkItem, WorkKind
@@ -120,22 +122,15 @@ class LaneStateCache:
         before, self.read_at, self.paused = self.paused, now, paused_lanes(self.known)
         return self.paused != before
 
-    def concerning(self, jobs: Iterable[Job], now: int) -> Mapping[Lane, LaneState]:
-        """The states of the lanes if one of these jobs is due and may wait for its lane, else none. Never raises."""
-        if not any(_may_wait(job, now) for job in jobs):
-            return {}
+    def concerning(self, jobs: Iterable[Job], now: int) -> Seen | None:
+        """The states if the reason of one of these jobs may follow from them. Never raises.
+
+        None: no reason does, or the states were never read.
+        """
+        if not any(why_waits.depends(job, now) for job in jobs):
+            return None
         self.look()
-        return self.known or {}
-
-
-def waits_since(job: Job, lanes: Mapping[Lane, LaneState], now: int) -> int | None:
-    """Since when (ms) the lane has been paused for which the job waits; None if it does not wait for a lane."""
-    state = lanes.get(job.lane)
-    return state.paused_at if state is not None and _may_wait(job, now) else None
-
-
-def _may_wait(job: Job, now: int) -> bool:
-    return job.slot is not None and job.claim is None and job.due_at <= now
+        return None if self.known is None else Seen(self.known, self.breakers)
 
 
 def paused_lanes(states: Mapping[Lane, LaneState]) -> frozenset[Lane]:
