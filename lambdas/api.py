@@ -295,8 +295,8 @@ def _job(job: Job, now: int) -> Response[str]:
 @needs(Need.WRITE, foreign=True, action="job.cancel")
 def cancel_job(job_id: str) -> Response[str]:
     world = _runtime.api()
-    done = cancel(_key(job_id), world)
-    return answer(JobShape.of(done, world.clock.now()))
+    done, now = cancel(_key(job_id), world), world.clock.now()
+    return answer(JobShape.of(done, now, beside([done], now)))
 
 
 @app.get(

@@ -44,7 +44,8 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 def retry_job(job_id: str) -> Response[str]:
     world, event = _runtime.api(), router.current_event.raw_event
     again = retry(job_of(event, job_id), world, request=str(event["requestContext"]["requestId"]), direct=world.direct)
-    return answer(JobShape.of(again, world.clock.now()))
+    now = world.clock.now()
+    return answer(JobShape.of(again, now, beside([again], now)))
 
 
 @router.get(

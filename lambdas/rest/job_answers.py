@@ -225,7 +225,7 @@ class JobShape(SpecShape):
     task_id: str | None
     """The task, if the job is a run of one."""
     task_name: str | None
-    """The present name of that task. Null for any other job, in an answer to a request that changes a job, and if the task is gone."""
+    """The present name of that task. Null for any other job, and if the task is gone."""
     task_key: str | None
     """The name that you chose for that task."""
     generation: int | None

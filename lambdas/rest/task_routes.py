@@ -195,7 +195,7 @@ def resume_task(task_id: str) -> Response[str]:
 def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
     world, receipt = _runtime.api(), _receipt()
     job = service.run_now(_key(task_id), world, random=_random(receipt), overlap=body.overlap, receipt=receipt)
-    return answer(JobShape.of(job, job.created_at), 201, _created("me/jobs", job.id, receipt))
+    return answer(JobShape.of(job, job.created_at, beside([job], job.created_at)), 201, _created("me/jobs", job.id, receipt))
 
 
 @router.get(

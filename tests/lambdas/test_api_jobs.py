@@ -156,7 +156,10 @@ def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: 
         ({"type": "log", "payload": [1]}, {"payload": "must be an object"}),
         ({"type": "log", "payload": {"message": "m", "sleep_seconds": 601}}, {"payload.sleep_seconds": "must be at most 600"}),
         ({"type": "log", "payload": {"message": "m", "sleep_seconds": "3"}}, {"payload.sleep_seconds": "must be a number"}),
-        ({"message": "m", "prio": 1, "when": 2}, {"prio": "is not a known field", "when": "is not a known field"}),
+        (
+            {"message": "m", "prio": 1, "when": 2},
+            {"prio": "is not a known field", "when": "is not a known field; did you mean execute_at?"},
+        ),
         ({"message": "m", "max_attempts": 0}, {"max_attempts": "must be at least 1"}),
         ({"message": "m", "timeout_seconds": 841}, {"timeout_seconds": "must be at most 840"}),
         (

@@ -213,6 +213,7 @@ def test_an_administrator_closes_a_breaker_with_a_trace_in_the_trail(world: Worl
     assert (answered.data["closed"], [each["circuit"] for each in answered.data["breakers"]]) == (SHOWN, ["target invoices"])
     shapes.Answer[system_models.ClosedShape].model_validate(answered.body)
     assert list(world.ledger.watched().breakers) == [Circuit("target invoices")]
+    world.clock.advance(1)
     assert asked("breakers/close", asked_for).status == 404
     entries = send("GET", "/audit", groups=ADMIN).data["entries"]
     assert [(entry["action"], entry["status"], entry["changes"]) for entry in entries] == [
