@@ -1,4 +1,4 @@
-"""What answers show beside stored jobs: two reads at most, however many jobs there are."""
+"""The part of answers about jobs that is not stored with them: at most two reads for all jobs of an answer."""
 
 from collections.abc import Mapping, Sequence
 

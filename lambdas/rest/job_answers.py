@@ -38,7 +38,7 @@ _PLAIN = {rule: name for name, rule in reversed(AFTER_FAILURE.items())}  # the p
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What the answer shows beside the stored jobs: the states that their reasons follow from, and the names of their tasks."""
+    """The part of an answer that is not stored with its jobs: the states behind their reasons, and the names of their tasks."""
 
     seen: Seen | None = None
     names: Mapping[TaskKey, str] = field(default_factory=dict)

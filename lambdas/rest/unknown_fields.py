@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-LONGEST = 40  # characters of a name that is compared; no field has so many
+LONGEST = 40  # characters of the longest name that is compared: every field is shorter
 
 # By the name of a guess: what it may mean. The first one whose first word, up to a dot, is a field of the object.
 MEANT: Mapping[str, Sequence[str]] = {

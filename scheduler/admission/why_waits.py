@@ -1,4 +1,4 @@
-"""Why a job waits, at the instant of a read. Pure.
+"""The reason why a job waits, at the instant of a read. Pure.
 
 The reason that is stored with a job was true when it was written. A pause writes no job, and a breaker that closes writes none either: so
 the reasons of both follow from the states of the lanes and breakers, and a stored one that is over is left out.

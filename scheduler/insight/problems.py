@@ -1,4 +1,4 @@
-"""What is wrong now, as problems in the order of their severity, each with the call that mends it. Pure."""
+"""The problems of a stage in the order of their severity, each with the request that mends it. Pure."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -19,15 +19,15 @@ API = "/api/v1"
 
 
 class Severity(StrEnum):
-    """How soon somebody should act."""
+    """The urgency of a problem."""
 
     CRITICAL = "critical"  # now: the scheduler itself does not start jobs that are due
     WARNING = "warning"  # today: jobs fail, wait or are skipped
-    INFO = "info"  # somebody has decided it
+    INFO = "info"  # a user has decided it
 
 
 class Kind(StrEnum):
-    """What is wrong."""
+    """The kind of a problem."""
 
     SCHEDULER_BEHIND = "scheduler_behind"
     LANE_PAUSED = "lane_paused"
@@ -41,7 +41,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What mends a problem: the call of the API behind a button, and the command."""
+    """The request behind a button, and the command, that mend a problem."""
 
     label: str
     method: str
@@ -144,7 +144,10 @@ class Disabled:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What was read at the instant `at`. `names`: of users, by id. `unexplained`: late jobs that wait for no pause and no limit."""
+    """The state of the stage as read at the instant `at`.
+
+    `names`: of users, by id. `unexplained`: late jobs that wait for no pause and no limit.
+    """
 
     at: int
     everybody: bool  # of all users; else of one
@@ -235,28 +238,26 @@ def _late(found: Status) -> list[Problem]:
 
 
 def _failing(group: Failures, found: Status) -> Problem:
-    filter = {"fingerprint": group.fingerprint} if group.fingerprint else None
-    options = ["--fingerprint", group.fingerprint or "", *_user(group.owner, found)]
+    what = f"{group.what}, {group.error}" if group.error else group.what
     return Problem(
         Kind.FAILURES,
         Severity.WARNING,
-        f"{_jobs(group.count, 'failed', False)} in the last hour: {group.what}, {group.error}",
+        f"{_jobs(group.count, 'failed', False)} in the last hour: {what}",
         since=group.last_at,
-        reason=group.error,
+        reason=group.error or None,
         count=group.count,
         owner=group.owner,
         owner_name=found.names.get(group.owner),
         task=group.task,
         fingerprint=group.fingerprint,
-        remedy=filter
-        and Remedy(
-            "Run them again",
-            "POST",
-            f"{API}/dead-letters/redrive{_query(group.owner, found)}",
-            filter,
-            _command("dead-letters", "redrive", *options),
-        ),
+        remedy=None if group.fingerprint is None else _redrive(group.owner, group.fingerprint, found),
     )
+
+
+def _redrive(owner: str, fingerprint: str, found: Status) -> Remedy:
+    command = _command("dead-letters", "redrive", "--fingerprint", fingerprint, *_user(owner, found))
+    path = f"{API}/dead-letters/redrive{_query(owner, found)}"
+    return Remedy("Run them again", "POST", path, {"fingerprint": fingerprint}, command)
 
 
 def _skipping(skips: Skips, found: Status) -> Problem:

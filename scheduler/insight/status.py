@@ -1,4 +1,4 @@
-"""Read what is wrong now: bounded reads of what is stored anyway, and no write.
+"""Read what is wrong now. All reads are bounded, and of data that is stored anyway; nothing is written.
 
 Of all users: the due part of the minutes that may have jobs, the overflow, the waiting rooms and the target queues, from the due index; the
 ledger's units, lane states and breakers; the counters of today, which name the owners whose dead letters and histories are worth a read.
@@ -13,6 +13,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from scheduler.admission import why_waits
 from scheduler.admission.breaker import Breaker
 from scheduler.insight.counting import DEAD_NAMES, EVERYBODY, day_of, stats_partition
 from scheduler.insight.problems import (
@@ -43,7 +44,7 @@ CHECKED = 1_000  # entries of minutes whose jobs are read, since the index does 
 LISTED = 20  # rows of each list
 OWNERS = 10  # whose dead letters and histories are read, those with the most of today first
 LETTERS = 200  # of each owner
-RECENT = 100  # jobs of a history
+RECENT, OLDEST = 100, 25  # jobs of a history, and the oldest of them
 RUNS = 10  # the last runs of a task
 PARALLEL = 4
 
@@ -67,7 +68,7 @@ class Waits(NamedTuple):
 
 
 def of_all(names: Mapping[str, str], ports: Ports) -> Status:
-    """What is wrong now for all users. `names`: of the users, by id; only theirs are the failures and the skipped runs."""
+    """Read the problems of all users. `names`: of the users, by id; only theirs are the failures and the skipped runs."""
     now = ports.clock.now()
     watched, behind, barred = ports.side_by_side(ports.ledger.watched, lambda: lag(ports.ledger, now), ports.users.barred)
     waits = _waits(_places(ports, now), ports, now)
@@ -89,7 +90,7 @@ def of_all(names: Mapping[str, str], ports: Ports) -> Status:
 
 
 def of_owner(owner: str, name: str, ports: Ports) -> Status:
-    """What is wrong now for the jobs of one user."""
+    """Read the problems that concern the jobs of one user."""
     now = ports.clock.now()
     watched, behind, page, tasks = ports.side_by_side(
         ports.ledger.watched,
@@ -99,13 +100,11 @@ def of_owner(owner: str, name: str, ports: Ports) -> Status:
     )
     paused = [lane for lane, state in watched.lanes.items() if state.paused_at is not None]
     rooms = _waits(_rooms(ports.ledger.overflow_units(), paused), ports, now) if paused else Waits(())
-    waiting = {
-        job.id: Wait(owner, job.id, job.lane, job.due_at, None)
-        for job in page.jobs
-        if lifecycle.is_open(job) and job.claim is None and job.due_at <= now
-    }
+    waiting = {job.id: Wait(owner, job.id, job.lane, job.due_at, None) for job in page.jobs if why_waits.is_due(job, now)}
     waiting |= {wait.id: wait for wait in rooms.jobs if wait.owner == owner}
-    waits = Waits(list(waiting.values()), bool(waiting) and (rooms.cut or page.cursor is not None), rooms.full if waiting else ())
+    # If none of the oldest jobs of the page waits, those before it hardly do, except in the rooms, which are read apart.
+    cut = rooms.cut or (page.cursor is not None and any(why_waits.is_due(job, now) for job in page.jobs[-OLDEST:]))
+    waits = Waits(list(waiting.values()), cut and bool(waiting), rooms.full if waiting else ())
     has_failed = any(counts[0] for _, counts in _owners_of_today([owner], now, ports))
     found = Status(
         at=now,

@@ -1,4 +1,4 @@
-"""What a job calls, in a few words: a list names its jobs by it, and a failure its place."""
+"""The name of what a job calls, in a few words: for lists of jobs and of failures."""
 
 from scheduler.model.spec import JobSpec
 from scheduler.targets import registry

@@ -105,7 +105,7 @@ class TargetType:
     """
 
     called: Callable[[Fields], str | None] | None = None
-    """What a payload calls, in a few words for lists. None here: the name in the ARN of `resource`, if the type has one."""
+    """The name of what a payload calls, for lists. None here: the name in the ARN of `resource`, if the type has one."""
 
     time_limit: str = ""
     """The payload field with a time-out of the call itself, in seconds. It has a default; the job's own time-out applies as well."""
@@ -145,7 +145,7 @@ class TargetType:
         return None if found is None else str(found)
 
     def called_by(self, payload: Fields) -> str | None:
-        """What a payload calls, in a few words; None: nothing that could be named."""
+        """The name of what a payload calls; None: it calls nothing that has a name."""
         if self.called is not None:
             return self.called(payload)
         found = None if self.resource is None else payload.get(self.resource.field)

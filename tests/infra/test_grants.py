@@ -114,7 +114,7 @@ def test_tick_writes_canaries_and_the_mark_and_reads_no_slot(prod: Synthesized) 
 
 def test_only_api_and_dispatch_write_users_and_dispatch_notes_freed_jobs(prod: Synthesized) -> None:
     found = {(name, action) for name in prod.functions() for action, resource in prod.grants(name) if resource.startswith("StorageUsers")}
-    # Which users are disabled or deleted; the API shows it in the status.
+    # The item of the disabled and deleted users; the API reads it for the status.
     barred = {(name, "dynamodb:GetItem") for name in {"Plan", "Tick", "Dispatch", "Api"} | EXECUTORS}
     weights = {(name, "dynamodb:BatchGetItem") for name in {"Dispatch", "Api"} | EXECUTORS}  # executors: of users with long jobs
     assert found == weights | {("Api", "dynamodb:UpdateItem"), ("Dispatch", "dynamodb:UpdateItem")} | barred

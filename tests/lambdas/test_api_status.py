@@ -1,4 +1,4 @@
-"""What is wrong now: the route, its access, and the shape of its answer."""
+"""The route of the status: its access, and the shape of its answer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a job calls, in a few words."""
+"""The names of what jobs call."""
 
 from typing import Any
 
