@@ -105,6 +105,7 @@ class Failures:
     what: str  # the host, function, queue, named target or type that failed
     owner: str
     count: int
+    first_at: int
     last_at: int
     fingerprint: str | None
     error: str
@@ -243,7 +244,7 @@ def _failing(group: Failures, found: Status) -> Problem:
         Kind.FAILURES,
         Severity.WARNING,
         f"{_jobs(group.count, 'failed', False)} in the last hour: {what}",
-        since=group.last_at,
+        since=group.first_at,
         reason=group.error or None,
         count=group.count,
         owner=group.owner,

@@ -134,7 +134,9 @@ def _with_waits(found: Status, waits: Waits, watched: Watched, disabled: Collect
         unexplained=_late(unexplained, waits.cut, found.at),
         waiting=[OwnerWait(owner, count) for owner, count in counted.most_common(LISTED)],
         lanes=[
-            LaneWait(state, by_lane[state.lane], waits.cut or state.lane in waits.full) if state.lane in paused else LaneWait(state)
+            LaneWait(state, count := by_lane[state.lane], state.lane in waits.full or (waits.cut and count > 0))
+            if state.lane in paused
+            else LaneWait(state)
             for state in states
         ],
     )
@@ -159,7 +161,7 @@ def _opened_last(watched: Watched) -> list[Breaker]:
 
 
 def _places(ports: Ports, now: int) -> list[str]:
-    """The slots that may have due jobs which have not started: those of the rooms first, then those of minutes, the oldest first.
+    """The slots that may have due jobs which have not started: of the rooms, of minutes (the oldest first), and of target queues.
 
     A job that was due soon after it was accepted is in a minute ahead, up to the first safe one.
     """
@@ -174,7 +176,7 @@ def _places(ports: Ports, now: int) -> list[str]:
         minutes.add(ahead)
         ahead = slots.following(ahead)
     of_minutes = [f"{minute}#{shard:02d}" for minute in sorted(minutes) for shard in range(shards)]
-    return list(dict.fromkeys([*_all_slots(others), *itertools.chain.from_iterable(queued), *of_minutes]))
+    return list(dict.fromkeys([*_all_slots(others), *of_minutes, *itertools.chain.from_iterable(queued)]))
 
 
 def _rooms(units: Iterable[Unit], lanes: Collection[Lane]) -> list[str]:
@@ -274,7 +276,8 @@ def _group(letters: Sequence[DeadLetter], latest: DeadLetter, job: Job | None) -
     is_dead = job is not None and not lifecycle.is_open(job)
     what = latest.type if job is None else called.place(job.spec)
     error = fingerprint.error(job).message if job is not None and is_dead else ""
-    return Failures(what, latest.key.owner, len(letters), latest.at, latest.fingerprint, error, latest.task)
+    first_at = min(letter.at for letter in letters)
+    return Failures(what, latest.key.owner, len(letters), first_at, latest.at, latest.fingerprint, error, latest.task)
 
 
 def _skipping(jobs: Iterable[Job], now: int, ports: Ports) -> list[Skips]:

@@ -210,7 +210,7 @@ def test_failures_of_the_last_hour_are_grouped_by_owner_and_error(stage: TaskSta
     assert [remedy and remedy.path for remedy in remedies] == [f"/api/v1/dead-letters/redrive?user={owner}" for owner in ("bob", "ann")]
     assert [remedy and remedy.body for remedy in remedies] == [{"fingerprint": print_of_bob}, {"fingerprint": print_of_ann}]
     (own,) = of_ann(stage).problems
-    assert own.title == "2 jobs failed in the last hour: api.example.com, HTTP 500"
+    assert (own.title, own.since) == ("2 jobs failed in the last hour: api.example.com, HTTP 500", NOW - 60_000)
     assert own.remedy is not None and own.remedy.path == "/api/v1/dead-letters/redrive"
     assert own.remedy.command == f"punctual dead-letters redrive --fingerprint {print_of_ann}"
 
