@@ -10,24 +10,29 @@ LONGEST = 40  # characters of the longest name that is compared: every field is 
 
 # By the name of a guess: what it may mean. The first one whose first word, up to a dot, is a field of the object.
 MEANT: Mapping[str, Sequence[str]] = {
-    "at": ("execute_at",),
+    "at": ("execute_at", "schedule.at"),
     "attempts": ("max_attempts",),
     "body": ("payload.body with type http",),
-    "cron_expression": ("cron",),
-    "execute_at": ("at",),
+    "cron": ("schedule.cron",),
+    "cron_expression": ("cron", "schedule.cron"),
+    "execute_at": ("at", "schedule.at"),
     "http": ("payload with type http",),
     "in": ("delay",),
-    "interval": ("rate",),
+    "interval": ("rate", "schedule.rate"),
     "json": ("payload.body with type http",),
     "max_retries": ("max_attempts",),
+    "rate": ("schedule.rate",),
     "retries": ("max_attempts",),
-    "run_at": ("execute_at", "at"),
+    "run_at": ("execute_at", "at", "schedule.at"),
     "schedule": ("cron", "rate"),
-    "time": ("execute_at", "at"),
+    "time": ("execute_at", "at", "schedule.at"),
+    "time_zone": ("schedule.time_zone",),
     "timeout": ("timeout_seconds",),
+    "timezone": ("time_zone", "schedule.time_zone"),
+    "tz": ("time_zone", "schedule.time_zone"),
     "uri": ("url", "payload.url with type http"),
     "url": ("payload.url with type http",),
-    "when": ("execute_at", "at"),
+    "when": ("execute_at", "at", "schedule.at"),
 }
 
 

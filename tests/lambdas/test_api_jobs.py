@@ -540,8 +540,10 @@ GUESSES = [
     ("/jobs", {"message": "m", "dealy": "5m"}, "dealy", "delay"),
     ("/jobs", {"message": "m", "retry": {"base_secs": 2}}, "retry.base_secs", "base_seconds"),
     ("/jobs", {"type": "http", "payload": {"uri": "https://example.com"}}, "payload.uri", "url"),
-    ("/tasks", {"name": "a", "message": "m", "execute_at": "2026-12-01T08:00:00Z"}, "execute_at", "at"),
-    ("/tasks", {"name": "a", "message": "m", "cron": "@daily", "overlaps": "skip"}, "overlaps", "overlap"),
+    ("/tasks", {"name": "a", "message": "m", "execute_at": "2026-12-01T08:00:00Z"}, "execute_at", "schedule.at"),
+    ("/tasks", {"name": "a", "message": "m", "cron": "@daily"}, "cron", "schedule.cron"),
+    ("/tasks", {"name": "a", "message": "m", "schedule": {"cron": "@daily"}, "overlaps": "skip"}, "overlaps", "overlap"),
+    ("/tasks", {"name": "a", "message": "m", "schedule": {"cron": "@daily", "timezone": "UTC"}}, "schedule.timezone", "time_zone"),
 ]
 
 

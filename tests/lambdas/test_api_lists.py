@@ -169,7 +169,7 @@ def test_a_listed_job_names_what_it_calls_and_its_task(world: World) -> None:
         read.append(len(keys))
         return verb(keys)
 
-    task = send("POST", "/tasks", json_body={"name": "Nightly", "rate": "rate(1 hour)", "message": "hello"}).data
+    task = send("POST", "/tasks", json_body={"name": "Nightly", "schedule": {"cron": "@daily"}, "message": "hello"}).data
     run = send("POST", f"/tasks/{task['id']}/run").data
     send("POST", "/jobs", json_body={"type": "http", "payload": {"url": "https://api.example.com/orders/7?token=x"}})
     world.tasks = Wrapped(world.tasks, heads=heads)
