@@ -548,11 +548,11 @@ GUESSES = [
 
 
 @pytest.mark.parametrize(("path", "body", "field", "meant"), GUESSES)
-def test_an_unknown_field_is_answered_with_the_one_that_is_meant(path: str, body: Any, field: str, meant: str) -> None:
+def test_an_unknown_field_is_answered_with_a_hint(path: str, body: Any, field: str, meant: str) -> None:
     assert send("POST", path, json_body=body).fields[field] == f"is not a known field; did you mean {meant}?"
 
 
-def test_an_unknown_field_of_an_item_is_answered_with_the_one_that_is_meant() -> None:
+def test_an_unknown_field_of_an_item_is_answered_with_a_hint() -> None:
     (item,) = send("POST", "/jobs/batch", json_body={"jobs": [{"message": "m", "at": "x"}]}).data["results"]
     assert item["error"]["details"] == [{"field": "jobs[0].at", "rule": "is not a known field; did you mean execute_at?"}]
 

@@ -181,10 +181,11 @@ def test_a_listed_job_names_what_it_calls_and_its_task(world: World) -> None:
 
 
 def test_the_reason_of_a_failed_job_has_its_last_error(world: World) -> None:
-    job = ended(world, lambda job, at, **more: lifecycle.fail(job, at, reason="no attempt is left of 3", **more), FAILED)
-    assert send("GET", f"/jobs/{job.id}").data["reason"] == "no attempt is left of 3: m"
+    refused = Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
+    job = ended(world, lambda job, at, **more: lifecycle.fail(job, at, reason="no attempt is left of 3", **more), refused)
+    assert send("GET", f"/jobs/{job.id}").data["reason"] == "no attempt is left of 3: HTTP 500"
     (listed,) = send("GET", "/jobs", query={"status": "failed"}).data["jobs"]
-    assert listed["reason"] == "no attempt is left of 3: m"
+    assert listed["reason"] == "no attempt is left of 3: HTTP 500"
     long = Result(failure=Failure(FailureKind.PERMANENT, "x" * 5_000))
     job = ended(world, lambda job, at, **more: lifecycle.fail(job, at, reason="the error is permanent", **more), long)
     assert len(send("GET", f"/jobs/{job.id}").data["reason"]) == len("the error is permanent: ") + 500
