@@ -9,12 +9,14 @@ import { Outlet, useLocation, useNavigate } from 'react-router';
 
 import { end, mayOversee, useRole, useSession, type Role } from './api/session';
 import { pageOfDocs } from './docs';
+import { useLaneFlashes } from './parts/lanes';
 import { ofUser } from './parts/links';
 import { Flashes } from './parts/notices';
 import { PasswordDialog } from './parts/password';
 import { choose, isDark } from './parts/theme';
 import { VIEWERS_ZONE } from './parts/time';
 
+const STATUS: SideNavigationProps.Item = { type: 'link', text: 'Status', href: '/status' };
 /** Pages of what a user has: they stay with the user that the address names. */
 const OF_A_USER = [
   { type: 'link', text: 'Tasks', href: '/tasks' },
@@ -63,6 +65,7 @@ export function Shell(): ReactNode {
   const [dark, setDark] = useState(isDark);
   const [open, setOpen] = useState(window.innerWidth > 900);
   const role = useRole();
+  const standing = useLaneFlashes(pathname);
   const [changing, setChanging] = useState(false);
   const go = (event: CustomEvent<{ href?: string; external?: boolean }>): void => {
     if (event.detail.external || event.detail.href === undefined) return;
@@ -110,12 +113,12 @@ export function Shell(): ReactNode {
           <SideNavigation
             header={{ href: '/', text: 'Scheduler' }}
             activeHref={OF_A_USER.some(({ href }) => href === active) ? `${active}${whose}` : active}
-            items={[...OF_A_USER.map((item) => ({ ...item, href: `${item.href}${whose}` })), ...PAGES, ...(mayOversee(role) ? OF_OPERATORS : []), TRAIL, ...ELSEWHERE]}
+            items={[STATUS, ...OF_A_USER.map((item) => ({ ...item, href: `${item.href}${whose}` })), ...PAGES, ...(mayOversee(role) ? OF_OPERATORS : []), TRAIL, ...ELSEWHERE]}
             onFollow={go}
             itemsControl={<Box color="text-body-secondary" fontSize="body-s">Times are in {VIEWERS_ZONE}. Point at a time to see it in UTC.</Box>}
           />
         }
-        notifications={<Flashes />}
+        notifications={<Flashes standing={standing} />}
         stickyNotifications
         maxContentWidth={1_800}
         content={
