@@ -143,7 +143,10 @@ describe('tasks', () => {
     await trail.getByText('Created a task').waitFor();
 
     await button('Pause').click();
+    await page.getByRole('dialog').getByLabel(/^Reason/).fill('until the move');
+    await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click();
     await status('Paused').waitFor();
+    await page.getByText('until the move').first().waitFor();
     expect((await call<{ status: string }>('GET', `/tasks/${id}`)).status).toBe('inactive');
     await button('Resume').click();
     await status('Active').waitFor();
@@ -234,6 +237,7 @@ describe('tasks', () => {
     await until('both are back', 15, async () => (await page.getByRole('table', { name: 'Tasks' }).getByRole('row').count()) === 3);
     await page.getByRole('checkbox', { name: 'Select all' }).first().click({ force: true });
     await act('Pause');
+    await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click();
     await page.getByText('Paused 2 tasks.').waitFor();
     await until('both are paused', 15, async () => (await page.getByRole('table', { name: 'Tasks' }).getByText('Paused').count()) === 2);
     await page.getByRole('checkbox', { name: 'Select all' }).first().click({ force: true });
@@ -601,6 +605,38 @@ describe('for operators and administrators', () => {
       await page.getByText(`Closed the breaker of ${circuit}.`).waitFor();
       await page.goto(`${CONSOLE}/audit?action=system`);
       await rows('Audit trail').filter({ hasText: 'Closed a breaker' }).first().waitFor();
+    });
+  });
+
+  test('a paused queue is seen on its pages, with who and why, and is resumed on the page of what is wrong', { timeout: 240_000 }, async () => {
+    const dialog = () => page.getByRole('dialog');
+    const seen = (text: string) => page.getByText(text, { exact: false }).first().waitFor({ timeout: 40_000 });
+    await atBoth(async (width) => {
+      await signIn(page, '/system');
+      await button('Pause one-time').click();
+      await dialog().getByLabel(/^Reason/).fill('the bank is closed');
+      await dialog().getByRole('button', { name: 'Pause' }).click();
+      await page.getByText('Paused one-time.').waitFor();
+      try {
+        const job = await call<Job>('POST', '/me/jobs', { message: 'waits' });
+        for (const address of ['/jobs', `/jobs/${job.id}`]) {
+          await page.goto(`${CONSOLE}${address}`);
+          await seen('The queue one-time is paused');
+          await seen('the bank is closed');
+        }
+        await picture(page, `paused-job-${width}`);
+        await page.goto(CONSOLE);
+        await page.getByRole('heading', { name: 'What is wrong now' }).waitFor();
+        await seen('The queue one-time is paused');
+        await seen('the bank is closed');
+        await picture(page, `status-${width}`);
+        await button(/^Resume/).click();
+        await dialog().getByRole('button', { name: /^Resume/ }).click();
+        expect((await ended(job.id)).status).toBe('succeeded');
+        await until('it is no longer paused, on the page', 30, async () => (await page.getByText('The queue one-time is paused').count()) === 0);
+      } finally {
+        await call('POST', '/system/resume', { all: true });
+      }
     });
   });
 

@@ -219,6 +219,14 @@ BREAKS = (
         "body.reason = '';",
     ),
     Break(
+        "a paused queue is seen on its pages, with who and why, and is resumed on the page of what is wrong",
+        "the reason is left out",
+        "the bank is closed",
+        "parts/lanes.tsx",
+        "<>Reason: <Reason text={lane.reason} /></>",
+        "''",
+    ),
+    Break(
         "a page of another role says that your role cannot see it",
         "the page of the users is shown to everybody",
         "expected 1 to be +0",

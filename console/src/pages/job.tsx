@@ -24,6 +24,7 @@ import { useLive } from '../live';
 import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
 import { DocsLink } from '../parts/docs-link';
+import { LaneAlert } from '../parts/lanes';
 import { ofUser, pageOfTask } from '../parts/links';
 import { Code, Loaded, pretty, Reason, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { isFinal, JobStatus } from '../parts/status';
@@ -130,6 +131,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
       >
         Job <CopyToClipboard variant="inline" textToCopy={job.id} copyButtonAriaLabel="Copy the id" copySuccessText="Copied" copyErrorText="Not copied" />
       </Header>
+      {(job.status === 'scheduled' || job.status === 'queued') && <LaneAlert lane={job.lane} />}
       <Why job={job} />
       <Overview job={job} />
       <ColumnLayout columns={2}>

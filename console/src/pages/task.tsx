@@ -25,6 +25,7 @@ import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
 import { ofUser, pageOfJob } from '../parts/links';
+import { PAUSE_TASKS, ReasonDialog } from '../parts/reason-dialog';
 import { Code, Empty, Loaded, Stale, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { TaskStatus } from '../parts/status';
 import { Ago, clock, When } from '../parts/time';
@@ -55,6 +56,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
   const { user, mayChange } = useWhose();
   const { done, failed } = useNotices();
   const [dialog, confirm] = useConfirm();
+  const [pausing, setPausing] = useState(false);
   const act = async (action: string, said: string): Promise<void> => {
     try {
       const result = await change(action, task.id, user);
@@ -65,6 +67,11 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
     } catch (error) {
       failed(`“${task.name}” was not changed`, error);
     }
+  };
+  const pause = async (reason: string | undefined): Promise<void> => {
+    await change('pause', task.id, user, reason);
+    done(`Paused “${task.name}”.`);
+    reload();
   };
   const more = (action: string): void => {
     if (action === 'clone') void navigate(`/tasks/new?clone=${task.id}${user === undefined ? '' : `&user=${user}`}`);
@@ -80,6 +87,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
   return (
     <SpaceBetween size="l">
       {dialog}
+      {pausing && <ReasonDialog {...PAUSE_TASKS} title={`Pause “${task.name}”?`} act={pause} onClose={() => setPausing(false)} />}
       <BreadcrumbGroup
         items={[{ text: 'Tasks', href: `/tasks${ofUser(user)}` }, { text: task.name, href: '#' }]}
         onFollow={(event) => {
@@ -98,7 +106,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
               (paused ? (
                 <Button onClick={() => void act('resume', `Resumed “${task.name}”.`)}>Resume</Button>
               ) : (
-                <Button onClick={() => void act('pause', `Paused “${task.name}”.`)}>Pause</Button>
+                <Button onClick={() => setPausing(true)}>Pause</Button>
               ))}
             <CopyAs call={() => taskCall(toRequest(fromTask(task, empty('UTC'))))} />
             <ButtonDropdown items={[{ id: 'clone', text: 'Clone' }, ...(mayChange ? [{ id: 'delete', text: 'Delete' }] : [])]} onItemClick={({ detail }) => more(detail.id)}>
