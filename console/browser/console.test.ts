@@ -547,7 +547,11 @@ describe('for operators and administrators', () => {
       expect(new URL(page.url()).searchParams.get('user')).toBe(ann.id);
 
       await page.goto(`${CONSOLE}/jobs?user=${ann.id}`);
-      await rows('Jobs').filter({ hasText: name }).getByText('Failed').waitFor();
+      const failed = rows('Jobs').filter({ hasText: name });
+      await failed.getByText('Failed').waitFor();
+      await failed.getByText('127.0.0.1', { exact: false }).first().waitFor(); // what it calls
+      const box = await failed.getByText('Failed').boundingBox();
+      expect(box === null ? width + 1 : box.x + box.width, 'the status is in view').toBeLessThanOrEqual(width);
       await page.goto(`${CONSOLE}/jobs?user=all`);
       await rows('Jobs').filter({ hasText: ann.username }).filter({ hasText: name }).waitFor();
       await picture(page, `everybody-jobs-${width}`);

@@ -53,7 +53,7 @@ export default function DeadLetterGroup(): ReactNode {
         selectedItems={selected}
         onSelectionChange={({ detail }) => setSelected(detail.selectedItems)}
         ariaLabels={{ tableLabel: 'Jobs', selectionGroupLabel: 'Jobs', allItemsSelectionLabel: () => 'Select all', itemSelectionLabel: (_, job) => `Select ${job.id}` }}
-        columns={['scheduled', 'job', 'status', 'type', 'task', 'attempts', 'reason']}
+        columns={['status', 'calls', 'scheduled', 'task', 'attempts', 'reason', 'job']}
         header={
           <SpaceBetween size="xs">
             <Header

@@ -10,14 +10,17 @@ import { api, take, type Schemas } from '../api/client';
 import { useLive } from '../live';
 import { pageOfDocs } from '../docs';
 import { DocsLink } from '../parts/docs-link';
+import { useCalls } from '../parts/job-calls';
 import { ofUser, pageOfJob } from '../parts/links';
 import { Empty, Failed, NotForRole, Stale, To, useTitle, Words } from '../parts/parts';
 import { Progress } from '../parts/progress';
+import { useTaskNames } from '../parts/task-names';
 import { Ago } from '../parts/time';
 import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
 import { RedriveDialog } from './redrive';
 
-type Group = Owned<Schemas['DeadLetterGroup']>;
+/** The API may say what the latest job of a group calls. */
+type Group = Owned<Schemas['DeadLetterGroup']> & { calls?: string | null };
 
 const OFTEN = 5_000;
 const SELDOM = 15_000; // everybody's: one call for each user
@@ -42,6 +45,13 @@ async function all(): Promise<Found> {
   return { groups: found.sort((one, other) => other.count - one.count), read, complete: complete && everyone };
 }
 
+/** The first task by its name, and how many others there are. */
+function namesOf(ids: readonly string[], nameOf: (id: string) => string | undefined): string {
+  const first = ids[0];
+  if (first === undefined) return '–';
+  return `${nameOf(first) ?? first}${ids.length > 1 ? ` and ${ids.length - 1} more` : ''}`;
+}
+
 export default function DeadLetters(): ReactNode {
   useTitle('Dead letters');
   const { user, everybody, mayChange } = useWhose();
@@ -49,6 +59,8 @@ export default function DeadLetters(): ReactNode {
   const [chosen, setChosen] = useState<{ fingerprint?: string; count: number; user: string | undefined } | null>(null);
   const ownerOf = (group: Group): string | undefined => group.owner?.id ?? user;
   const groups = live.data?.groups ?? [];
+  const callsOf = useCalls(groups.filter((group) => !group.calls).map((group) => ({ id: group.job_id, user: ownerOf(group) })));
+  const nameOf = useTaskNames(groups.flatMap((group) => group.task_ids.slice(0, 1).map((id) => ({ id, user: ownerOf(group) }))));
   const count = groups.reduce((sum, group) => sum + group.count, 0);
   if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   return (
@@ -104,11 +116,11 @@ export default function DeadLetters(): ReactNode {
               const text = group.error === null ? '(just redriven)' : `${group.error.kind}: ${group.error.message}`;
               return group.fingerprint === null ? <Words>{text}</Words> : <To href={`/dead-letters/${group.fingerprint}${ofUser(ownerOf(group))}`}><Words>{text}</Words></To>;
             },
-            minWidth: 320,
+            minWidth: 200,
           },
           { id: 'count', header: 'Jobs', cell: (group) => group.count },
-          { id: 'types', header: 'Types', cell: (group) => group.types.join(', ') },
-          { id: 'tasks', header: 'Tasks', cell: (group) => group.task_ids.length || '–' },
+          { id: 'calls', header: 'Calls', cell: (group) => <Words>{group.calls ?? callsOf(group.job_id, ownerOf(group)) ?? group.types.join(', ')}</Words>, minWidth: 150 },
+          { id: 'tasks', header: 'Tasks', cell: (group) => <Words>{namesOf(group.task_ids, (id) => nameOf(id, ownerOf(group)))}</Words>, minWidth: 120 },
           { id: 'last', header: 'Last', cell: (group) => <Ago at={group.last_at} /> },
           { id: 'first', header: 'First', cell: (group) => <Ago at={group.first_at} /> },
           { id: 'sample', header: 'Latest job', cell: (group) => <To href={pageOfJob(group.job_id, ownerOf(group))}>{group.job_id}</To> },

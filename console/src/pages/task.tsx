@@ -213,7 +213,7 @@ function History({ task }: { task: Task }): ReactNode {
         jobs={live.data?.jobs ?? []}
         loading={live.loading}
         loadingText="Loading runs"
-        columns={view === 'ahead' ? ['scheduled', 'job', 'status'] : ['scheduled', 'job', 'status', 'started', 'delay', 'duration', 'attempts', 'reason']}
+        columns={view === 'ahead' ? ['status', 'scheduled', 'job', 'reason'] : ['status', 'scheduled', 'job', 'started', 'delay', 'duration', 'attempts', 'reason']}
         header={
           <SpaceBetween size="xs">
             <Header variant="h2" actions={
