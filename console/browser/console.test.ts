@@ -174,6 +174,7 @@ describe('tasks', () => {
     const saved = async () => (await call<{ notifications: unknown }>('GET', `/tasks/${task.id}`)).notifications;
     const box = (label: string) => page.getByRole('textbox', { name: label }); // its row is a group of that label, too
     await signIn(page, `/tasks/${task.id}/edit`);
+    await button('Notifications').click();
     await page.getByText('No notifications.').waitFor();
     await button('Add e-mail address').click();
     await box('E-mail address').fill('ann at example');
@@ -199,6 +200,8 @@ describe('tasks', () => {
     expect(await saved()).toEqual(told);
 
     await button('Edit').click();
+    await page.getByText('2 receivers on failure, recovery, late start').waitFor(); // what is set, while it is folded
+    await button('Notifications').click();
     await button('Remove ann@example.com').click();
     await page.locator('form button[type=submit]').click();
     await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor();
@@ -755,6 +758,7 @@ describe('posting jobs', () => {
       await button('Post job').click();
       await page.getByRole('heading', { name: 'Post a job', level: 1 }).waitFor();
       await field(/^URL/).fill(RECEIVER);
+      await button('Key and tags').click();
       await field(/^Key/).fill(`order-17-${width}`);
       await page.getByRole('radio', { name: 'After a delay' }).click({ force: true });
       await field('How many').fill('');
@@ -828,6 +832,7 @@ describe('copying requests', () => {
     const key = `it's ${Date.now()}`;
     await signIn(page, '/jobs/new');
     await field(/^URL/).fill(RECEIVER);
+    await button('Key and tags').click();
     await field(/^Key/).fill(key);
     const command = await copied('curl');
     expect(command, 'the token is not copied').not.toContain(await page.evaluate(() => (JSON.parse(localStorage.getItem('punctual.session') ?? '{}') as { token: string }).token));
@@ -945,6 +950,28 @@ describe('forms', () => {
       await submit();
       await told.getByText('Cron', { exact: true }).or(page.getByRole('alert').getByText('Cron', { exact: true })).first().waitFor();
       await until('the cron has the focus', 10, () => field('Cron').evaluate((element) => element === document.activeElement));
+    });
+  });
+
+  test('a month is chosen without cron, a month without that day is told, and an error goes when it is mended', async () => {
+    await atBoth(async (width) => {
+      await signIn(page, '/tasks/new');
+      await submit();
+      const wrong = page.getByRole('alert').getByText('Name', { exact: true });
+      await wrong.waitFor();
+      await field('Name').fill('monthly');
+      await until('the error is gone', 10, async () => (await wrong.count()) === 0);
+      await page.getByRole('alert').getByText('URL', { exact: true }).waitFor(); // the others stay
+      await pick(page, 'Repeats', 'Every month');
+      await pick(page, 'On day', '3');
+      expect(await field('Cron').inputValue()).toBe('0 8 3 * *');
+      await pick(page, 'On day', '31');
+      await page.getByText('No run in February, April, June, September and November', { exact: false }).waitFor();
+      await picture(page, `task-form-monthly-${width}`);
+      await pick(page, 'On day', 'Last day of the month');
+      expect(await field('Cron').inputValue()).toBe('0 8 L * *');
+      await field('Cron').fill('30 9 * * 1-5');
+      await page.getByRole('checkbox', { name: 'Friday' }).waitFor(); // and back
     });
   });
 

@@ -299,6 +299,14 @@ BREAKS = (
         "",
     ),
     Break(
+        "a month is chosen without cron, a month without that day is told, and an error goes when it is mended",
+        "each month has its run on the first",
+        "3 is chosen",
+        "form/repeats.ts",
+        "${hour} ${repeat.day} * *",
+        "${hour} 1 * *",
+    ),
+    Break(
         "the two time-outs explain each other",
         "a time-out that never applies is not told",
         "before the call time-out (400 s) applies",

@@ -10,6 +10,7 @@ import LineChart from '@cloudscape-design/components/line-chart';
 import Pagination from '@cloudscape-design/components/pagination';
 import SegmentedControl from '@cloudscape-design/components/segmented-control';
 import SpaceBetween from '@cloudscape-design/components/space-between';
+import StatusIndicator from '@cloudscape-design/components/status-indicator';
 import { useState, type ReactNode } from 'react';
 import { useNavigate, useParams } from 'react-router';
 
@@ -18,6 +19,7 @@ import { taskCall } from '../code';
 import { write } from '../exact';
 import { empty, fromTask, toRequest } from '../form/draft';
 import { Runs } from '../form/preview';
+import { skippedMonths } from '../form/repeats';
 import { pageOfTarget } from '../form/target';
 import { useLive } from '../live';
 import { endedAt, JobTable } from '../parts/job-table';
@@ -154,7 +156,7 @@ function Overview({ task }: { task: Task }): ReactNode {
               </>
             ),
           },
-          { label: 'Schedule', value: <>{scheduleInWords(schedule)}{schedule?.cron ? <Box variant="p" color="text-body-secondary">{schedule.cron}</Box> : null}{schedule?.at ? <Box variant="p" color="text-body-secondary"><When at={schedule.at} /></Box> : null}</> },
+          { label: 'Schedule', value: <>{scheduleInWords(schedule)}{schedule?.cron ? <Box variant="p" color="text-body-secondary">{schedule.cron}</Box> : null}{schedule?.cron && skippedMonths(schedule.cron) !== null ? <StatusIndicator type="warning">{skippedMonths(schedule.cron)}</StatusIndicator> : null}{schedule?.at ? <Box variant="p" color="text-body-secondary"><When at={schedule.at} /></Box> : null}</> },
           { label: 'Time zone', value: schedule === null ? '–' : (schedule.time_zone ?? 'UTC') },
           { label: 'Type', value: task.target === null ? task.type : <><To href={pageOfTarget(task.target)}>{task.target}</To> ({task.type})</> },
           { label: 'Max attempts', value: String(task.max_attempts) },

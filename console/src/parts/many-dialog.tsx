@@ -47,7 +47,7 @@ export function ManyDialog({ many, user, onClose }: { many: Many; user: string |
     show(made.id, count, user);
   };
   return (
-    <FormDialog title={`${verb} all ${of}s that match?`} yes={`${verb} ${counted(count, of)}`} disabled={count === 0} fields={['rate', 'limit', 'reason']} act={start} onClose={onClose}>
+    <FormDialog title={`${verb} all ${of}s that match?`} yes={`${verb} ${counted(count, of)}`} disabled={count === 0} fields={['rate', 'limit', 'reason']} values={{ rate, limit, reason }} act={start} onClose={onClose}>
       {(errors) => (
         <SpaceBetween size="m">
           {found.loading ? (

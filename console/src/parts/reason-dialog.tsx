@@ -20,7 +20,7 @@ export interface Reasoned {
 export function ReasonDialog({ title, text, yes, shown, act, onClose }: Reasoned & { onClose: () => void }): ReactNode {
   const [reason, setReason] = useState('');
   return (
-    <FormDialog title={title} yes={yes} fields={['reason']} act={() => act(reason.trim() || undefined)} onClose={onClose}>
+    <FormDialog title={title} yes={yes} fields={['reason']} values={{ reason }} act={() => act(reason.trim() || undefined)} onClose={onClose}>
       {(errors) => (
         <SpaceBetween size="m">
           <div>{text}</div>
