@@ -293,20 +293,20 @@ describe('jobs', () => {
     await signIn(page, `/jobs/${dead[0]?.id ?? ''}`);
     await page.getByText('Why it failed').waitFor();
     await picture(page, 'job-failed');
-    await button(/^Retry$/).click();
+    await button(/^Run again$/).click();
     await page.getByText('The job runs again.').first().waitFor();
-    await until('it failed again, on the page', 60, async () => (await page.getByText('Redriven', { exact: true }).count()) > 0 && (await button(/^Retry$/).count()) > 0);
+    await until('it failed again, on the page', 60, async () => (await page.getByText('Run again requested', { exact: true }).count()) > 0 && (await button(/^Run again$/).count()) > 0);
 
-    await page.getByRole('link', { name: 'Dead letters' }).click();
-    await page.getByRole('button', { name: /^Redrive \d+ jobs$/ }).first().waitFor();
+    await page.getByRole('link', { name: 'Failed jobs' }).click();
+    await page.getByRole('button', { name: /^Run \d+ jobs again$/ }).first().waitFor();
     await picture(page, 'dead-letters');
-    await page.getByRole('button', { name: /^Redrive \d+ jobs$/ }).first().click();
+    await page.getByRole('button', { name: /^Run \d+ jobs again$/ }).first().click();
     await field('Jobs per second').fill('5000000');
-    await page.getByRole('dialog').getByRole('button', { name: 'Redrive', exact: true }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Run again', exact: true }).click();
     await page.getByText('must be at most', { exact: false }).waitFor();
     await field('Jobs per second').fill('50');
-    await page.getByRole('dialog').getByRole('button', { name: 'Redrive', exact: true }).click();
-    await page.getByText('Redrive done').waitFor({ timeout: 60_000 });
+    await page.getByRole('dialog').getByRole('button', { name: 'Run again', exact: true }).click();
+    await page.getByText('New runs of failed jobs done').waitFor({ timeout: 60_000 });
     await picture(page, 'redrive');
     expect((await call<{ redrives: number }>('GET', `/me/jobs/${dead[1]?.id ?? ''}`)).redrives).toBe(1);
   });
@@ -413,7 +413,7 @@ describe('administration', () => {
     for (const what of ['Created a user', 'Changed a user', 'Disabled a user', 'Enabled a user', 'Changed a password']) await trail.getByText(what).first().waitFor();
     expect(await trail.getByText(SECRET).count()).toBe(0);
     await picture(page, 'audit');
-    await pick(page, 'Change', 'Lanes');
+    await pick(page, 'Change', 'Queues');
     await until('those of users are gone', 15, async () => (await trail.getByText('Created a user').count()) === 0);
   });
 
@@ -560,10 +560,10 @@ describe('for operators and administrators', () => {
       await picture(page, `everybody-jobs-${width}`);
       await page.getByRole('link', { name: run.id }).click();
       await page.getByText('Why it failed').waitFor();
-      await button(/^Retry$/).waitFor();
+      await button(/^Run again$/).waitFor();
 
       await page.goto(`${CONSOLE}/dead-letters?user=all`);
-      await rows('Dead letters').filter({ hasText: ann.username }).getByRole('button', { name: 'Redrive 1 jobs' }).waitFor();
+      await rows('Failed jobs').filter({ hasText: ann.username }).getByRole('button', { name: 'Run 1 jobs again' }).waitFor();
       await picture(page, `everybody-dead-letters-${width}`);
       await page.goto(`${CONSOLE}/tasks?user=all&name=${encodeURIComponent(name)}`);
       await rows('Tasks').filter({ hasText: name }).getByText(ann.username, { exact: true }).waitFor({ timeout: 60_000 }); // searched among ten thousand of another user, too
@@ -577,7 +577,7 @@ describe('for operators and administrators', () => {
     page = await open(browser);
     await signIn(page, `/jobs/${run.id}?user=${ann.id}`, olaf.username, SECRET); // who sees it, and may not change it
     await page.getByText('Why it failed').waitFor();
-    expect(await page.getByRole('button', { name: 'Retry', exact: true }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: 'Run again', exact: true }).count()).toBe(0);
     await page.goto(`${CONSOLE}/tasks/${task.id}?user=${ann.id}`);
     await button('More').waitFor();
     expect(await page.getByRole('button', { name: /^(Run now|Pause|Edit)$/ }).count()).toBe(0);
@@ -615,7 +615,7 @@ describe('for operators and administrators', () => {
     });
   });
 
-  test('a paused queue is seen on its pages, with who and why, and is resumed on the page of what is wrong', { timeout: 240_000 }, async () => {
+  test('a paused queue is seen on its pages with its author and reason, and is resumed on the first page', { timeout: 240_000 }, async () => {
     const dialog = () => page.getByRole('dialog');
     const seen = (text: string) => page.getByText(text, { exact: false }).first().waitFor({ timeout: 40_000 });
     await atBoth(async (width) => {
@@ -786,7 +786,7 @@ describe('posting jobs', () => {
       const failed = await call<Job>('POST', '/me/jobs', { ...dying(6), tags: ['again'] });
       await ended(failed.id);
       await page.goto(`${CONSOLE}/jobs/${failed.id}`);
-      await button('Retry with changes').click();
+      await button('Run again with changes').click();
       await field(/^URL/).fill(RECEIVER);
       await submit();
       await page.getByText('Posted the job.').first().waitFor();
@@ -953,7 +953,7 @@ describe('forms', () => {
     });
   });
 
-  test('a month is chosen without cron, a month without that day is told, and an error goes when it is mended', async () => {
+  test('a month is chosen without cron, a month without that day is named, and an error goes when it is mended', async () => {
     await atBoth(async (width) => {
       await signIn(page, '/tasks/new');
       await submit();
@@ -1029,6 +1029,15 @@ describe('forms', () => {
   }
 });
 
+test('the first Tab skips the navigation', async () => {
+  await signIn(page, '/jobs');
+  await page.reload();
+  await page.getByRole('heading', { name: 'Jobs', level: 1 }).waitFor();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await until('the content has the focus', 10, () => page.evaluate(() => document.activeElement?.id === 'content'));
+});
+
 test('a script in the page itself does not run', async () => {
   await signIn(page, '/tasks');
   const ran = await page.evaluate(() => {
@@ -1078,7 +1087,7 @@ describe('what goes wrong looks as it should', () => {
       await page.getByText('No tasks yet').waitFor();
       await page.getByRole('link', { name: 'Your first task' }).waitFor();
       await picture(page, `empty-tasks-${width}`);
-      for (const [address, title] of [['/jobs', 'No jobs yet'], ['/dead-letters', 'No dead letters'], ['/operations', 'No operations yet'], ['/jobs?view=ahead', 'No upcoming jobs']] as const) {
+      for (const [address, title] of [['/jobs', 'No jobs yet'], ['/dead-letters', 'No failed jobs'], ['/operations', 'No operations yet'], ['/jobs?view=ahead', 'No upcoming jobs']] as const) {
         await page.goto(`${CONSOLE}${address}`);
         await page.getByText(title, { exact: true }).waitFor();
       }

@@ -4,7 +4,7 @@ import Box from '@cloudscape-design/components/box';
 import SideNavigation, { type SideNavigationProps } from '@cloudscape-design/components/side-navigation';
 import Spinner from '@cloudscape-design/components/spinner';
 import TopNavigation from '@cloudscape-design/components/top-navigation';
-import { Suspense, useEffect, useState, type ReactNode } from 'react';
+import { Suspense, useEffect, useRef, useState, type ReactNode } from 'react';
 import { Outlet, useLocation, useNavigate } from 'react-router';
 
 import { end, mayOversee, useRole, useSession, type Role } from './api/session';
@@ -21,7 +21,7 @@ const STATUS: SideNavigationProps.Item = { type: 'link', text: 'Status', href: '
 const OF_A_USER = [
   { type: 'link', text: 'Tasks', href: '/tasks' },
   { type: 'link', text: 'Jobs', href: '/jobs' },
-  { type: 'link', text: 'Dead letters', href: '/dead-letters' },
+  { type: 'link', text: 'Failed jobs', href: '/dead-letters' },
   { type: 'link', text: 'Operations', href: '/operations' },
 ] as const;
 const PAGES: SideNavigationProps.Item[] = [
@@ -63,6 +63,7 @@ export function Shell(): ReactNode {
   const active = `/${pathname.split('/')[1] ?? ''}`;
   const session = useSession();
   const [dark, setDark] = useState(isDark);
+  const content = useRef<HTMLDivElement>(null);
   const [open, setOpen] = useState(window.innerWidth > 900);
   const role = useRole();
   const standing = useLaneFlashes(pathname);
@@ -78,6 +79,16 @@ export function Shell(): ReactNode {
   };
   return (
     <>
+      <a
+        className="skip"
+        href="#content"
+        onClick={(event) => {
+          event.preventDefault(); // the address stays
+          content.current?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
       {changing && <PasswordDialog onClose={() => setChanging(false)} />}
       <div id="top">
         <TopNavigation
@@ -122,9 +133,11 @@ export function Shell(): ReactNode {
         stickyNotifications
         maxContentWidth={1_800}
         content={
-          <Suspense fallback={<Box textAlign="center" padding="xxl"><Spinner size="large" /></Box>}>
-            <Outlet />
-          </Suspense>
+          <div id="content" ref={content} tabIndex={-1}>
+            <Suspense fallback={<Box textAlign="center" padding="xxl"><Spinner size="large" /></Box>}>
+              <Outlet />
+            </Suspense>
+          </div>
         }
       />
     </>

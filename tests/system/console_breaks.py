@@ -149,7 +149,7 @@ BREAKS = (
     Break(
         "a failed job is retried, and redriven with similar ones",
         "the progress of a redrive is not shown",
-        "Redrive done",
+        "New runs of failed jobs done",
         "pages/redrive.tsx",
         "show(made.id, expected, user);",
         "",
@@ -219,7 +219,7 @@ BREAKS = (
         "body.reason = '';",
     ),
     Break(
-        "a paused queue is seen on its pages, with who and why, and is resumed on the page of what is wrong",
+        "a paused queue is seen on its pages with its author and reason, and is resumed on the first page",
         "the reason is left out",
         "the bank is closed",
         "parts/lanes.tsx",
@@ -299,7 +299,7 @@ BREAKS = (
         "",
     ),
     Break(
-        "a month is chosen without cron, a month without that day is told, and an error goes when it is mended",
+        "a month is chosen without cron, a month without that day is named, and an error goes when it is mended",
         "each month has its run on the first",
         "3 is chosen",
         "form/repeats.ts",
@@ -329,6 +329,14 @@ BREAKS = (
         "styles.css",
         "h1 {\n  overflow-wrap: anywhere;",
         "h1 {",
+    ),
+    Break(
+        "the first Tab skips the navigation",
+        "the link leads nowhere",
+        "the content has the focus",
+        "shell.tsx",
+        "content.current?.focus();",
+        "",
     ),
     Break("a script in the page itself does not run", "the policy allows scripts in the page", "expected true to be false", POLICY),
     Break(

@@ -17,6 +17,7 @@ import { Progress } from '../parts/progress';
 import { useTaskNames } from '../parts/task-names';
 import { Ago } from '../parts/time';
 import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
+import { termOf } from '../words';
 import { RedriveDialog } from './redrive';
 
 /** The API may say what the latest job of a group calls. */
@@ -53,9 +54,9 @@ function namesOf(ids: readonly string[], nameOf: (id: string) => string | undefi
 }
 
 export default function DeadLetters(): ReactNode {
-  useTitle('Dead letters');
+  useTitle('Failed jobs');
   const { user, everybody, mayChange } = useWhose();
-  const live = useLive(`dead letters ${everybody ? 'all' : (user ?? '')}`, () => (everybody ? all() : of(user)), everybody ? SELDOM : OFTEN);
+  const live = useLive(`groups ${everybody ? 'all' : (user ?? '')}`, () => (everybody ? all() : of(user)), everybody ? SELDOM : OFTEN);
   const [chosen, setChosen] = useState<{ fingerprint?: string; count: number; user: string | undefined } | null>(null);
   const ownerOf = (group: Group): string | undefined => group.owner?.id ?? user;
   const groups = live.data?.groups ?? [];
@@ -67,7 +68,7 @@ export default function DeadLetters(): ReactNode {
     <SpaceBetween size="m">
       <Progress onEnd={live.reload} />
       <RedriveDialog filter={chosen === null ? null : { fingerprint: chosen.fingerprint }} expected={chosen?.count ?? 0} user={chosen?.user} onClose={() => setChosen(null)} />
-      {live.data?.complete === false && <Alert type="info">There are more dead letters. This page counts the latest {live.data.read}.</Alert>}
+      {live.data?.complete === false && <Alert type="info">There are more failed jobs. This page counts the latest {live.data.read}.</Alert>}
       <Table<Group>
         variant="full-page"
         stickyHeader
@@ -75,35 +76,35 @@ export default function DeadLetters(): ReactNode {
         wrapLines
         items={groups}
         loading={live.loading}
-        loadingText="Loading dead letters"
-        ariaLabels={{ tableLabel: 'Dead letters', selectionGroupLabel: '' }}
+        loadingText="Loading failed jobs"
+        ariaLabels={{ tableLabel: 'Failed jobs', selectionGroupLabel: '' }}
         header={
           <SpaceBetween size="xs">
             <Header
               variant="awsui-h1-sticky"
               counter={live.data === null ? undefined : `(${count})`}
-              description="Jobs that failed or were killed, by error. Errors that differ only in ids, numbers or times are grouped."
+              description={`Jobs that failed or were killed, by error. Errors that differ only in ids, numbers or times are grouped. The API calls them ${termOf('failed job')}s.`}
               actions={
                 <SpaceBetween direction="horizontal" size="xs">
                   <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
                   {mayChange && !everybody && (
                     <Button disabled={count === 0} onClick={() => setChosen({ count, user })}>
-                      Redrive all
+                      Run all again
                     </Button>
                   )}
                 </SpaceBetween>
               }
             >
-              Dead letters
+              Failed jobs
             </Header>
             <Stale live={live} />
           </SpaceBetween>
         }
         filter={<div className="filters"><WhoseChoice /></div>}
-        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="dead letters" retry={live.reload} /> : (
-          <Empty title="No dead letters">
-            <Box variant="p" color="inherit">A job is listed here when its last attempt has failed or was killed. You correct the cause, and redrive the job.</Box>
-            <DocsLink href={pageOfDocs('guides/redrive')}>Redrive dead letters</DocsLink>
+        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="failed jobs" retry={live.reload} /> : (
+          <Empty title="No failed jobs">
+            <Box variant="p" color="inherit">A job is listed here when its last attempt has failed or was killed. You correct the cause, and run the job again.</Box>
+            <DocsLink href={pageOfDocs('guides/redrive')}>Run failed jobs again</DocsLink>
           </Empty>
         )}
         columnDefinitions={[
@@ -113,7 +114,7 @@ export default function DeadLetters(): ReactNode {
             header: 'Error',
             isRowHeader: true,
             cell: (group) => {
-              const text = group.error === null ? '(just redriven)' : `${group.error.kind}: ${group.error.message}`;
+              const text = group.error === null ? '(running again)' : `${group.error.kind}: ${group.error.message}`;
               return group.fingerprint === null ? <Words>{text}</Words> : <To href={`/dead-letters/${group.fingerprint}${ofUser(ownerOf(group))}`}><Words>{text}</Words></To>;
             },
             minWidth: 200,
@@ -130,8 +131,8 @@ export default function DeadLetters(): ReactNode {
             minWidth: 110,
             cell: (group) =>
               group.fingerprint === null || !mayChange ? null : (
-                <Button variant="inline-link" ariaLabel={`Redrive ${group.count} jobs`} onClick={() => setChosen({ fingerprint: group.fingerprint ?? undefined, count: group.count, user: ownerOf(group) })}>
-                  Redrive
+                <Button variant="inline-link" ariaLabel={`Run ${group.count} jobs again`} onClick={() => setChosen({ fingerprint: group.fingerprint ?? undefined, count: group.count, user: ownerOf(group) })}>
+                  Run again
                 </Button>
               ),
           },

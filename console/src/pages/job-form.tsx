@@ -46,7 +46,7 @@ export default function JobForm(): ReactNode {
     },
     0,
   );
-  const title = retried !== null ? 'Retry with changes' : source !== null ? 'Duplicate job' : 'Post a job';
+  const title = retried !== null ? 'Run again with changes' : source !== null ? 'Duplicate job' : 'Post a job';
   useTitle(title);
   return (
     <Loaded live={live} what="job">
@@ -143,7 +143,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
               {draft.start === 'at' && <InstantField label="Time" value={draft.at} error={errors['execute_at']} onChange={(at) => set({ at })} />}
               <InstantField
                 label={optional('Expires at')}
-                description="From this time on, the job neither starts nor is retried"
+                description="From this time on, the job neither starts nor is tried again"
                 value={draft.expiresAt}
                 error={errors['expires_at']}
                 onChange={(expiresAt) => set({ expiresAt })}

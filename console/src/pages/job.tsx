@@ -81,7 +81,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
       done(what === 'retry' ? 'The job runs again.' : job.status === 'running' ? 'The job was asked to stop.' : 'Cancelled the job.');
       reload();
     } catch (error) {
-      failed(what === 'retry' ? 'Not retried' : 'Not cancelled', error);
+      failed(what === 'retry' ? 'Not run again' : 'Not cancelled', error);
     } finally {
       setBusy(false);
     }
@@ -121,10 +121,10 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
                 Cancel job
               </Button>
             )}
-            {dead && <Button onClick={() => void navigate(another('retry'))}>Retry with changes</Button>}
+            {dead && <Button onClick={() => void navigate(another('retry'))}>Run again with changes</Button>}
             {mayChange && dead && (
               <Button variant="primary" loading={busy} onClick={() => void act('retry')}>
-                Retry
+                Run again
               </Button>
             )}
           </SpaceBetween>
@@ -208,7 +208,7 @@ function Overview({ job }: { job: Job }): ReactNode {
             { label: 'Attempts', value: `${job.attempts.length} of ${job.max_attempts}` },
             { label: 'Calls', value: <Words>{callsOf(job)}</Words> },
             { label: 'Type', value: job.target === null ? job.type : <><To href={pageOfTarget(job.target)}>{job.target}</To> ({job.type})</> },
-            { label: 'Lane', value: job.lane },
+            { label: 'Queue', value: job.lane },
             { label: 'Task', value: job.task_id === null ? '–' : <To href={pageOfTask(job.task_id, user)}><Words>{task ?? job.task_id}</Words></To> },
             { label: 'Attempt time-out', value: span(job.timeout_seconds * 1_000) },
             { label: 'Key', value: <Words>{job.key ?? '–'}</Words> },
@@ -218,7 +218,7 @@ function Overview({ job }: { job: Job }): ReactNode {
             ...(job.expires_at === null ? [] : [{ label: 'Expires', value: <When at={job.expires_at} /> }]),
             ...(job.lease_until === null ? [] : [{ label: 'Lease expires', value: <Ago at={job.lease_until} /> }]),
             ...(job.heartbeat_at === null ? [] : [{ label: 'Last heartbeat', value: <Ago at={job.heartbeat_at} /> }]),
-            ...(job.redrives === 0 ? [] : [{ label: 'Redriven', value: <>{job.redrives} × <Ago at={job.redriven_at} /></> }]),
+            ...(job.redrives === 0 ? [] : [{ label: 'Run again', value: <>{job.redrives} × <Ago at={job.redriven_at} /></> }]),
           ]}
         />
         {progress !== null && (

@@ -34,7 +34,7 @@ export function RedriveDialog({ filter, expected, user, onClose }: { filter: Fil
     } catch (error) {
       const told = apiError(error);
       if (told.details.length > 0) setRefused({ error: told, sent: { rate, limit } });
-      else failed('The redrive did not start', told);
+      else failed('The jobs do not run again', told);
     } finally {
       setBusy(false);
     }
@@ -44,7 +44,7 @@ export function RedriveDialog({ filter, expected, user, onClose }: { filter: Fil
     <Modal
       visible={filter !== null}
       onDismiss={onClose}
-      header="Redrive dead letters"
+      header="Run failed jobs again"
       closeAriaLabel="Close"
       footer={
         <Box float="right">
@@ -53,7 +53,7 @@ export function RedriveDialog({ filter, expected, user, onClose }: { filter: Fil
               Cancel
             </Button>
             <Button variant="primary" loading={busy} onClick={() => void start()}>
-              Redrive
+              Run again
             </Button>
           </SpaceBetween>
         </Box>

@@ -81,13 +81,13 @@ export default function System(): ReactNode {
           <SpaceBetween size="l">
             {asking !== null && <ReasonDialog {...asking} onClose={() => ask(null)} />}
             <Header variant="h1">System</Header>
-            <Container header={<Header variant="h2">Health</Header>}>
+            <Container header={<Header variant="h2" description={<>More on <To href="/status">What is wrong now</To>.</>}>Health</Header>}>
               <KeyValuePairs
                 columns={3}
                 items={[
                   { label: 'Scheduler', value: <StatusIndicator type={behind > BEHIND ? 'warning' : 'success'}>{behind > BEHIND ? 'Behind' : 'On time'}</StatusIndicator> },
                   { label: 'Behind by', value: span(behind * 1_000) },
-                  { label: 'Oldest open minute', value: health.oldest_open_minute ?? '–' },
+                  { label: 'Oldest open minute', value: <When at={health.oldest_open_at ?? null} /> },
                 ]}
               />
             </Container>

@@ -21,6 +21,7 @@ import { empty, fromTask, toRequest } from '../form/draft';
 import { Runs } from '../form/preview';
 import { skippedMonths } from '../form/repeats';
 import { pageOfTarget } from '../form/target';
+import { COLOURS } from '../colours';
 import { useLive } from '../live';
 import { endedAt, JobTable } from '../parts/job-table';
 import { CopyAs } from '../parts/copy-as';
@@ -34,7 +35,7 @@ import { Ago, clock, When } from '../parts/time';
 import { Told } from '../parts/told';
 import { TrailTable } from '../parts/trail';
 import { OfWhom, useWhose } from '../parts/whose';
-import { onTimeShare, percent, scheduleInWords, span } from '../words';
+import { runsInWords, scheduleInWords, span } from '../words';
 import { change } from './tasks';
 
 const LIMIT = 25;
@@ -243,7 +244,6 @@ function Charts({ task }: { task: Task }): ReactNode {
   const { user } = useWhose();
   const live = useLive(`chart ${task.id}`, () => take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: task.id }, query: { limit: CHARTED, user } } })), 10_000);
   const started = (live.data?.jobs ?? []).filter((job) => job.started_at !== null).reverse();
-  const share = onTimeShare(started);
   const delays = started.map((job) => ({ x: new Date(job.scheduled_at), y: job.start_delay_ms ?? 0 }));
   const durations = started.flatMap((job) => {
     const end = endedAt(job);
@@ -251,8 +251,8 @@ function Charts({ task }: { task: Task }): ReactNode {
   });
   const domain: [Date, Date] | undefined = started.length < 2 ? undefined : [new Date(started[0]?.scheduled_at ?? 0), new Date(started.at(-1)?.scheduled_at ?? 0)];
   return (
-    <Container header={<Header variant="h2" description={share === null ? undefined : `The last ${started.length} runs; ${percent(share)} on time.`}>Delay and duration</Header>}>
-      <LineChart
+    <Container header={<Header variant="h2" description={runsInWords(started) ?? undefined}>Delay and duration</Header>}>
+      {started.length === 1 ? <KeyValuePairs columns={2} items={[{ label: 'Delay', value: span(delays[0]?.y ?? 0) }, { label: 'Duration', value: durations[0] === undefined ? '–' : span(durations[0].y) }]} /> : <LineChart
         height={200}
         hideFilter
         xScaleType="time"
@@ -261,8 +261,8 @@ function Charts({ task }: { task: Task }): ReactNode {
         yTitle="Time"
         ariaLabel="Delay and duration of the last runs"
         series={[
-          { title: 'Delay', type: 'line', data: delays, valueFormatter: span },
-          { title: 'Duration', type: 'line', data: durations, valueFormatter: span },
+          { title: 'Delay', type: 'line', data: delays, valueFormatter: span, color: COLOURS.high },
+          { title: 'Duration', type: 'line', data: durations, valueFormatter: span, color: COLOURS.measure },
         ]}
         i18nStrings={{ yTickFormatter: span, xTickFormatter: clock }}
         statusType={live.loading ? 'loading' : live.error !== null && live.data === null ? 'error' : 'finished'}
@@ -270,7 +270,7 @@ function Charts({ task }: { task: Task }): ReactNode {
         errorText={live.error?.message}
         empty={<Empty title="No runs yet" />}
         noMatch={<Empty title="No runs yet" />}
-      />
+      />}
     </Container>
   );
 }

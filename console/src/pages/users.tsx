@@ -32,7 +32,7 @@ type Asked = { what: 'create' } | { what: 'change' | 'password'; user: User };
 const ROLES: { value: Role; label: string; description: string }[] = [
   { value: 'user', label: 'User', description: 'Owns tasks and jobs' },
   { value: 'operator', label: 'Operator', description: 'Also sees the tasks and jobs of all users' },
-  { value: 'administrator', label: 'Administrator', description: 'Also changes them, users, targets and lanes' },
+  { value: 'administrator', label: 'Administrator', description: 'Also changes them, users, targets and queues' },
 ];
 const LIMIT = 60;
 const EVERY = 15_000;

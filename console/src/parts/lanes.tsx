@@ -31,7 +31,7 @@ export function LanesProvider({ children }: { children: ReactNode }): ReactNode 
   const scope = mayOversee(useRole()) ? 'all' : 'own';
   const before = useRef<Pick<Lanes, 'lanes' | 'draining'>>(NONE);
   const live = useLive(
-    `lanes ${scope}`,
+    `paused ${scope}`,
     async () => {
       const { lanes } = await readStatus(scope);
       before.current = { lanes, draining: drainingOf(before.current, lanes) };
@@ -67,7 +67,7 @@ export function useLaneFlashes(pathname: string): FlashbarProps.MessageDefinitio
     const paused = lane.paused_at !== null;
     if (!concerned(pathname, lane.lane, paused) || (!paused && !draining.includes(lane.lane))) return [];
     const content = paused ? <><Pause lane={lane} /> <To href="/status" color="inverted">What is wrong now</To></> : undefined;
-    return [{ id: `lane ${lane.lane}`, type: paused ? 'warning' : 'in-progress', header: headerOf(lane), content }];
+    return [{ id: `paused-${lane.lane}`, type: paused ? 'warning' : 'in-progress', header: headerOf(lane), content }];
   });
 }
 
