@@ -636,6 +636,7 @@ describe('for operators and administrators', () => {
         await page.getByRole('heading', { name: 'What is wrong now' }).waitFor();
         await seen('The queue one-time is paused');
         await seen('the bank is closed');
+        await page.getByText(/\d+ jobs? waits?/).first().waitFor();
         await picture(page, `status-${width}`);
         await button(/^Resume/).click();
         await dialog().getByRole('button', { name: /^Resume/ }).click();

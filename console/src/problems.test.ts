@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { LaneNow, Problem } from './api/status';
-import { bySeverity, concerned, drainingOf, homeOf, mayMend, pageOfProblem, pausedOf, questionOf } from './problems';
+import { bySeverity, concerned, drainingOf, homeOf, mayMend, pageOfProblem, pausedOf, questionOf, type Backlog } from './problems';
 
 const NONE = { since: null, by: null, by_name: null, reason: null, count: null, lane: null, circuit: null, owner: null, owner_name: null, task: null, task_name: null, fingerprint: null } as const;
 
@@ -52,17 +52,20 @@ test('what starts many jobs asks first, and says how many', () => {
 describe('lanes', () => {
   test('that are paused', () => expect(pausedOf([lane('one-time'), lane('retry', PAUSED)]).map((each) => each.lane)).toEqual(['retry']));
 
-  test('drain after a resume until no job waits', () => {
-    const paused = { lanes: [lane('one-time', PAUSED)], draining: [] };
-    const resumed = [lane('one-time', { waiting: 9 })];
-    expect(drainingOf(paused, [lane('one-time', PAUSED)])).toEqual([]);
-    expect(drainingOf(paused, resumed)).toEqual(['one-time']);
-    expect(drainingOf({ lanes: resumed, draining: ['one-time'] }, [lane('one-time', { waiting: 2 })])).toEqual(['one-time']);
-    expect(drainingOf({ lanes: resumed, draining: ['one-time'] }, [lane('one-time')])).toEqual([]);
-    expect(drainingOf({ lanes: resumed, draining: ['one-time'] }, [lane('one-time', { waiting: null })])).toEqual([]);
+  const late = (count: number) => ({ count, at_least: false });
+  const [paused, resumed] = [[lane('one-time', PAUSED), lane('retry', { waiting: null })], [lane('one-time', { waiting: null }), lane('retry', { waiting: null })]];
+  const during: Backlog = { lanes: paused, late: late(20), draining: [] }; // six of the twenty wait for something else
+
+  test('drain after a resume until no job of theirs waits', () => {
+    expect(drainingOf(during, { lanes: paused, late: late(21) })).toEqual([]);
+    const draining = drainingOf(during, { lanes: resumed, late: late(15) });
+    expect(draining).toEqual([{ lane: 'one-time', left: 9, at_least: false, beside: 6 }]);
+    expect(drainingOf({ lanes: resumed, late: late(15), draining }, { lanes: resumed, late: late(8) })).toMatchObject([{ left: 2 }]);
+    expect(drainingOf({ lanes: resumed, late: late(8), draining }, { lanes: resumed, late: late(6) })).toEqual([]);
+    expect(drainingOf({ lanes: resumed, late: late(8), draining }, { lanes: paused, late: late(8) }), 'paused again').toEqual([]);
   });
 
-  test('with a usual backlog were not resumed', () => expect(drainingOf({ lanes: [lane('retry')], draining: [] }, [lane('retry', { waiting: 5 })])).toEqual([]));
+  test('with a usual backlog were not resumed', () => expect(drainingOf({ lanes: resumed, late: late(5), draining: [] }, { lanes: resumed, late: late(5) })).toEqual([]));
 
   test.each([
     ['/tasks', 'recurring', true, true],

@@ -1,5 +1,5 @@
 /** What the page of what is wrong says of a problem, and which lanes the pages tell about. Pure. */
-import type { LaneNow, Problem } from './api/status';
+import type { LaneNow, Problem, Status } from './api/status';
 import type { Role } from './api/session';
 
 /** Most severe first; those of one severity in the order of the API. */
@@ -48,8 +48,10 @@ export function questionOf(problem: Problem): string | null {
       return 'Its waiting jobs start within a second. If the target still fails, five more failures open the breaker again.';
     case 'failures':
       return `${problem.count === null ? 'They run' : `${jobs(problem.count)} ${problem.count === 1 ? 'runs' : 'run'}`} again, with all their attempts. Correct the cause first.`;
+    case 'task_skips':
+      return 'A run that falls due while another one runs then waits for it. This changes the task.';
     case 'user_disabled':
-      return 'The user can sign in again.';
+      return 'The user can sign in again, and the waiting jobs start.';
     default:
       return 'This changes the stage.';
   }
@@ -64,13 +66,31 @@ export function pausedOf(lanes: readonly LaneNow[]): LaneNow[] {
   return lanes.filter((lane) => lane.paused_at !== null);
 }
 
-/**
- * The resumed lanes whose jobs still wait: those that were paused `before`, or drained before, and still have a backlog.
- * A lane without a count is left out.
- */
-export function drainingOf(before: { lanes: readonly LaneNow[]; draining: readonly string[] }, lanes: readonly LaneNow[]): string[] {
-  const known = new Set([...before.draining, ...pausedOf(before.lanes).map(({ lane }) => lane)]);
-  return lanes.filter((lane) => lane.paused_at === null && known.has(lane.lane) && (lane.waiting ?? 0) > 0).map(({ lane }) => lane);
+/** What was read of the lanes. */
+export interface Backlog {
+  lanes: readonly LaneNow[];
+  late: Pick<Status['late'], 'count' | 'at_least'>;
+  draining: readonly Draining[];
+}
+
+/** A resumed lane of which jobs still wait. */
+export interface Draining {
+  lane: string;
+  left: number;
+  at_least: boolean;
+  /** The late jobs that waited for something else while it was paused. */
+  beside: number;
+}
+
+/** The lanes that drain: paused or draining `before`, and not paused now. The API counts the jobs of paused lanes alone, so what is left follows from the late jobs. */
+export function drainingOf(before: Backlog, { lanes, late }: Pick<Backlog, 'lanes' | 'late'>): Draining[] {
+  const paused = pausedOf(before.lanes);
+  const beside = Math.max(0, before.late.count - paused.reduce((sum, { waiting }) => sum + (waiting ?? 0), 0));
+  const known = [...before.draining, ...paused.map(({ lane }) => ({ lane, beside }))];
+  return known
+    .filter(({ lane }) => lanes.some((each) => each.lane === lane && each.paused_at === null))
+    .map((each) => ({ lane: each.lane, beside: each.beside, left: late.count - each.beside, at_least: late.at_least }))
+    .filter(({ left }) => left > 0);
 }
 
 const LISTS = ['tasks', 'jobs', 'dead-letters', 'operations', 'capacity'];

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, test } from 'vitest';
 
-import { cronInWords, onTimeShare, percent, relative, runsInWords, scheduleInWords, span, termOf, TERMS, wordOf } from './words';
+import { cronInWords, onTimeShare, percent, plain, relative, runsInWords, scheduleInWords, span, termOf, TERMS, wordOf } from './words';
 
 describe('cron in words', () => {
   test.each([
@@ -90,6 +90,12 @@ describe('terms of the API and words of the console', () => {
     expect([wordOf(term), termOf(word)]).toEqual([word, term]);
     expect([wordOf(word), termOf(term)], 'no word is a term of something else').toEqual([word, term]);
   });
+
+  test.each([
+    ['The lane one-time is paused: 14 jobs wait', 'The queue one-time is paused: 14 jobs wait'],
+    ['its lane retry is paused since 2026-11-28T03:00:00Z by ann: lane works', 'its queue retry is paused since 2026-11-28T03:00:00Z by ann: lane works'],
+    ['The task lane report skipped 2 of its last 3 runs', 'The task lane report skipped 2 of its last 3 runs'],
+  ])('%s', (sentence, words) => expect(plain(sentence)).toBe(words));
 
   test('what is no term is its own word', () => expect([wordOf('task'), termOf('task')]).toEqual(['task', 'task']));
 

@@ -53,6 +53,11 @@ export function termOf(word: string): string {
   return TERMS.find((each) => each.word === word)?.term ?? word;
 }
 
+/** A sentence of the API about a lane, with the console's word. Names and reasons in it stay as they are. */
+export function plain(sentence: string): string {
+  return sentence.replace(/^(The|its) lane\b/, `$1 ${wordOf('lane')}`);
+}
+
 /** How the last runs ended, and how many were on time; null: none has started. */
 export function runsInWords(jobs: readonly { status: string; started_at: string | null; late: boolean }[]): string | null {
   const share = onTimeShare(jobs);

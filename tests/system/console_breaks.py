@@ -263,8 +263,8 @@ BREAKS = (
         "only the reason of the scheduler is shown",
         "HTTP 404",
         "why.ts",
-        "return { error: failure.message, reason: job.reason };",
-        "return { error: job.reason ?? '', reason: null };",
+        "return { error: failure.message, reason: job.reason === null ? null : withoutError(job.reason, failure.message) };",
+        "return { error: withoutError(job.reason ?? '', failure.message) ?? '', reason: null };",
     ),
     Break(
         "the curl command of a form, a job and a task sends its request",

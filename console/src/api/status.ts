@@ -39,7 +39,7 @@ export interface LaneNow {
   paused_by: string | null;
   paused_by_name: string | null;
   reason: string | null;
-  /** Jobs that are due and wait; `at_least` if the count was cut. Null: unknown. */
+  /** Jobs that are due and wait for it while it is paused; `at_least` if the count was cut. Null: it is not paused. */
   waiting: number | null;
   at_least: boolean;
 }
@@ -57,7 +57,7 @@ export interface Failures {
   owner_name: string | null;
   count: number;
   last_at: string;
-  fingerprint: string;
+  fingerprint: string | null;
   error: string;
   task: string | null;
 }

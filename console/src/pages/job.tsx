@@ -25,7 +25,7 @@ import { useLive } from '../live';
 import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
 import { DocsLink } from '../parts/docs-link';
-import { LaneAlert } from '../parts/lanes';
+import { LaneAlert, useLanes } from '../parts/lanes';
 import { ofUser, pageOfTask } from '../parts/links';
 import { Code, Loaded, pretty, Reason, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { isFinal, JobStatus } from '../parts/status';
@@ -33,6 +33,7 @@ import { useTaskNames } from '../parts/task-names';
 import { Told } from '../parts/told';
 import { Ago, between, When } from '../parts/time';
 import { OfWhom, useWhose } from '../parts/whose';
+import { pausedOf } from '../problems';
 import { timeline } from '../timeline';
 import { whyOf } from '../why';
 import { span } from '../words';
@@ -86,6 +87,8 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
       setBusy(false);
     }
   };
+  const waits = job.status === 'scheduled' || job.status === 'queued';
+  const paused = pausedOf(useLanes().lanes).some(({ lane }) => lane === job.lane); // then the reason is the same
   const dead = job.status === 'failed' || job.status === 'killed';
   const another = (how: 'from' | 'retry'): string => `/jobs/new?${new URLSearchParams({ [how]: job.id, ...(user === undefined ? {} : { user }) }).toString()}`;
   return (
@@ -132,8 +135,8 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
       >
         Job <CopyToClipboard variant="inline" textToCopy={job.id} copyButtonAriaLabel="Copy the id" copySuccessText="Copied" copyErrorText="Not copied" />
       </Header>
-      {(job.status === 'scheduled' || job.status === 'queued') && <LaneAlert lane={job.lane} />}
-      <Why job={job} />
+      {waits && <LaneAlert lane={job.lane} />}
+      {!(waits && paused) && <Why job={job} />}
       <Overview job={job} />
       <ColumnLayout columns={2}>
         <Container header={<Header variant="h2">Timeline</Header>}>

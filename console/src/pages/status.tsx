@@ -20,7 +20,7 @@ import { Empty, Loaded, Reason, To, useConfirm, useTitle, Words } from '../parts
 import { ScopeChoice, useScope } from '../parts/scope';
 import { Ago } from '../parts/time';
 import { bySeverity, jobs, mayMend, pageOfProblem, questionOf } from '../problems';
-import { span } from '../words';
+import { plain, span } from '../words';
 
 const OFTEN = 5_000;
 const LOOKS: Record<Problem['severity'], AlertProps.Type> = { critical: 'error', warning: 'warning', info: 'info' };
@@ -109,8 +109,8 @@ function One({ problem, after }: { problem: Problem; after: () => void }): React
       {dialog}
       <Alert
         type={LOOKS[problem.severity]}
-        header={<Words>{problem.title.replace(/^The lane /, 'The queue ')}</Words>}
-        action={remedy !== null && mayMend(problem, role, me) ? <Button loading={busy} ariaLabel={`${remedy.label}: ${problem.title}`} onClick={press}>{remedy.label}</Button> : undefined}
+        header={<Reason text={plain(problem.title)} />}
+        action={remedy !== null && mayMend(problem, role, me) ? <Button loading={busy} ariaLabel={`${remedy.label}: ${plain(problem.title)}`} onClick={press}>{remedy.label}</Button> : undefined}
       >
         <SpaceBetween size="xxs">
           <Background problem={problem} />
@@ -130,10 +130,10 @@ function One({ problem, after }: { problem: Problem; after: () => void }): React
 function Background({ problem: { kind, since, by, by_name, owner, owner_name, reason } }: { problem: Problem }): ReactNode {
   const paused = kind === 'lane_paused' || kind === 'task_paused';
   const parts = [
-    ...(since === null ? [] : [<>Since <Ago at={since} /></>]),
+    ...(since === null ? [] : [<>{kind === 'failures' ? 'Last failure' : 'Since'} <Ago at={since} /></>]),
     ...(by === null ? [] : [<>by {by_name ?? by}</>]),
     ...(owner === null ? [] : [<>owner {owner_name ?? owner}</>]),
-    ...(reason !== null ? [<>reason: <Reason text={reason} /></>] : paused ? [<>no reason was given</>] : []),
+    ...(reason !== null && kind !== 'failures' ? [<>reason: <Reason text={reason} /></>] : paused ? [<>no reason was given</>] : []),
   ];
   return parts.length === 0 ? null : <div>{parts.map((part, at) => <span key={at}>{at > 0 && ' · '}{part}</span>)}</div>;
 }
@@ -162,7 +162,7 @@ function Lanes({ lanes }: { lanes: readonly LaneNow[] }): ReactNode {
   return (
     <Rows<LaneNow>
       title="Queues"
-      description="Jobs that are due and wait."
+      description="Waiting: jobs that are due, of a paused queue."
       items={lanes}
       id="lane"
       columns={[
@@ -185,7 +185,7 @@ function Failed({ failures }: { failures: readonly Failures[] }): ReactNode {
       items={failures}
       id={(each) => `${each.owner} ${each.fingerprint} ${each.what}`}
       columns={[
-        { id: 'what', header: 'What', cell: (each) => <To href={`/dead-letters/${each.fingerprint}${ofUser(each.owner === me ? undefined : each.owner)}`}><Words>{each.what}</Words></To>, isRowHeader: true },
+        { id: 'what', header: 'What', cell: (each) => <To href={`/dead-letters${each.fingerprint === null ? '' : `/${each.fingerprint}`}${ofUser(each.owner === me ? undefined : each.owner)}`}><Words>{each.what}</Words></To>, isRowHeader: true },
         { id: 'count', header: 'Jobs', cell: (each) => each.count.toLocaleString('en') },
         { id: 'error', header: 'Error', cell: (each) => <Reason text={each.error} /> },
         { id: 'owner', header: 'Owner', cell: (each) => each.owner_name ?? each.owner },

@@ -6,21 +6,18 @@ import { createContext, useContext, useMemo, useRef, type ReactNode } from 'reac
 import { readStatus, type LaneNow } from '../api/status';
 import { mayOversee, useRole } from '../api/session';
 import { useLive } from '../live';
-import { concerned, drainingOf, jobs } from '../problems';
+import { concerned, drainingOf, jobs, pausedOf, type Backlog, type Draining } from '../problems';
 import { Reason, To } from './parts';
 import { Ago } from './time';
 
 const OFTEN = 2_000; // while a lane drains
 const SELDOM = 15_000;
 
-interface Lanes {
-  lanes: readonly LaneNow[];
-  /** The resumed ones of which jobs still wait. */
-  draining: readonly string[];
+interface Lanes extends Backlog {
   reload: () => void;
 }
 
-const NONE: Lanes = { lanes: [], draining: [], reload: () => undefined };
+const NONE: Lanes = { lanes: [], late: { count: 0, at_least: false }, draining: [], reload: () => undefined };
 const Context = createContext<Lanes>(NONE);
 
 export function useLanes(): Lanes {
@@ -29,12 +26,12 @@ export function useLanes(): Lanes {
 
 export function LanesProvider({ children }: { children: ReactNode }): ReactNode {
   const scope = mayOversee(useRole()) ? 'all' : 'own';
-  const before = useRef<Pick<Lanes, 'lanes' | 'draining'>>(NONE);
+  const before = useRef<Backlog>(NONE);
   const live = useLive(
     `paused ${scope}`,
     async () => {
-      const { lanes } = await readStatus(scope);
-      before.current = { lanes, draining: drainingOf(before.current, lanes) };
+      const { lanes, late } = await readStatus(scope);
+      before.current = { lanes, late, draining: drainingOf(before.current, { lanes, late }) };
       return before.current;
     },
     (found) => (found !== null && found.draining.length > 0 ? OFTEN : SELDOM),
@@ -43,11 +40,12 @@ export function LanesProvider({ children }: { children: ReactNode }): ReactNode 
   return <Context value={shown}>{children}</Context>;
 }
 
-function headerOf(lane: LaneNow): string {
-  const waiting = lane.waiting === null ? '' : `: ${jobs(lane.waiting, lane.at_least)} ${lane.waiting === 1 ? 'waits' : 'wait'}`;
-  return lane.paused_at === null
-    ? `The queue ${lane.lane} was resumed: ${jobs(lane.waiting ?? 0, lane.at_least)} still ${lane.waiting === 1 ? 'waits' : 'wait'}`
-    : `The queue ${lane.lane} is paused${waiting}`;
+function pausedInWords(lane: LaneNow): string {
+  return `The queue ${lane.lane} is paused${lane.waiting === null ? '' : `: ${jobs(lane.waiting, lane.at_least)} ${lane.waiting === 1 ? 'waits' : 'wait'}`}`;
+}
+
+function drainingInWords({ lane, left, at_least }: Draining): string {
+  return `The queue ${lane} was resumed: ${jobs(left, at_least)} still ${left === 1 ? 'waits' : 'wait'}`;
 }
 
 /** Who paused it, when and why. */
@@ -63,22 +61,27 @@ function Pause({ lane }: { lane: LaneNow }): ReactNode {
 /** The messages at the top of the page with this address. */
 export function useLaneFlashes(pathname: string): FlashbarProps.MessageDefinition[] {
   const { lanes, draining } = useLanes();
-  return lanes.flatMap((lane): FlashbarProps.MessageDefinition[] => {
-    const paused = lane.paused_at !== null;
-    if (!concerned(pathname, lane.lane, paused) || (!paused && !draining.includes(lane.lane))) return [];
-    const content = paused ? <><Pause lane={lane} /> <To href="/status" color="inverted">What is wrong now</To></> : undefined;
-    return [{ id: `paused-${lane.lane}`, type: paused ? 'warning' : 'in-progress', header: headerOf(lane), content }];
-  });
+  const paused = pausedOf(lanes).filter(({ lane }) => concerned(pathname, lane, true));
+  const resumed = draining.filter(({ lane }) => concerned(pathname, lane, false));
+  return [
+    ...paused.map((lane): FlashbarProps.MessageDefinition => ({
+      id: `paused-${lane.lane}`,
+      type: 'warning',
+      header: pausedInWords(lane),
+      content: <><Pause lane={lane} /> <To href="/status" color="inverted">What is wrong now</To></>,
+    })),
+    ...resumed.map((each): FlashbarProps.MessageDefinition => ({ id: `resumed-${each.lane}`, type: 'in-progress', header: drainingInWords(each) })),
+  ];
 }
 
 /** The same on the page of a job that waits in this lane. */
 export function LaneAlert({ lane: name }: { lane: string }): ReactNode {
   const { lanes, draining } = useLanes();
-  const lane = lanes.find((each) => each.lane === name);
-  if (lane === undefined) return null;
-  if (lane.paused_at === null) return draining.includes(name) ? <Alert type="info" header={headerOf(lane)} /> : null;
+  const lane = pausedOf(lanes).find((each) => each.lane === name);
+  const resumed = draining.find((each) => each.lane === name);
+  if (lane === undefined) return resumed === undefined ? null : <Alert type="info" header={drainingInWords(resumed)} />;
   return (
-    <Alert type="warning" header={headerOf(lane)} action={<To href="/status">What is wrong now</To>}>
+    <Alert type="warning" header={pausedInWords(lane)} action={<To href="/status">What is wrong now</To>}>
       <Pause lane={lane} />
     </Alert>
   );
