@@ -23,6 +23,7 @@ const ENOUGH = 200; // characters by which the error is found: the reason may ha
 
 /** The reason of a failed job ends with its last error, which is shown beside it. Null: it was nothing else. */
 function withoutError(reason: string, error: string): string | null {
-  const at = reason.indexOf(error.slice(0, ENOUGH));
-  return error === '' || at < 0 ? reason : reason.slice(0, at).replace(/: $/, '') || null;
+  if (reason === error) return null;
+  const at = error === '' ? -1 : reason.lastIndexOf(`: ${error.slice(0, ENOUGH)}`);
+  return at < 0 ? reason : reason.slice(0, at);
 }
