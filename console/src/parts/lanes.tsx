@@ -41,7 +41,8 @@ export function LanesProvider({ children }: { children: ReactNode }): ReactNode 
 }
 
 function pausedInWords(lane: LaneNow): string {
-  return `The queue ${lane.lane} is paused${lane.waiting === null ? '' : `: ${jobs(lane.waiting, lane.at_least)} ${lane.waiting === 1 ? 'waits' : 'wait'}`}`;
+  const paused = `The queue ${lane.lane} is paused`;
+  return lane.waiting === null ? paused : `${paused}: ${jobs(lane.waiting, lane.at_least)} ${lane.waiting === 1 ? 'waits' : 'wait'}`;
 }
 
 function drainingInWords({ lane, left, at_least }: Draining): string {
