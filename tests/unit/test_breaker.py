@@ -13,7 +13,7 @@ from scheduler.admission.lane_state import LaneStateCache
 from scheduler.admission.limits import Place, UsageChange
 from scheduler.model import lifecycle
 from scheduler.model.errors import NotFound, Unavailable
-from scheduler.model.job import Failure, FailureKind, Finished, Job, Lane, LaneState, Result
+from scheduler.model.job import Failure, FailureKind, Finished, Job, Lane, LaneState, RequeueCause, Result
 from scheduler.model.spec import RetryPolicy
 from scheduler.pipeline import delivery
 from scheduler.storage.ports import Written
@@ -115,6 +115,7 @@ def test_five_failures_in_a_row_open_the_breaker_for_all_executors() -> None:
     assert opened.until < back.due_at <= opened.until + 2_500
     assert (back.charged, back.attempts, back.released_at) == (0, (), None)
     assert (back.reason or "").startswith("breaker: host example.com:8443 does not answer; open until ")
+    assert back.requeue_cause is RequeueCause.BREAKER, "a read shows whether the breaker still explains the wait"
 
 
 def test_a_success_resets_the_row_of_failures() -> None:
