@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 import typer.main
-from fake_api import JOB, answer, refusal
+from fake_api import JOB, URL, answer, refusal
 from typer.testing import CliRunner, Result
 
 from punctual import profiles
@@ -26,7 +26,6 @@ from punctual.cli import build
 from punctual.cli._app import Setup
 from punctual.profiles import Profile
 
-URL = "https://api.example.com"
 NOW = datetime(2026, 11, 20, 9, 59, 50, tzinfo=timezone.utc)
 ID = JOB["id"]
 RUN = {"nominal": "2026-11-21T01:30:00.000Z", "at": "2026-11-21T01:30:00.000Z", "local": "", "local_at": "2026-11-21T02:30:00.000+01:00"}
@@ -130,11 +129,6 @@ class Terminal:
         return CliRunner().invoke(build(), words, obj=setup, input=input, env={"COLUMNS": str(self.columns), "TERM": "xterm"})
 
 
-@pytest.fixture
-def signed_in() -> None:
-    profiles.save(Profile("default", URL, username="ann", token="t0"))
-
-
 def api(routes: dict[str, Reply]) -> Terminal:
     return Terminal(**routes)
 
@@ -142,6 +136,11 @@ def api(routes: dict[str, Reply]) -> Terminal:
 def done(result: Result) -> str:
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def plain(shown: str) -> str:
+    """The text without its colours."""
+    return re.sub(r"\x1b\[[\d;]*m", "", shown)
 
 
 # Sign-in
@@ -327,7 +326,7 @@ def test_lists_are_tables_tabs_lines_of_json_or_ids() -> None:
     assert "late by" in shown and "HTTP 500" in shown and "took" not in shown
     assert cli.api.last[2] == {"limit": "20"}
     for cli.columns in (60, 80, 100):
-        lines = [re.sub(r"\x1b\[[\d;]*m", "", line).rstrip() for line in done(cli("jobs", "list", terminal=True)).splitlines()]
+        lines = [line.rstrip() for line in plain(done(cli("jobs", "list", terminal=True))).splitlines()]
         assert len(lines) == 3 and lines[1].startswith(f"{ID}  failed") and max(map(len, lines)) <= cli.columns
 
 

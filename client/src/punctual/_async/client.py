@@ -22,7 +22,7 @@ from punctual._async.resources import (
 )
 from punctual._async.session import Tokens
 from punctual._async.transport import AsyncClock, AsyncTransport
-from punctual.records import AuditEntry, Forecast, Health, Me, Statistics, TaskType, Version
+from punctual.records import AuditEntry, Forecast, Health, Me, Scope, Statistics, StatusReport, TaskType, Version
 from punctual.settings import Settings, settings
 
 if TYPE_CHECKING:
@@ -97,6 +97,13 @@ class AsyncPunctual:
     async def health(self) -> Health:
         """Return the state of the API and, with credentials, the lag of the scheduler."""
         return Health.from_json(await self._api.request("GET", "/health"))
+
+    async def status(self, *, scope: Scope | None = None) -> StatusReport:
+        """Return what is wrong now, each problem with what mends it: of one's own (`own`), or of all users (`all`, for operators).
+
+        Raises NotAllowed.
+        """
+        return StatusReport.from_json(await self._api.request("GET", "/status", query={"scope": scope}))
 
     async def version(self) -> Version:
         """Return the versions of the scheduler and of its API."""

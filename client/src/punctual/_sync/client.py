@@ -23,7 +23,7 @@ from punctual._sync.resources import (
 )
 from punctual._sync.session import Tokens
 from punctual._sync.transport import Clock, Transport
-from punctual.records import AuditEntry, Forecast, Health, Me, Statistics, TaskType, Version
+from punctual.records import AuditEntry, Forecast, Health, Me, Scope, Statistics, StatusReport, TaskType, Version
 from punctual.settings import Settings, settings
 
 if TYPE_CHECKING:
@@ -98,6 +98,13 @@ class Punctual:
     def health(self) -> Health:
         """Return the state of the API and, with credentials, the lag of the scheduler."""
         return Health.from_json(self._api.request("GET", "/health"))
+
+    def status(self, *, scope: Scope | None = None) -> StatusReport:
+        """Return what is wrong now, each problem with what mends it: of one's own (`own`), or of all users (`all`, for operators).
+
+        Raises NotAllowed.
+        """
+        return StatusReport.from_json(self._api.request("GET", "/status", query={"scope": scope}))
 
     def version(self) -> Version:
         """Return the versions of the scheduler and of its API."""

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from punctual.cli import dead_letters, importing, jobs, many, signin, state, system, targets, tasks, users
-from punctual.cli._app import FAILED, HELP, NO_ANSWER, NOT_FOUND, NOT_SIGNED_IN, USAGE
+from punctual.cli import dead_letters, importing, jobs, many, signin, state, status, system, targets, tasks, users
+from punctual.cli._app import FAILED, HELP, NO_ANSWER, NOT_FOUND, NOT_SIGNED_IN, PROBLEMS, USAGE
+from punctual.cli.apply import CHANGES_AHEAD
 
 EXIT_CODES = (
     (0, "done"),
@@ -15,6 +16,8 @@ EXIT_CODES = (
     (NOT_SIGNED_IN, "not signed in, or the sign-in has ended"),
     (NOT_FOUND, "there is no such job, task or other object"),
     (NO_ANSWER, "no answer, or none of Punctual"),
+    (PROBLEMS, "`status --check` found a problem"),
+    (CHANGES_AHEAD, "`tasks apply --dry-run` found something to do"),
 )
 
 
@@ -42,6 +45,7 @@ def build() -> typer.Typer:
         pass
 
     signin.register(app)
+    status.register(app)
     for part in (jobs, tasks, dead_letters, many, targets, users, system, importing):
         app.add_typer(part.build())
     state.register(app)

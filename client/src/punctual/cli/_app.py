@@ -21,7 +21,7 @@ from punctual import errors, profiles
 from punctual.cli._output import Output
 from punctual.texts import in_json, visible
 
-FAILED, USAGE, NOT_SIGNED_IN, NOT_FOUND, NO_ANSWER, INTERRUPTED = 1, 2, 3, 4, 5, 130
+FAILED, USAGE, NOT_SIGNED_IN, NOT_FOUND, NO_ANSWER, PROBLEMS, INTERRUPTED = 1, 2, 3, 4, 5, 6, 130
 DEBUG = "PUNCTUAL_DEBUG"  # an environment variable: show the traceback of an unexpected error
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
