@@ -203,7 +203,8 @@ class Notifications(Record):
 class Job(Record):
     """A job: its content, its time, and its result.
 
-    `scheduled_at` is when it was to start, `due_at` when its next attempt is due. `outcome` and `follows` are filled only by
+    `scheduled_at` is when it was to start, `due_at` when its next attempt is due. `calls` names the target, host, function or queue that
+    it calls. `outcome` and `follows` are filled only by
     `client.jobs.create` with a key.
     """
 
@@ -251,7 +252,9 @@ class Job(Record):
     notifications: Notifications | None = None
     fingerprint: str | None = None
     shard_id: int | None = None
+    calls: str | None = None
     task_id: str | None = None
+    task_name: str | None = None
     task_key: str | None = None
     generation: int | None = None
     nominal_at: datetime | None = None
@@ -567,13 +570,15 @@ class OrderingKey(Record):
 
 @dataclass(frozen=True)
 class LaneState(Record):
-    """Whether a lane is paused, since when and why."""
+    """Whether a lane is paused, since when, by whom and why."""
 
     lane: Lane
     paused: bool
     paused_at: datetime | None = None
     resumed_at: datetime | None = None
     reason: str | None = None
+    paused_by: str | None = None
+    paused_by_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -588,12 +593,12 @@ class Breaker(Record):
     probe_until: datetime | None = None
 
 
-# What is wrong now
+# The report of present problems
 
 
 @dataclass(frozen=True)
 class Remedy(Record):
-    """What mends a problem: a request (`method`, `path`, `body`), and the same as a `command` of the command line."""
+    """The cure of a problem: a request (`method`, `path`, `body`), and the same as a `command` of the command line."""
 
     label: str
     method: str
@@ -629,7 +634,7 @@ class Problem(Record):
 
 @dataclass(frozen=True)
 class SchedulerLag(Record):
-    """How far the scheduler is behind, in seconds, and the oldest minute whose jobs are not all handed out."""
+    """The lag of the scheduler in seconds, and its oldest minute whose jobs are not all handed out."""
 
     lag_seconds: float
     oldest_open_minute: datetime | None = None
@@ -674,8 +679,8 @@ class RecentFailures(Record):
     owner: str
     count: int
     last_at: datetime
-    fingerprint: str
     error: str
+    fingerprint: str | None = None
     owner_name: str | None = None
     task: str | None = None
 
@@ -695,7 +700,7 @@ class SkippingTask(Record):
 
 @dataclass(frozen=True)
 class StatusReport(Record):
-    """What is wrong now. `well`: nothing is. `problems` has the most severe first; with `more_problems` there are others.
+    """The present problems. `well`: there is none. `problems` has the most severe first; with `more_problems` there are others.
 
     `scheduler` is None if the API does not say it for this scope. `waiting` has the most first; `failures` are of the last hour.
     """

@@ -113,11 +113,11 @@ class AsyncPunctual:
         """Yield the types of jobs and the named targets, each with the JSON Schema of its payload."""
         return self._api.pages("/types", {}, TaskType, None)
 
-    async def forecast(self, *, scope: str | None = None, user: str | None = None) -> Forecast:
+    async def forecast(self, *, scope: Scope | None = None, user: str | None = None) -> Forecast:
         """Return what starts in each minute of the next three hours. `scope` is `own` or, for administrators, `all`."""
         return Forecast.from_json(await self._api.request("GET", "/forecast", query={"scope": scope, "user": user}))
 
-    async def statistics(self, *, scope: str | None = None, days: int | None = None, user: str | None = None) -> Statistics:
+    async def statistics(self, *, scope: Scope | None = None, days: int | None = None, user: str | None = None) -> Statistics:
         """Return how jobs of each type ended and how long they took. With `days` (up to 90), day by day; else of a year."""
         return Statistics.from_json(await self._api.request("GET", "/statistics", query={"scope": scope, "days": days, "user": user}))
 
