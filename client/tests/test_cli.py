@@ -716,21 +716,21 @@ def test_users_are_found_by_name_and_changed(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("signed_in")
 def test_lanes_and_breakers_are_shown_and_changed() -> None:
-    breaker = {"circuit": "http:x", "state": "open", "opened_at": "2026-11-20T09:00:00.000Z", "until": "2026-11-20T10:00:00.000Z"}
+    breaker = {"circuit": "host x", "state": "open", "opened_at": "2026-11-20T09:00:00.000Z", "until": "2026-11-20T10:00:00.000Z"}
     routes = {
         "GET /system": LANES,
         "POST /system/pause": LANES,
         "POST /system/resume": LANES,
         "GET /system/breakers": page(breaker),
-        "POST /system/breakers/close": page(),
+        "POST /system/breakers/close": {**page(), "closed": {"circuit": "host x", "owner": None}},
     }
     cli = api(routes)
     assert "incident" in done(cli("system", "status", terminal=True))
     assert done(cli("system", "pause", "retry", "--yes", "--reason", "incident", "-q")) == "retry\n"
     assert cli.api.last[3] == {"lane": "retry", "reason": "incident"}
     done(cli("system", "resume", "--all"))
-    assert "http:x" in done(cli("system", "breakers"))
-    assert "is closed" in done(cli("system", "close-breaker", "http:x"))
+    assert "host x" in done(cli("system", "breakers"))
+    assert done(cli("system", "close-breaker", "host x")) == "The breaker of host x is closed. All others are closed, too.\n"
     for wrong in (("pause",), ("pause", "retry"), ("resume",)):
         assert cli("system", *wrong).exit_code == 2
 
@@ -804,7 +804,7 @@ def commands(group: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, each in group.commands.items():
         if hasattr(each, "commands"):
             yield from commands(each, *path, name)
-        else:
+        elif not each.hidden:
             yield (*path, name), each
 
 

@@ -1,4 +1,4 @@
-"""What is wrong now: the report of the client, and what the command line makes of it."""
+"""The report of present problems: the record of the client, and the output of `punctual status`."""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+import punctual
 from punctual.cli import dead_letters, importing, jobs, many, signin, state, status, system, targets, tasks, users
-from punctual.cli._app import FAILED, HELP, NO_ANSWER, NOT_FOUND, NOT_SIGNED_IN, PROBLEMS, USAGE
+from punctual.cli._app import FAILED, HELP, NO_ANSWER, NOT_FOUND, NOT_SIGNED_IN, PROBLEMS, USAGE, Group
 from punctual.cli.apply import CHANGES_AHEAD
 
 EXIT_CODES = (
@@ -29,6 +30,7 @@ def build() -> typer.Typer:
     )
     app = typer.Typer(
         name="punctual",
+        cls=Group,
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -41,8 +43,17 @@ def build() -> typer.Typer:
         profile: Annotated[
             str | None, typer.Option("--profile", metavar="NAME", help="Use this profile instead of the current one.")
         ] = None,
+        version: Annotated[
+            bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version of this program.")
+        ] = False,
     ) -> None:
         pass
+
+    @app.command("help", hidden=True)
+    def help_of(context: typer.Context, words: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...")] = None) -> None:
+        """Show the help of a command; the same as its option --help."""
+        root = context.find_root()
+        root.command.main([*(words or ()), "--help"], prog_name=root.info_name)
 
     signin.register(app)
     status.register(app)
@@ -50,6 +61,12 @@ def build() -> typer.Typer:
         app.add_typer(part.build())
     state.register(app)
     return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"punctual {punctual.__version__}\n")
+        raise typer.Exit
 
 
 def main() -> None:

@@ -139,7 +139,7 @@ def _tables(cli: Cli, found: StatusReport) -> None:
             Column("jobs", lambda each: each.count, essential=True, right=True),
             Column("last", lambda each: words.clock(each.last_at, now), essential=True),
             Column("owner", lambda each: each.owner_name or each.owner),
-            Column("fingerprint", lambda each: each.fingerprint),
+            Column("fingerprint", lambda each: each.fingerprint or ""),
             Column("error", lambda each: words.short(each.error)),
         ),
     )
