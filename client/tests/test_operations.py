@@ -50,6 +50,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "getOrderingKey": lambda c: c.ordering_keys.get("customer-7"),
     "getRedrive": lambda c: c.dead_letters.get(ID),
     "getStatistics": lambda c: c.statistics(),
+    "getStatus": lambda c: c.status(scope="all"),
     "getSystem": lambda c: c.system.status(),
     "getTarget": lambda c: c.targets.get("billing"),
     "getTask": lambda c: c.tasks.get(ID),
