@@ -131,7 +131,7 @@ export default function DeadLetters(): ReactNode {
             minWidth: 110,
             cell: (group) =>
               group.fingerprint === null || !mayChange ? null : (
-                <Button variant="inline-link" ariaLabel={`Run ${group.count} jobs again`} onClick={() => setChosen({ fingerprint: group.fingerprint ?? undefined, count: group.count, user: ownerOf(group) })}>
+                <Button variant="inline-link" ariaLabel={`Run again: ${group.count} jobs`} onClick={() => setChosen({ fingerprint: group.fingerprint ?? undefined, count: group.count, user: ownerOf(group) })}>
                   Run again
                 </Button>
               ),
