@@ -9,7 +9,7 @@ the job has started or ended meanwhile.
 """
 
 import itertools
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -20,7 +20,7 @@ from scheduler.model.errors import Conflict, NotFound
 from scheduler.model.job import Job, KeyEntry, OwnKey
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
-from scheduler.pipeline.submit import NewJob, take_over
+from scheduler.pipeline.submit import NewJob, complete, take_over
 from scheduler.storage.ports import Ports
 
 PATIENCE_MS = 10_000  # how long a put is repeated while it loses races
@@ -98,7 +98,7 @@ def put(
             break
         entry, stored = _read(own, ports)
         if (done := _repeated(stored, new.put_by, on_conflict)) is not None:
-            return done
+            return replace(done, job=complete(done.job, ports, direct))
         now = ports.clock.now()
         step = decide(stored, on_conflict, on_started, now)
         if stored is not None and step is Step.KEEP:

@@ -134,6 +134,15 @@ def take_over(request: NewJob, before: KeyEntry | None, ports: Ports, *, random:
     return job
 
 
+def complete(job: Job, ports: Ports, direct: DirectPath | None) -> Job:
+    """Enqueue the job if it is due soon and no executor had it yet: the call that stored it may have ended before it did."""
+    if not _never_started(job):
+        return job
+    (handed,) = enqueue_if_due_soon([job], ports.clock.now(), ports)
+    _start_overflow([job], direct)
+    return handed
+
+
 def _put(drafts: Sequence[Job], now: int, ports: Ports) -> list[Written | Conflict]:
     """Store jobs; return YES for each that is stored. An existing job was stored by an earlier, unanswered try.
 

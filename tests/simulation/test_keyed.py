@@ -26,7 +26,7 @@ def test_users_who_race_for_keys_need_nothing_but_the_guards() -> None:
     ("name", "oracle", "seed"),
     [
         ("whoever has it", "two_open_of_a_key", 1),
-        ("has not ended", "followed_unasked", 4),  # by the first three seeds another oracle notices it
+        ("has not ended", "followed_unasked", 5),  # by seed 4, another oracle notices it
         ("stored or not", "put_lost", 1),
         ("put acts again", "put_again", 1),
     ],

@@ -111,6 +111,17 @@ def test_a_repeated_put_changes_nothing_whatever_became_of_its_job(state: str, r
         assert stage.stored(job) == before and len(stage.jobs.rows) == 1
 
 
+def test_a_repeated_put_enqueues_a_job_whose_first_try_ended_before_that() -> None:
+    stage = Stage()
+    asked = request(at=NOW + 1_000, by="one")
+    whole, stage.lanes = stage.lanes, Wrapped(stage.lanes, send=lambda verb, messages, now: messages)
+    job = use(stage, asked).job
+    stage.lanes = whole
+    assert not stage.waiting(Lane.ONE_TIME)
+    use(stage, asked, 2)
+    assert stage.waiting(Lane.ONE_TIME) == [job.id]
+
+
 def test_a_put_that_another_one_replaced_is_applied_again() -> None:
     stage = Stage()
     use(stage, request("mine", by="one"))
