@@ -3,10 +3,11 @@
 The jobs of a user without a long job in the lane concern no gate and cost no write. An executor counts each user one of whose jobs has
 run for `LONG_MS`. While a user is counted, the executor of a further job of the user takes its place before the job starts, reads the
 counts again, and gives way if they are beyond the bound; so the bound holds however far apart long jobs start. No lock is needed.
+
+A job that gives way waits in the overflow. The dispatcher there knows the counts, too, and keeps the job until one of the user's ends.
 """
 
 import logging
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -40,12 +41,14 @@ class ShareGate:
         return job.owner in self._known
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        return self.decide(jobs)
+        """Return the verdicts on jobs that may start. The others are asked about again at their instant: a place may be free by then."""
+        return {key: verdict for key, verdict in self.decide(jobs).items() if isinstance(verdict, Clear)}
 
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         now = self.ports.clock.now()
         full = {owner for owner in sorted({job.owner for job in jobs}) if not self._take(owner)}
-        return {job.key: _later(job, now) if job.owner in full else Clear(now) for job in jobs}
+        back = Requeue(RequeueCause.SHARE, WHY, at=now)
+        return {job.key: back if job.owner in full else Clear(now) for job in jobs}
 
     def is_due(self, now: int) -> bool:
         """Return whether it is time for `look`."""
@@ -99,8 +102,3 @@ class ShareGate:
             log.info("could not count an executor of a user; its period ends soon", extra={"user_id": owner, "error": str(error)})
             return False
         return True
-
-
-def _later(job: Job, now: int) -> Requeue:
-    wait = pins.wait_ms(now - job.scheduled_at, zlib.crc32(job.id.encode()))
-    return Requeue(RequeueCause.SHARE, WHY, at=max(job.due_at, now) + wait)

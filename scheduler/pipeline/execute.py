@@ -678,6 +678,8 @@ class Execution:
                 direct, again = self.process.direct, job.requeue_cause is RequeueCause.CROWDED
                 # Messages of their own would fill the executors: of the jobs that fill this one, and of one that meets such jobs each time.
                 (after,) = (direct.divert if again or job.owner in self.work.owners() else direct.place)([after], now)
+            elif verdict.cause is RequeueCause.SHARE:
+                (after,) = self.process.direct.divert([after], now)
             return _Write(Change(job, after, Guard.CANCEL), verdict)
         end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
         return _Write(Change(job, end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)))

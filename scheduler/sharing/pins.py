@@ -5,7 +5,8 @@ stop a lane although they are a hundredth of the jobs that it can hold. Executor
 one for each executor and user, in counters of a period, which end by themselves if an executor dies.
 
 A user may pin `RATIO` times as many executors as are pinned by nobody, per weight of 1. So one user gets three quarters of a lane, two
-users three sevenths each, and some executors always remain for the jobs of all others.
+users three sevenths each, and some executors always remain for the jobs of all others. A job over the bound waits in the overflow. The
+dispatcher there knows the counts, and releases it once its owner may pin a further executor.
 """
 
 from collections import defaultdict
@@ -17,7 +18,6 @@ from scheduler.model.job import Lane
 LONG_MS = 2_000  # a job that has run this long pins its executor
 PERIOD_MS = 60_000  # of the counters: an executor that goes on moves from the one of the period before to the present one
 RATIO = 3.0  # executors that a user of weight 1 may pin for each one that nobody has pinned
-SOON_MS, SELDOM_MS = 10_000, 300_000  # a job over the bound is tried again after an eighth of the time that it has waited, in these bounds
 
 Pins = Mapping[Lane, Mapping[str, int]]  # executors by lane and user
 
@@ -50,9 +50,3 @@ def by_owner(found: Iterable[Pin], now: int) -> Pins:
 def is_within(mine: int, others: int, executors: int, weight: float = 1.0) -> bool:
     """Whether a user may pin `mine` of the `executors` of a lane while other users pin `others`. A lane of one executor has no bound."""
     return executors <= 1 or mine <= RATIO * weight * (executors - mine - others)
-
-
-def wait_ms(waited: int, spread: int) -> int:
-    """Return after how long a job over the bound is tried again, by how long it has waited. `spread`: any number of the job's own."""
-    wait = min(max(waited // 8, SOON_MS), SELDOM_MS)
-    return wait + spread % (wait // 2)

@@ -271,7 +271,10 @@ class Flow:
             self._hide(gate)
 
     def _pass(self, lane: Lane, entries: Sequence[DueEntry]) -> Sequence[DueEntry]:
-        """Return all entries if they fit the window; else none, and all of them wait."""
+        """Return all entries if they fit the window; else none, and all of them wait.
+
+        Late entries of users at their bound of executors always wait, and those of others do not wait behind them.
+        """
         now, most = self.ports.clock.now(), self.ports.rules.window(lane)
         if most is None:
             return entries
@@ -283,11 +286,17 @@ class Flow:
         gate = self._gates[lane]
         if not gate.queue and now - max(gate.moved_at, gate.until) >= RESTED_MS:
             gate.forget()
-        if not gate.queue and len(entries) <= gate.room(entries[0].due_at, now, self.share):
-            return gate.let(entries, now)
-        for entry in entries:
+        gate.pins = self.pinned(lane)
+        full = gate.full(self._weights_of(gate.pins)) if gate.pins else set[str]()
+        stay, go = [entry for entry in entries if entry.due_at <= now and entry.key.owner in full] if full else [], entries
+        if stay:
+            go = [entry for entry in entries if entry.due_at > now or entry.key.owner not in full]
+        is_free = not gate.queue or gate.queue.counts().keys() <= full
+        if not is_free or (go and len(go) > gate.room(go[0].due_at, now, self.share)):
+            stay, go = [*entries], ()
+        for entry in stay:
             gate.queue.add(entry.key.owner, entry.due_at, entry)
-        return ()
+        return gate.let(go, now)
 
     def _drain(self, gate: _Gate) -> Sequence[DueEntry]:
         now = self.ports.clock.now()

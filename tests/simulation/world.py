@@ -137,13 +137,13 @@ class World:
     def _usual_rules(self) -> Rules:
         """Return the rules of the run. In one run of three the windows are so narrow that many jobs wait and go through the overflow.
 
-        In one run of two so few executors are ready that a dozen jobs of one instant travel in packs. A window below 20 stands for a single
-        executor, of whose places no user has a bound: a larger one would say that two executors serve these jobs, where fifty do.
+        In one run of two so few executors are ready that a dozen jobs of one instant travel in packs. A window of 20 stands for two
+        executors, of which a user may pin one.
         """
         ready = self.random.choice((1, 5))
         if self.random.randrange(3):
             return Rules(shards=2, ready_executors=ready)
-        windows = {Lane.ONE_TIME: self.random.choice((5, 19)), Lane.RECURRING: self.random.choice((5, 1_000))}
+        windows = {Lane.ONE_TIME: self.random.choice((5, 20)), Lane.RECURRING: self.random.choice((5, 1_000))}
         return Rules(shards=2, windows=windows, direct_burst=self.random.choice((1, 10)), direct_rate=1, ready_executors=ready)
 
     # the course of a run

@@ -231,8 +231,8 @@ def test_a_still_lane_with_waiting_messages_gets_none() -> None:
 # late jobs
 
 
-def late(count: int) -> list[DueEntry]:
-    return [DueEntry.of(JobKey("a", f"{number}"), "slot", NOW - 1, Lane.ONE_TIME, 1) for number in range(count)]
+def late(count: int, owner: str = "a") -> list[DueEntry]:
+    return [DueEntry.of(JobKey(owner, f"{number}"), "slot", NOW - 1, Lane.ONE_TIME, 1) for number in range(count)]
 
 
 def test_late_jobs_begin_with_a_narrow_window() -> None:
@@ -276,6 +276,16 @@ def test_jobs_of_a_user_at_the_bound_wait_and_others_pass() -> None:
     world.flow.pinned = lambda lane: {"a": 1}
     world.in_hand = 0
     assert "a" in Counter(entry.key.owner for entry in world.step())
+
+
+def test_late_jobs_of_a_user_at_the_bound_wait_in_an_empty_lane_and_nobody_waits_behind_them() -> None:
+    world = World(capacity=0, window=100)
+    world.flow.pinned = lambda lane: {"a": 7}
+    assert Counter(entry.key.owner for entry in world.release(*late(3), *late(2, "b"))) == {"b": 2}
+    assert Counter(entry.key.owner for entry in world.release(*late(4, "b"), *due("a", 1))) == {"b": 4, "a": 1}
+    assert world.flow.only_barred() and not world.step()
+    world.flow.pinned = lambda lane: {"a": 1}
+    assert Counter(entry.key.owner for entry in world.step()) == {"a": 3}
 
 
 def test_a_lane_with_too_many_waiting_messages_is_narrowed() -> None:
