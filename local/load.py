@@ -79,7 +79,7 @@ def main() -> int:
         client = stack.client()
         parts = _parts(time.time(), options.burst, options.rate, options.seconds)
         for part in parts:
-            _post(part, client)
+            post(part, client)
         table = DynamoJobs(stack.aws.client("dynamodb", max_pool_connections=8), stack.outputs["JobsTable"])
         with Memory(stack) as memory:
             for part in parts:
@@ -88,7 +88,7 @@ def main() -> int:
             owner = client.me().id
             with step("Reading the results") as say:
                 for part in parts:
-                    _read(part, table, owner, say)
+                    read(part, table, owner, say)
     return _report(parts, memory)
 
 
@@ -117,7 +117,8 @@ def _parts(now: float, burst: int, rate: int, seconds: int) -> list[Part]:
     ]
 
 
-def _post(part: Part, client: Punctual) -> None:
+def post(part: Part, client: Punctual) -> None:
+    """Post the jobs of a part, at `POSTED_PER_S`. Raises Trouble if the API refuses one."""
     began = time.monotonic()
     with step(f"Posting {len(part.instants):,} jobs: {part.name}") as say:
         for first in range(0, len(part.instants), CALL):
@@ -139,7 +140,7 @@ def _until(at: float) -> None:
     time.sleep(max(0.0, at - time.time()))
 
 
-def _read(part: Part, table: DynamoJobs, owner: str, say: Say) -> None:
+def read(part: Part, table: DynamoJobs, owner: str, say: Say) -> None:
     """Read all jobs of a part until all have ended, at most for `PATIENCE_S`. Each round reads from the first open job on."""
     since, deadline = part.begin, part.end / 1000 + PATIENCE_S
     while True:
@@ -190,7 +191,7 @@ class Memory:
 
 
 def _report(parts: Sequence[Part], memory: Memory) -> int:
-    figures = {part.name: _figures(part) for part in parts}
+    found = {part.name: figures(part) for part in parts}
     stream = parts[-1]
     begin, end = stream.begin / 1000, stream.end / 1000
     sizes = {}
@@ -198,20 +199,21 @@ def _report(parts: Sequence[Part], memory: Memory) -> int:
         early, late = memory.most(name, begin, begin + 60), memory.most(name, end - 60, end)
         sizes[name] = {"burst": round(memory.most(name, 0, begin)), "first_minute": round(early), "last_minute": round(late)}
     complaints = [
-        f"{name}: {count} {kind}" for name, each in figures.items() for kind in ("lost", "doubled", "early") if (count := each[kind])
+        f"{name}: {count} {kind}" for name, each in found.items() for kind in ("lost", "doubled", "early") if (count := each[kind])
     ]
     grown = {name: size["last_minute"] - size["first_minute"] for name, size in sizes.items() if size["first_minute"]}
     complaints += [f"{name} grew by {mb} MB during the stream" for name, mb in grown.items() if mb > GROWTH_MB]
-    _show(figures, sizes)
+    _show(found, sizes)
     PICTURE.write_text(picture(parts, memory))
     console.print(f"  The curves are in {PICTURE}")
     for complaint in complaints:
         console.print(f"NOT KEPT  {complaint}", style="red", markup=False)
-    print(json.dumps({"parts": figures, "largest_process_mb": sizes, "not_kept": complaints}))
+    print(json.dumps({"parts": found, "largest_process_mb": sizes, "not_kept": complaints}))
     return 1 if complaints else 0
 
 
-def _figures(part: Part) -> Json:
+def figures(part: Part) -> Json:
+    """Return the counts and the start delays (ms) of the jobs of a part, as the last line has them."""
     jobs = [part.found[job_id] for job_id in part.posted if job_id in part.found]
     delays = [job.delay_ms for job in jobs if job.delay_ms is not None]
     starts = [job.scheduled_at + job.delay_ms for job in jobs if job.delay_ms is not None]
@@ -231,13 +233,13 @@ def _figures(part: Part) -> Json:
     }
 
 
-def _show(figures: Mapping[str, Json], sizes: Mapping[str, Mapping[str, int]]) -> None:
+def _show(found: Mapping[str, Json], sizes: Mapping[str, Mapping[str, int]]) -> None:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("figure")
-    for name in figures:
+    for name in found:
         table.add_column(name, justify="right")
-    for key in next(iter(figures.values())):
-        table.add_row(key.replace("_", " "), *(f"{each[key]:,}" for each in figures.values()))
+    for key in next(iter(found.values())):
+        table.add_row(key.replace("_", " "), *(f"{each[key]:,}" for each in found.values()))
     console.print(table)
     for name, size in sizes.items():
         sizes_text = (

@@ -1,11 +1,13 @@
-"""A deployment and a roll-back on the local stack, while jobs are due: every function moves to another version, and back.
+"""A deployment and a roll-back on the local stack under the traffic of `make load`: every function moves to another version, and back.
 
+Of the jobs, 200 a second are of the stream of `make load`. Ten a second call an HTTP receiver, which shows what the stored jobs may hide.
 `tests/upgrade` has the version before; here the code is ours, and each version has another deployment in its environment. The later one
 has the lead of stages on AWS, which is long enough for cold executors; that of the local stage is not.
 """
 
 import json
 import os
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,18 +15,20 @@ from pathlib import Path
 import pytest
 
 from infra.settings import STAGES
-from local import versions
+from local import load, versions
 from local.cloud import Stage
 from local.home import Home
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import Stack, up
+from local.steps import step
 from local.verdict import percentile
 from local.warmup import READY, warm_up
 from scheduler.pipeline.latency import COLD_LEAD_MS
+from scheduler.storage.aws.jobs import DynamoJobs
 
 pytestmark = [pytest.mark.apart, pytest.mark.soak]
-PER_S, PART_S = 10, 25  # jobs a second; seconds before the deployment, until the roll-back, and after it
+CALLS_PER_S, PART_S = 10, 60  # HTTP jobs a second; seconds before the deployment, until the roll-back, and after it
 ANNOUNCED_S = 10  # longer than any job is published ahead
 LATE_MS = 500
 
@@ -41,37 +45,61 @@ def deploy(stack: Stack, stage: Stage, deployment: str) -> None:
 
 
 def test_jobs_run_once_and_on_time_through_a_deployment_and_a_roll_back(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(os.environ, "YES", "1")
     home = Home(Path(os.path.realpath(tmp_path_factory.mktemp("upgrade"))))
     with Receiver() as receiver, up(home, enforce_iam=True) as stack:
         stage = Stage(STAGES["local"], stack.aws.session, stack.aws)
         warm_up(stack.aws, stack.outputs, OneTime=READY)
-        client, start = stack.client(), float(round(time.time()) + 15)
-        due = {f"/ok/{number}": start + number / PER_S for number in range(PER_S * PART_S * 3)}
+        client = stack.client()
+        start = int(time.time() + load.PER_SECOND * 3 * PART_S / load.POSTED_PER_S + load.SAFE_S) * 1000
+        stream = load.Part("stream", [start + number * 1000 // load.PER_SECOND for number in range(load.PER_SECOND * 3 * PART_S)])
+        due = {f"/ok/{number}": start + number * 1000 // CALLS_PER_S for number in range(CALLS_PER_S * 3 * PART_S)}
         jobs = [
             {
                 "type": "http",
                 "payload": {"method": "POST", "url": receiver.url(path)},
-                "execute_at": rfc3339(datetime.fromtimestamp(at, UTC)),
+                "execute_at": rfc3339(datetime.fromtimestamp(at / 1000, UTC)),
             }
             for path, at in due.items()
         ]
         assert len(list(client.jobs.create_many(jobs).all_jobs())) == len(jobs)
-        time.sleep(max(start + PART_S - ANNOUNCED_S - time.time(), 0))
+        load.post(stream, client)
+        until(start / 1000 + PART_S - ANNOUNCED_S)
         first = {each.deployments[each.live] for each in versions.published(stage)}
         deploy(stack, stage, "later")
-        time.sleep(max(start + 2 * PART_S - time.time(), 0))
+        until(start / 1000 + 2 * PART_S)
         assert {each.deployments[each.live] for each in versions.published(stage)} == {"later"}
         assert {versions.roll_back(stage)} == first
-        end = start + 3 * PART_S + 60
+        table = DynamoJobs(stack.aws.client("dynamodb"), stack.outputs["JobsTable"])
+        with step("Reading the results") as say:
+            load.read(stream, table, client.me().id, say)
+        end = start / 1000 + 3 * PART_S + 60
         while len(receiver.counts()) < len(due) and time.time() < end:
             time.sleep(1)
         calls = receiver.calls()
+    seen = load.figures(stream)
+    assert (seen["lost"], seen["doubled"], seen["early"]) == (0, 0, 0), seen
     assert {path for path, count in receiver.counts().items() if count > 1} == set(), "twice"
     assert due.keys() - receiver.counts().keys() == set(), "lost"
-    delays = [call.at - int(due[call.path] * 1000) for call in calls]
+    delays = [call.at - due[call.path] for call in calls]
     assert min(delays) >= 0, "early"
-    figures = f"p50 {percentile(delays, 50)} ms, p99 {percentile(delays, 99)} ms, most {max(delays)} ms"
-    assert percentile(delays, 99) <= LATE_MS, figures
+    minute = slice_of(stream, start + PART_S * 1000, start + 2 * PART_S * 1000)
+    figures = {
+        "stream": {key: seen[key] for key in ("posted", "p50_ms", "p99_ms", "max_ms")},
+        "minute of the deployment": {"p50_ms": percentile(minute, 50), "p99_ms": percentile(minute, 99), "max_ms": max(minute)},
+        "calls": {"p50_ms": percentile(delays, 50), "p99_ms": percentile(delays, 99), "max_ms": max(delays)},
+    }
+    with capsys.disabled():
+        sys.stdout.write(f"\n{json.dumps(figures)}\n")
+    assert percentile(minute, 99) <= LATE_MS and percentile(delays, 99) <= LATE_MS, figures
+
+
+def until(at: float) -> None:
+    time.sleep(max(at - time.time(), 0))
+
+
+def slice_of(part: load.Part, since: int, end: int) -> list[int]:
+    """Return the start delays (ms) of the jobs that are due from `since` to `end` (ms)."""
+    return [job.delay_ms for job in part.found.values() if since <= job.scheduled_at < end and job.delay_ms is not None]
