@@ -118,7 +118,7 @@ soak: setup console ## Run what takes hours, for a night: all faults on a stack,
 	$(PY) -m tests.simulation.hostile long flood --factor 1
 
 system: faults # after these, so that three stacks run at a time
-	$(PY) -m pytest -m "system and not apart"
+	$(PY) -m pytest -m "system and not apart" tests/system
 
 long: # these two only compute, so the stacks beside them come first
 	nice $(PY) -m pytest -m "long and not system and not templates" --ignore tests/simulation
@@ -133,7 +133,7 @@ pairs-dev pairs-prod: # of options, in these templates
 	nice $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and $(@:pairs-%=%)"
 
 apart:
-	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py \
+	$(PY) -m pytest -m apart tests/system --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py \
 		--ignore tests/system/test_ratios.py
 
 console-unit: # its types, too

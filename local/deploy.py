@@ -1,10 +1,12 @@
 """Deploy the stack to a local AWS with the same CDK command line that deploys it to AWS. Unchanged sources are not deployed again."""
 
+import contextlib
 import hashlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,11 @@ from local import origin_secret
 from local.aftercare import aftercare
 from local.aws import ACCOUNT, REGION, LocalAws
 from local.failure import Trouble
-from local.home import REPOSITORY, Home
+from local.home import LOCAL, REPOSITORY, Home
 from local.steps import Say, step
 
 SOURCES = ("app.py", "cdk.json", "package-lock.json", "requirements.txt", "infra", "lambdas", "scheduler", "stages")
+ASSEMBLIES = LOCAL / "assemblies"  # of the present sources, by port: each home of this folder would synthesize the same for ten seconds
 MARK = "/punctual/deployed"  # stored in the local AWS itself: if its state is lost, the mark is lost with it
 NODE, OLDEST_NODE = 22, 20  # the version to install, and the oldest with which the CDK still works
 EVENT = re.compile(r"\|\s*(\d+)/(\d+)\s*\|.*\|\s*(\w+)\s*\|\s*(AWS::\S+)")
@@ -68,6 +71,18 @@ def _source_files(repository: Path) -> Iterator[Path]:
         yield from (path for path in paths if path.is_file() and "__pycache__" not in path.parts)
 
 
+def keep(assembly: Path, kept: Path) -> None:
+    """Copy an assembly to `kept`, whole or not at all, unless another run was faster; delete those of other sources."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    for old in kept.parent.iterdir():
+        if old.name.partition("-")[0] != kept.name.partition("-")[0]:
+            shutil.rmtree(old, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=kept.name.partition("-")[0] + "-new-", dir=kept.parent) as place:
+        fresh = shutil.copytree(assembly, Path(place) / "assembly")
+        with contextlib.suppress(OSError):
+            fresh.rename(kept)
+
+
 def find_cdk() -> list[str]:
     """Return the command that runs the pinned CDK. Raises Trouble, with a remedy, if Node.js or the CDK is missing."""
     node = shutil.which("node")
@@ -101,8 +116,16 @@ class Cdk:
         }
 
     def synth(self, say: Say) -> None:
+        """Synthesize into the home's assembly, or copy the one that an earlier run made of the same sources for the same port."""
+        kept = ASSEMBLIES / f"{fingerprint(REPOSITORY)}-{self._port}-{self._origin_secret}"
+        if kept.is_dir():
+            say("unchanged")
+            shutil.rmtree(self._home.assembly, ignore_errors=True)
+            shutil.copytree(kept, self._home.assembly)
+            return
         context = ("-c", "stage=local", "-c", f"endpoint_port={self._port}", "-c", f"origin_secret_version={self._origin_secret}")
         self._run(say, "synth", "--quiet", "--app", f"{sys.executable} app.py", "--output", str(self._home.assembly), *context)
+        keep(self._home.assembly, kept)
 
     def bootstrap(self, say: Say) -> None:
         self._run(say, "bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", str(self._home.assembly))

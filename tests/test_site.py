@@ -111,14 +111,10 @@ def test_axe_finds_nothing_serious_on_the_site() -> None:
     site.build()
     pages = [
         "",
-        "concepts/overview/",
         "concepts/cost/",
         "get-started/aws/",
-        "guides/python/",
         "reference/api/",
-        "reference/errors/",
         "reference/metrics-alarms/",
-        "reference/schedules/",
     ]
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(site.SITE))) as server:
         Thread(target=server.serve_forever, daemon=True).start()

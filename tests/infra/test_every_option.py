@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -81,16 +81,20 @@ def synthesized(stage: str, files: Mapping[str, Chosen], folder: Path, *, rules:
             raise AssertionError(f"{stage} with {shown(chosen)}: {error}") from None
 
 
-def check(stage: str, files: Mapping[str, Chosen], folder: Path, *, rules: bool) -> None:
-    """Synthesize the stage with each of the files, look at each as a change of the stage without options, and lint all."""
+def check(stage: str, files: Mapping[str, Chosen], folder: Path, *, rules: bool, regions: Sequence[str] = REGIONS) -> None:
+    """Synthesize the stage with each of the files, look at each as a change of the stage without options, and lint all.
+
+    What a region lacks depends on the types of resources, so the options alone show it in all regions, and pairs need one.
+    """
     usual = choices.synthesize(stage, {}, folder / "usual", rules=False)
     for chosen, made in synthesized(stage, files, folder, rules=rules):
         assert made.keys() == {f"punctual-{stage}", *([f"punctual-{stage}-console"] if chosen.get("console", True) else [])}
         for stack in made:
             for before, after in ((usual[stack], made[stack]), (made[stack], usual[stack])):
                 assert list(broken(before, after)) == [], f"{stage}, a change of {shown(chosen)}"
-    assert lint(folder.glob(f"*/punctual-{stage}.template.json"), (*REGIONS, GOVCLOUD)) == ""
-    assert lint(folder.glob("*/*-console.template.json"), REGIONS) == ""
+    everywhere = (*regions, GOVCLOUD) if len(regions) > 1 else regions
+    assert lint(folder.glob(f"*/punctual-{stage}.template.json"), everywhere) == ""
+    assert lint(folder.glob("*/*-console.template.json"), regions) == ""
 
 
 def broken(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
@@ -124,7 +128,7 @@ def seeded(value: Any) -> bool:
 @pytest.mark.long
 @STAGES
 def test_pairs_of_options_deploy(stage: str, tmp_path: Path) -> None:
-    check(stage, {f"pairs-{number}": chosen for number, chosen in enumerate(choices.pairs())}, tmp_path, rules=False)
+    check(stage, {f"pairs-{number}": chosen for number, chosen in enumerate(choices.pairs())}, tmp_path, rules=False, regions=REGIONS[:1])
 
 
 @templates

@@ -15,8 +15,9 @@ from bench.figures import Figure
 from local.failure import Trouble
 
 ROOT = Path(__file__).parents[2]
-FAST, LONG = ("scaling", "now"), ("at_once", "schedule", "cpu", "units", "idle")
+FAST, LONG, LONGEST = ("scaling", "now"), ("at_once", "schedule", "cpu", "units"), ("idle",)
 SECTIONS = [*FAST, *(pytest.param(section, marks=pytest.mark.long) for section in LONG)]
+SECTIONS += [pytest.param(section, marks=[pytest.mark.long, pytest.mark.soak]) for section in LONGEST]
 
 
 @pytest.mark.parametrize("section", SECTIONS)
@@ -30,7 +31,7 @@ def test_a_section_prints_its_figures(section: str) -> None:
 
 
 def test_every_section_has_a_test() -> None:
-    assert {*FAST, *LONG, "delay"} == set(bench.SECTIONS)
+    assert {*FAST, *LONG, *LONGEST, "delay"} == set(bench.SECTIONS)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, found: Sequence[Figure], *options: str) -> int:
