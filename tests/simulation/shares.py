@@ -36,6 +36,7 @@ class Beside(World):
         super().__init__(1, Rates(lag_ms=300), rules=Rules(shards=4, windows=windows), concurrency=EXECUTORS)
         self.processes = [DirectPath(self.plain) for _ in range(PROCESSES)]
         self.waits: list[int] = []
+        self._started_at: dict[str, list[int]] = {}
         self.expected = LASTS_MS // 5_000 * (1 + fails)
         for at in range(AT + 20_000, AT + 20_000 + LASTS_MS, 5_000):
             self.post("berta", 1, START + 1_000, at, fails=fails)
@@ -52,22 +53,34 @@ class Beside(World):
 
     def _started(self, job: Job, now: int) -> None:
         super()._started(job, now)
+        self._started_at.setdefault(job.owner, []).append(now)
         if job.owner == "berta":
             self.waits.append(now - job.due_at)
+
+    def run_until(self, end: int) -> None:
+        self._schedule(self._tick, end)
+        self.hub.run(end)
+
+    def starts_of(self, owner: str) -> list[int]:
+        """When each attempt of this owner's jobs started (ms)."""
+        return self._started_at.get(owner, [])
+
+    def claims_of(self, owner: str) -> list[int]:
+        """How often each job of this owner was claimed."""
+        return [job.fence for job in self.jobs.rows.values() if job.owner == owner]
 
     def latest(self) -> int:
         """Run until all of Berta's jobs should have started; return how late the last but one did."""
         end = AT + 20_000 + LASTS_MS + 60_000
-        self._schedule(self._tick, end)
-        self.hub.run(end)
+        self.run_until(end)
         missing = [end - AT] * (self.expected - len(self.waits))  # attempts that have not started
         return sorted([*self.waits, *missing])[-2]
 
 
-def long_jobs(apart_ms: int = 1_200) -> Beside:
+def long_jobs(apart_ms: int = 1_200, count: int = 2 * EXECUTORS) -> Beside:
     """Long jobs of Anton, each planned for an instant of its own."""
     world = Beside()
-    for number in range(2 * EXECUTORS):
+    for number in range(count):
         world.post("anton", 1, START + 1_000, AT + number * apart_ms, takes=LONG_MS)
     return world
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation.shares import SCENES, long_jobs
+from tests.simulation.shares import AT, LONG_MS, SCENES, long_jobs
 
 
 @pytest.mark.parametrize("scene", SCENES)
@@ -24,3 +24,13 @@ def test_without_the_bound_they_are_late(scene: str) -> None:
 @pytest.mark.parametrize("apart_ms", [300, 6_000])
 def test_the_bound_holds_however_far_apart_long_jobs_start(apart_ms: int) -> None:
     assert long_jobs(apart_ms).latest() <= 1_000
+
+
+@pytest.mark.long
+def test_a_job_over_the_bound_starts_soon_after_an_end_with_few_claims() -> None:
+    world = long_jobs(count=60)
+    world.run_until(AT + LONG_MS + 20_000)
+    starts = [at - AT for at in world.starts_of("anton")]
+    assert len(starts) == 60 and max(starts) <= LONG_MS + 15_000, starts
+    assert sum(at < LONG_MS for at in starts) > 20, "the others wait for an end"
+    assert max(world.claims_of("anton")) <= 4
