@@ -278,7 +278,7 @@ def test_jobs_of_a_user_at_the_bound_wait_and_others_pass() -> None:
     assert "a" in Counter(entry.key.owner for entry in world.step())
 
 
-def test_late_jobs_of_a_user_at_the_bound_wait_and_nobody_waits_behind_them() -> None:
+def test_late_jobs_of_a_user_at_the_bound_wait_and_nobody_behind_them() -> None:
     world = World(capacity=0, window=100)
     world.flow.pinned = lambda lane: {"a": 7}
     assert Counter(entry.key.owner for entry in world.release(*late(3), *late(2, "b"))) == {"b": 2}
