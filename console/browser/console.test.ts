@@ -676,7 +676,6 @@ describe('operations', () => {
       const jobs = Array.from({ length: 12 }, () => ({ type: 'log', payload: { message: tag }, tags: [tag], execute_at: later() }));
       await call('POST', '/me/jobs/batch', { jobs });
       const waiting = async () => (await call<{ jobs: Job[] }>('GET', `/me/jobs?upcoming=true&status=scheduled&tag=${tag}`)).jobs.length;
-      await page.emulateMedia({ reducedMotion: 'reduce' });
       await signIn(page, `/jobs?view=ahead&tag=${tag}`);
       await button('Cancel all that match').click();
       await dialog().getByText('12 jobs', { exact: true }).waitFor();
@@ -735,7 +734,6 @@ describe('operations', () => {
     await atBoth(async (width) => {
       const name = `many ${width} ${Date.now()}`;
       const tasks = await Promise.all([1, 2, 3].map((n) => make(`${name} ${n}`)));
-      await page.emulateMedia({ reducedMotion: 'reduce' });
       await signIn(page, `/tasks?name=${encodeURIComponent(name)}`);
       await rows('Tasks').filter({ hasText: name }).first().waitFor();
       await change('Pause', 3, 'Pause of tasks');
@@ -1138,7 +1136,7 @@ describe('every page', () => {
     const found: string[] = [];
     const all = await pages();
     await page.context().close();
-    page = await open(browser, { dark, width: dark ? 1024 : 1440, still: true }); // what fades in has less contrast on the way
+    page = await open(browser, { dark, width: dark ? 1024 : 1440 });
     await page.goto(CONSOLE);
     await button('Sign in').waitFor();
     found.push(...(await serious('sign-in', dark)));
