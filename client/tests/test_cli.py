@@ -498,6 +498,19 @@ def test_tasks_are_listed_shown_and_run() -> None:
 
 
 @pytest.mark.usefixtures("signed_in")
+def test_a_task_is_changed_by_the_fields_that_are_given() -> None:
+    cli = api({f"PATCH /tasks/{TASK['id']}": {**TASK, "next_run": RUN}})
+    words = ("tasks", "update", TASK["id"], "--rate", "10 minutes", "--overlap", "queue_one", "--payload", '{"message": "y"}')
+    assert f"Task {TASK['id']} is changed. It runs next at " in done(cli(*words))
+    assert cli.api.last[3] == {"overlap": "queue_one", "payload": {"message": "y"}, "schedule": {"rate": "10 minutes"}}
+    assert done(cli("tasks", "update", TASK["id"], "--field", "dst_gap=skip", "-q")) == f"{TASK['id']}\n"
+    assert cli.api.last[3] == {"schedule": {"dst_gap": "skip"}}
+    for wrong in ([], ["--cron", "1 * * * *", "--rate", "2 minutes"], ["--key", "k", "--name", "n"], ["--payload", "text"]):
+        before = len(cli.api.sent)
+        assert cli("tasks", "update", TASK["id"], *wrong).exit_code == 2 and len(cli.api.sent) == before
+
+
+@pytest.mark.usefixtures("signed_in")
 def test_next_runs_are_previewed() -> None:
     cli = api(
         {"POST /schedules/preview": {"runs": [RUN]}, "GET /tasks/by-key/nightly": TASK, f"GET /tasks/{TASK['id']}/next": {"runs": [RUN]}}

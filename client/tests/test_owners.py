@@ -41,6 +41,8 @@ def asked(terminal: cli.Terminal) -> list[tuple[str, str, str | None]]:
         (f"tasks show {ID}", [("GET", f"/tasks/{ID}")]),
         (f"tasks jobs {ID}", [("GET", f"/tasks/{ID}/jobs")]),
         (f"tasks run {ID}", [("POST", f"/tasks/{ID}/run")]),
+        (f"tasks update {ID} --overlap queue_one", [("PATCH", f"/tasks/{ID}")]),
+        ("tasks update --key k --rate 5m", [("GET", "/tasks/by-key/k"), ("PATCH", f"/tasks/{ID}")]),
         (f"tasks preview --id {ID}", [("GET", f"/tasks/{ID}/next")]),
         (f"tasks pause {ID}", [("POST", f"/tasks/{ID}/pause")]),
         ("tasks resume --key k", [("GET", "/tasks/by-key/k"), ("POST", f"/tasks/{ID}/resume")]),

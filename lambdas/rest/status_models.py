@@ -22,7 +22,7 @@ class RemedyShape(Shape):
     body: dict[str, Any] | None
     """The body of the request. Null: it has none."""
     command: str
-    """The command of the CLI. Of `task_skips` it only shows the runs."""
+    """The command of the CLI."""
 
     @classmethod
     def of(cls, remedy: Remedy) -> Json:

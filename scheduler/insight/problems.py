@@ -279,7 +279,7 @@ def _skipping(skips: Skips, found: Status) -> Problem:
             "PATCH",
             f"{API}/tasks/{skips.task}{_query(skips.owner, found)}",
             body,
-            _command("tasks", "jobs", skips.task, *_user(skips.owner, found)),  # no command changes a task
+            _command("tasks", "update", skips.task, "--overlap", "queue_one", *_user(skips.owner, found)),
         )
         if mends
         else None,

@@ -23,6 +23,12 @@ Zone = Annotated[
     str | None, Option("--time-zone", "--tz", metavar="ZONE", help="The zone of the expression, such as Europe/Berlin (default UTC).")
 ]
 Name = Annotated[str | None, Option("--name", help="Only with this in the name.")]
+Once = Annotated[str | None, Option("--at", metavar="INSTANT", help="Once at this instant, RFC 3339 with an offset.")]
+MaxRuns = Annotated[int | None, Option("--max-runs", metavar="N", help="End after N runs.")]
+Description = Annotated[str | None, Option("--description", help="Its purpose, for people.")]
+Overlap = Annotated[
+    str | None, Option("--overlap", metavar="RULE", help="If a run is due while one runs: skip, queue_one, allow or cancel_running.")
+]
 Count = Annotated[int, Option("--count", "-n", metavar="N", help="Show N runs.")]
 
 
@@ -38,6 +44,12 @@ def build() -> typer.Typer:
         list_tasks
     )
     command(app, "show", "punctual tasks show --key nightly-report", "punctual tasks show --user shop --key nightly-report")(show)
+    command(
+        app,
+        "update",
+        "punctual tasks update --key nightly-report --cron '0 3 * * *' --overlap queue_one",
+        "punctual tasks update --user shop --key nightly-report --max-attempts 5",
+    )(update)
     command(app, "jobs", "punctual tasks jobs --key nightly-report --status failed")(task_jobs)
     command(app, "run", "punctual tasks run --key nightly-report --watch")(run)
     command(
@@ -62,16 +74,14 @@ def create(
     what: _work.Words,
     cron: Cron = None,
     rate: Every = None,
-    at: Annotated[str | None, Option("--at", metavar="INSTANT", help="Once at this instant, RFC 3339 with an offset.")] = None,
+    at: Once = None,
     time_zone: Zone = None,
-    max_runs: Annotated[int | None, Option("--max-runs", metavar="N", help="End after N runs.")] = None,
+    max_runs: MaxRuns = None,
     key: Annotated[
         str | None, Option("--key", metavar="KEY", help="A name of yours: a task that has it is changed, and none is created.")
     ] = None,
-    description: Annotated[str | None, Option("--description", help="Its purpose, for people.")] = None,
-    overlap: Annotated[
-        str | None, Option("--overlap", metavar="RULE", help="If a run is due while one runs: skip, queue_one, allow or cancel_running.")
-    ] = None,
+    description: Description = None,
+    overlap: Overlap = None,
     headers: _work.Header = None,
     data: _work.Data = None,
     payload: _work.Payload = None,
@@ -86,9 +96,7 @@ def create(
 
     Many tasks in a file: punctual tasks apply
     """
-    if sum(each is not None for each in (cron, rate, at)) > 1:
-        raise Refused("only one of --cron, --rate and --at", field="--cron")
-    schedule = options.given(cron=cron, rate=rate, at=at, time_zone=time_zone, max_runs=max_runs)
+    schedule = _scheduled(cron, rate, at, time_zone, max_runs)
     body: dict[str, Any] = {"name": name} | _work.work(what, headers, data, payload)
     body |= _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.given(
         overlap=overlap, description=description
@@ -102,6 +110,53 @@ def create(
         task, outcome = put.task, put.outcome
     first = f" It runs at {words.clock(task.next_run.at, cli.now())}." if task.next_run else ""
     cli.out.result(task.raw, f"Task {task.id} is {outcome}.{first}", quiet=task.id)
+
+
+def _scheduled(cron: str | None, rate: str | None, at: str | None, time_zone: str | None, max_runs: int | None) -> dict[str, Any]:
+    if sum(each is not None for each in (cron, rate, at)) > 1:
+        raise Refused("only one of --cron, --rate and --at", field="--cron")
+    return options.given(cron=cron, rate=rate, at=at, time_zone=time_zone, max_runs=max_runs)
+
+
+def update(
+    cli: Cli,
+    id: Id = None,
+    key: options.Key = None,
+    name: Annotated[str | None, Option("--name", help="Another name, for people.")] = None,
+    cron: Cron = None,
+    rate: Every = None,
+    at: Once = None,
+    time_zone: Zone = None,
+    max_runs: MaxRuns = None,
+    description: Description = None,
+    overlap: Overlap = None,
+    payload: Annotated[
+        str | None, Option("--payload", metavar="JSON", help="Fields of the payload; @FILE reads a file, @- the standard input.")
+    ] = None,
+    tags: _work.JobTags = None,
+    max_attempts: Annotated[int | None, Option("--max-attempts", metavar="N", help="Make at most N attempts.")] = None,
+    timeout: Annotated[str | None, Option("--timeout", metavar="DURATION", help="Stop an attempt after this long.")] = None,
+    ordering_key: _work.OrderingKey = None,
+    on_failure: _work.OnFailure = None,
+    fields: _work.Fields = None,
+    user: options.User = None,
+) -> None:
+    """Change a task: its schedule, its rules or what it runs. Absent options change nothing; runs ahead follow the change."""
+    if (id is None) == (key is None):
+        raise Refused("give an id or --key, and not both", field="ID")
+    changes = _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.given(
+        name=name,
+        overlap=overlap,
+        description=description,
+        payload=None if payload is None else options.object_of("--payload", payload),
+    )
+    if schedule := _scheduled(cron, rate, at, time_zone, max_runs):
+        changes["schedule"] = schedule
+    if not changes:
+        raise Refused("give something to change", field="--cron", hint="See: punctual tasks update --help")
+    task = cli.client.tasks.update(*([] if id is None else [id]), key=key, user=_owners.of(cli, user), **changes)
+    first = f" It runs next at {words.clock(task.next_run.at, cli.now())}." if task.next_run else ""
+    cli.out.result(task.raw, f"Task {task.id} is changed.{first}", quiet=task.id)
 
 
 def list_tasks(
