@@ -18,6 +18,7 @@ PLACE = "eu-west-1:123456789012"
 # The values of each option that make a difference to the templates; the first is the default.
 VALUES: Mapping[str, tuple[Any, ...]] = {
     "operator_email": (None, "ops@example.org"),
+    "ticket_email": (None, "desk@example.org"),
     "allowed_targets": (
         (),
         (f"arn:aws:sqs:{PLACE}:orders-*", f"arn:aws:lambda:{PLACE}:function:report", "arn:aws:states:*:*:stateMachine:*"),
