@@ -52,7 +52,7 @@ def log_of(function: lambda_.Function, options: str = "") -> str:
 
 
 class AlarmClass(StrEnum):
-    """Who must act. Each class notifies a topic of its own."""
+    """The reaction to an alarm. Pages and tickets have a topic of their own."""
 
     PAGE = "Page"  # the service fails to do its work: an operator acts now
     TICKET = "Ticket"  # users' load or targets cause it: an operator looks in working hours
