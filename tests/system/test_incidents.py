@@ -3,6 +3,7 @@
 A target that was down, a body that the target refuses, a flood of one user, a task that is longer than its interval, a forgotten pause.
 """
 
+import json
 import os
 import shlex
 import subprocess
@@ -40,8 +41,11 @@ class Desk:
         return found
 
     def problem(self, kind: str, **fields: Any) -> Problem:
-        """Return the problem of this kind with these fields, once the status names it; fails after a minute."""
-        return until(A_MINUTE, lambda: next(iter(self._found(kind, fields)), None))
+        """Return the problem of this kind with these fields, once the status names it; fails after a minute, and shows the status."""
+        try:
+            return until(A_MINUTE, lambda: next(iter(self._found(kind, fields)), None))
+        except AssertionError:
+            raise AssertionError(f"no {kind} with {fields}: {json.dumps(self.status())}") from None
 
     def mended(self, kind: str, **fields: Any) -> None:
         until(A_MINUTE, lambda: not list(self._found(kind, fields)))
@@ -127,7 +131,7 @@ def test_a_task_that_is_longer_than_its_interval(deployed: System, desk: Desk) -
 
 @contextmanager
 def a_forgotten_pause(desk: Desk) -> Iterator[None]:
-    desk.run("punctual system pause recurring --reason 'the bank is closed'")
+    desk.run("punctual system pause recurring --reason 'the bank is closed'", "--yes")
     try:
         yield
     finally:
