@@ -1,7 +1,8 @@
 """Read what is wrong now. All reads are bounded, and of data that is stored anyway; nothing is written.
 
 Of all users: the due part of the minutes that may have jobs, the overflow, the waiting rooms and the target queues, from the due index; the
-ledger's units, lane states and breakers; the counters of today, which name the owners whose dead letters and histories are worth a read.
+ledger's units, backlogs, lane states and breakers; the counters of today, which name the owners whose dead letters and histories are worth
+a read.
 
 Of one user: the latest jobs by scheduled time, the waiting rooms while a lane is paused, the tasks; so no other user's backlog hides them.
 """
@@ -32,6 +33,8 @@ from scheduler.model.job import CANARY_OWNER, DeadLetter, DueEntry, Job, Lane, L
 from scheduler.model.job import Status as JobStatus
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.lag import lag
+from scheduler.sharing.fair_queue import REST
+from scheduler.sharing.window import PUBLISHED_MS
 from scheduler.storage.ports import Ports, Watched
 from scheduler.targets import called
 
@@ -47,6 +50,7 @@ LETTERS = 200  # of each owner
 RECENT, OLDEST = 100, 25  # jobs of a history, and the oldest of them
 RUNS = 10  # the last runs of a task
 PARALLEL = 4
+NO_BACKLOG = Counter[str]()
 
 
 class Wait(NamedTuple):
@@ -70,7 +74,9 @@ class Waits(NamedTuple):
 def of_all(names: Mapping[str, str], ports: Ports) -> Status:
     """Read the problems of all users. `names`: of the users, by id; only theirs are the failures and the skipped runs."""
     now = ports.clock.now()
-    watched, behind, barred = ports.side_by_side(ports.ledger.watched, lambda: lag(ports.ledger, now), ports.users.barred)
+    watched, behind, barred, backlog = ports.side_by_side(
+        ports.ledger.watched, lambda: lag(ports.ledger, now), ports.users.barred, lambda: _backlog(ports, now)
+    )
     waits = _waits(_places(ports, now), ports, now)
     owners = _owners_of_today([*names], now, ports)
     failures = _failures([owner for owner, counts in owners if counts[0]][:OWNERS], now, ports)
@@ -86,7 +92,7 @@ def of_all(names: Mapping[str, str], ports: Ports) -> Status:
         breakers=_opened_last(watched),
         disabled=[Disabled(owner, count) for owner, count in counted.most_common() if owner in barred.disabled],
     )
-    return _with_waits(found, waits, watched, barred.disabled)
+    return _with_waits(found, waits, watched, barred.disabled, backlog)
 
 
 def of_owner(owner: str, name: str, ports: Ports) -> Status:
@@ -121,12 +127,24 @@ def of_owner(owner: str, name: str, ports: Ports) -> Status:
     return _with_waits(found, waits, watched, frozenset())
 
 
-def _with_waits(found: Status, waits: Waits, watched: Watched, disabled: Collection[str]) -> Status:
-    """The status with everything that follows from the waiting jobs, and with its problems."""
+def _backlog(ports: Ports, now: int) -> Counter[str]:
+    """The jobs of each owner that wait in dispatchers for room in a lane, as these have just published it."""
+    told = itertools.chain.from_iterable(ports.ledger.backlogs(lane, now - PUBLISHED_MS) for lane in Lane)
+    found = Counter[str]()
+    for each in told:
+        found.update({owner: demand.count for owner, demand in each.users.items() if owner != REST})
+    return found
+
+
+def _with_waits(found: Status, waits: Waits, watched: Watched, disabled: Collection[str], backlog: Counter[str] = NO_BACKLOG) -> Status:
+    """The status with everything that follows from the waiting jobs, and with its problems.
+
+    Of a flood, the oldest jobs in the slots may all be in executors: `backlog` has those that wait behind them.
+    """
     states = [watched.lanes.get(lane, LaneState(lane)) for lane in Lane]
     paused = {state.lane for state in states if state.paused_at is not None}
     unexplained = [wait for wait in waits.jobs if wait.lane not in paused and wait.owner not in disabled and not _is_limited(wait)]
-    counted = Counter(wait.owner for wait in waits.jobs)
+    counted = Counter(wait.owner for wait in waits.jobs) | backlog  # the larger number of each owner
     by_lane = Counter(wait.lane for wait in waits.jobs)
     known = replace(
         found,
@@ -215,8 +233,12 @@ def _is_apart(slot: str) -> bool:
 
 
 def _unclaimed(entries: Sequence[DueEntry], ports: Ports) -> list[DueEntry]:
-    """Those of the first `CHECKED` entries whose jobs wait under the same fence: others run, or ended before the index showed it."""
-    known = [_stub(entry) for entry in entries[:CHECKED]]
+    """Those of `CHECKED` entries whose jobs wait under the same fence: others run, or ended before the index showed it.
+
+    Half of them are the oldest, which show how late jobs are; half are the latest, since in a flood all of the oldest may run.
+    """
+    checked = entries if len(entries) <= CHECKED else [*entries[: CHECKED // 2], *entries[-CHECKED // 2 :]]
+    known = [_stub(entry) for entry in checked]
     stored = ports.jobs.glance(known) if known else {}
     return [entry for entry in entries if _is_waiting(stored.get(entry.key), entry)]
 

@@ -15,6 +15,7 @@ from scheduler.model import lifecycle, slots
 from scheduler.model.fingerprint import of_job
 from scheduler.model.job import Cursor, Failure, FailureKind, Job, Lane, Result, RunInfo, Unit, UnitKey, changed
 from scheduler.pipeline.lag import lag
+from scheduler.sharing.fair_queue import REST, Backlog, Demand
 from scheduler.storage.aws.stream import JobChange
 from scheduler.tasks import service
 from tests.conftest import NOW, a_job
@@ -148,6 +149,17 @@ def test_a_read_that_is_cut_says_so(stage: TaskStage, monkeypatch: pytest.Monkey
     assert (of_all(stage).late.count, of_all(stage).late.at_least) == (30, False)
     monkeypatch.setattr(status, "CHECKED", 10)
     assert (of_all(stage).late.count, of_all(stage).late.at_least) == (10, True)
+
+
+def test_jobs_that_wait_behind_many_running_ones_are_seen(stage: TaskStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "CHECKED", 10)
+    for job in due(stage, 12, ms=9_000):
+        stage.jobs.rows[job.key] = make.claimed(job)
+    due(stage, 8, owner="bob", ms=3_000)
+    assert [(each.owner, each.count) for each in of_all(stage).waiting] == [("bob", 5)]
+    users = {"bob": Demand(1.0, 2_000), REST: Demand(3.0, 7)}
+    stage.ledger.report_backlog(Backlog(UnitKey(slots.OVERFLOW, 0), Lane.ONE_TIME, NOW, 0, 0.0, users))
+    assert [(each.owner, each.count) for each in of_all(stage).waiting] == [("bob", 2_000)]
 
 
 def test_the_flood_of_another_user_hides_none_of_ones_own_jobs(stage: TaskStage, monkeypatch: pytest.MonkeyPatch) -> None:
