@@ -64,7 +64,7 @@ def test_jobs_run_once_and_on_time_through_a_deployment_and_a_roll_back(
             }
             for path, at in due.items()
         ]
-        assert len(list(client.jobs.create_many(jobs).all_jobs())) == len(jobs)
+        assert len(list(stack.user("caller").jobs.create_many(jobs).all_jobs())) == len(jobs)
         load.post(stream, client)
         until(start / 1000 + PART_S - ANNOUNCED_S)
         first = {each.deployments[each.live] for each in versions.published(stage)}
