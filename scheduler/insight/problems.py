@@ -9,9 +9,8 @@ from typing import Any
 from scheduler.admission.breaker import Breaker
 from scheduler.model.instants import render
 from scheduler.model.job import LaneState
-from scheduler.pipeline.lag import Lag
+from scheduler.pipeline.lag import SHORT_MS, Lag
 
-BEHIND_MS = 60_000  # a lag below this is an ordinary one: the minute before is closed while the next one runs
 LATE_MS = 5_000  # a job that is late by less usually starts within the next second
 VERY_LATE_MS = 60_000
 MOST = 50  # problems in one answer
@@ -183,7 +182,7 @@ def problems(found: Status) -> list[Problem]:
 
 
 def _behind(found: Status) -> list[Problem]:
-    if found.lag.ms < BEHIND_MS:
+    if found.lag.ms < SHORT_MS:
         return []
     title = f"The scheduler is behind by {_time(found.lag.ms)}: minutes since {found.lag.minute} (UTC) are not done"
     return [Problem(Kind.SCHEDULER_BEHIND, Severity.CRITICAL, title, since=found.at - found.lag.ms)]

@@ -32,7 +32,7 @@ from scheduler.model import fingerprint, lifecycle, slots
 from scheduler.model.job import CANARY_OWNER, DeadLetter, DueEntry, Job, Lane, LaneState, TaskKey, Unit, new_job
 from scheduler.model.job import Status as JobStatus
 from scheduler.model.spec import JobSpec
-from scheduler.pipeline.lag import lag
+from scheduler.pipeline.lag import known_lag
 from scheduler.sharing.fair_queue import REST
 from scheduler.sharing.window import PUBLISHED_MS
 from scheduler.storage.ports import Ports, Watched
@@ -75,7 +75,7 @@ def of_all(names: Mapping[str, str], ports: Ports) -> Status:
     """Read the problems of all users. `names`: of the users, by id; only theirs are the failures and the skipped runs."""
     now = ports.clock.now()
     watched, behind, barred, backlog = ports.side_by_side(
-        ports.ledger.watched, lambda: lag(ports.ledger, now), ports.users.barred, lambda: _backlog(ports, now)
+        ports.ledger.watched, lambda: known_lag(ports.ledger, now), ports.users.barred, lambda: _backlog(ports, now)
     )
     waits = _waits(_places(ports, now), ports, now)
     owners = _owners_of_today([*names], now, ports)
@@ -100,7 +100,7 @@ def of_owner(owner: str, name: str, ports: Ports) -> Status:
     now = ports.clock.now()
     watched, behind, page, tasks = ports.side_by_side(
         ports.ledger.watched,
-        lambda: lag(ports.ledger, now),
+        lambda: known_lag(ports.ledger, now),
         lambda: ports.jobs.history(owner, **_before(now)),
         lambda: ports.tasks.page(owner, after=None, limit=RECENT).tasks,
     )

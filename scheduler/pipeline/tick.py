@@ -14,12 +14,11 @@ from scheduler.model import slots
 from scheduler.model.job import Cursor, Lane, LaneState, Unit, UnitKey
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline import leftover
-from scheduler.pipeline.lag import lag, plan_lag
+from scheduler.pipeline.lag import FIRST_MINUTES, lag, plan_lag
 from scheduler.pipeline.overflow import open_unit, units_of
 from scheduler.pipeline.unit_lease import woken
 from scheduler.storage.ports import Ports
 
-FIRST_MINUTES = 15  # a lost ledger starts this far back; the sweep finds older jobs
 READY_MS = 15_000  # the first step of a unit is due this long before its minute
 LOST_MS = 30_000  # work that is not begun this long after it was due is sent again: its message is lost
 WANTED_MS = 2_000  # the same for the overflow: the process that wanted it may have ended
@@ -110,13 +109,8 @@ class Tick:
             self.ports.ledger.change_unit(unit, replace(unit, next_at=self.now))  # so that the next tick sends it again, before its minute
 
     def _seed(self) -> Cursor:
-        """Store the first cursor of an empty ledger.
-
-        At the first tick of a stage no job lies in a minute that has begun, since no slot is nearer than `slots.HORIZON`. So the stage is
-        not behind when it starts. The sweep finds the jobs of a stage whose first tick came later.
-        """
-        back = FIRST_MINUTES if self.ports.jobs.mark() > 1 else 0
-        cursor = Cursor(slots.minute_of(self.now - back * slots.MINUTE), self.ports.rules.shards)
+        """Store the first cursor of an empty ledger."""
+        cursor = Cursor(slots.minute_of(self.now - FIRST_MINUTES * slots.MINUTE), self.ports.rules.shards)
         self.ports.ledger.advance(None, cursor)
         return self.ports.ledger.cursor() or cursor
 

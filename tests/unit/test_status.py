@@ -193,6 +193,8 @@ def test_a_disabled_user_explains_the_jobs_that_wait(stage: TaskStage) -> None:
 def test_a_minute_that_is_not_done_is_the_first_problem(stage: TaskStage) -> None:
     stage.ledger.open_unit(Unit(UnitKey(slots.minute_of(NOW - 600_000), 0), 0, SHARDS - 1))
     dead(stage, 1)
+    assert kinds(of_all(stage)) == [Kind.FAILURES], "a new stage closes the minutes before its first tick"
+    stage.ledger.set_mark(99)
     found = of_all(stage)
     assert kinds(found) == [Kind.SCHEDULER_BEHIND, Kind.FAILURES] and found.lag == lag(stage.ledger, NOW)
     assert found.problems[0].since == NOW - found.lag.ms

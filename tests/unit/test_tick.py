@@ -14,7 +14,8 @@ from scheduler.model.job import Cursor, Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline.lag import NEVER_MS
-from scheduler.pipeline.tick import FIRST_MINUTES, LOST_MS, READY_MS, units
+from scheduler.pipeline.lag import FIRST_MINUTES
+from scheduler.pipeline.tick import LOST_MS, READY_MS, units
 from tests.conftest import NOW, FixedClock, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
@@ -46,24 +47,11 @@ def fresh() -> Stage:
     return stage
 
 
-def without_ledger(**fields: Any) -> Stage:
-    """A stage of many ticks whose ledger was lost."""
-    stage = Stage(**fields)
-    stage.jobs.set_mark(99)
-    return stage
-
-
-def test_a_lost_ledger_opens_from_15_minutes_back_to_3_ahead() -> None:
-    stage = without_ledger()
+def test_a_new_ledger_opens_from_15_minutes_back_to_3_ahead() -> None:
+    stage = Stage()
     stage.tick()
     assert opened(stage) == [at_minute(offset) for offset in range(-FIRST_MINUTES, 4)]
     assert stage.ledger.cursor().minute == at_minute(4)
-
-
-def test_a_new_stage_opens_this_minute_and_3_ahead_so_it_is_not_behind() -> None:
-    stage = Stage()
-    assert stage.tick().lag_ms == 0
-    assert opened(stage) == [at_minute(offset) for offset in range(4)]
 
 
 def test_jobs_posted_long_before_the_first_tick_are_published_a4() -> None:
@@ -112,7 +100,7 @@ def test_a_tick_that_lost_the_cursor_opens_no_more_minutes(raced: int) -> None:
 
 def test_a_minute_is_opened_before_the_cursor_passes_it() -> None:
     """If a tick dies in between, the next one opens the minute again; a cursor moved first would skip the minute."""
-    stage = without_ledger()
+    stage = Stage()
     stage.ledger = Wrapped(stage.ledger, open_unit=refuse)
     assert stage.tick().failed == 1
     assert stage.ledger.cursor().minute == at_minute(-FIRST_MINUTES)
@@ -199,7 +187,7 @@ def test_a_resting_unit_whose_message_was_lost_is_looked_at_again() -> None:
 
 
 def test_a_backlog_is_worked_off_in_order_at_a_bounded_rate() -> None:
-    stage = without_ledger(rules=Rules(shards=2, overdue_units=2))
+    stage = Stage(rules=Rules(shards=2, overdue_units=2))
     stage.tick()
     past = [item.of for item in stage.asked if item.kind is WorkKind.UNIT and item.of < at_minute(-1)]
     assert past == [at_minute(-FIRST_MINUTES), at_minute(-FIRST_MINUTES + 1)]
