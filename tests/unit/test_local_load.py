@@ -40,7 +40,7 @@ def test_missing_jobs_count_as_lost_and_unexpected_ones_as_doubled() -> None:
     seen = part(jobs)
     seen.found.pop("j3")
     seen.found["j9"] = started(9, NOON, 0)
-    figures = load._figures(seen)
+    figures = load.figures(seen)
     assert (figures["posted"], figures["succeeded"], figures["lost"], figures["doubled"], figures["early"]) == (4, 2, 2, 1, 1)
 
 
