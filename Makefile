@@ -107,7 +107,7 @@ test: check console ## Run all tests; the system tests deploy the stack on a loc
 parity: setup ## Run the contract tests on MiniStack, moto and dynoxide, a second DynamoDB; unexplained differences fail
 	@$(PY) -m tests.parity
 
-upgrade-test: setup console ## The version before beside this one, then a deployment and a roll-back under the traffic of `make load` (12 minutes)
+upgrade-test: setup console ## The version before beside this one, then a deployment and a roll-back under the traffic of `make load` (25 minutes)
 	$(PY) -m pytest -m "soak or not soak" tests/upgrade tests/system/test_upgrade.py
 
 soak: setup console ## Run what takes hours, for a night: all faults on a stack, 200 long seeds, all scenes at full size
