@@ -1,19 +1,23 @@
 """A whole local stack: starts AWS, deploys Punctual, creates the first user; always stops everything in order."""
 
 import json
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from punctual import Punctual
+from botocore.exceptions import BotoCoreError, ClientError
+from punctual import Punctual, PunctualError
 
 from infra.parameters import LIVE
 from local import previous, server, user
 from local.aws import LocalAws
 from local.deploy import deploy
+from local.failure import Trouble
 from local.home import Home
 from local.publish import publish
 from local.steps import console, step
@@ -120,9 +124,27 @@ def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Ite
             with step("Creating the first user, or keeping it"):
                 _first_user(stack)
             yield stack
-        finally:
-            with uninterruptible(), step("Stopping the local AWS"):
-                stack.server.stop()
+        except BaseException as error:
+            gone = not stack.server.alive
+            with uninterruptible():
+                _stop_too(stack)
+            if gone and isinstance(error, BotoCoreError | ClientError | Trouble | PunctualError):
+                raise Trouble(f"{GONE} The log is {home.log}. Start again with: make run") from error
+            raise
+        with uninterruptible(), step("Stopping the local AWS"):
+            stack.server.stop()
+
+
+GONE = "Another program killed the local AWS. Everything since the start of this run is lost; what was there before is kept."
+
+
+def _stop_too(stack: Stack) -> None:
+    """Stop the local AWS after an error, which stays the one that is reported."""
+    try:
+        with step("Stopping the local AWS"):
+            stack.server.stop()
+    except Trouble as trouble:
+        console.print(f"  [yellow]![/] {trouble}")
 
 
 def _first_user(stack: Stack) -> None:
@@ -140,9 +162,23 @@ Handler = Callable[[int, FrameType | None], Any] | int | None
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let `kill` and a closed terminal end a run as Ctrl-C does."""
+    """Let `kill`, a closed terminal and the end of `make` end a run as Ctrl-C does."""
+    over = threading.Event()
     with _handling((signal.SIGTERM, signal.SIGHUP), signal.default_int_handler):
-        yield
+        if "MAKELEVEL" in os.environ:
+            threading.Thread(target=_end_with, args=(os.getppid(), over), name="make", daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
+
+
+def _end_with(parent: int, over: threading.Event, every: float = 1.0) -> None:
+    """Stop this process in order once its parent has ended: a killed `make` cannot stop it."""
+    while not over.wait(every):
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
 
 
 @contextmanager
