@@ -34,7 +34,7 @@ install_python() {
     stamp=.venv/requirements.cksum
     if [ -e .venv/unfinished ]; then
         end_abandoned
-        echo "An installation into .venv was interrupted; it begins again."
+        echo "The last installation into .venv was not completed; it begins again."
         rm -rf .venv
     fi
     if [ -x .venv/bin/python ] && cat requirements.txt client/pyproject.toml | cksum | cmp -s - "$stamp"; then return; fi

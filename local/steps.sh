@@ -18,7 +18,7 @@ step() {
     [ -t 1 ] || printf '  … %s\n' "$title"
     "$@" >>"$log" 2>&1 </dev/null &
     command=$!
-    trap 'kill "$command" 2>/dev/null; wait "$command" 2>/dev/null; exit 130' INT TERM HUP
+    trap 'kill "$command" 2>/dev/null || true; wait "$command" || true; exit 130' INT TERM HUP
     echo "$$ $command $(started "$command")" >"$running"
     watch_step &
     watcher=$!

@@ -10,6 +10,7 @@ import pytest
 import test_cli as cli
 from fake_api import Flavor, answer, refusal
 
+from punctual import NoAnswer
 from punctual.records import StatusReport
 
 OF = {"owner": "u2", "owner_name": "shop"}
@@ -180,8 +181,7 @@ def test_a_watching_pipe_gets_a_line_when_a_problem_begins_changes_or_is_over() 
 
 @pytest.mark.usefixtures("signed_in")
 def test_a_watching_terminal_changes_in_place_and_waits_for_a_silent_api() -> None:
-    away = refusal(503, "unavailable", "try again")
-    shown = watched([REPORT, away, away, away, away, away, WELL], terminal=True)
+    shown = watched([REPORT, NoAnswer("nothing came"), WELL], terminal=True)  # what the client raises after all repeats
     frames = cli.plain(shown)
     assert "The lane one-time is paused: 14 jobs wait" in frames and "Breakers that are not closed" in frames
     assert "what is below may be old" in frames
