@@ -28,11 +28,11 @@ def _settle(home: Home, note: dict[str, object]) -> list[str]:
         )
     if not note and not left:
         return []
-    alive = [aws for aws in left if aws.alive]
-    if [server.end(home, aws) for aws in alive] or home.saved.exists():
-        if home.saved.exists():
-            return ["An earlier run was killed. Its local AWS is stopped now; its jobs are kept."]
-        return [f"An earlier run was killed, and its state could not be saved: {LOST} The log has the reason: {home.log}"]
+    ended = [server.end(home, aws) for aws in left]
+    if home.saved.exists():
+        return ["An earlier run was killed. Its local AWS is stopped now; its jobs are kept."]
+    if ended:
+        return [f"An earlier run was killed, and its state could not be saved. {LOST} The log has the reason: {home.log}"]
     return [f"The local AWS of an earlier run was killed. {LOST}"]
 
 

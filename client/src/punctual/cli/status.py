@@ -47,7 +47,8 @@ def status(
     if check and watch:
         raise Refused("goes on until Ctrl-C, and --check is for one look", field="--watch", hint="Use one of both.")
     if watch:
-        return _watch(cli, "all" if everyone else None)
+        _watch(cli, "all" if everyone else None)
+        return None
     found = cli.client.status(scope="all" if everyone else None)
     if cli.out.as_json:
         cli.out.document(found.raw)
