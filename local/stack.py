@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from punctual import Punctual, PunctualError
 
 from infra.parameters import LIVE
 from local import previous, server, user
 from local.aws import LocalAws
+from local.busy import load
 from local.deploy import deploy
 from local.failure import Trouble
 from local.home import Home
@@ -125,17 +126,26 @@ def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Ite
                 _first_user(stack)
             yield stack
         except BaseException as error:
-            gone = not stack.server.alive
+            explained = explain(error, home, alive=stack.server.alive)
             with uninterruptible():
                 _stop_too(stack)
-            if gone and isinstance(error, BotoCoreError | ClientError | Trouble | PunctualError):
-                raise Trouble(f"{GONE} The log is {home.log}. Start again with: make run") from error
+            if explained:
+                raise explained from error
             raise
         with uninterruptible(), step("Stopping the local AWS"):
             stack.server.stop()
 
 
-GONE = "Another program killed the local AWS. Everything since the start of this run is lost; what was there before is kept."
+def explain(error: BaseException, home: Home, *, alive: bool) -> Trouble | None:
+    """Return the error for people if its cause is that the local AWS ended, or is too slow for its caller; else None."""
+    if not alive and isinstance(error, BotoCoreError | ClientError | Trouble | PunctualError):
+        return Trouble(
+            "Another program killed the local AWS. Everything since the start of this run is lost; what was there before is kept.\n"
+            f"The log is {home.log}. Start again with: make run"
+        )
+    if isinstance(error, HTTPClientError):
+        return Trouble(f"The local AWS does not answer in time: this machine is busy ({load()}).\nStart again with: make run")
+    return None
 
 
 def _stop_too(stack: Stack) -> None:

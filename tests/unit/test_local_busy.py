@@ -7,10 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 from punctual import NoAnswer, NotFound
 
 from local import run
 from local.busy import Patience, until_answered
+from local.failure import Trouble
+from local.home import Home
+from local.stack import explain
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,6 +77,15 @@ def test_late_jobs_are_explained(delay: int | None, told: bool) -> None:
     sentence = run.lateness([old, job], "2026-11-28T10:00:01.000000+00:00")
     assert bool(sentence) is told
     assert not told or ("up to 4 s late" in sentence and "busy" in sentence)
+
+
+def test_a_killed_or_slow_local_aws_is_explained_without_a_traceback(tmp_path: Path) -> None:
+    slow = ReadTimeoutError(endpoint_url="http://127.0.0.1:4566")
+    assert "another program killed" in str(explain(slow, Home(tmp_path), alive=False)).lower()
+    assert "this machine is busy" in str(explain(slow, Home(tmp_path), alive=True))
+    assert explain(Trouble("`cdk deploy` failed."), Home(tmp_path), alive=True) is None
+    assert explain(KeyboardInterrupt(), Home(tmp_path), alive=False) is None
+    assert explain(ZeroDivisionError(), Home(tmp_path), alive=False) is None  # a defect keeps its traceback
 
 
 CHILD = """
