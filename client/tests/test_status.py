@@ -10,6 +10,7 @@ import pytest
 import test_cli as cli
 from fake_api import Flavor, answer, refusal
 
+from punctual import NoAnswer
 from punctual.records import StatusReport
 
 OF = {"owner": "u2", "owner_name": "shop"}
@@ -148,3 +149,47 @@ def test_the_exit_code_tells_of_problems_only_with_check() -> None:
     assert cli.plain(cli.done(cli.api({"GET /status": WELL})("status", terminal=True))) == "All is well.\n"
     denied = cli.api({"GET /status": refusal(403, "forbidden", "scope all is for operators")})("status", "--everyone")
     assert denied.exit_code == 1 and "for operators" in denied.stderr
+
+
+def watched(reports: list[Any], *words: str, terminal: bool = False) -> str:
+    """Return what `--watch` shows until Ctrl-C after the last of these reports."""
+    screen = cli.api({"GET /status": reports})
+
+    def pause(seconds: float) -> None:
+        screen.pauses.append(seconds)
+        if len(screen.pauses) == len(reports):
+            raise KeyboardInterrupt
+
+    screen.pause = pause  # type: ignore[method-assign]
+    return cli.done(screen("status", "--watch", *words, terminal=terminal))
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_watching_pipe_gets_a_line_when_a_problem_begins_changes_or_is_over() -> None:
+    more = {**REPORT, "problems": [{**PAUSED, "title": "The lane one-time is paused: 15 jobs wait"}, SKIPS]}
+    lines = [line.split("\t")[:2] for line in watched([REPORT, REPORT, more, {**REPORT, "problems": [SKIPS]}, WELL]).splitlines()]
+    assert lines == [
+        ["critical", "The lane one-time is paused: 14 jobs wait"],
+        ["warning", "The task Sync skips runs"],
+        ["critical", "The lane one-time is paused: 15 jobs wait"],
+        ["over", "The lane one-time is paused: 15 jobs wait"],
+        ["over", "The task Sync skips runs"],
+    ]
+    assert [json.loads(line) for line in watched([WELL, WELL, REPORT, REPORT], "--json").splitlines()] == [WELL, REPORT]
+    assert "\033" not in watched([REPORT, WELL])
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_watching_terminal_changes_in_place_and_waits_for_a_silent_api() -> None:
+    shown = watched([REPORT, NoAnswer("nothing came"), WELL], terminal=True)  # what the client raises after all repeats
+    frames = cli.plain(shown)
+    assert "The lane one-time is paused: 14 jobs wait" in frames and "Breakers that are not closed" in frames
+    assert "what is below may be old" in frames
+    assert "\033[1A" in shown  # it goes back to the lines before, and clears no screen
+    assert "\033[2J" not in shown
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_watch_is_no_check() -> None:
+    refused = cli.api({"GET /status": WELL})("status", "--watch", "--check")
+    assert refused.exit_code == 2 and "--check is for one look" in refused.stderr
