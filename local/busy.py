@@ -9,12 +9,12 @@ from punctual import NoAnswer, Unavailable
 
 from local.steps import console
 
-PATIENCE = 30.0  # seconds without an answer until a person is told
+PATIENCE = 30.0  # seconds without an answer until the reason is printed
 Result = TypeVar("Result")
 
 
 class Patience:
-    """A wait that a person is told about: after `PATIENCE`, then after twice as long, and so on."""
+    """A wait that prints its reason after `PATIENCE`, then after twice as long, and so on."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

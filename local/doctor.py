@@ -178,7 +178,7 @@ def status_check(stage: Stage, _now: float) -> Check:
 
 
 def judge_status(ledger: Ledger) -> Check:
-    """What the ledger knows of the answer of `GET /status`. The rest is in tables of users' data, which this command does not read."""
+    """The part of `GET /status` that is in the ledger. The rest is in tables of users' data, which this command does not read."""
     watched = ledger.watched()
     found = [f"the lane {state.lane} is paused{_story(state)}" for state in watched.lanes.values() if state.paused_at is not None]
     found += [

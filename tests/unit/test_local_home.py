@@ -284,7 +284,7 @@ def test_a_killed_local_aws_is_reported_with_its_loss(home: Home) -> None:
     assert "is lost" in previous.clear(home)[0]
 
 
-def test_a_local_aws_that_ended_in_order_after_its_owner_was_killed_lost_nothing(home: Home) -> None:
+def test_a_local_aws_that_ended_in_order_after_a_kill_lost_nothing(home: Home) -> None:
     home.running.write(pid=1, started="gone", owner=1, owner_started="gone", port=4566)
     state.save(home, {"sqs": lambda: 1}, written("sqs"))
     assert "jobs are kept" in previous.clear(home)[0]

@@ -93,7 +93,7 @@ def _changes(cli: Cli, reports: Iterable[StatusReport]) -> None:
     before = dict[tuple[object, ...], Problem]()
     first = True
     for found in reports:
-        now = {(each.kind, each.lane, each.circuit, each.owner, each.task, each.fingerprint): each for each in found.problems}
+        now = {_key(each): each for each in found.problems}
         new = [each for key, each in now.items() if key not in before or before[key].title != each.title]
         over = [each for key, each in before.items() if key not in now]
         if cli.out.as_json:
@@ -104,6 +104,10 @@ def _changes(cli: Cli, reports: Iterable[StatusReport]) -> None:
             if not cli.out.quiet:
                 _lines(cli, over, over=True)
         before, first = now, False
+
+
+def _key(each: Problem) -> tuple[object, ...]:
+    return each.kind, each.lane, each.circuit, each.owner, each.task, each.fingerprint
 
 
 def _lines(cli: Cli, found: Sequence[Problem], *, over: bool = False) -> None:
