@@ -43,7 +43,7 @@ watch_step() {
     while sleep 1 && kill -0 "$command" 2>/dev/null; do
         seconds=$(($(date +%s) - begin))
         detail=
-        [ "$seconds" -lt 3 ] || detail=$(tail -n +"$((first + 1))" "$log" | tail -n 1 | tr -d '\000-\037')
+        [ "$seconds" -lt 3 ] || detail=$(tail -n +"$((first + 1))" "$log" | tail -n 1 | tr -d '\000-\037' | cut -c 1-100)
         if [ -t 1 ]; then
             printf '\r\033[K%s' "$(printf '  … %s (%s s) %s' "$title" "$seconds" "$detail" | cut -c "1-$(($(tput cols 2>/dev/null || echo 80) - 1))")"
         elif [ "$((seconds - last))" -ge 30 ]; then
