@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +151,21 @@ def test_a_forgotten_pause(deployed: System, desk: Desk) -> None:
         desk.run(problem["remedy"]["command"])
         desk.mended("lane_paused", lane="one-time")
         until(A_MINUTE, lambda: bank.jobs.get(job).status == "succeeded")
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_jobs_start_within_two_seconds_of_a_resume(deployed: System, desk: Desk, is_busy: bool) -> None:
+    waiting, others = deployed.client(f"waiting-{is_busy}"), deployed.client(f"busy-{is_busy}")
+    if is_busy:
+        stream = [{"message": "beside", "execute_at": soon(5 + n / 20)} for n in range(1_000)]
+        assert not others.jobs.create_many(stream).refused
+    with a_forgotten_pause(desk):
+        planned = [{"message": f"planned {n}", "execute_at": soon(8)} for n in range(5)]
+        jobs = [job.id for job in waiting.jobs.create_many(planned + [{"message": f"now {n}"} for n in range(5)]).all_jobs()]
+        until(A_MINUTE, lambda: sum(each["count"] for each in desk.status()["waiting"] if each["owner_name"] == f"waiting-{is_busy}") == 10)
+        resumed_at = datetime.now(UTC)
+        desk.client.request("POST", "/system/resume", {"lane": "one-time"})
+        until(A_MINUTE, lambda: statuses(waiting, jobs) == {"succeeded"})
+    started = [waiting.jobs.get(id).attempts[0].started_at for id in jobs]
+    delays = sorted((at - resumed_at).total_seconds() for at in started if at is not None)
+    assert len(delays) == 10 and delays[-1] <= 2, delays
