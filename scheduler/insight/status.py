@@ -77,7 +77,8 @@ def of_all(names: Mapping[str, str], ports: Ports) -> Status:
     watched, behind, barred, backlog = ports.side_by_side(
         ports.ledger.watched, lambda: known_lag(ports.ledger, now), ports.users.barred, lambda: _backlog(ports, now)
     )
-    waits = _waits(_places(ports, now), ports, now)
+    paused = [lane for lane, state in watched.lanes.items() if state.paused_at is not None]
+    waits = _waits(_places(ports, now, paused), ports, now)
     owners = _owners_of_today([*names], now, ports)
     failures = _failures([owner for owner, counts in owners if counts[0]][:OWNERS], now, ports)
     histories = [ports.jobs.history(owner, **_before(now)).jobs for owner, counts in owners if counts[1]][:OWNERS]
@@ -105,7 +106,7 @@ def of_owner(owner: str, name: str, ports: Ports) -> Status:
         lambda: ports.tasks.page(owner, after=None, limit=RECENT).tasks,
     )
     paused = [lane for lane, state in watched.lanes.items() if state.paused_at is not None]
-    rooms = _waits(_rooms(ports.ledger.overflow_units(), paused), ports, now) if paused else Waits(())
+    rooms = _waits(_rooms(ports.ledger.overflow_units(), paused, ports.rules.shards), ports, now) if paused else Waits(())
     waiting = {job.id: Wait(owner, job.id, job.lane, job.due_at, None) for job in page.jobs if why_waits.is_due(job, now)}
     waiting |= {wait.id: wait for wait in rooms.jobs if wait.owner == owner}
     # If none of the oldest jobs of the page waits, those before it hardly do, except in the rooms, which are read apart.
@@ -178,7 +179,7 @@ def _opened_last(watched: Watched) -> list[Breaker]:
 # Jobs that are due and wait.
 
 
-def _places(ports: Ports, now: int) -> list[str]:
+def _places(ports: Ports, now: int, paused: Collection[Lane]) -> list[str]:
     """The slots that may have due jobs which have not started: of the rooms, of minutes (the oldest first), and of target queues.
 
     A job that was due soon after it was accepted is in a minute ahead, up to the first safe one.
@@ -194,12 +195,13 @@ def _places(ports: Ports, now: int) -> list[str]:
         minutes.add(ahead)
         ahead = slots.following(ahead)
     of_minutes = [f"{minute}#{shard:02d}" for minute in sorted(minutes) for shard in range(shards)]
-    return list(dict.fromkeys([*_all_slots(others), *of_minutes, *itertools.chain.from_iterable(queued)]))
+    return list(dict.fromkeys([*_rooms(others, paused, shards), *_all_slots(others), *of_minutes, *itertools.chain.from_iterable(queued)]))
 
 
-def _rooms(units: Iterable[Unit], lanes: Collection[Lane]) -> list[str]:
-    """The slots of the waiting rooms of these lanes."""
-    return _all_slots(unit for unit in units if slots.lane_of_room(unit.key.minute) in lanes)
+def _rooms(units: Iterable[Unit], lanes: Collection[Lane], shards: int) -> list[str]:
+    """The slots of the waiting rooms of these lanes, also of rooms that have no unit yet: the first resume opens it."""
+    known = _all_slots(unit for unit in units if slots.lane_of_room(unit.key.minute) in lanes)
+    return list(dict.fromkeys([*known, *(f"{slots.room_of(lane)}#{shard:02d}" for lane in lanes for shard in range(shards))]))
 
 
 def _all_slots(units: Iterable[Unit]) -> list[str]:

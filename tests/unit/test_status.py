@@ -131,6 +131,13 @@ def test_a_paused_lane_has_its_jobs_its_author_and_its_reason(stage: TaskStage) 
     assert found.late.count == 4, "late are all jobs that wait, whatever explains it"
 
 
+def test_jobs_in_a_room_without_a_unit_are_counted(stage: TaskStage) -> None:
+    pause([Lane.RETRY], None, stage)
+    due(stage, lane=Lane.RETRY, slot=f"{slots.room_of('retry')}#01")
+    assert [lane.waiting for lane in of_all(stage).lanes] == [None, None, 1]
+    assert [lane.waiting for lane in of_ann(stage).lanes] == [None, None, 1]
+
+
 def test_a_pause_that_no_job_waits_for_is_a_warning(stage: TaskStage) -> None:
     pause([Lane.RETRY], None, stage)
     assert [(each.title, each.severity) for each in of_ann(stage).problems] == [
