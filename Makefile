@@ -58,7 +58,7 @@ rollback: setup need-stage ## Let all functions of a stage run the version befor
 admin: setup need-stage ## Create the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)
 	@$(PY) -m local.user --stage $(STAGE) --username $(or $(USERNAME),admin)
 
-doctor: setup need-stage ## Check a deployed stage: credentials, limits, clock, stacks, lag, pauses (STAGE=dev|prod|local)
+doctor: setup need-stage ## Check a deployed stage: credentials, limits, clock, stacks, lag (STAGE=dev|prod|local)
 	@$(PY) -m local.doctor --stage $(STAGE)
 
 prove: setup console need-stage ## Measure a stage beside EventBridge Scheduler; asks first (STAGE=dev|prod|local OPTIONS="--short")
@@ -121,16 +121,16 @@ system: faults # after these, so that three stacks run at a time
 	$(PY) -m pytest -m "system and not apart" tests/system
 
 long: # these two only compute, so the stacks beside them come first
-	nice $(PY) -m pytest -m "long and not system and not templates" --ignore tests/simulation
+	nice -n 19 $(PY) -m pytest -m "long and not system and not templates" --ignore tests/simulation
 
 simulated:
-	nice $(PY) -m pytest -m long tests/simulation
+	nice -n 19 $(PY) -m pytest -m long tests/simulation
 
 faults:
 	$(PY) -m pytest tests/system/test_faults.py
 
 pairs-dev pairs-prod: # of options, in these templates
-	nice $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and $(@:pairs-%=%)"
+	nice -n 19 $(PY) -m pytest -m templates tests/infra/test_every_option.py -k "pairs and $(@:pairs-%=%)"
 
 apart:
 	$(PY) -m pytest -m apart tests/system --ignore tests/system/test_faults.py --ignore tests/system/test_kill.py --ignore tests/system/test_prove.py \

@@ -7,16 +7,13 @@ import { StrictMode, Suspense, lazy } from 'react';
 import { createRoot } from 'react-dom/client';
 import { createBrowserRouter, Navigate, RouterProvider, type RouteObject } from 'react-router';
 
-import { mayOversee, useRole, useSession } from './api/session';
+import { useSession } from './api/session';
 import { ForOperators, Lost } from './pages/lost';
 import { SignIn } from './pages/sign-in';
-import { LanesProvider } from './parts/lanes';
 import { NoticesProvider } from './parts/notices';
 import { applyTheme } from './parts/theme';
-import { homeOf } from './problems';
 import { Shell } from './shell';
 
-const StatusPage = lazy(() => import('./pages/status'));
 const Tasks = lazy(() => import('./pages/tasks'));
 const TaskForm = lazy(() => import('./pages/task-form'));
 const TaskPage = lazy(() => import('./pages/task'));
@@ -38,8 +35,7 @@ const routes: RouteObject[] = [
   {
     element: <Shell />,
     children: [
-      { index: true, element: <Home /> },
-      { path: 'status', element: <StatusPage /> },
+      { index: true, element: <Navigate to="/tasks" replace /> },
       { path: 'tasks', element: <Tasks /> },
       { path: 'tasks/new', element: <TaskForm /> },
       { path: 'tasks/:id', element: <TaskPage /> },
@@ -64,19 +60,12 @@ const routes: RouteObject[] = [
 ];
 const router = createBrowserRouter(routes);
 
-/** The address without a path. */
-function Home() {
-  return <Navigate to={homeOf(mayOversee(useRole()))} replace />;
-}
-
 /** Without a session every address shows the sign-in, and the page it names right after it. */
 function Console() {
   if (useSession() === null) return <SignIn />;
   return (
     <NoticesProvider>
-      <LanesProvider>
-        <RouterProvider router={router} />
-      </LanesProvider>
+      <RouterProvider router={router} />
     </NoticesProvider>
   );
 }

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 import httpx
 from punctual import InvalidSignature, Punctual, verify_signature
-from punctual.fields import HttpRequest
 
 from examples.receiver import Receiver
 
@@ -40,7 +39,7 @@ def main() -> int:
         return 200
 
     with Punctual() as punctual, Receiver(webhook) as receiver:
-        call: HttpRequest = {"method": "POST", "url": receiver.url("/hook"), "body": {"order": 17}, "signing_secret": name}
+        call = {"method": "POST", "url": receiver.url("/hook"), "body": {"order": 17}, "signing_secret": name}
         job = punctual.jobs.wait(punctual.jobs.create(http=call).id, timeout=120)
         if not genuine:
             print(f"the job is {job.status}: {job.reason or job.failure}")

@@ -65,8 +65,6 @@ OUTPUTS = {
     "NoticesTable",
     "NoticesQueueUrl",
     "NoticesDlqUrl",
-    "PagesTopicArn",
-    "TicketsTopicArn",
     "NotifyFunction",
     "ProjectFunction",
     "ScaleFunction",

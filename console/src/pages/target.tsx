@@ -16,11 +16,11 @@ import Toggle from '@cloudscape-design/components/toggle';
 import { useRef, useState, type ReactNode } from 'react';
 import { useLocation, useNavigate, useSearchParams } from 'react-router';
 
-import { api, apiError, take, type TaskType } from '../api/client';
+import { api, apiError, take, type ApiError, type TaskType } from '../api/client';
 import { useRole } from '../api/session';
 import { write } from '../exact';
+import { fieldErrors } from '../form/draft';
 import { FormErrors, useFirstError } from '../form/form-errors';
-import { errorsOf, type Refused } from '../form/mended';
 import { Json, PayloadForm } from '../form/payload';
 import type { Schema } from '../form/schema';
 import { asPayload, BLANK, fromTarget, loosened, toTarget, type Target } from '../form/target';
@@ -102,24 +102,22 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
   const [dialog, confirm] = useConfirm();
   const form = useRef<HTMLFormElement>(null);
   const [draft, setDraft] = useState(() => (target === null ? BLANK : fromTarget(target)));
-  const [refused, setRefused] = useState<Refused | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
   const [broken, setBroken] = useState(false);
   const [busy, setBusy] = useState(false);
   const set = (changes: Partial<typeof draft>): void => setDraft((before) => ({ ...before, ...changes }));
   const schema = loosened((types.find(({ type }) => type === draft.kind)?.payload_schema ?? {}) as Schema);
-  const request = () => ({ ...toTarget(draft), name: draft.name });
-  const errors = asPayload(errorsOf(refused, request));
-  useFirstError(form, refused?.error ?? null);
+  const errors = error === null ? {} : asPayload(fieldErrors(error));
+  useFirstError(form, error);
   const kinds = types.map(({ type, description }) => ({ value: type, label: type, description }));
 
   const submit = async (): Promise<void> => {
     setBusy(true);
-    setRefused(null);
-    const sent = request();
+    setError(null);
     try {
       const body = toTarget(draft);
       if (target === null) {
-        const made = await take(api.POST('/api/v1/targets', { body: sent }));
+        const made = await take(api.POST('/api/v1/targets', { body: { ...body, name: draft.name } }));
         done(`Registered ${made.name}.`);
         void navigate('/targets');
       } else {
@@ -127,8 +125,8 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
         done(`Saved ${target.name}.`);
         reload();
       }
-    } catch (error) {
-      setRefused({ error: apiError(error), sent });
+    } catch (refused) {
+      setError(apiError(refused));
     } finally {
       setBusy(false);
     }
@@ -185,7 +183,7 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
           }
         >
           <SpaceBetween size="l">
-            <FormErrors error={refused?.error ?? null} errors={errors} />
+            <FormErrors error={error} errors={errors} />
             <Container header={<Header variant="h2">General</Header>}>
               <SpaceBetween size="m">
                 {target === null && (

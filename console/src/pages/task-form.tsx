@@ -13,18 +13,14 @@ import Tiles from '@cloudscape-design/components/tiles';
 import { useMemo, useRef, useState, type ReactNode } from 'react';
 import { useNavigate, useParams, useSearchParams } from 'react-router';
 
-import { api, apiError, take, type Task, type TaskType } from '../api/client';
+import { api, apiError, take, type ApiError, type Task, type TaskType } from '../api/client';
 import { taskCall } from '../code';
 import { empty, fieldErrors, fromTask, scheduleOf, toEdit, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
-import { CallBacks, Choice, Labels, Number, optional, Order, Retries, schemaOf, Telling, TimeOut, What } from '../form/fields';
+import { anyOf, CallBacks, Choice, Events, KeyField, Number, optional, Order, Retries, schemaOf, Section, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
-import { errorsOf, type Refused } from '../form/mended';
 import { PreviewFailed, Runs } from '../form/preview';
-import { RepeatPicker } from '../form/repeat-picker';
-import { skippedMonths } from '../form/repeats';
-import { anyOf, Section } from '../form/section';
-import { bounds, missed } from '../form/summaries';
+import { Receivers } from '../form/receivers';
 import type { Target } from '../form/target';
 import { useLive, useSettled } from '../live';
 import { CopyAs } from '../parts/copy-as';
@@ -36,6 +32,15 @@ import { useUnsaved } from '../parts/unsaved';
 import { OfWhom, useWhose } from '../parts/whose';
 import { cronInWords } from '../words';
 
+const EXAMPLES = [
+  { value: '* * * * *', label: 'Every minute' },
+  { value: '*/5 * * * *', label: 'Every 5 minutes' },
+  { value: '0 * * * *', label: 'Every hour' },
+  { value: '30 2 * * *', label: 'Every night at 02:30' },
+  { value: '0 9 * * 1-5', label: 'On weekdays at 09:00' },
+  { value: '0 9 * * 1', label: 'Every Monday at 09:00' },
+  { value: '0 0 1 * *', label: 'On the first of every month' },
+];
 const UNITS = ['seconds', 'minutes', 'hours', 'days'].map((value) => ({ value, label: value }));
 const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')].map((value) => ({ value, label: value.replaceAll('_', ' ') }));
 const OVERLAPS = [
@@ -104,7 +109,8 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
   const form = useRef<HTMLFormElement>(null);
   const first = useMemo(() => initial(task, editing), [task, editing]);
   const [draft, setDraft] = useState(first);
-  const [refused, setRefused] = useState<Refused | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [errors, setErrors] = useState<FieldErrors>({});
   const [broken, setBroken] = useState(false);
   const [busy, setBusy] = useState(false);
   const saved = useRef(false);
@@ -115,28 +121,28 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
   const set = (changes: Partial<Draft>): void => setDraft((before) => ({ ...before, ...changes }));
   const schema = schemaOf(draft, types, targets);
   const preview = usePreview(draft);
-  const error = refused?.error ?? null;
-  const errors = errorsOf(refused, () => toRequest(draft));
   const shown: FieldErrors = { ...preview.errors, ...errors };
   const recurs = draft.kind === 'cron' || draft.kind === 'rate';
 
   const submit = async (): Promise<void> => {
     setBusy(true);
-    setRefused(null);
-    const sent = toRequest(draft);
+    setError(null);
+    setErrors({});
     try {
       const edited = editing && task !== null ? toEdit(draft, first, task) : null;
       const result = !editing || task === null
-        ? await take(api.POST('/api/v1/tasks', { params: { header: { 'Idempotency-Key': key.current } }, body: sent }))
+        ? await take(api.POST('/api/v1/tasks', { params: { header: { 'Idempotency-Key': key.current } }, body: toRequest(draft) }))
         : edited === null
           ? task
           : await take(api.PUT('/api/v1/tasks/{task_id}', { params: { path: { task_id: task.id }, query: { user } }, body: { ...edited, generation: task.generation } }));
       saved.current = true;
       done(editing ? `Saved “${result.name}”.` : `Created “${result.name}”.`);
       void navigate(pageOfTask(result.id, owner));
-    } catch (error) {
+    } catch (refused) {
+      const told = apiError(refused);
       key.current = crypto.randomUUID();
-      setRefused({ error: apiError(error), sent });
+      setError(told);
+      setErrors(fieldErrors(told));
       setBusy(false);
     }
   };
@@ -171,6 +177,10 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
               <FormField label="Name" errorText={shown['name']}>
                 <Input value={draft.name} onChange={({ detail }) => set({ name: detail.value })} autoFocus={!editing} />
               </FormField>
+              <FormField label={optional('Description')} errorText={shown['description']}>
+                <Textarea rows={2} value={draft.description} onChange={({ detail }) => set({ description: detail.value })} />
+              </FormField>
+              <KeyField value={draft.key} error={shown['key']} fixed={editing} onChange={(key) => set({ key })} />
               <What draft={draft} errors={shown} set={set} types={types} targets={targets} first={first} onBroken={setBroken} />
             </SpaceBetween>
           </Container>
@@ -185,7 +195,7 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
                 items={[
                   { value: 'now', label: 'Now', description: 'One run' },
                   { value: 'at', label: 'At a time', description: 'One run' },
-                  { value: 'cron', label: 'On a calendar', description: 'Day, week, month or cron, in a time zone' },
+                  { value: 'cron', label: 'On a calendar', description: 'Cron, in a time zone' },
                   { value: 'rate', label: 'At an interval', description: 'Every few minutes, hours or days' },
                 ]}
               />
@@ -194,15 +204,16 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
               )}
               {draft.kind === 'cron' && (
                 <ColumnLayout columns={2}>
-                  <RepeatPicker cron={draft.cron} onChange={(cron) => set({ cron })} />
                   <FormField
                     label="Cron"
                     description="Minute, hour, day of month, month, day of week"
                     constraintText={cronInWords(draft.cron) ?? 'See the next runs below'}
-                    warningText={skippedMonths(draft.cron) ?? undefined}
                     errorText={shown['schedule.cron'] ?? shown['schedule']}
                   >
                     <Input value={draft.cron} spellcheck={false} onChange={({ detail }) => set({ cron: detail.value })} />
+                  </FormField>
+                  <FormField label="Or start from an example" description="You can change it afterwards">
+                    <Choice value={EXAMPLES.some((each) => each.value === draft.cron) ? draft.cron : ''} options={EXAMPLES} onChange={(cron) => set({ cron })} />
                   </FormField>
                 </ColumnLayout>
               )}
@@ -246,12 +257,13 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
               {recurs && <Missed draft={draft} errors={shown} set={set} />}
               <Order draft={draft} errors={shown} set={set} />
               <CallBacks draft={draft} errors={shown} set={set} />
-              <Telling draft={draft} errors={shown} set={set} />
-              <Labels draft={draft} errors={shown} set={set} fixed={editing}>
-                <FormField label={optional('Description')} errorText={shown['description']}>
-                  <Textarea rows={2} value={draft.description} onChange={({ detail }) => set({ description: detail.value })} />
-                </FormField>
-              </Labels>
+            </SpaceBetween>
+          </Container>
+
+          <Container header={<Header variant="h2" description="Messages about the runs of this task, by e-mail or webhook">Notifications</Header>}>
+            <SpaceBetween size="m">
+              <Receivers draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
+              <Events draft={draft} errors={errors} set={set} />
             </SpaceBetween>
           </Container>
           {error?.status === 409 && (
@@ -278,7 +290,7 @@ function Window({ draft, errors, set }: Part): ReactNode {
   return (
     <Section
       header="Start, end, jitter, clock changes"
-      summary={bounds(draft)}
+      open={draft.start + draft.end + draft.maxRuns + draft.jitter + draft.dstGap + draft.dstOverlap !== ''}
       wrong={anyOf(errors, 'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.jitter_seconds', 'schedule.dst_')}
     >
       <SpaceBetween size="m">
@@ -305,7 +317,7 @@ function Window({ draft, errors, set }: Part): ReactNode {
 
 function Missed({ draft, errors, set }: Part): ReactNode {
   return (
-    <Section header="Missed runs" summary={missed(draft)} wrong={anyOf(errors, 'misfire', 'max_catch_up')}>
+    <Section header="Missed runs" wrong={anyOf(errors, 'misfire', 'max_catch_up')}>
       <ColumnLayout columns={3}>
         <FormField label="Missed runs" errorText={errors['misfire']}>
           <Choice value={draft.misfire} options={MISFIRES} onChange={(misfire) => set({ misfire })} />

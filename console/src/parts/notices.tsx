@@ -52,7 +52,6 @@ export function NoticesProvider({ children }: { children: ReactNode }): ReactNod
   );
 }
 
-/** The messages, and above them what the page has to say all the time. */
-export function Flashes({ standing }: { standing: readonly FlashbarProps.MessageDefinition[] }): ReactNode {
-  return <Flashbar items={[...standing, ...useContext(Shown)]} />;
+export function Flashes(): ReactNode {
+  return <Flashbar items={useContext(Shown)} />;
 }

@@ -27,8 +27,6 @@ STYLES = {
     "killed": "red",
     "aborted": "red",
     "warn": "yellow",
-    "critical": "bold red",
-    "warning": "yellow",
     "inactive": "yellow",
     "cancelled": "dim",
     "skipped": "dim",
