@@ -75,7 +75,7 @@ FULL_MS = 2_000  # ... and how long it is tried before another executor gets the
 BESIDE_MS = 500  # ... or if its owner has no job that runs here, and it comes from no full executor
 ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses ...
 ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
-ROOM_AGAIN_MS = 60_000  # a job that the ledger keeps out of its waiting room is checked again after this time
+ROOM_AGAIN_MS = 60_000  # a job that the ledger keeps out of its waiting room, or of the overflow, is checked again after this time
 FEW_DUE = 3  # as many due jobs are claimed beside their lease; for more, another thread takes more processor time than it saves
 UNLEASED_MS = 5_000  # a job is started this much later whose message the queue refused to lease
 LEASE_REFUSED = Failure(FailureKind.REFUSED, "the queue refused to renew the lease of its executor")
@@ -680,6 +680,9 @@ class Execution:
                 (after,) = (direct.divert if again or job.owner in self.work.owners() else direct.place)([after], now)
             elif verdict.cause is RequeueCause.SHARE:
                 (after,) = self.process.direct.divert([after], now)
+                if not slots.is_overflow(after.slot or ""):  # the ledger refused; sent directly, the job would come back at once
+                    verdict = replace(verdict, at=now + ROOM_AGAIN_MS)
+                    after = self._requeued(job, verdict, now)
             return _Write(Change(job, after, Guard.CANCEL), verdict)
         end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
         return _Write(Change(job, end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)))

@@ -288,12 +288,11 @@ class Flow:
             gate.forget()
         gate.pins = self.pinned(lane)
         full = gate.full(self._weights_of(gate.pins)) if gate.pins else set[str]()
-        stay, go = [entry for entry in entries if entry.due_at <= now and entry.key.owner in full] if full else [], entries
-        if stay:
-            go = [entry for entry in entries if entry.due_at > now or entry.key.owner not in full]
-        is_free = not gate.queue or gate.queue.counts().keys() <= full
-        if not is_free or (go and len(go) > gate.room(go[0].due_at, now, self.share)):
-            stay, go = [*entries], ()
+        stay: Sequence[DueEntry] = [entry for entry in entries if entry.due_at <= now and entry.key.owner in full] if full else ()
+        go = [entry for entry in entries if entry.due_at > now or entry.key.owner not in full] if stay else entries
+        only_full = bool(full) and gate.queue.counts().keys() <= full
+        if (gate.queue and not only_full) or (go and len(go) > gate.room(go[0].due_at, now, self.share)):
+            stay, go = entries, ()
         for entry in stay:
             gate.queue.add(entry.key.owner, entry.due_at, entry)
         return gate.let(go, now)

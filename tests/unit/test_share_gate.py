@@ -10,6 +10,7 @@ from scheduler.admission.share_gate import ShareGate
 from scheduler.model import lifecycle, slots
 from scheduler.model.job import Job, Lane, RequeueCause, Status
 from scheduler.model.rules import Rules
+from scheduler.pipeline.execute import ROOM_AGAIN_MS
 from scheduler.sharing import pins
 from scheduler.sharing.pins import LONG_MS, PERIOD_MS, Pin, by_owner, is_within
 from tests.conftest import NOW, ScriptedPool, a_job
@@ -139,3 +140,12 @@ def test_a_job_over_the_bound_waits_and_its_owner_sees_why() -> None:
     job: Job = stage.stored(item.message.key)
     assert lifecycle.state(job) is Status.SCHEDULED and not pool.starts and slots.is_overflow(job.slot or "")
     assert job.reason == "its owner's long jobs use their share of the executors" and job.charged == 0
+
+
+def test_a_job_over_the_bound_that_the_overflow_refuses_waits_a_minute() -> None:
+    stage = a_stage()
+    stage.ledger.pin(LANE, "ann", PERIOD, 3)
+    (item,) = stage.hand(a_job())
+    stage.ledger = Wrapped(stage.ledger, unit=refuse)
+    stage.execute([item], pool=ScriptedPool(stage.clock))
+    assert stage.stored(item.message.key).due_at == NOW + ROOM_AGAIN_MS
