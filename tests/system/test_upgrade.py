@@ -1,7 +1,7 @@
 """A deployment and a roll-back on the local stack while jobs are due: every function moves to another version, and back.
 
 Ten jobs a second call an HTTP receiver, which shows what the stored jobs may hide. In one of two runs the stream of `make load` is beside
-them, 200 jobs a second. Its start delays are printed and not judged: they are those of a machine that starts all executors anew at once.
+them, 200 jobs a second. The test prints its start delays and does not judge them: two cores start all executors anew at once.
 `tests/upgrade` has the version before; here the code is ours, and each version has another deployment in its environment. The later one
 has the lead of stages on AWS, which is long enough for cold executors; that of the local stage is not.
 """
