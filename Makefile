@@ -58,7 +58,7 @@ rollback: setup need-stage ## Let all functions of a stage run the version befor
 admin: setup need-stage ## Create the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)
 	@$(PY) -m local.user --stage $(STAGE) --username $(or $(USERNAME),admin)
 
-doctor: setup need-stage ## Check a deployed stage: credentials, limits, clock, stacks, lag (STAGE=dev|prod|local)
+doctor: setup need-stage ## Check a deployed stage: credentials, limits, clock, stacks, lag, pauses (STAGE=dev|prod|local)
 	@$(PY) -m local.doctor --stage $(STAGE)
 
 prove: setup console need-stage ## Measure a stage beside EventBridge Scheduler; asks first (STAGE=dev|prod|local OPTIONS="--short")

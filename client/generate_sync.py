@@ -30,6 +30,7 @@ RULES = [
     (r"\baclose\b", "close"),
     (r"__a(enter|exit|iter|next)__", r"__\1__"),
     (r"\basync (def|with|for)\b", r"\1"),
+    (r"\bfor (\w+) in (.+):\n +yield \1\n", r"yield from \2\n"),
     (r"\bawait ", ""),
     (r"\basync_within\b", "within"),
     (r"\bTasks of one event loop\b", "Threads"),

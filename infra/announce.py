@@ -12,7 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as sources
 from constructs import Construct
 
-from infra.alarms import COUNTED_LATE_MS, Description
+from infra.alarms import COUNTED_LATE_MS, AlarmClass, Description, log_of
 from infra.function import Foundation, Function, allow
 from infra.options import Events
 from infra.project import OF_USERS, THERE, stream_of
@@ -77,17 +77,21 @@ class Announce(Construct):
         )
         behind = self.function.metric("IteratorAge", statistic="Maximum")
         late = Description(
+            AlarmClass.PAGE,
             "AnnounceBehind",
+            log_of(self.function),
             "For 3 minutes, events of ended jobs have been more than 5 minutes late: the event bus refuses them.",
             f"Receivers get them late. None is lost within {KEPT.to_hours():g} hours.",
-            "Look for `refused` and `AccessDenied` in the log of announce.",
+            "search that log for `refused` and `AccessDenied`.",
         )
         foundation.operators.alarm(self, "Behind", behind, late, above=COUNTED_LATE_MS, minutes=3)
         lost = self.lost.metric_approximate_number_of_messages_visible(statistic="Maximum")
         gone = Description(
+            AlarmClass.PAGE,
             "AnnounceGivenUp",
+            log_of(self.function),
             f"The event bus refused events for {KEPT.to_hours():g} hours, and Lambda discarded them.",
             "Receivers do not get these events.",
-            "Read the messages of the queue in the output EventsLostQueueUrl: they have the positions in the stream.",
+            "read the messages of the queue in the output EventsLostQueueUrl: they have the positions in the stream.",
         )
         foundation.operators.alarm(self, "GivenUp", lost, gone, above=0)

@@ -99,6 +99,7 @@ class Api(Construct):
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:GetItem"),
                 *list_jobs(foundation),
+                allow(storage.due_index_arn, "dynamodb:Query"),  # the status: jobs that are due and wait
                 change_jobs(foundation),
                 *change_tasks(foundation),
                 *step_out(foundation),  # a cancelled job may have another one waiting
@@ -114,6 +115,7 @@ class Api(Construct):
                 allow([*lanes.arns, lanes.work.queue_arn], "sqs:SendMessage"),  # the work of the overflow, operations and resumed lanes
                 read_callback_secret(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),  # weights, quotas, tallies
+                allow(storage.users.table_arn, "dynamodb:GetItem"),  # the status: which users are disabled
                 allow(storage.audit.table_arn, "dynamodb:PutItem", "dynamodb:Query"),  # no function may delete entries
                 *storage.lock_audit(self),
                 allow(storage.by_month_index_arn, "dynamodb:Query"),

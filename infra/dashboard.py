@@ -8,7 +8,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.alarms import LAG_SECONDS, LATE_MS, Operators, own_metric, table_metric
+from infra.alarms import LAG_SECONDS, LATE_MS, AlarmClass, Operators, own_metric, table_metric
 from infra.lanes import Lanes
 from infra.storage import Storage
 from scheduler.insight import metrics
@@ -46,10 +46,13 @@ class Dashboard(Construct):
 
 
 def _healthy(operators: Operators, http: apigateway.HttpApi) -> list[cloudwatch.IWidget]:
+    pages = [alarm for kind, alarm in operators.alarms if kind is AlarmClass.PAGE]
+    others = [alarm for kind, alarm in operators.alarms if kind is not AlarmClass.PAGE]
     lag = own_metric(metrics.OLDEST_OPEN_MINUTE, "tick", "Maximum")
     return [
         _title("Is it healthy?"),
-        cloudwatch.AlarmStatusWidget(title="Alarms", alarms=operators.alarms, width=ROW, height=5),
+        cloudwatch.AlarmStatusWidget(title="Pages: an operator must act now", alarms=pages, width=16, height=5),
+        cloudwatch.AlarmStatusWidget(title="Tickets, and signals to functions", alarms=others, width=8, height=5),
         _graph("Oldest open minute, lag of plan (s)", [lag, own_metric(metrics.PLAN_LAG, "tick", "Maximum")], limit=LAG_SECONDS),
         _graph(
             "Dead letters, buried jobs, unreadable items",

@@ -8,7 +8,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra import targets
-from infra.alarms import Description
+from infra.alarms import AlarmClass, Description, log_of
 from infra.function import Foundation, Function, allow
 from infra.queue import queue
 
@@ -75,10 +75,12 @@ class Notify(Construct):
         )
         dead = self.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
         undecided = Description(
+            AlarmClass.PAGE,
             "Undecided",
+            log_of(self.function),
             "The function notify could not process a message, which is now in its dead-letter queue.",
             "A notice may be missing.",
-            "Read the message in the queue NotifyDead, and the log of notify.",
+            "read the message in the queue NotifyDead.",
         )
         foundation.operators.alarm(self, "Undecided", dead, undecided, above=0)
 

@@ -93,7 +93,8 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    operator_email: Email | None = None  # receives every alarm
+    operator_email: Email | None = None  # gets the alarms of the class page
+    ticket_email: Email | None = None  # gets those of the class ticket
     allowed_targets: Targets = ()  # the ARNs that jobs may call; their parts may contain `*`
     email_sender: Email | None = None  # of `email` jobs, verified in SES
     email_domains: Domains = ()  # of the recipients of mail; none: the domain of the sender alone

@@ -8,18 +8,12 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.alarms import Description, own_metric
+from infra.alarms import AlarmClass, Description, log_of, own_metric
 from infra.function import Foundation, Function, allow
 from scheduler.insight import metrics, scaling
 from scheduler.model.job import Lane
 
 QUEUES = ("one_time_queue_url", "recurring_queue_url", "retry_queue_url")
-REQUIRED_IS_HIGH = Description(
-    "Scaling",
-    f"The next ten minutes require more than {scaling.FOLLOWED} executors, which AWS does not add within a minute.",
-    "The function provision keeps pollers ready.",
-    "None, unless no lane gets pollers: then search the log of provision for `pollers not set`.",
-)
 
 Mappings = Mapping[Lane, lambda_.EventSourceMapping]
 
@@ -41,8 +35,16 @@ class Provision(Construct):
             timeout=Duration.minutes(1),
             retries=2,  # after one minute and after three: an alarm calls only when it begins to ring, and nothing else calls
         )
+        is_high = Description(
+            AlarmClass.SIGNAL,
+            "Scaling",
+            log_of(self.function),
+            f"The next ten minutes require more than {scaling.FOLLOWED} executors, which AWS does not add within a minute.",
+            "The function provision keeps pollers ready.",
+            "if no lane gets pollers, search that log for `pollers not set`.",
+        )
         required = own_metric(metrics.REQUIRED, "scale", "Maximum")
-        alarm = foundation.operators.alarm(self, "Scaling", required, REQUIRED_IS_HIGH, above=scaling.FOLLOWED, notify=False)
+        alarm = foundation.operators.alarm(self, "Scaling", required, is_high, above=scaling.FOLLOWED)
         foundation.operators.call(self.function.live, alarm)
 
 

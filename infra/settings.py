@@ -39,7 +39,8 @@ class Settings:
 
     stage: str
     options: Mapping[str, Any] = field(default_factory=dict)  # the options that `stages/<stage>.toml` sets, by name
-    operator_email: str | None = None  # receives every alarm
+    operator_email: str | None = None  # gets the alarms of the class page
+    ticket_email: str | None = None  # gets those of the class ticket
 
     rules: Rules = field(default_factory=Rules)  # of the functions; `deployed` adds the rules that follow from other settings
     reach: Reach = field(default_factory=Reach)  # the AWS resources and web hosts of jobs

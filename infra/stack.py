@@ -16,7 +16,7 @@ from constructs import Construct
 
 from infra import bundle
 from infra.accounts import Accounts
-from infra.alarms import Alarms, Operators
+from infra.alarms import AlarmClass, Alarms, Operators
 from infra.announce import Announce
 from infra.api import Api
 from infra.archive import Archive
@@ -74,16 +74,6 @@ class PunctualStack(cdk.Stack):
         scaled = {lane: self.execute[lane].mapping for lane in settings.rules.most_pollers}
         self.scale = Scale(self, "Scale", foundation, scaled)
 
-        alarms = Alarms(
-            self,
-            "Alarms",
-            operators,
-            self.lanes,
-            self.api.http,
-            self.storage,
-            self.project.function,
-            settings,
-        )
         functions = {
             verb: getattr(self, verb).function
             for verb in ("api", "tick", "dispatch", "plan", "fetch", "project", "notify", "scale", "bury")
@@ -91,6 +81,7 @@ class PunctualStack(cdk.Stack):
         functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
         if self.announce is not None:
             functions["announce"] = self.announce.function
+        alarms = Alarms(self, "Alarms", operators, self.lanes, self.api.http, self.storage, functions, settings)
         if scaled:
             provision = Provision(self, "Provision", foundation, scaled)
             operators.call(provision.function.live, *(alarms.ages[lane] for lane in scaled))
@@ -101,10 +92,10 @@ class PunctualStack(cdk.Stack):
             Queries(self, "Queries", settings, functions)
         chosen = json.dumps(settings.options)
         ssm.StringParameter(self, "Options", parameter_name=parameter(settings.stage, OPTIONS), string_value=chosen)
-        for name, value in self._outputs().items():
+        for name, value in self._outputs(operators).items():
             cdk.CfnOutput(self, name, value=value)
 
-    def _outputs(self) -> dict[str, str]:
+    def _outputs(self, operators: Operators) -> dict[str, str]:
         outputs = {
             "ApiId": self.api.http.api_id,
             "ApiUrl": self.api.http.api_endpoint,
@@ -121,6 +112,8 @@ class PunctualStack(cdk.Stack):
             "NoticesDlqUrl": self.notify.dead.queue_url,
             "NotifyFunction": self.notify.function.function_name,
             "TopicArn": self.lanes.topic.topic_arn,
+            "PagesTopicArn": operators.topics[AlarmClass.PAGE].topic_arn,
+            "TicketsTopicArn": operators.topics[AlarmClass.TICKET].topic_arn,
             "DlqUrl": self.lanes.dead.queue_url,
             "TickScheduleName": self.tick.schedule.schedule_name,
             "PlanScheduleName": self.plan.schedule.schedule_name,

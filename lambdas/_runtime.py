@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
     from lambdas._pool import ThreadPool
+    from scheduler.accounts.names import Names
     from scheduler.accounts.quota import QuotaGate
     from scheduler.admission.lane_state import LaneStateCache
     from scheduler.admission.target_cache import TargetCache
@@ -260,6 +261,12 @@ class Api(AwsPorts):
         from scheduler.admission.lane_state import LaneStateCache
 
         return LaneStateCache(self)
+
+    @cached_property
+    def names(self) -> "Names":
+        from scheduler.accounts.names import Names
+
+        return Names(self)
 
     @cached_property
     def quotas(self) -> "QuotaGate":

@@ -25,6 +25,7 @@ from lambdas.rest import (
     order_routes,
     parameters,
     refresh_cookie,
+    status_routes,
     summary_routes,
     system_routes,
     target_routes,
@@ -32,6 +33,7 @@ from lambdas.rest import (
     user_routes,
 )
 from lambdas.rest.access import RULES, Rule, needs
+from lambdas.rest.beside import beside
 from lambdas.rest.client_address import client_address
 from lambdas.rest.envelope import answer
 from lambdas.rest.job_answers import JobShape, PageShape, TextShape
@@ -94,6 +96,7 @@ app.include_router(dead_letter_routes.router)
 app.include_router(callback_routes.router)
 app.include_router(operation_routes.router)
 app.include_router(order_routes.router)
+app.include_router(status_routes.router)
 app.include_router(system_routes.router)
 app.include_router(target_routes.router)
 app.include_router(user_routes.router)
@@ -241,7 +244,8 @@ def list_jobs(
     query = HistoryQuery(app.owner, ahead, parameters.task_id(task), tuple(tag), tuple(status), type, since, until, limit, cursor)
     world = _runtime.api()
     now = world.clock.now()
-    return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now, world.pauses))
+    page = history(query, jobs=world.jobs, now=now)
+    return answer(PageShape.of(page, now, beside(page.jobs, now)))
 
 
 @app.get("/api/v1/me/jobs/<job_id>", summary="Get a job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
@@ -278,8 +282,7 @@ def update_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
 
 
 def _job(job: Job, now: int) -> Response[str]:
-    lanes = _runtime.api().pauses.concerning([job], now)
-    return answer(JobShape.of(job, now, lanes), headers=etags.header(etags.of_job(job)))
+    return answer(JobShape.of(job, now, beside([job], now)), headers=etags.header(etags.of_job(job)))
 
 
 @app.post(
@@ -292,8 +295,8 @@ def _job(job: Job, now: int) -> Response[str]:
 @needs(Need.WRITE, foreign=True, action="job.cancel")
 def cancel_job(job_id: str) -> Response[str]:
     world = _runtime.api()
-    done = cancel(_key(job_id), world)
-    return answer(JobShape.of(done, world.clock.now()))
+    done, now = cancel(_key(job_id), world), world.clock.now()
+    return answer(JobShape.of(done, now, beside([done], now)))
 
 
 @app.get(

@@ -10,7 +10,7 @@ from punctual.cli import EXIT_CODES, build
 
 PAGE = Path(__file__).parent.parent / "docs/reference/cli.md"
 WIDTH = 98  # characters of a line
-COMMON = ("--json", "--quiet", "--profile", "--help")
+COMMON = ("--json", "-o", "--quiet", "--profile", "--help")
 NOT_RUN = "<!-- not run: tests/system/test_cli.py runs commands like these, a unit test parses them -->"
 HEAD = """\
 # The command line
@@ -23,10 +23,17 @@ of the commands.
 
 | option | meaning |
 |---|---|
-| `--json` | print JSON: one document, or one line for each entry of a list; nothing else is printed |
+| `--json`, `-o json` | print JSON: one document, or one line for each entry of a list; nothing else is printed |
 | `--quiet`, `-q` | print ids only |
 | `--profile NAME` | use this profile; before or after the command |
-| `--help`, `-h` | show the help with examples |
+| `--help`, `-h` | show the help with examples; `punctual help COMMAND` does the same |
+
+`punctual --version` prints the version. In each group `get` is another name of `show`, and `ls` of
+`list`.
+
+With `--user NAME` a command is about the objects of that user, and lists take `--everyone`.
+Operators may see them, administrators may change them. `--everyone` asks for up to 300 users, one
+by one, and says so if there are more.
 
 At a terminal a list is a table. On a pipe it is one line for each entry, with tabs between the
 fields and without headings. Colours need a terminal, and `NO_COLOR` turns them off.
@@ -69,7 +76,7 @@ def text() -> str:
 
 def _group(group: Any, path: tuple[str, ...]) -> Iterator[str]:
     """The commands of a group; those without a group are one of their own."""
-    alone = {name: each for name, each in group.commands.items() if not hasattr(each, "commands")}
+    alone = {name: each for name, each in group.commands.items() if not hasattr(each, "commands") and not each.hidden}
     yield f"## {' '.join(path).capitalize().replace('-', ' ') or 'Sign-in and state'}"
     yield ""
     if path:
@@ -77,7 +84,7 @@ def _group(group: Any, path: tuple[str, ...]) -> Iterator[str]:
     for name, each in alone.items():
         yield from _command(each, (*path, name))
     for name, each in group.commands.items():
-        if name not in alone:
+        if hasattr(each, "commands"):
             yield from _group(each, (*path, name))
 
 

@@ -4,13 +4,14 @@
 # Does nothing if the checksum of its sources is unchanged.
 set -eu
 cd "$(dirname "$0")/.."
+. local/steps.sh
 
-fail() { printf '\n%s\n' "$*" >&2; exit 1; }
-
+again="Then repeat: make console"
 stamp=console/node_modules/lock.cksum
 if ! cksum <console/package-lock.json | cmp -s - "$stamp"; then
-    echo "Installing the packages of the web console into console/node_modules ..."
-    (cd console && npm ci --no-audit --no-fund) || fail "npm could not install the packages of the console; its message is above. Then repeat: make console"
+    rm -f "$stamp"
+    step "Installing the packages of the web console into console/node_modules" "npm could not install the packages of the console. $again" \
+        sh -c 'cd console && exec npm ci --no-audit --no-fund --loglevel http'
     cksum <console/package-lock.json >"$stamp"
 fi
 
@@ -24,8 +25,8 @@ sum() { # write to a file: a reader that stops at the first difference would bre
 }
 sum "$built.new"
 if [ -e console/dist/index.html ] && cmp -s "$built.new" "$built"; then exit 0; fi
-echo "Building the web console ..."
-(cd console && npm run --silent build) || fail "The web console could not be built; the reason is above."
-.venv/bin/python -m local.site >console/node_modules/site.log 2>&1 || fail "$(cat console/node_modules/site.log)"
+rm -f "$built" # a build that is killed is none
+step "Building the web console" "The web console could not be built. $again" sh -c 'cd console && exec npm run build'
+step "Building the documentation" "The documentation could not be built. $again" .venv/bin/python -m local.site
 cp -R site console/dist/docs
 mv "$built.new" "$built"

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from local import origin_secret
+from local import origin_secret, process
 from local.aftercare import aftercare
 from local.aws import ACCOUNT, REGION, LocalAws
 from local.failure import Trouble
@@ -46,6 +47,32 @@ def deploy(home: Home, aws: LocalAws) -> dict[str, str]:
     aftercare(aws, outputs)
     aws.client("ssm").put_parameter(Name=MARK, Value=current, Type="String", Overwrite=True)
     return outputs
+
+
+def end_abandoned(home: Home) -> bool:
+    """End the CDK of a run that was killed: it would go on with the local AWS of the next run. Returns whether there was one."""
+    assembly = str(home.assembly)
+    left = [*process.of_command("--no-version-reporting", assembly), *process.of_command("app.py", assembly)]
+    process.end(left, patience=2)
+    return bool(left)
+
+
+def drop_unfinished(assembly: Path, *, ours: bool) -> None:
+    """Delete an assembly whose synthesis was killed: the CDK would take the folder of a half-built bundle for a complete one.
+
+    The CDK keeps a lock with its number while it synthesizes. `ours`: nobody else uses the folder, so each lock is left over, and its
+    number may be that of another process by now.
+    """
+    lock = assembly / "synth.lock"
+    if lock.exists() and (ours or not _runs(lock.read_text())):
+        shutil.rmtree(assembly)
+    if ours:
+        for left in assembly.glob("read.*.lock"):
+            left.unlink()
+
+
+def _runs(number: str) -> bool:
+    return number.isdecimal() and process.started(int(number)) is not None
 
 
 def _deployed(ssm: Any) -> str | None:
@@ -124,7 +151,10 @@ class Cdk:
             shutil.copytree(kept, self._home.assembly)
             return
         context = ("-c", "stage=local", "-c", f"endpoint_port={self._port}", "-c", f"origin_secret_version={self._origin_secret}")
-        self._run(say, "synth", "--quiet", "--app", f"{sys.executable} app.py", "--output", str(self._home.assembly), *context)
+        drop_unfinished(self._home.assembly, ours=True)
+        # The argument of the app has no meaning but for `end_abandoned`.
+        app = f"{sys.executable} app.py {shlex.quote(str(self._home.assembly))}"
+        self._run(say, "synth", "--quiet", "--app", app, "--output", str(self._home.assembly), *context)
         keep(self._home.assembly, kept)
 
     def bootstrap(self, say: Say) -> None:
@@ -148,12 +178,19 @@ class Cdk:
                 errors="replace",
             ) as child,
         ):
-            for line in child.stdout or ():
-                log.write(line)
-                output.append(line.rstrip())
-                if event := EVENT.search(line):
-                    done, total, status, kind = event.groups()
-                    say(f"{done} of {total} resources, {kind} {status.lower().replace('_', ' ')}")
+            try:
+                for line in child.stdout or ():
+                    log.write(line)
+                    output.append(line.rstrip())
+                    if event := EVENT.search(line):
+                        done, total, status, kind = event.groups()
+                        say(f"{done} of {total} resources, {kind} {status.lower().replace('_', ' ')}")
+            except BaseException:
+                end_abandoned(self._home)
+                raise
         if child.returncode:
             ending = "\n".join(f"    {line}" for line in output[-25:])
-            raise Trouble(f"`cdk {arguments[0]}` failed. Its full output is in {self._home.deploy_log}. The last lines:\n{ending}")
+            raise Trouble(
+                f"`cdk {arguments[0]}` failed. Its full output is in {self._home.deploy_log}. The last lines:\n{ending}\n"
+                "Repeat it. If it fails again, begin with an empty stack: make clean deletes this one and its jobs."
+            )

@@ -16,12 +16,15 @@ from local.aws import Deployed
 from local.cloud import Stage, remedy, reported, stage_of
 from local.failure import Trouble, exit_code
 from scheduler.model import slots
-from scheduler.pipeline.lag import lag
+from scheduler.model.instants import render
+from scheduler.model.job import LaneState
+from scheduler.pipeline.lag import known_lag
 from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.ports import Ledger
 
 SKEW_S = 5  # AWS's Date header has whole seconds
 HINT = "docs/reference/metrics-alarms.md has the first steps, under the alarm `Lag`."
+STATUS = "Late, waiting, failed and skipped jobs, and what mends them: punctual status --everyone"
 TICK_MS = 120_000  # a tick runs every minute, up to a minute late
 
 
@@ -66,7 +69,7 @@ def checks(stage: Stage, clock: Callable[[], float]) -> Iterator[Check]:
     usable = stack_check(stage)
     yield usable
     if usable.ok:
-        yield from _each(stage, clock, tick_check, lag_check)
+        yield from _each(stage, clock, tick_check, lag_check, status_check)
 
 
 def _each(stage: Stage, clock: Callable[[], float], *asked: Callable[..., Check]) -> Iterator[Check]:
@@ -165,10 +168,29 @@ def lag_check(stage: Stage, now: float) -> Check:
 
 
 def judge_lag(ledger: Ledger, now: int) -> Check:
-    found = lag(ledger, now)
-    paused = f"; paused: {', '.join(found.paused)}" if found.paused else ""
-    text = f"{found.ms // 1_000} s since the end of the oldest minute with unfinished jobs{paused}"
+    found = known_lag(ledger, now)
+    text = f"{found.ms // 1_000} s since the end of the oldest minute with unfinished jobs"
     return Check("lag", found.ms <= LAG_SECONDS * 1_000, text, "" if found.ms <= LAG_SECONDS * 1_000 else HINT)
+
+
+def status_check(stage: Stage, _now: float) -> Check:
+    return judge_status(_ledger(stage))
+
+
+def judge_status(ledger: Ledger) -> Check:
+    """The part of `GET /status` that is in the ledger. The rest is in tables of users' data, which this command does not read."""
+    watched = ledger.watched()
+    found = [f"the lane {state.lane} is paused{_story(state)}" for state in watched.lanes.values() if state.paused_at is not None]
+    found += [
+        f"the breaker of {breaker.circuit.name} has been open since {render(breaker.opened_at)}" for breaker in watched.breakers.values()
+    ]
+    return Check("status", not found, "; ".join(found) or "no lane is paused, and no breaker is open", STATUS)
+
+
+def _story(state: LaneState) -> str:
+    since = f" since {render(state.paused_at)}" if state.paused_at is not None else ""
+    by = state.paused_by_name or state.paused_by
+    return f"{since}{f' by {by}' if by else ''}{f': {state.reason}' if state.reason else ''}"
 
 
 if __name__ == "__main__":

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from punctual import Punctual
-from punctual.records import Json
+from punctual.fields import ScheduleFields
+from punctual.records import Json, Overlap
 
 from local.receiver import Receiver
 from local.samples import rfc3339
@@ -40,7 +41,11 @@ def regular(client: Punctual, receiver: Receiver, *, seconds: float, schedules: 
     # With `skip`, a run every few seconds that a busy machine delays would cause the next run to be skipped.
     tasks = [
         client.tasks.create(
-            f"drill {_text(form)}", "http", _call(receiver, f"{name}/{n}"), schedule=form, overlap="skip" if "cron" in form else "allow"
+            f"drill {_text(form)}",
+            "http",
+            _call(receiver, f"{name}/{n}"),
+            schedule=cast(ScheduleFields, form),
+            overlap="skip" if "cron" in form else "allow",
         ).raw
         for n, form in enumerate(schedules)
     ]
@@ -77,7 +82,9 @@ def edits(client: Punctual, receiver: Receiver, *, seconds: float, every: float 
     def version(number: int) -> Json:
         return {"schedule": schedule, "type": "http", "payload": _call(receiver, f"{name}/{number}"), "overlap": "allow"}
 
-    task = client.tasks.create("drill edits", "http", _call(receiver, f"{name}/0"), schedule=schedule, overlap="allow").raw
+    task = client.tasks.create(
+        "drill edits", "http", _call(receiver, f"{name}/0"), schedule=cast(ScheduleFields, schedule), overlap="allow"
+    ).raw
     returned: list[int] = []
     took: list[float] = []
     end = time.monotonic() + seconds
@@ -116,8 +123,9 @@ def overlap(client: Punctual, *, schedule: Json, takes: float, seconds: float) -
     """Run a task for each overlap policy, with jobs longer than its interval. Check which runs start, are skipped and cancelled."""
     seen = Outcome()
     payload = {"message": "long work", "sleep_seconds": takes}
-    policies = ("skip", "queue_one", "allow", "cancel_running")
-    made = {policy: client.tasks.create(f"drill {policy}", "log", payload, schedule=schedule, overlap=policy).raw for policy in policies}
+    policies: tuple[Overlap, ...] = ("skip", "queue_one", "allow", "cancel_running")
+    form = cast(ScheduleFields, schedule)
+    made = {policy: client.tasks.create(f"drill {policy}", "log", payload, schedule=form, overlap=policy).raw for policy in policies}
     time.sleep(seconds)
     for task in made.values():
         client.tasks.pause(task["id"], reason="the drill is over")
@@ -175,8 +183,11 @@ class Missed:
 
 def plan_missed(client: Punctual, *, start: datetime, interval: timedelta, count: int, threshold: float) -> Missed:
     """Create a task of each misfire policy with `count` runs from `start` on, and a job for `start`."""
-    window = {"start": rfc3339(start), "end": rfc3339(start + interval * count)}
-    form = {"rate": {"every": round(interval.total_seconds()), "unit": "seconds"}} | window
+    form: ScheduleFields = {
+        "rate": {"every": round(interval.total_seconds()), "unit": "seconds"},
+        "start": rfc3339(start),
+        "end": rfc3339(start + interval * count),
+    }
     options: Json = {"overlap": "skip", "misfire_threshold_seconds": threshold}
     tasks = {
         policy: client.tasks.create(f"drill {policy}", "log", {"message": policy}, schedule=form, misfire=policy, **options).raw

@@ -17,6 +17,8 @@ slower growth of executors, short garbage collections, and a log of grants in us
   streams have ended, and each job starts project. Lambda reads them apart, and gathers changes. So does this (`read_streams`).
 - MiniStack pauses for 50 ms after it was woken for nothing, as by the end of a batch, and waits 5 ms for more lines of a function's log
   before it passes the answer on. Lambda does neither; here they are `WAKE_GAP_S` and `LOG_S`.
+- MiniStack replaces the saved state of one service after the other. Here the state is replaced as a whole, and not during a deployment
+  (`_save_as_one`, `local/state.py`).
 - If its environment names a file as `GRANTS_LOG`, it writes there each grant that a role used, once: time, role, action, resource.
 """
 
@@ -26,6 +28,7 @@ import logging
 import os
 import re
 import runpy
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -35,12 +38,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
-from ministack.core import iam_actions, iam_evaluator, lambda_runtime
+from ministack.core import iam_actions, iam_evaluator, lambda_runtime, persistence
 from ministack.core.responses import error_response_json, get_account_id, json_response
-from ministack.services import cognito, dynamodb, lambda_svc, sns, sqs
+from ministack.services import cloudformation, cognito, dynamodb, lambda_svc, sns, sqs
 
-from local import strict
-from local.aws import GRANTS_LOG
+from local import state, strict
+from local.aws import GRANTS_LOG, Deployed
+from local.home import Home
 from local.strict import Refusal
 
 STATEMENTS = {
@@ -299,6 +303,33 @@ def _be_strict() -> None:
     lambda_svc.handle_request = invoke
 
 
+def _save_as_one(home: Home, save_all: Callable[[state.Services], None]) -> Callable[[state.Services], None]:
+    """Wrap the saving of all services: the new state is complete, or the state before remains. Code that it needs stays until then."""
+    prune, referenced = lambda_svc._prune_orphan_code_blobs, list[set[str]]()
+    lambda_svc._prune_orphan_code_blobs = referenced.append
+
+    def write(folder: Path, services: state.Services) -> None:
+        persistence.STATE_DIR = str(folder)
+        save_all(services)
+
+    def wrapped(services: state.Services) -> None:
+        try:
+            if busy := [each.name for each in map(_stack, cloudformation._stacks._data.values()) if each.busy]:
+                raise state.NotSaved(f"a deployment of {', '.join(busy)} was interrupted")
+            state.save(home, services, write)
+        except (state.NotSaved, OSError) as error:
+            log.error("the state is not saved: %s", error)
+            return
+        for used in referenced:
+            prune(used)
+
+    return wrapped
+
+
+def _stack(found: Item) -> Deployed:
+    return Deployed(found["StackName"], found["StackStatus"])
+
+
 def _role(key: str) -> str:
     """Return the name of the role whose session the key belongs to; empty if the key belongs to no role."""
     principal = iam_evaluator.resolve_principal(key, get_account_id())
@@ -313,8 +344,10 @@ def collect_once(phase: str, collection: Mapping[str, int]) -> None:
 
 
 def main() -> None:
-    """Run the local AWS until this process is stopped."""
+    """Run the local AWS of the home that the command line names, until this process is stopped."""
+    home = Home(Path(sys.argv.pop()))
     gc.callbacks.append(collect_once)
+    persistence.save_all = _save_as_one(home, persistence.save_all)
     check = iam_evaluator.enforce
     if path := os.environ.get(GRANTS_LOG):
         check = _logging(check, Path(path).open("a", buffering=1))  # stays open until the process ends

@@ -17,8 +17,23 @@ class Home:
 
     @property
     def state(self) -> Path:
-        """One JSON file per emulated service, written when the local AWS stops."""
+        """One JSON file per emulated service, from which the local AWS starts; and keys and code, written immediately."""
         return self.root / "state"
+
+    @property
+    def saving(self) -> Path:
+        """The files of a new state that is being written. Left over if a run was killed."""
+        return self.root / "state.saving"
+
+    @property
+    def saved(self) -> Path:
+        """The files of a complete new state. The next start moves them to the state."""
+        return self.root / "state.saved"
+
+    @property
+    def port_of_state(self) -> "Note":
+        """The port in the addresses of the state."""
+        return Note(self.state / "port.note")
 
     @property
     def objects(self) -> Path:

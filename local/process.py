@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,9 +105,18 @@ def naming(folder: Path, function: str = "") -> list[Process]:
     return found
 
 
-def of_command(words: str) -> list[Process]:
-    """Return the processes whose command line contains these words."""
-    found = [(pid, started(pid)) for pid, command in _commands() if words in command]
+def of_command(*words: str) -> list[Process]:
+    """Return the processes whose command line contains all these words."""
+    return _of(lambda command: all(each in command for each in words))
+
+
+def ending_in(words: str) -> list[Process]:
+    """Return the processes whose command line ends in these words."""
+    return _of(lambda command: command.endswith(words))
+
+
+def _of(wanted: Callable[[str], bool]) -> list[Process]:
+    found = [(pid, started(pid)) for pid, command in _commands() if wanted(command)]
     return [Process(pid, start) for pid, start in found if start]
 
 

@@ -6,9 +6,10 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import is_typeddict
 
 import punctual
-from punctual import Punctual, errors, records
+from punctual import Punctual, errors, fields, records
 
 SHORT = 90  # characters of a signature in one line
 PAGE = Path(__file__).parent.parent / "docs/reference/python.md"
@@ -34,6 +35,7 @@ def text() -> str:
     client.close()
     for function in (punctual.verify_signature, punctual.Worker):
         parts += [f"\n## {function.__name__}\n\n", _block(function.__name__, function)]
+    parts += ["\n## Fields\n\n| dictionary | meaning | fields |\n|---|---|---|\n", *_fields()]
     parts += ["\n## Errors\n\n| exception | meaning |\n|---|---|\n", *_rows(errors.__dict__.values(), errors.PunctualError)]
     parts += ["\n## Records\n\n| record | meaning | fields |\n|---|---|---|\n", *_records()]
     return "".join(parts)
@@ -67,6 +69,11 @@ def _method(name: str, method: Callable[..., object]) -> str:
 def _rows(values: Iterable[object], base: type) -> list[str]:
     kinds = [one for one in values if isinstance(one, type) and issubclass(one, base)]
     return [f"| `{one.__name__}` | {_cell(one)} |\n" for one in kinds]
+
+
+def _fields() -> list[str]:
+    kinds = [one for one in vars(fields).values() if is_typeddict(one)]
+    return [f"| `{one.__name__}` | {_cell(one)} | `{', '.join(one.__annotations__)}` |\n" for one in kinds]
 
 
 def _records() -> list[str]:

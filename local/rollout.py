@@ -19,12 +19,13 @@ from local import bootstrap, concurrency, origin_secret, taken_back
 from local.aws import Deployed
 from local.cloud import Stage, remedy, reported, stage_of
 from local.confirm import confirm
-from local.deploy import find_cdk
+from local.deploy import drop_unfinished, find_cdk
 from local.failure import Trouble, exit_code
 from local.home import REPOSITORY
 from local.publish import publish
 from local.versions import announce, prune, published
 
+ASSEMBLY = REPOSITORY / "cdk.out"  # the CDK's default
 COMPLETE = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 AT_REST = {"dev": "6.06", "prod": "7.04"}  # USD a month, from docs/concepts/cost.md
 
@@ -122,6 +123,7 @@ def cdk_deploy(stage: Stage, chosen: Options, path: Path, *, bytecode_optional: 
     if chosen.console:
         version = (origin_secret.rotate if rotate else origin_secret.ensure)(stage.client("ssm"), stage.name)
         context += ["-c", f"origin_secret_version={version}"]
+    drop_unfinished(ASSEMBLY, ours=False)
     command = [*find_cdk(), "deploy", *stacks, *context, "--require-approval", approval(), "--no-notices"]
     try:
         if not subprocess.run(command, cwd=REPOSITORY, env=environment(stage)).returncode:

@@ -4,13 +4,15 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from punctual import NoAnswer, Punctual, PunctualError, Unavailable
+from punctual import Punctual
 from rich.live import Live
 
 from local import table
-from local.failure import Trouble, exit_code
+from local.busy import load, until_answered
+from local.failure import exit_code
 from local.home import LOCAL, Home
 from local.receiver import Receiver
 from local.samples import clear_tasks, sample_tasks, samples
@@ -19,7 +21,7 @@ from local.steps import console, step
 from local.warmup import READY, warm_up
 
 EVERY = 1.0  # seconds between two reads
-BUSY = 120.0  # seconds without an answer before `make run` stops: a busy machine is slow
+LATE_MS = 2_000  # a start delay that needs an explanation
 GONE = "(deleted)"  # shown as the name of a deleted task
 
 
@@ -31,11 +33,11 @@ def main() -> int:
             client = stack.client()
             warm_up(stack.aws, stack.outputs, OneTime=READY, Recurring=3, Retry=2)
         with step("Posting the sample jobs and tasks"):
-            clear_tasks(client)
+            until_answered(lambda: clear_tasks(client), lambda: stack.server.alive)
             for sample in samples(receiver, datetime.now(UTC)):
-                sample.post(client)
+                until_answered(partial(sample.post, client), lambda: stack.server.alive)
             for task in sample_tasks(datetime.now(UTC)):
-                task.create(client)
+                until_answered(partial(task.create, client), lambda: stack.server.alive)
         introduce(stack, time.monotonic() - begin)
         try:
             show(stack, client)
@@ -75,19 +77,32 @@ TASK_EXAMPLE = ".venv/bin/punctual tasks create mine --rate '10 seconds' --max-r
 def show(stack: Stack, client: Punctual) -> None:
     """Show the jobs live, until an interrupt."""
     names: dict[str, str] = {}
+    since = datetime.now(UTC).isoformat()  # jobs that were due before waited for this start
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
             while True:
                 jobs = table.choose(*look(stack, client, names), height=max(5, console.height - 6))
-                live.update(table.picture(jobs, "Ctrl-C stops everything; your jobs are kept.", names=names), refresh=True)
+                note = " ".join(filter(None, ["Ctrl-C stops everything; your jobs are kept.", lateness(jobs, since)]))
+                live.update(table.picture(jobs, note, names=names), refresh=True)
                 time.sleep(EVERY)
     status: dict[str, str] = {}
+    said = ""
     while True:
         past, ahead = look(stack, client, names)
         for job in table.changed(status, table.choose(past, ahead, height=200)):
             console.print(table.row(job, names=names).line(), markup=False)
             status[job["id"]] = job["status"]
+        if not said and (said := lateness(past, since)):
+            console.print(said, markup=False)
         time.sleep(EVERY)
+
+
+def lateness(jobs: Sequence[Mapping[str, Any]], since: str) -> str:
+    """Return a sentence if a job that was due after `since` started late; empty if none did."""
+    delays = [job.get("start_delay_ms") or 0 for job in jobs if job["scheduled_at"] >= since]
+    if (longest := max(delays, default=0)) < LATE_MS:
+        return ""
+    return f"Jobs start up to {longest / 1_000:.0f} s late: this machine is busy ({load()})."
 
 
 Jobs = Sequence[Mapping[str, Any]]
@@ -96,20 +111,16 @@ Jobs = Sequence[Mapping[str, Any]]
 def look(stack: Stack, client: Punctual, names: dict[str, str]) -> tuple[Jobs, Jobs]:
     """Return the latest jobs that were due and the next upcoming jobs; adds the names of their tasks to `names`.
 
-    Raises Trouble if the local AWS has ended, or has not answered for `BUSY`.
+    Waits while the API does not answer, and says so. Raises the error if the local AWS has ended.
     """
-    silent_since = time.monotonic()
-    while True:
-        try:
-            ahead = [job.raw for job in client.jobs.list(upcoming=True, limit=50)]
-            past = [job.raw for job in client.jobs.list(limit=50)]
-            learn(names, [*past, *ahead], lambda: (task.raw for task in client.tasks.list()))
-            return past, ahead
-        except PunctualError as error:
-            may_recover = isinstance(error, NoAnswer | Unavailable)
-            if not (may_recover and stack.server.alive and time.monotonic() - silent_since < BUSY):
-                raise _gone(stack, error) from error
-            time.sleep(EVERY)
+
+    def read() -> tuple[Jobs, Jobs]:
+        ahead = [job.raw for job in client.jobs.list(upcoming=True, limit=50)]
+        past = [job.raw for job in client.jobs.list(limit=50)]
+        learn(names, [*past, *ahead], lambda: (task.raw for task in client.tasks.list()))
+        return past, ahead
+
+    return until_answered(read, lambda: stack.server.alive)
 
 
 def learn(names: dict[str, str], jobs: Jobs, tasks: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
@@ -117,16 +128,6 @@ def learn(names: dict[str, str], jobs: Jobs, tasks: Callable[[], Iterable[Mappin
     unknown = {str(job["task_id"]) for job in jobs if job.get("task_id")} - names.keys()
     if unknown:
         names |= dict.fromkeys(unknown, GONE) | {str(task["id"]): str(task["name"]) for task in tasks()}
-
-
-def _gone(stack: Stack, error: PunctualError) -> Trouble:
-    """Return the error for an API that does not answer."""
-    if stack.server.alive:
-        return Trouble(f"The API does not answer as expected: {error}\nIts log is {stack.home.log}")
-    return Trouble(
-        "Another program killed the local AWS. Everything since the start of this run is lost.\n"
-        f"Its log is {stack.home.log}. Start again with: make run"
-    )
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from punctual import Punctual
+from punctual.fields import ScheduleFields
 from punctual.records import Json
 
 from local.receiver import Receiver
@@ -39,7 +40,7 @@ class SampleTask:
     schedule: dict[str, Any]
 
     def create(self, client: Punctual) -> Json:
-        return client.tasks.create(self.name, self.type, self.payload, schedule=self.schedule, tags=[SAMPLE]).raw
+        return client.tasks.create(self.name, self.type, self.payload, schedule=cast(ScheduleFields, self.schedule), tags=[SAMPLE]).raw
 
 
 def rfc3339(instant: datetime) -> str:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -10,19 +11,21 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from local import process, state
 from local.aws import ACCOUNT, HOST, REGION, LocalAws
+from local.busy import Patience
 from local.failure import Trouble
 from local.home import REPOSITORY, Home
 
 # Not `-m` with a PYTHONPATH: the functions would inherit it and import modules from here that their bundle lacks.
-START = f"import sys; sys.path.append({str(REPOSITORY)!r}); from local.emulator import main; main()"
+START = f"import sys; sys.path.append({str(REPOSITORY)!r}); from local.emulator import main; main()"  # its argument is the home
 FIRST_PORT = 4566
 PORTS = 500  # number of ports that are tried
-PATIENCE = 30.0  # seconds to start, and to stop: the local AWS writes its state when it stops
+LONGEST = 600.0  # seconds to start, and to stop: the local AWS writes its state when it stops
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,32 @@ class Server:
         return self.child.poll() is None
 
     def stop(self) -> None:
-        """Stop the local AWS with its state saved, then the workers that it left running. Idempotent."""
-        clean = process.end([process.Process(self.child.pid, process.started(self.child.pid) or "")], PATIENCE) if self.alive else True
+        """Stop the local AWS with its state saved, then the workers that it left running. Idempotent.
+
+        Raises Trouble if the state was not saved.
+        """
+        kept = not self.alive or end(self.home, process.Process(self.child.pid, process.started(self.child.pid) or ""))
         self.child.wait()
         end_workers(self.home)
         self.home.running.drop()
-        if not clean:
-            raise Trouble(f"The local AWS did not stop within {PATIENCE:.0f} s and was killed. Everything since its start is lost.")
+        if not kept:
+            raise Trouble(f"The state of this run was not saved; the state before it is kept. The log has the reason: {self.home.log}")
+
+
+def end(home: Home, aws: process.Process) -> bool:
+    """Stop a local AWS. Returns whether its state was saved; if not, the state with which it began remains."""
+    aws.signal(signal.SIGTERM)
+    patience = Patience()
+    while aws.alive and not home.saved.exists() and patience.seconds < LONGEST:
+        patience.tell("The local AWS has been saving its state")
+        time.sleep(0.05)
+    process.kill(aws)  # with its state saved, it may still wait for functions that run
+    return home.saved.exists()
+
+
+def of_home(home: Home) -> list[process.Process]:
+    """Return the local AWS that runs on the home, also one that its owner could not note."""
+    return process.ending_in(f"from local.emulator import main; main() {home.root}")
 
 
 def start(home: Home, port: int, *, enforce_iam: bool = False, functions_endpoint: str | None = None) -> Server:
@@ -58,7 +80,7 @@ def start(home: Home, port: int, *, enforce_iam: bool = False, functions_endpoin
     endpoint = {"AWS_ENDPOINT_URL": functions_endpoint} if functions_endpoint else {}
     with home.log.open("ab") as log:
         child = subprocess.Popen(
-            [sys.executable, "-c", START],
+            [sys.executable, "-c", START, str(home.root)],
             env={**aws.environment(), **_settings(home, port, enforce_iam), **endpoint},
             cwd=home.scratch,
             stdin=subprocess.DEVNULL,
@@ -72,7 +94,8 @@ def start(home: Home, port: int, *, enforce_iam: bool = False, functions_endpoin
     try:
         _wait_until_healthy(server)
     except BaseException:
-        server.stop()
+        with suppress(Trouble):  # nothing has happened that could be saved
+            server.stop()
         raise
     home.settled.update(port=port)
     return server
@@ -100,12 +123,13 @@ def _settings(home: Home, port: int, enforce_iam: bool) -> dict[str, str]:
 
 
 def _wait_until_healthy(server: Server) -> None:
-    deadline = time.monotonic() + PATIENCE
+    patience = Patience()
     while not healthy(server.aws):
         if not server.alive:
             raise Trouble(f"The local AWS did not start. The last lines of its log, {server.home.log}:\n{log_tail(server.home)}")
-        if time.monotonic() > deadline:
-            raise Trouble(f"The local AWS did not answer within {PATIENCE:.0f} s. Its log is {server.home.log}")
+        if patience.seconds > LONGEST:
+            raise Trouble(f"The local AWS did not answer within {LONGEST:.0f} s. Its log is {server.home.log}")
+        patience.tell("The local AWS has been starting")
         time.sleep(0.05)
 
 

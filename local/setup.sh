@@ -3,8 +3,7 @@
 # Does nothing if the checksums of the locks are unchanged.
 set -eu
 cd "$(dirname "$0")/.."
-
-fail() { printf '\n%s\n' "$*" >&2; exit 1; }
+. local/steps.sh
 
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
@@ -28,27 +27,39 @@ check_node() {
     [ "${major%%.*}" -ge 20 ] || fail "Node.js $version ($(command -v node)) is too old: the CDK command line needs 22 or newer."
 }
 
+again="Then repeat: make setup"
+
+# The file .venv/unfinished is there while .venv is changed: after a kill, packages may be half-written, which pip takes for whole.
 install_python() {
     stamp=.venv/requirements.cksum
+    if [ -e .venv/unfinished ]; then
+        end_abandoned
+        echo "The last installation into .venv was not completed; it begins again."
+        rm -rf .venv
+    fi
     if [ -x .venv/bin/python ] && cat requirements.txt client/pyproject.toml | cksum | cmp -s - "$stamp"; then return; fi
     if ! [ -x .venv/bin/python ]; then
         python=$(find_python)
-        echo "Creating .venv with $("$python" --version) ..."
-        "$python" -m venv .venv || { rm -rf .venv; fail "Python's venv module does not work. On Debian and Ubuntu: apt-get install python3-venv"; }
+        mkdir -p .venv
+        touch .venv/unfinished
+        step "Creating .venv with $("$python" --version)" "Python's venv module does not work. On Debian and Ubuntu: apt-get install python3-venv. $again" \
+            "$python" -m venv .venv
     fi
-    echo "Installing the Python packages of requirements.txt into .venv (a minute the first time) ..."
-    .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-input --require-hashes --no-deps -r requirements.txt ||
-        fail "pip could not install the Python packages; its message is above. Then repeat: make setup"
-    .venv/bin/python -m pip install --disable-pip-version-check --quiet --no-input --no-deps --no-build-isolation --editable client ||
-        fail "pip could not install the package in client/; its message is above. Then repeat: make setup"
+    touch .venv/unfinished
+    step "Installing the Python packages of requirements.txt into .venv" "pip could not install the Python packages. $again" \
+        .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-input --require-hashes --no-deps -r requirements.txt
+    step "Installing the package in client/ into .venv" "pip could not install the package in client/. $again" \
+        .venv/bin/python -m pip install --disable-pip-version-check --no-input --no-deps --no-build-isolation --editable client
     cat requirements.txt client/pyproject.toml | cksum >"$stamp"
+    rm .venv/unfinished
 }
 
 install_node() {
     stamp=node_modules/lock.cksum
     if [ -e node_modules/aws-cdk/bin/cdk ] && cksum <package-lock.json | cmp -s - "$stamp"; then return; fi
-    echo "Installing the CDK command line and textlint into node_modules ..."
-    npm ci --no-audit --no-fund || fail "npm could not install the CDK command line and textlint; its message is above. Then repeat: make setup"
+    rm -f "$stamp"
+    step "Installing the CDK command line and textlint into node_modules" "npm could not install the CDK command line and textlint. $again" \
+        npm ci --no-audit --no-fund --loglevel http
     cksum <package-lock.json >"$stamp"
 }
 

@@ -1,19 +1,24 @@
 """A whole local stack: starts AWS, deploys Punctual, creates the first user; always stops everything in order."""
 
 import json
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from punctual import Punctual
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from punctual import Punctual, PunctualError
 
 from infra.parameters import LIVE
 from local import previous, server, user
 from local.aws import LocalAws
+from local.busy import load
 from local.deploy import deploy
+from local.failure import Trouble
 from local.home import Home
 from local.publish import publish
 from local.steps import console, step
@@ -120,9 +125,36 @@ def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Ite
             with step("Creating the first user, or keeping it"):
                 _first_user(stack)
             yield stack
-        finally:
-            with uninterruptible(), step("Stopping the local AWS"):
-                stack.server.stop()
+        except BaseException as error:
+            explained = explain(error, home, alive=stack.server.alive)
+            with uninterruptible():
+                _stop_too(stack)
+            if explained:
+                raise explained from error
+            raise
+        with uninterruptible(), step("Stopping the local AWS"):
+            stack.server.stop()
+
+
+def explain(error: BaseException, home: Home, *, alive: bool) -> Trouble | None:
+    """Return the error for people if its cause is that the local AWS ended, or is too slow for its caller; else None."""
+    if not alive and isinstance(error, BotoCoreError | ClientError | Trouble | PunctualError):
+        return Trouble(
+            "Another program killed the local AWS. Everything since the start of this run is lost; what was there before is kept.\n"
+            f"The log is {home.log}. Start again with: make run"
+        )
+    if isinstance(error, HTTPClientError):
+        return Trouble(f"The local AWS does not answer in time: this machine is busy ({load()}).\nStart again with: make run")
+    return None
+
+
+def _stop_too(stack: Stack) -> None:
+    """Stop the local AWS after an error, which stays the one that is reported."""
+    try:
+        with step("Stopping the local AWS"):
+            stack.server.stop()
+    except Trouble as trouble:
+        console.print(f"  [yellow]![/] {trouble}")
 
 
 def _first_user(stack: Stack) -> None:
@@ -140,9 +172,23 @@ Handler = Callable[[int, FrameType | None], Any] | int | None
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let `kill` and a closed terminal end a run as Ctrl-C does."""
+    """Let `kill`, a closed terminal and the end of `make` end a run as Ctrl-C does."""
+    over = threading.Event()
     with _handling((signal.SIGTERM, signal.SIGHUP), signal.default_int_handler):
-        yield
+        if "MAKELEVEL" in os.environ:
+            threading.Thread(target=_end_with, args=(os.getppid(), over), name="make", daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
+
+
+def _end_with(parent: int, over: threading.Event, every: float = 1.0) -> None:
+    """Stop this process in order once its parent has ended: a killed `make` cannot stop it."""
+    while not over.wait(every):
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from punctual import Punctual
+from punctual.fields import RetryFields
 from punctual.records import Json
 
 from local.drills import FINAL, Outcome
@@ -143,7 +144,7 @@ def _waits(seen: Outcome, name: str, attempts: Sequence[Json], bounds: Sequence[
     seen.expect(kept, f"{name}: waits of {waits} s, declared {list(bounds)}")
 
 
-def _post(client: Punctual, url: str, *, max_attempts: int, timeout: int = 30, retry: Json | None = None) -> Json:
+def _post(client: Punctual, url: str, *, max_attempts: int, timeout: int = 30, retry: RetryFields | None = None) -> Json:
     payload = {"method": "POST", "url": url, "timeout_seconds": timeout}
     return client.jobs.create("http", payload, max_attempts=max_attempts, retry=retry or {}).raw
 

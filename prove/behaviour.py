@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from punctual import ApiError, Punctual
+from punctual.fields import ScheduleFields
 from punctual.records import Json
 
 from local.drills import ended
@@ -39,7 +40,7 @@ class Posted:
 
 def create_cron(client: Punctual, plan: Plan, name: str, cleanup: Cleanup) -> Json:
     """Create a task that runs at the next minutes after `cron_from`."""
-    schedule = {"cron": "*/1 * * * *", "start": render(plan.cron_from), "max_runs": plan.size.runs}
+    schedule: ScheduleFields = {"cron": "*/1 * * * *", "start": render(plan.cron_from), "max_runs": plan.size.runs}
     task = client.tasks.create(name, "log", {"message": "prove: cron"}, schedule=schedule).raw
     cleanup.later(f"the task {name}", lambda: client.tasks.delete(task["id"]))
     return task

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fake_api import Flavor
+from fake_api import URL, Flavor
+
+from punctual import profiles
+from punctual.profiles import Profile
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -20,3 +23,9 @@ def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in names:
         monkeypatch.delenv(f"PUNCTUAL_{name}", raising=False)
     monkeypatch.setenv("PUNCTUAL_CONFIG", str(tmp_path / "profiles.json"))
+
+
+@pytest.fixture
+def signed_in() -> None:
+    """The current profile is that of ann, at the address of the fake API."""
+    profiles.save(Profile("default", URL, username="ann", token="t0"))

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 import typer.main
-from fake_api import JOB, answer, refusal
+from fake_api import JOB, URL, answer, refusal
 from typer.testing import CliRunner, Result
 
 from punctual import profiles
@@ -26,7 +26,6 @@ from punctual.cli import build
 from punctual.cli._app import Setup
 from punctual.profiles import Profile
 
-URL = "https://api.example.com"
 NOW = datetime(2026, 11, 20, 9, 59, 50, tzinfo=timezone.utc)
 ID = JOB["id"]
 RUN = {"nominal": "2026-11-21T01:30:00.000Z", "at": "2026-11-21T01:30:00.000Z", "local": "", "local_at": "2026-11-21T02:30:00.000+01:00"}
@@ -130,11 +129,6 @@ class Terminal:
         return CliRunner().invoke(build(), words, obj=setup, input=input, env={"COLUMNS": str(self.columns), "TERM": "xterm"})
 
 
-@pytest.fixture
-def signed_in() -> None:
-    profiles.save(Profile("default", URL, username="ann", token="t0"))
-
-
 def api(routes: dict[str, Reply]) -> Terminal:
     return Terminal(**routes)
 
@@ -142,6 +136,11 @@ def api(routes: dict[str, Reply]) -> Terminal:
 def done(result: Result) -> str:
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def plain(shown: str) -> str:
+    """The text without its colours."""
+    return re.sub(r"\x1b\[[\d;]*m", "", shown)
 
 
 # Sign-in
@@ -327,7 +326,7 @@ def test_lists_are_tables_tabs_lines_of_json_or_ids() -> None:
     assert "late by" in shown and "HTTP 500" in shown and "took" not in shown
     assert cli.api.last[2] == {"limit": "20"}
     for cli.columns in (60, 80, 100):
-        lines = [re.sub(r"\x1b\[[\d;]*m", "", line).rstrip() for line in done(cli("jobs", "list", terminal=True)).splitlines()]
+        lines = [line.rstrip() for line in plain(done(cli("jobs", "list", terminal=True))).splitlines()]
         assert len(lines) == 3 and lines[1].startswith(f"{ID}  failed") and max(map(len, lines)) <= cli.columns
 
 
@@ -496,6 +495,19 @@ def test_tasks_are_listed_shown_and_run() -> None:
     assert ID in done(cli("tasks", "jobs", id, "--status", "failed"))
     assert done(cli("tasks", "run", "--key", "nightly", "-q")) == f"{ID}\n"
     assert "succeeded" in done(cli("tasks", "run", id, "--watch"))
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_task_is_changed_by_the_fields_that_are_given() -> None:
+    cli = api({f"PATCH /tasks/{TASK['id']}": {**TASK, "next_run": RUN}})
+    words = ("tasks", "update", TASK["id"], "--rate", "10 minutes", "--overlap", "queue_one", "--payload", '{"message": "y"}')
+    assert f"Task {TASK['id']} is changed. It runs next at " in done(cli(*words))
+    assert cli.api.last[3] == {"overlap": "queue_one", "payload": {"message": "y"}, "schedule": {"rate": "10 minutes"}}
+    assert done(cli("tasks", "update", TASK["id"], "--field", "dst_gap=skip", "-q")) == f"{TASK['id']}\n"
+    assert cli.api.last[3] == {"schedule": {"dst_gap": "skip"}}
+    for wrong in ([], ["--cron", "1 * * * *", "--rate", "2 minutes"], ["--key", "k", "--name", "n"], ["--payload", "text"]):
+        before = len(cli.api.sent)
+        assert cli("tasks", "update", TASK["id"], *wrong).exit_code == 2 and len(cli.api.sent) == before
 
 
 @pytest.mark.usefixtures("signed_in")
@@ -717,21 +729,21 @@ def test_users_are_found_by_name_and_changed(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("signed_in")
 def test_lanes_and_breakers_are_shown_and_changed() -> None:
-    breaker = {"circuit": "http:x", "state": "open", "opened_at": "2026-11-20T09:00:00.000Z", "until": "2026-11-20T10:00:00.000Z"}
+    breaker = {"circuit": "host x", "state": "open", "opened_at": "2026-11-20T09:00:00.000Z", "until": "2026-11-20T10:00:00.000Z"}
     routes = {
         "GET /system": LANES,
         "POST /system/pause": LANES,
         "POST /system/resume": LANES,
         "GET /system/breakers": page(breaker),
-        "POST /system/breakers/close": page(),
+        "POST /system/breakers/close": {**page(), "closed": {"circuit": "host x", "owner": None}},
     }
     cli = api(routes)
     assert "incident" in done(cli("system", "status", terminal=True))
     assert done(cli("system", "pause", "retry", "--yes", "--reason", "incident", "-q")) == "retry\n"
     assert cli.api.last[3] == {"lane": "retry", "reason": "incident"}
     done(cli("system", "resume", "--all"))
-    assert "http:x" in done(cli("system", "breakers"))
-    assert "is closed" in done(cli("system", "close-breaker", "http:x"))
+    assert "host x" in done(cli("system", "breakers"))
+    assert done(cli("system", "close-breaker", "host x")) == "The breaker of host x is closed. All others are closed, too.\n"
     for wrong in (("pause",), ("pause", "retry"), ("resume",)):
         assert cli("system", *wrong).exit_code == 2
 
@@ -805,7 +817,7 @@ def commands(group: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, each in group.commands.items():
         if hasattr(each, "commands"):
             yield from commands(each, *path, name)
-        else:
+        elif not each.hidden:
             yield (*path, name), each
 
 

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from fake_api import Flavor
 
+from punctual import fields
 from punctual.records import Record
 
 DOCUMENT: dict[str, Any] = json.loads((Path(__file__).parents[2] / "docs/reference/openapi.json").read_text())
@@ -26,7 +27,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "cancelJobByKey": lambda c: c.jobs.cancel(key="order-17"),
     "cancelJobs": lambda c: c.jobs.cancel_many(tag="a", status=["scheduled"], from_=AT, rate=5),
     "changeMyPassword": lambda c: c.change_password("old", "new"),
-    "closeBreaker": lambda c: c.system.close_breaker("http:example.com"),
+    "closeBreaker": lambda c: c.system.close_breaker("host example.com"),
     "createJob": lambda c: c.jobs.create(http="https://example.com", delay="30m", tags=["a"], max_attempts=5),
     "createJobs": lambda c: c.jobs.create_many([{"message": "m"}, {"message": "n"}]),
     "createTarget": lambda c: c.targets.create("billing", "http", defaults={"url": "https://example.com"}, rate=10),
@@ -49,6 +50,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "getOrderingKey": lambda c: c.ordering_keys.get("customer-7"),
     "getRedrive": lambda c: c.dead_letters.get(ID),
     "getStatistics": lambda c: c.statistics(),
+    "getStatus": lambda c: c.status(scope="all"),
     "getSystem": lambda c: c.system.status(),
     "getTarget": lambda c: c.targets.get("billing"),
     "getTask": lambda c: c.tasks.get(ID),
@@ -148,3 +150,30 @@ def properties(schema: dict[str, Any]) -> set[str]:
     for one in [*schema.get("oneOf", []), *schema.get("anyOf", []), *schema.get("allOf", [])]:
         found |= properties(one)
     return found
+
+
+TYPED = {
+    "RetryRequest": fields.RetryFields,
+    "CallBackRequest": fields.CallbackFields,
+    "NotificationsRequest": fields.NotificationFields,
+    "WebhookRequest": fields.WebhookFields,
+    "ScheduleRequest": fields.ScheduleFields,
+}
+
+
+def names(typed: Any) -> set[str]:
+    return set(typed.__annotations__)
+
+
+@pytest.mark.parametrize("schema", TYPED)
+def test_a_typed_dictionary_has_the_fields_of_its_schema(schema: str) -> None:
+    assert names(TYPED[schema]) == properties(SCHEMAS[schema])
+
+
+def test_the_typed_fields_of_jobs_and_tasks_are_those_of_the_api() -> None:
+    parts = names(fields.ScheduleFields)
+    assert names(fields.JobChanges) | {"delay"} == properties(SCHEMAS["JobChange"]) | {"delay"}
+    assert names(fields.TaskFields) - parts - {"http"} | {"key"} == properties(SCHEMAS["TaskEdit"])
+    assert names(fields.TaskChanges) == names(fields.TaskFields) - {"paused", "pause_reason"}
+    content = {"type", "payload", "message", "target", "key", "execute_at", "delay", "delay_seconds", "on_conflict"}
+    assert names(fields.OneTimeOptions) | content == properties(SCHEMAS["KeyedJobRequest"])

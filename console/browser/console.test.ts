@@ -143,7 +143,10 @@ describe('tasks', () => {
     await trail.getByText('Created a task').waitFor();
 
     await button('Pause').click();
+    await page.getByRole('dialog').getByLabel(/^Reason/).fill('until the move');
+    await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click();
     await status('Paused').waitFor();
+    await page.getByText('until the move').first().waitFor();
     expect((await call<{ status: string }>('GET', `/tasks/${id}`)).status).toBe('inactive');
     await button('Resume').click();
     await status('Active').waitFor();
@@ -171,6 +174,7 @@ describe('tasks', () => {
     const saved = async () => (await call<{ notifications: unknown }>('GET', `/tasks/${task.id}`)).notifications;
     const box = (label: string) => page.getByRole('textbox', { name: label }); // its row is a group of that label, too
     await signIn(page, `/tasks/${task.id}/edit`);
+    await button('Notifications').click();
     await page.getByText('No notifications.').waitFor();
     await button('Add e-mail address').click();
     await box('E-mail address').fill('ann at example');
@@ -196,6 +200,8 @@ describe('tasks', () => {
     expect(await saved()).toEqual(told);
 
     await button('Edit').click();
+    await page.getByText('2 receivers on failure, recovery, late start').waitFor(); // what is set, while it is folded
+    await button('Notifications').click();
     await button('Remove ann@example.com').click();
     await page.locator('form button[type=submit]').click();
     await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor();
@@ -206,11 +212,11 @@ describe('tasks', () => {
   test('leaving a changed form needs a confirmation', async () => {
     await signIn(page, '/tasks/new');
     await field('Name').fill('unsaved');
-    await page.getByRole('link', { name: 'Jobs' }).click();
+    await page.getByRole('link', { name: 'Jobs', exact: true }).click();
     await page.getByText('Leave without saving?').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Stay' }).click();
     expect(new URL(page.url()).pathname).toBe('/tasks/new');
-    await page.getByRole('link', { name: 'Jobs' }).click();
+    await page.getByRole('link', { name: 'Jobs', exact: true }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Leave' }).click();
     await page.getByRole('heading', { name: 'Jobs', level: 1 }).waitFor();
   });
@@ -234,6 +240,7 @@ describe('tasks', () => {
     await until('both are back', 15, async () => (await page.getByRole('table', { name: 'Tasks' }).getByRole('row').count()) === 3);
     await page.getByRole('checkbox', { name: 'Select all' }).first().click({ force: true });
     await act('Pause');
+    await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click();
     await page.getByText('Paused 2 tasks.').waitFor();
     await until('both are paused', 15, async () => (await page.getByRole('table', { name: 'Tasks' }).getByText('Paused').count()) === 2);
     await page.getByRole('checkbox', { name: 'Select all' }).first().click({ force: true });
@@ -286,20 +293,20 @@ describe('jobs', () => {
     await signIn(page, `/jobs/${dead[0]?.id ?? ''}`);
     await page.getByText('Why it failed').waitFor();
     await picture(page, 'job-failed');
-    await button(/^Retry$/).click();
+    await button(/^Run again$/).click();
     await page.getByText('The job runs again.').first().waitFor();
-    await until('it failed again, on the page', 60, async () => (await page.getByText('Redriven', { exact: true }).count()) > 0 && (await button(/^Retry$/).count()) > 0);
+    await until('it failed again, on the page', 60, async () => (await page.getByText('Run again requested', { exact: true }).count()) > 0 && (await button(/^Run again$/).count()) > 0);
 
-    await page.getByRole('link', { name: 'Dead letters' }).click();
-    await page.getByRole('button', { name: /^Redrive \d+ jobs$/ }).first().waitFor();
+    await page.getByRole('link', { name: 'Failed jobs' }).click();
+    await page.getByRole('button', { name: /^Run again: \d+ jobs$/ }).first().waitFor();
     await picture(page, 'dead-letters');
-    await page.getByRole('button', { name: /^Redrive \d+ jobs$/ }).first().click();
+    await page.getByRole('button', { name: /^Run again: \d+ jobs$/ }).first().click();
     await field('Jobs per second').fill('5000000');
-    await page.getByRole('dialog').getByRole('button', { name: 'Redrive', exact: true }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Run again', exact: true }).click();
     await page.getByText('must be at most', { exact: false }).waitFor();
     await field('Jobs per second').fill('50');
-    await page.getByRole('dialog').getByRole('button', { name: 'Redrive', exact: true }).click();
-    await page.getByText('Redrive done').waitFor({ timeout: 60_000 });
+    await page.getByRole('dialog').getByRole('button', { name: 'Run again', exact: true }).click();
+    await page.getByText('New runs of failed jobs done').waitFor({ timeout: 60_000 });
     await picture(page, 'redrive');
     expect((await call<{ redrives: number }>('GET', `/me/jobs/${dead[1]?.id ?? ''}`)).redrives).toBe(1);
   });
@@ -406,7 +413,7 @@ describe('administration', () => {
     for (const what of ['Created a user', 'Changed a user', 'Disabled a user', 'Enabled a user', 'Changed a password']) await trail.getByText(what).first().waitFor();
     expect(await trail.getByText(SECRET).count()).toBe(0);
     await picture(page, 'audit');
-    await pick(page, 'Change', 'Lanes');
+    await pick(page, 'Change', 'Queues');
     await until('those of users are gone', 15, async () => (await trail.getByText('Created a user').count()) === 0);
   });
 
@@ -543,16 +550,20 @@ describe('for operators and administrators', () => {
       expect(new URL(page.url()).searchParams.get('user')).toBe(ann.id);
 
       await page.goto(`${CONSOLE}/jobs?user=${ann.id}`);
-      await rows('Jobs').filter({ hasText: name }).getByText('Failed').waitFor();
+      const failed = rows('Jobs').filter({ hasText: name });
+      await failed.getByText('Failed').waitFor();
+      await failed.getByText('127.0.0.1', { exact: false }).first().waitFor(); // what it calls
+      const box = await failed.getByText('Failed').boundingBox();
+      expect(box === null ? width + 1 : box.x + box.width, 'the status is in view').toBeLessThanOrEqual(width);
       await page.goto(`${CONSOLE}/jobs?user=all`);
       await rows('Jobs').filter({ hasText: ann.username }).filter({ hasText: name }).waitFor();
       await picture(page, `everybody-jobs-${width}`);
       await page.getByRole('link', { name: run.id }).click();
       await page.getByText('Why it failed').waitFor();
-      await button(/^Retry$/).waitFor();
+      await button(/^Run again$/).waitFor();
 
       await page.goto(`${CONSOLE}/dead-letters?user=all`);
-      await rows('Dead letters').filter({ hasText: ann.username }).getByRole('button', { name: 'Redrive 1 jobs' }).waitFor();
+      await rows('Failed jobs').filter({ hasText: ann.username }).getByRole('button', { name: 'Run again: 1 jobs' }).waitFor();
       await picture(page, `everybody-dead-letters-${width}`);
       await page.goto(`${CONSOLE}/tasks?user=all&name=${encodeURIComponent(name)}`);
       await rows('Tasks').filter({ hasText: name }).getByText(ann.username, { exact: true }).waitFor({ timeout: 60_000 }); // searched among ten thousand of another user, too
@@ -566,7 +577,7 @@ describe('for operators and administrators', () => {
     page = await open(browser);
     await signIn(page, `/jobs/${run.id}?user=${ann.id}`, olaf.username, SECRET); // who sees it, and may not change it
     await page.getByText('Why it failed').waitFor();
-    expect(await page.getByRole('button', { name: 'Retry', exact: true }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: 'Run again', exact: true }).count()).toBe(0);
     await page.goto(`${CONSOLE}/tasks/${task.id}?user=${ann.id}`);
     await button('More').waitFor();
     expect(await page.getByRole('button', { name: /^(Run now|Pause|Edit)$/ }).count()).toBe(0);
@@ -604,6 +615,39 @@ describe('for operators and administrators', () => {
     });
   });
 
+  test('a paused queue is seen on its pages with its author and reason, and is resumed on the first page', { timeout: 240_000 }, async () => {
+    const dialog = () => page.getByRole('dialog');
+    const seen = (text: string) => page.getByText(text, { exact: false }).first().waitFor({ timeout: 40_000 });
+    await atBoth(async (width) => {
+      await signIn(page, '/system');
+      await button('Pause one-time').click();
+      await dialog().getByLabel(/^Reason/).fill('the bank is closed');
+      await dialog().getByRole('button', { name: 'Pause' }).click();
+      await page.getByText('Paused one-time.').waitFor();
+      try {
+        const job = await call<Job>('POST', '/me/jobs', { message: 'waits' });
+        for (const address of ['/jobs', `/jobs/${job.id}`]) {
+          await page.goto(`${CONSOLE}${address}`);
+          await seen('The queue one-time is paused');
+          await seen('the bank is closed');
+        }
+        await picture(page, `paused-job-${width}`);
+        await page.goto(CONSOLE);
+        await page.getByRole('heading', { name: 'What is wrong now' }).waitFor();
+        await seen('The queue one-time is paused');
+        await seen('the bank is closed');
+        await page.getByText(/\d+ jobs? waits?/).first().waitFor();
+        await picture(page, `status-${width}`);
+        await button(/^Resume/).click();
+        await dialog().getByRole('button', { name: /^Resume/ }).click();
+        expect((await ended(job.id)).status).toBe('succeeded');
+        await until('it is no longer paused, on the page', 30, async () => (await page.getByText('The queue one-time is paused').count()) === 0);
+      } finally {
+        await call('POST', '/system/resume', { all: true });
+      }
+    });
+  });
+
   test('a page of another role says that your role cannot see it', async () => {
     const carl = await person('carl');
     await atBoth(async (width) => {
@@ -632,7 +676,6 @@ describe('operations', () => {
       const jobs = Array.from({ length: 12 }, () => ({ type: 'log', payload: { message: tag }, tags: [tag], execute_at: later() }));
       await call('POST', '/me/jobs/batch', { jobs });
       const waiting = async () => (await call<{ jobs: Job[] }>('GET', `/me/jobs?upcoming=true&status=scheduled&tag=${tag}`)).jobs.length;
-      await page.emulateMedia({ reducedMotion: 'reduce' });
       await signIn(page, `/jobs?view=ahead&tag=${tag}`);
       await button('Cancel all that match').click();
       await dialog().getByText('12 jobs', { exact: true }).waitFor();
@@ -691,7 +734,6 @@ describe('operations', () => {
     await atBoth(async (width) => {
       const name = `many ${width} ${Date.now()}`;
       const tasks = await Promise.all([1, 2, 3].map((n) => make(`${name} ${n}`)));
-      await page.emulateMedia({ reducedMotion: 'reduce' });
       await signIn(page, `/tasks?name=${encodeURIComponent(name)}`);
       await rows('Tasks').filter({ hasText: name }).first().waitFor();
       await change('Pause', 3, 'Pause of tasks');
@@ -715,7 +757,8 @@ describe('posting jobs', () => {
       await button('Post job').click();
       await page.getByRole('heading', { name: 'Post a job', level: 1 }).waitFor();
       await field(/^URL/).fill(RECEIVER);
-      await field(/^Key/).fill(`order-17-${width}`);
+      await button('Key and tags').click();
+      await field(/^Key(?! and)/).fill(`order-17-${width}`);
       await page.getByRole('radio', { name: 'After a delay' }).click({ force: true });
       await field('How many').fill('');
       await submit();
@@ -742,7 +785,7 @@ describe('posting jobs', () => {
       const failed = await call<Job>('POST', '/me/jobs', { ...dying(6), tags: ['again'] });
       await ended(failed.id);
       await page.goto(`${CONSOLE}/jobs/${failed.id}`);
-      await button('Retry with changes').click();
+      await button('Run again with changes').click();
       await field(/^URL/).fill(RECEIVER);
       await submit();
       await page.getByText('Posted the job.').first().waitFor();
@@ -788,7 +831,8 @@ describe('copying requests', () => {
     const key = `it's ${Date.now()}`;
     await signIn(page, '/jobs/new');
     await field(/^URL/).fill(RECEIVER);
-    await field(/^Key/).fill(key);
+    await button('Key and tags').click();
+    await field(/^Key(?! and)/).fill(key);
     const command = await copied('curl');
     expect(command, 'the token is not copied').not.toContain(await page.evaluate(() => (JSON.parse(localStorage.getItem('punctual.session') ?? '{}') as { token: string }).token));
     const posted = await answerOf(command);
@@ -908,6 +952,28 @@ describe('forms', () => {
     });
   });
 
+  test('a month is chosen without cron, a month without that day is named, and an error goes when it is mended', async () => {
+    await atBoth(async (width) => {
+      await signIn(page, '/tasks/new');
+      await submit();
+      const wrong = page.getByRole('alert').getByText('Name', { exact: true });
+      await wrong.waitFor();
+      await field('Name').fill('monthly');
+      await until('the error is gone', 10, async () => (await wrong.count()) === 0);
+      await page.getByRole('alert').getByText('URL', { exact: true }).waitFor(); // the others stay
+      await pick(page, 'Repeats', 'Every month');
+      await pick(page, 'On day', '3');
+      expect(await field('Cron').inputValue()).toBe('0 8 3 * *');
+      await pick(page, 'On day', '31');
+      await page.getByText('No run in February, April, June, September and November', { exact: false }).waitFor();
+      await picture(page, `task-form-monthly-${width}`);
+      await pick(page, 'On day', 'Last day of the month');
+      expect(await field('Cron').inputValue()).toBe('0 8 L * *');
+      await field('Cron').fill('30 9 * * 1-5');
+      await page.getByText('Friday', { exact: true }).waitFor(); // and back
+    });
+  });
+
   test('the two time-outs explain each other', async () => {
     await atBoth(async () => {
       await signIn(page, '/jobs/new');
@@ -962,6 +1028,15 @@ describe('forms', () => {
   }
 });
 
+test('the first Tab skips the navigation', async () => {
+  await signIn(page, '/jobs');
+  await page.reload();
+  await page.getByRole('heading', { name: 'Jobs', level: 1 }).waitFor();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await until('the content has the focus', 10, () => page.evaluate(() => document.activeElement?.id === 'content'));
+});
+
 test('a script in the page itself does not run', async () => {
   await signIn(page, '/tasks');
   const ran = await page.evaluate(() => {
@@ -1011,7 +1086,7 @@ describe('what goes wrong looks as it should', () => {
       await page.getByText('No tasks yet').waitFor();
       await page.getByRole('link', { name: 'Your first task' }).waitFor();
       await picture(page, `empty-tasks-${width}`);
-      for (const [address, title] of [['/jobs', 'No jobs yet'], ['/dead-letters', 'No dead letters'], ['/operations', 'No operations yet'], ['/jobs?view=ahead', 'No upcoming jobs']] as const) {
+      for (const [address, title] of [['/jobs', 'No jobs yet'], ['/dead-letters', 'No failed jobs'], ['/operations', 'No operations yet'], ['/jobs?view=ahead', 'No upcoming jobs']] as const) {
         await page.goto(`${CONSOLE}${address}`);
         await page.getByText(title, { exact: true }).waitFor();
       }
@@ -1048,7 +1123,7 @@ describe('every page', () => {
     await call('POST', '/targets', { name: target, kind: 'http', defaults: { url: RECEIVER } }).catch(() => null); // the second time it is there
     const { fingerprint } = await call<{ fingerprint: string }>('GET', `/me/jobs/${failed.id}`);
     return {
-      tasks: '/tasks', new: '/tasks/new', task: `/tasks/${task.id}`, edit: `/tasks/${task.id}/edit`, clone: `/tasks/new?clone=${task.id}`,
+      status: '/status', tasks: '/tasks', new: '/tasks/new', task: `/tasks/${task.id}`, edit: `/tasks/${task.id}/edit`, clone: `/tasks/new?clone=${task.id}`,
       jobs: '/jobs', 'job-new': '/jobs/new', 'job-again': `/jobs/new?retry=${failed.id}`, 'jobs-of-all': '/jobs?user=all', 'tasks-of-all': '/tasks?user=all&sort=name', job: `/jobs/${job.id}`, failed: `/jobs/${failed.id}`, 'dead-letters': '/dead-letters', operations: '/operations', group: `/dead-letters/${fingerprint}`,
       capacity: '/capacity', metrics: '/metrics', targets: '/targets', 'target-new': '/targets/new', target: `/targets/one?name=${target}`, users: '/users', audit: '/audit', system: '/system',
     };
@@ -1061,7 +1136,7 @@ describe('every page', () => {
     const found: string[] = [];
     const all = await pages();
     await page.context().close();
-    page = await open(browser, { dark, width: dark ? 1024 : 1440, still: true }); // what fades in has less contrast on the way
+    page = await open(browser, { dark, width: dark ? 1024 : 1440 });
     await page.goto(CONSOLE);
     await button('Sign in').waitFor();
     found.push(...(await serious('sign-in', dark)));

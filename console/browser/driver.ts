@@ -26,15 +26,15 @@ const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/goog
 export async function launch(): Promise<Browser> {
   const executablePath = process.env['CHROMIUM'] ?? PLACES.find((place) => existsSync(place));
   if (executablePath === undefined) throw new Error('Chromium is missing. Debian: apt-get install chromium; or set CHROMIUM to yours.');
-  return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage', '--no-proxy-server'] });
+  return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage', '--no-proxy-server', '--disable-gpu'] });
 }
 
-/** A page of its own session; every complaint of the browser is kept. */
-export async function open(browser: Browser, options: { width?: number; height?: number; dark?: boolean; still?: boolean } = {}): Promise<Page & { complaints: string[] }> {
+/** A page of its own session, without motion, which costs time and shows nothing; every complaint of the browser is kept. */
+export async function open(browser: Browser, options: { width?: number; height?: number; dark?: boolean } = {}): Promise<Page & { complaints: string[] }> {
   const context = await browser.newContext({
     viewport: { width: options.width ?? 1440, height: options.height ?? 900 },
     colorScheme: options.dark ? 'dark' : 'light',
-    reducedMotion: options.still ? 'reduce' : 'no-preference',
+    reducedMotion: 'reduce',
     timezoneId: 'Europe/Berlin',
     locale: 'en-GB',
   });

@@ -43,7 +43,7 @@ const pages = (): Record<string, [path: string, text: string | RegExp, times?: n
 });
 
 test.each(LOOKS)('the pages, $width pixels wide, dark: $dark', { timeout: 300_000 }, async ({ width, dark }) => {
-  const page = await open(browser, { width, dark, height: width === 400 ? 844 : 900, still: true });
+  const page = await open(browser, { width, dark, height: width === 400 ? 844 : 900 });
   await signIn(page, '/jobs');
   const take = async (name: string, path: string, text: string | RegExp, times = 1): Promise<void> => {
     await page.goto(`${CONSOLE}${path}`);

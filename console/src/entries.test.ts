@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
 import { expect, test } from 'vitest';
 
 import { actionInWords, fieldsAsked, outcomeOf, pageOf } from './entries';
@@ -8,6 +10,13 @@ test('an action is told in words, and one that is not known by its name', () => 
   expect(words('moon.land')).toBe('moon.land');
   expect(words('operation.pause_tasks', { all: true })).toBe('Paused many tasks');
   expect(words('operation.pause_tasks', { all: true, dry_run: true })).toBe('Previewed an operation');
+});
+
+test('every action that the API writes into the audit trail has its words', () => {
+  const routes = new URL('../../lambdas/rest/', import.meta.url);
+  const named = readdirSync(routes).filter((name) => name.endsWith('.py')).flatMap((name) => [...readFileSync(new URL(name, routes), 'utf8').matchAll(/action="([\w-]+\.[\w-]+)"/g)].map((found) => found[1] ?? ''));
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.filter((action) => actionInWords({ action, changes: {} }) === action)).toEqual([]);
 });
 
 test('what was changed is linked to, unless it is gone or has no page', () => {

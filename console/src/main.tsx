@@ -7,13 +7,16 @@ import { StrictMode, Suspense, lazy } from 'react';
 import { createRoot } from 'react-dom/client';
 import { createBrowserRouter, Navigate, RouterProvider, type RouteObject } from 'react-router';
 
-import { useSession } from './api/session';
+import { mayOversee, useRole, useSession } from './api/session';
 import { ForOperators, Lost } from './pages/lost';
 import { SignIn } from './pages/sign-in';
+import { LanesProvider } from './parts/lanes';
 import { NoticesProvider } from './parts/notices';
 import { applyTheme } from './parts/theme';
+import { homeOf } from './problems';
 import { Shell } from './shell';
 
+const StatusPage = lazy(() => import('./pages/status'));
 const Tasks = lazy(() => import('./pages/tasks'));
 const TaskForm = lazy(() => import('./pages/task-form'));
 const TaskPage = lazy(() => import('./pages/task'));
@@ -35,7 +38,8 @@ const routes: RouteObject[] = [
   {
     element: <Shell />,
     children: [
-      { index: true, element: <Navigate to="/tasks" replace /> },
+      { index: true, element: <Home /> },
+      { path: 'status', element: <StatusPage /> },
       { path: 'tasks', element: <Tasks /> },
       { path: 'tasks/new', element: <TaskForm /> },
       { path: 'tasks/:id', element: <TaskPage /> },
@@ -60,12 +64,19 @@ const routes: RouteObject[] = [
 ];
 const router = createBrowserRouter(routes);
 
+/** The address without a path. */
+function Home() {
+  return <Navigate to={homeOf(mayOversee(useRole()))} replace />;
+}
+
 /** Without a session every address shows the sign-in, and the page it names right after it. */
 function Console() {
   if (useSession() === null) return <SignIn />;
   return (
     <NoticesProvider>
-      <RouterProvider router={router} />
+      <LanesProvider>
+        <RouterProvider router={router} />
+      </LanesProvider>
     </NoticesProvider>
   );
 }

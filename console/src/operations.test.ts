@@ -44,5 +44,5 @@ test('the filter is described in words', () => {
 test('counts: jobs that stay dead beside another job of their key are named', () => {
   const counts = { action: 'redrive', matched: 8, done: 6, skipped: 1, failed: 1, conflicts: 0, rate: 10 } as const;
   expect(countsInWords(counts)).toBe('8 matched: 6 run again at 10/s, 1 skipped, 1 failed');
-  expect(countsInWords({ ...counts, matched: 9, conflicts: 1 })).toContain('1 failed, 1 still dead, since another open job has their key');
+  expect(countsInWords({ ...counts, matched: 9, conflicts: 1 })).toContain('1 failed, 1 still failed, since another open job has their key');
 });

@@ -1,5 +1,6 @@
 /** Operations on many jobs or tasks: what they do and to which, in words, and what the API is asked for. Pure. */
 import type { Job, Schemas } from './api/client';
+import { wordOf } from './words';
 
 export type Operation = Schemas['Operation'];
 export type CancelFilter = Pick<Schemas['CancelRequest'], 'type' | 'tag' | 'task' | 'status' | 'from' | 'to'>;
@@ -16,7 +17,7 @@ interface Words {
 }
 
 export const WORDS: Record<Operation['action'], Words> = {
-  redrive: { name: 'Redrive', past: 'run again', of: 'job' },
+  redrive: { name: 'New runs of failed jobs', past: 'run again', of: 'job' },
   cancel_jobs: { name: 'Cancellation of jobs', past: 'cancelled', of: 'job' },
   pause_tasks: { name: 'Pause of tasks', past: 'paused', of: 'task' },
   resume_tasks: { name: 'Resumption of tasks', past: 'resumed', of: 'task' },
@@ -29,7 +30,7 @@ export function counted(count: number, of: 'job' | 'task'): string {
 
 /** How many were changed so far, and how many were not. */
 export function countsInWords({ action, matched, done, skipped, failed, conflicts, rate }: Pick<Operation, 'action' | 'matched' | 'done' | 'skipped' | 'failed' | 'conflicts' | 'rate'>): string {
-  const beside = conflicts > 0 ? `, ${conflicts} still dead, since another open job has their key` : '';
+  const beside = conflicts > 0 ? `, ${conflicts} still failed, since another open job has their key` : '';
   return `${matched} matched: ${done} ${WORDS[action].past} at ${rate}/s, ${skipped} skipped, ${failed} failed${beside}`;
 }
 
@@ -41,7 +42,7 @@ export function chosenInWords(filter: Operation['filter']): string[] {
     ['tag', filter.tag.join(' and ') || null],
     ['status', filter.status.map((each) => (each === 'inactive' ? 'paused' : each)).join(' or ') || null],
     ['task', filter.task],
-    ['lane', filter.lane],
+    [wordOf('lane'), filter.lane],
     ['error', filter.fingerprint],
     ['from', filter.from],
     ['before', filter.to],

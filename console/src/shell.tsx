@@ -4,22 +4,24 @@ import Box from '@cloudscape-design/components/box';
 import SideNavigation, { type SideNavigationProps } from '@cloudscape-design/components/side-navigation';
 import Spinner from '@cloudscape-design/components/spinner';
 import TopNavigation from '@cloudscape-design/components/top-navigation';
-import { Suspense, useEffect, useState, type ReactNode } from 'react';
+import { Suspense, useEffect, useRef, useState, type ReactNode } from 'react';
 import { Outlet, useLocation, useNavigate } from 'react-router';
 
 import { end, mayOversee, useRole, useSession, type Role } from './api/session';
 import { pageOfDocs } from './docs';
+import { useLaneFlashes } from './parts/lanes';
 import { ofUser } from './parts/links';
 import { Flashes } from './parts/notices';
 import { PasswordDialog } from './parts/password';
 import { choose, isDark } from './parts/theme';
 import { VIEWERS_ZONE } from './parts/time';
 
+const STATUS: SideNavigationProps.Item = { type: 'link', text: 'Status', href: '/status' };
 /** Pages of what a user has: they stay with the user that the address names. */
 const OF_A_USER = [
   { type: 'link', text: 'Tasks', href: '/tasks' },
   { type: 'link', text: 'Jobs', href: '/jobs' },
-  { type: 'link', text: 'Dead letters', href: '/dead-letters' },
+  { type: 'link', text: 'Failed jobs', href: '/dead-letters' },
   { type: 'link', text: 'Operations', href: '/operations' },
 ] as const;
 const PAGES: SideNavigationProps.Item[] = [
@@ -61,8 +63,10 @@ export function Shell(): ReactNode {
   const active = `/${pathname.split('/')[1] ?? ''}`;
   const session = useSession();
   const [dark, setDark] = useState(isDark);
+  const content = useRef<HTMLDivElement>(null);
   const [open, setOpen] = useState(window.innerWidth > 900);
   const role = useRole();
+  const standing = useLaneFlashes(pathname);
   const [changing, setChanging] = useState(false);
   const go = (event: CustomEvent<{ href?: string; external?: boolean }>): void => {
     if (event.detail.external || event.detail.href === undefined) return;
@@ -75,6 +79,16 @@ export function Shell(): ReactNode {
   };
   return (
     <>
+      <a
+        className="skip"
+        href="#content"
+        onClick={(event) => {
+          event.preventDefault(); // the address stays
+          content.current?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
       {changing && <PasswordDialog onClose={() => setChanging(false)} />}
       <div id="top">
         <TopNavigation
@@ -110,18 +124,20 @@ export function Shell(): ReactNode {
           <SideNavigation
             header={{ href: '/', text: 'Scheduler' }}
             activeHref={OF_A_USER.some(({ href }) => href === active) ? `${active}${whose}` : active}
-            items={[...OF_A_USER.map((item) => ({ ...item, href: `${item.href}${whose}` })), ...PAGES, ...(mayOversee(role) ? OF_OPERATORS : []), TRAIL, ...ELSEWHERE]}
+            items={[STATUS, ...OF_A_USER.map((item) => ({ ...item, href: `${item.href}${whose}` })), ...PAGES, ...(mayOversee(role) ? OF_OPERATORS : []), TRAIL, ...ELSEWHERE]}
             onFollow={go}
             itemsControl={<Box color="text-body-secondary" fontSize="body-s">Times are in {VIEWERS_ZONE}. Point at a time to see it in UTC.</Box>}
           />
         }
-        notifications={<Flashes />}
+        notifications={<Flashes standing={standing} />}
         stickyNotifications
         maxContentWidth={1_800}
         content={
-          <Suspense fallback={<Box textAlign="center" padding="xxl"><Spinner size="large" /></Box>}>
-            <Outlet />
-          </Suspense>
+          <div id="content" ref={content} tabIndex={-1}>
+            <Suspense fallback={<Box textAlign="center" padding="xxl"><Spinner size="large" /></Box>}>
+              <Outlet />
+            </Suspense>
+          </div>
         }
       />
     </>

@@ -37,7 +37,7 @@ export function timeline(job: Story): Step[] {
     if (job.picked_at !== null && job.picked_at > last) past.push(step('Claimed', job.picked_at));
     if (job.started_at !== null && attempts.length === 0) past.push(step('Started', job.started_at, delay(job.start_delay_ms)));
   }
-  if (job.redriven_at !== null) past.push(step('Redriven', job.redriven_at, null, 'info'));
+  if (job.redriven_at !== null) past.push(step('Run again requested', job.redriven_at, null, 'info'));
   if (job.cancel_requested_at !== null) past.push(step('Cancellation requested', job.cancel_requested_at, null, 'info'));
   past.sort((one, other) => (one.at ?? '').localeCompare(other.at ?? ''));
   const first = past.find((each) => each.what.startsWith('Started'));

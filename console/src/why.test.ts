@@ -9,6 +9,15 @@ const attempts = [{ outcome: 'failed', failure }] as Job['attempts'];
 test('a failed job tells its last error before what the scheduler made of it', () =>
   expect(whyOf({ status: 'failed', reason: 'the error is permanent', attempts })).toEqual({ error: 'HTTP 400', reason: 'the error is permanent' }));
 
+test('the error at the end of a reason is told once, also if it is cut there', () => {
+  const why = (reason: string, message: string) => whyOf({ status: 'failed', reason, attempts: [{ outcome: 'failed', failure: { ...failure, message } }] as Job['attempts'] });
+  expect(why('no attempt is left of 3: HTTP 400', 'HTTP 400')).toEqual({ error: 'HTTP 400', reason: 'no attempt is left of 3' });
+  expect(why('the error is permanent', 'e')?.reason).toBe('the error is permanent');
+  expect(why('HTTP 400', 'HTTP 400')).toEqual({ error: 'HTTP 400', reason: null });
+  const long = 'e'.repeat(900);
+  expect(why(`the error is permanent: ${long.slice(0, 499)}…`, long)?.reason).toBe('the error is permanent');
+});
+
 test('a job without an attempt tells the reason alone', () => {
   expect(whyOf({ status: 'skipped', reason: 'it expired', attempts: [] })).toEqual({ error: 'it expired', reason: null });
   expect(whyOf({ status: 'killed', reason: 'its executor died', attempts: [] })).toEqual({ error: 'its executor died', reason: null });

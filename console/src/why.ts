@@ -1,5 +1,6 @@
 /** Why a job did not end well: what its last attempt met, and what the scheduler made of it. Pure. */
 import type { Job } from './api/client';
+import { plain } from './words';
 
 type Ended = Pick<Job, 'status' | 'reason'> & { attempts: readonly Pick<Job['attempts'][number], 'outcome' | 'failure'>[] };
 
@@ -14,6 +15,15 @@ export interface Why {
 export function whyOf(job: Ended): Why | null {
   if (job.status === 'succeeded') return null;
   const failure = job.status === 'failed' || job.status === 'killed' ? (job.attempts.at(-1)?.failure ?? null) : null;
-  if (failure === null) return job.reason === null ? null : { error: job.reason, reason: null };
-  return { error: failure.message, reason: job.reason };
+  if (failure === null) return job.reason === null ? null : { error: plain(job.reason), reason: null };
+  return { error: failure.message, reason: job.reason === null ? null : withoutError(job.reason, failure.message) };
+}
+
+const ENOUGH = 200; // characters by which the error is found: the reason may have it cut
+
+/** The reason of a failed job ends with its last error, which is shown beside it. Null: it was nothing else. */
+function withoutError(reason: string, error: string): string | null {
+  if (reason === error) return null;
+  const at = error === '' ? -1 : reason.lastIndexOf(`: ${error.slice(0, ENOUGH)}`);
+  return at < 0 ? reason : reason.slice(0, at);
 }

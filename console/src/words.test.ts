@@ -1,6 +1,9 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
 import { describe, expect, test } from 'vitest';
 
-import { cronInWords, onTimeShare, percent, relative, scheduleInWords, span } from './words';
+import { cronInWords, onTimeShare, percent, plain, relative, runsInWords, scheduleInWords, span, termOf, TERMS, wordOf } from './words';
 
 describe('cron in words', () => {
   test.each([
@@ -80,4 +83,55 @@ test('a hundred percent means all', () => {
   expect(percent(1)).toBe('100 %');
   expect(percent(0.99999)).toBe('99.9 %');
   expect(percent(0.5)).toBe('50 %');
+});
+
+describe('terms of the API and words of the console', () => {
+  test.each(TERMS)('$term is shown as $word, and back', ({ term, word }) => {
+    expect([wordOf(term), termOf(word)]).toEqual([word, term]);
+    expect([wordOf(word), termOf(term)], 'no word is a term of something else').toEqual([word, term]);
+  });
+
+  test.each([
+    ['The lane one-time is paused: 14 jobs wait', 'The queue one-time is paused: 14 jobs wait'],
+    ['its lane retry is paused since 2026-11-28T03:00:00Z by ann: lane works', 'its queue retry is paused since 2026-11-28T03:00:00Z by ann: lane works'],
+    ['The task lane report skipped 2 of its last 3 runs', 'The task lane report skipped 2 of its last 3 runs'],
+  ])('%s', (sentence, words) => expect(plain(sentence)).toBe(words));
+
+  test('what is no term is its own word', () => expect([wordOf('task'), termOf('task')]).toEqual(['task', 'task']));
+
+  /** What may be shown: text between tags, and literals with a space or a first letter in upper case. */
+  function texts(source: string): string[] {
+    const code = source.replace(/\/\*.*?\*\//gs, '').replace(/(^|\s)\/\/.*$/gm, '').replace(/^import .*$/gm, '');
+    const literals = [...code.matchAll(/'([^'\n]*)'|"([^"\n]*)"|`([^`]*)`/g)].map(([, one, two, three]) => (one ?? two ?? three ?? '').replace(/\$\{[^}]*\}/g, ''));
+    const between = [...code.matchAll(/>([^<>{}=;()]*[A-Za-z][^<>{}=;()]*)</g)].map(([, text]) => text ?? '');
+    return [...literals.filter((text) => /^[A-Z]|[a-z] [a-z]/.test(text)), ...between];
+  }
+
+  test('the documentation has the same table', () => {
+    const page = readFileSync(join(import.meta.dirname, '../../docs/get-started/console.md'), 'utf8');
+    const rows = [...(page.split('| the console | the API |')[1] ?? '').split('\n\n')[0]!.matchAll(/^\| ([a-z ]+) \| ([a-z ]+) \|$/gm)];
+    expect(rows.map(([, word, term]) => ({ term, word }))).toEqual(TERMS);
+  });
+
+  test('no page shows a term', () => {
+    const folder = import.meta.dirname;
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /\.tsx?$/.test(name) && !/\.test\.ts$|^api|^words\.ts$|^code\W/.test(name));
+    expect(files.length).toBeGreaterThan(50);
+    const shown = files.flatMap((name) => texts(readFileSync(join(folder, name), 'utf8')).filter((text) => /\b(dead letters?|redriv(?:e|es|en)|lanes?)\b/i.test(text)).map((text) => `${name}: ${text}`));
+    expect(shown).toEqual([]);
+  });
+});
+
+describe('how the last runs ended', () => {
+  const run = (status: string, late = false) => ({ status, late, started_at: '2026-11-28T08:00:00Z' });
+  test.each([
+    [[], null],
+    [[{ ...run('skipped'), started_at: null }], null],
+    [[run('failed')], 'The last run failed.'],
+    [[run('succeeded', true)], 'The last run succeeded, and started late.'],
+    [[run('killed')], 'The last run was killed.'],
+    [[run('running')], 'The first run is running.'],
+    [[run('succeeded'), run('failed')], 'The last 2 runs: 1 failed; 100 % on time.'],
+    [[run('succeeded'), run('succeeded', true)], 'The last 2 runs: none failed; 50 % on time.'],
+  ])('%j', (jobs, words) => expect(runsInWords(jobs)).toBe(words));
 });

@@ -36,6 +36,41 @@ function rateInWords(rate: string | Record<string, unknown>): string {
   return `Every ${single ? single[1] : span}`;
 }
 
+/** A term of the API and its documentation, and the word that the console shows for it. */
+export const TERMS = [
+  { term: 'dead letter', word: 'failed job' },
+  { term: 'redrive', word: 'run again' },
+  { term: 'lane', word: 'queue' },
+] as const;
+
+/** The console's word; what is no term is its own word. */
+export function wordOf(term: string): string {
+  return TERMS.find((each) => each.term === term)?.word ?? term;
+}
+
+/** The term of the API for a word of the console. */
+export function termOf(word: string): string {
+  return TERMS.find((each) => each.word === word)?.term ?? word;
+}
+
+/** A sentence of the API about a lane, with the console's word. Names and reasons in it stay as they are. */
+export function plain(sentence: string): string {
+  return sentence.replace(/^(The|its) lane\b/, `$1 ${wordOf('lane')}`);
+}
+
+/** How the last runs ended, and how many were on time; null: none has started. */
+export function runsInWords(jobs: readonly { status: string; started_at: string | null; late: boolean }[]): string | null {
+  const share = onTimeShare(jobs);
+  const started = jobs.filter((job) => job.started_at !== null);
+  const [first] = started;
+  if (share === null || first === undefined) return null;
+  if (started.length === 1) return first.status === 'running' ? 'The first run is running.' : `The last run ${PAST[first.status] ?? 'has started'}${first.late ? ', and started late' : ''}.`;
+  const failed = started.filter(({ status }) => status === 'failed' || status === 'killed').length;
+  return `The last ${started.length} runs: ${failed === 0 ? 'none' : failed} failed; ${percent(share)} on time.`;
+}
+
+const PAST: Record<string, string> = { succeeded: 'succeeded', failed: 'failed', killed: 'was killed', cancelled: 'was cancelled', skipped: 'was skipped' };
+
 /** Milliseconds for reading: 0 ms, 950 ms, 2.4 s, 3 min 5 s, 2 h 10 min, 3 d 4 h. */
 export function span(ms: number): string {
   const sign = ms < 0 ? '−' : '';

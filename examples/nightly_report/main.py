@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from punctual import Punctual
+from punctual.fields import NotificationFields
 
 from examples.receiver import Receiver
 
 KEY = "example-nightly-report"
-SCHEDULE = {"cron": "30 2 * * *", "time_zone": "Europe/Berlin"}
+CRON, ZONE = "30 2 * * *", "Europe/Berlin"
 
 
 def main() -> int:
@@ -33,14 +34,17 @@ def main() -> int:
     with Punctual() as punctual, Receiver(report) as receiver:
         spring = datetime(datetime.now(UTC).year + 1, 3, 24, tzinfo=UTC)
         print("around the change of the clock in spring:")
-        for run in punctual.schedules.preview(**SCHEDULE, after=spring, count=9):
+        for run in punctual.schedules.preview(cron=CRON, time_zone=ZONE, after=spring, count=9):
             print(f"  {run.local_at:%a %Y-%m-%d %H:%M %z}  {run.dst_note or ''}".rstrip())
         body = {"night": "{{scheduled_at}}"}  # the executor fills in the instant that the run stands for
-        notifications = {"emails": [os.environ["MAIL_TO"]], "on": ["failure", "recovery"]} if "MAIL_TO" in os.environ else None
+        notifications: NotificationFields | None = None
+        if "MAIL_TO" in os.environ:
+            notifications = {"emails": [os.environ["MAIL_TO"]], "on": ["failure", "recovery"]}
         put = punctual.tasks.put(
             KEY,
             name="Nightly report",
-            schedule=SCHEDULE,
+            cron=CRON,
+            time_zone=ZONE,
             http={"method": "POST", "url": receiver.url("/report"), "body": body},
             overlap="skip",  # a night that takes longer than a day skips the next one
             misfire="run_latest",  # after an outage only the last night is made up for

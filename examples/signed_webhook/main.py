@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import httpx
 from punctual import InvalidSignature, Punctual, verify_signature
+from punctual.fields import HttpRequest
 
 from examples.receiver import Receiver
 
@@ -39,7 +40,7 @@ def main() -> int:
         return 200
 
     with Punctual() as punctual, Receiver(webhook) as receiver:
-        call = {"method": "POST", "url": receiver.url("/hook"), "body": {"order": 17}, "signing_secret": name}
+        call: HttpRequest = {"method": "POST", "url": receiver.url("/hook"), "body": {"order": 17}, "signing_secret": name}
         job = punctual.jobs.wait(punctual.jobs.create(http=call).id, timeout=120)
         if not genuine:
             print(f"the job is {job.status}: {job.reason or job.failure}")

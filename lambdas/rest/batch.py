@@ -64,7 +64,7 @@ def _read(
     except Unavailable:
         raise
     except ValidationError as error:
-        return envelope.item_violations(error.errors(include_url=False, include_input=False), path)
+        return envelope.item_violations(error.errors(include_url=False, include_input=False), path, BatchItem)
     except Invalid as error:
         return error
     except Exception:  # an error of ours with one item must not refuse the others

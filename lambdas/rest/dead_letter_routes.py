@@ -11,6 +11,7 @@ from lambdas import _runtime
 from lambdas._logger import logger
 from lambdas.rest import parameters
 from lambdas.rest.access import needs
+from lambdas.rest.beside import beside
 from lambdas.rest.dead_letter_models import OverviewShape, RedriveRequest, RedriveShape
 from lambdas.rest.envelope import answer
 from lambdas.rest.job_answers import JobShape, PageShape
@@ -43,7 +44,8 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 def retry_job(job_id: str) -> Response[str]:
     world, event = _runtime.api(), router.current_event.raw_event
     again = retry(job_of(event, job_id), world, request=str(event["requestContext"]["requestId"]), direct=world.direct)
-    return answer(JobShape.of(again, world.clock.now()))
+    now = world.clock.now()
+    return answer(JobShape.of(again, now, beside([again], now)))
 
 
 @router.get(
@@ -90,7 +92,8 @@ def list_dead_letter_jobs(
         raise NotFound("there is no such fingerprint")
     filter = Filter(parameters.task_id(task), type, fingerprint, since, until)
     world = _runtime.api()
-    return answer(PageShape.of(listing(_owner(), filter, limit=limit, cursor=cursor, jobs=world.jobs), world.clock.now()))
+    page, now = listing(_owner(), filter, limit=limit, cursor=cursor, jobs=world.jobs), world.clock.now()
+    return answer(PageShape.of(page, now, beside(page.jobs, now)))
 
 
 @router.post(

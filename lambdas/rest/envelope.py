@@ -9,6 +9,7 @@ from aws_lambda_powertools.event_handler.content_types import APPLICATION_JSON
 from aws_lambda_powertools.shared.cookies import Cookie
 from pydantic import ValidationError
 
+from lambdas.rest import unknown_fields
 from lambdas.rest.etags import PreconditionFailed
 from lambdas.rest.shapes import LONGEST_FIELD, LONGEST_RULE, ErrorShape, shortened
 from scheduler.model.errors import (
@@ -100,13 +101,13 @@ def _response(body: Mapping[str, Any], status: int, headers: Mapping[str, str], 
     return Response(status, APPLICATION_JSON, text, {"Cache-Control": "no-store", **headers}, cookies)
 
 
-def violations(errors: Sequence[Mapping[str, Any]]) -> Invalid:
+def violations(errors: Sequence[Mapping[str, Any]], model: Any = None) -> Invalid:
     """The error that lists the first broken rules and counts the others.
 
-    `errors` are pydantic's; each `loc` begins with its place: body or query.
+    `errors` are pydantic's; each `loc` begins with its place: body or query. `model`: of the body, for hints at the names of its fields.
     """
     details = [
-        {"field": shortened(_field(error["loc"]), LONGEST_FIELD), "rule": shortened(rule(error), LONGEST_RULE)}
+        {"field": shortened(_field(error["loc"]), LONGEST_FIELD), "rule": shortened(_rule_of(error, model, 1), LONGEST_RULE)}
         for error in errors[: listed(len(errors))]
     ]
     if others := len(errors) - len(details):
@@ -123,17 +124,17 @@ def more(others: int) -> str:
     return f"breaks {others:,} more rules"
 
 
-def body_violations(error: ValidationError) -> Invalid:
+def body_violations(error: ValidationError, model: Any = None) -> Invalid:
     """The same for a body that is invalid in this stage, or together with the job that it changes."""
-    return violations([{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False, include_input=False)])
+    return violations([{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False, include_input=False)], model)
 
 
-def item_violations(errors: Sequence[Mapping[str, Any]], item: str) -> Invalid:
+def item_violations(errors: Sequence[Mapping[str, Any]], item: str, model: Any) -> Invalid:
     """The same for the item of a batch at the path `item`. It is short: an answer must have room for a thousand of them."""
     details = []
     for error in errors[:SHOWN_RULES]:
         field = _field(("", *error["loc"])) if error["loc"] else ""
-        details.append({"field": f"{item}.{field[:SHOWN_FIELD]}" if field else item, "rule": rule(error)[:SHOWN_RULE]})
+        details.append({"field": f"{item}.{field[:SHOWN_FIELD]}" if field else item, "rule": _rule_of(error, model, 0)[:SHOWN_RULE]})
     return _broken(details)
 
 
@@ -177,6 +178,14 @@ _RULES = {
     "enum": "must be one of {expected}",
     "value_error": "{error}",
 }
+
+
+def _rule_of(error: Mapping[str, Any], model: Any, start: int) -> str:
+    """The broken rule of a request of this model, with a hint at the name of an unknown field. Its place begins at `start` in `loc`."""
+    if error["type"] != "extra_forbidden":
+        return rule(error)
+    *place, name = error["loc"][start:]
+    return rule(error) + unknown_fields.hint(str(name), unknown_fields.known_at(model, place))
 
 
 def rule(error: Mapping[str, Any]) -> str:

@@ -1,37 +1,47 @@
 """Jobs as the API shows them. The archive keeps the same fields, so this module loads no HTTP resolver."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lambdas.rest.notification_answers import NotificationsShape
-from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional, seconds
-from scheduler.admission.lane_state import LaneStateCache, waits_since
+from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional, seconds, shortened
+from scheduler.admission import why_waits
+from scheduler.admission.why_waits import Seen
 from scheduler.insight.counting import ended_at
-from scheduler.model import callback_lease, lifecycle
-from scheduler.model.instants import render
+from scheduler.model import callback_lease, fingerprint, lifecycle
 from scheduler.model.job import (
     Attempt,
     Failure,
     Job,
     Kept,
     Lane,
-    LaneState,
     Misfire,
     Outcome,
     Overlap,
     Page,
     Status,
+    TaskKey,
 )
 from scheduler.model.spec import CallBack, Jitter, OnFailure, RetryPolicy
 from scheduler.pipeline.output_store import Text
+from scheduler.targets.called import calls
 
 if TYPE_CHECKING:
     from scheduler.jobs.by_key import Put
     from scheduler.tasks.task import Task
 
+LONGEST_ERROR = 500  # characters of the last error in a reason; the attempt has all of it
 AFTER_FAILURE = {"continue": OnFailure.BLOCK, "pause": OnFailure.PARK, "block": OnFailure.BLOCK, "park": OnFailure.PARK}
 _PLAIN = {rule: name for name, rule in reversed(AFTER_FAILURE.items())}  # the plain name of each rule
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The part of an answer that is not stored with its jobs: the states behind their reasons, and the names of their tasks."""
+
+    seen: Seen | None = None
+    names: Mapping[TaskKey, str] = field(default_factory=dict)
 
 
 class RetryShape(Shape):
@@ -198,7 +208,10 @@ class JobShape(SpecShape):
     """The last five attempts."""
     output: str | None
     response: ResponseShape | None
+    calls: str | None
+    """The named target, host and path, function, state machine, queue, topic, bus or first recipient. Null: it calls nothing."""
     reason: str | None
+    """The reason why it waits, was skipped or cancelled, or failed, with the last error. Null: there is nothing to explain."""
     fingerprint: str | None
     """The fingerprint of the error of a failed or killed job. Errors that differ only in ids, numbers, times and addresses share one."""
     redrives: int
@@ -211,6 +224,8 @@ class JobShape(SpecShape):
     """The name that you chose for it."""
     task_id: str | None
     """The task, if the job is a run of one."""
+    task_name: str | None
+    """The present name of that task. Null for any other job, and if the task is gone."""
     task_key: str | None
     """The name that you chose for that task."""
     generation: int | None
@@ -221,8 +236,9 @@ class JobShape(SpecShape):
     misfire: Misfire | None
 
     @classmethod
-    def of(cls, job: Job, now: int, lanes: Mapping[Lane, LaneState] | None = None) -> Json:
-        """Every field of a job as of `now`. `lanes`: the states of the lanes; without them no reason names a paused lane."""
+    def of(cls, job: Job, now: int, beside: "Beside | None" = None) -> Json:
+        """Every field of a job as of `now`."""
+        beside = beside or Beside()
         origin = job.origin
         ended = None if lifecycle.is_open(job) else ended_at(job)
         started = _started_at(job, now)
@@ -236,7 +252,8 @@ class JobShape(SpecShape):
             duration_ms=None if ended is None or started is None else max(0, ended - started),
             start_delay_ms=lifecycle.delay(job, now),
             late=lifecycle.is_late(job, now),
-            reason=_paused(job, lanes or {}, now) or job.reason or _burials(job),
+            calls=calls(job.spec),
+            reason=_reason(job, beside.seen, now),
             lease_until=callback_lease.ends_at(job) if lifecycle.waits(job) else None,
             progress=optional(ProgressShape.from_record, job.progress),
             attempts=[AttemptShape.of(number, attempt) for number, attempt in _with_outputs(job)],
@@ -244,6 +261,7 @@ class JobShape(SpecShape):
             expires_at=job.start_by if origin is None or origin.misfire is None else None,
             key=None if origin is not None else job.spec.key,
             task_id=None if origin is None else origin.task,
+            task_name=None if origin is None else beside.names.get(TaskKey(job.owner, origin.task)),
             generation=None if origin is None else origin.generation,
             nominal_at=None if origin is None else origin.nominal_at,
             overlap=None if origin is None else origin.overlap,
@@ -259,10 +277,12 @@ def _started_at(job: Job, now: int) -> int | None:
     return started if started <= now else None
 
 
-def _paused(job: Job, lanes: Mapping[Lane, LaneState], now: int) -> str | None:
-    """The reason of a job that waits for its paused lane. It is derived: the pause of a lane writes no job."""
-    since = waits_since(job, lanes, now)
-    return None if since is None else f"its lane {job.lane} is paused since {render(since)}"
+def _reason(job: Job, seen: Seen | None, now: int) -> str | None:
+    reason = why_waits.reason(job, seen, now) or _burials(job)
+    if lifecycle.is_open(job) or lifecycle.state(job) not in lifecycle.DEAD:
+        return reason
+    last = fingerprint.error(job).message
+    return reason if reason is None or last in reason else f"{reason}: {shortened(last, LONGEST_ERROR)}"
 
 
 def _burials(job: Job) -> str | None:
@@ -314,9 +334,8 @@ class PageShape(ListShape):
     """The same as `jobs`."""
 
     @classmethod
-    def of(cls, page: Page, now: int, lanes: LaneStateCache | None = None) -> Json:
-        states = lanes.concerning(page.jobs, now) if lanes is not None else {}
-        return cls.page([JobShape.of(job, now, states) for job in page.jobs], page.cursor)
+    def of(cls, page: Page, now: int, beside: Beside) -> Json:
+        return cls.page([JobShape.of(job, now, beside) for job in page.jobs], page.cursor)
 
 
 class AcceptedShape(Shape):

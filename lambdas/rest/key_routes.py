@@ -12,6 +12,7 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 from lambdas import _runtime
 from lambdas.rest import etags, idempotency
 from lambdas.rest.access import needs
+from lambdas.rest.beside import beside
 from lambdas.rest.envelope import answer
 from lambdas.rest.job_answers import JobShape, PutJobShape
 from lambdas.rest.models import KeyedJobRequest
@@ -78,7 +79,7 @@ def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examp
 def get_job_by_key(key: str) -> Response[str]:
     world = _runtime.api()
     job, now = by_key.find_by_key(_own(key), world), world.clock.now()
-    return answer(JobShape.of(job, now, world.pauses.concerning([job], now)), headers=etags.header(etags.of_job(job)))
+    return answer(JobShape.of(job, now, beside([job], now)), headers=etags.header(etags.of_job(job)))
 
 
 @router.post(

@@ -404,6 +404,8 @@ class JobChange(Request):
 
     execute_at: Instant = _absent()
     """The new instant to start, as for POST."""
+    delay: Delay = _absent()
+    """The time from this request to the start, instead of `execute_at`, as for POST."""
     message: Annotated[str, Field(min_length=1)] = _absent()
     """The new message. Only for jobs of type log."""
     payload: dict[str, Any] = _absent()
@@ -426,6 +428,8 @@ class JobChange(Request):
             raise ValueError(f"give at least one of {', '.join(type(self).model_fields)}")
         if {"message", "payload"} <= self.model_fields_set:
             raise ValueError("give either message or payload")
+        if {"execute_at", "delay"} <= self.model_fields_set:
+            raise ValueError("give either execute_at or delay")
         return self
 
     def broken(self, stage: Stage) -> Iterator[Broken]:
@@ -444,6 +448,8 @@ class JobChange(Request):
         if "execute_at" in given:
             instants.check_start("execute_at", self.execute_at, now)
             wanted["scheduled_at"] = self.execute_at
+        if "delay" in given:
+            wanted["scheduled_at"] = now + self.delay
         if "message" in given:
             if job_type != "log":
                 raise Invalid.field("message", f"is only for jobs of type log; this job has type {job_type}: give its payload")

@@ -5,14 +5,14 @@ A check yields the broken rules, each with the field that breaks it.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from lambdas.rest import envelope
+from lambdas.rest import envelope, unknown_fields
 from scheduler.targets import payload_schema, placeholders, registry
 from scheduler.targets.base import NotAllowed, Reach
 from scheduler.targets.named_target import NamedTarget, merged, overridden
@@ -52,7 +52,10 @@ def of_shape(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:
     try:
         payload_of(job_type).validate_json(json.dumps(payload), strict=True)
     except ValidationError as error:
-        yield from ((each["loc"], envelope.rule(each)) for each in error.errors(include_url=False, include_input=False))
+        known = [each.name for each in fields(registry.load(job_type).payload)]
+        for each in error.errors(include_url=False, include_input=False):
+            unknown = each["type"] == "unexpected_keyword_argument" and len(each["loc"]) == 1
+            yield each["loc"], envelope.rule(each) + (unknown_fields.hint(str(each["loc"][0]), known) if unknown else "")
 
 
 def of_reach(job_type: str, payload: Mapping[str, Any], stage: Stage) -> Iterator[Broken]:

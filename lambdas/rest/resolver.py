@@ -129,7 +129,7 @@ class Resolver(APIGatewayHttpResolver):
             security=[{"bearer": []}],
         )
         self.exception_handler(SchedulerError)(self._refused)
-        self.exception_handler(RequestValidationError)(lambda error: self._refused(envelope.violations(error.errors())))
+        self.exception_handler(RequestValidationError)(lambda error: self._refused(envelope.violations(error.errors(), self._body_model())))
         self.exception_handler(NotFoundError)(lambda error: self._refused(self._no_route()))
         self.exception_handler(Exception)(self._refused)
 
@@ -160,6 +160,11 @@ class Resolver(APIGatewayHttpResolver):
     def owner(self) -> str:
         """The id of the user whose objects the request is about. Raises Unauthorized, Forbidden, Invalid."""
         return owner_of(self.current_event.raw_event)
+
+    def _body_model(self) -> Any:
+        """The model of the body that the route of this request takes; None: it takes none."""
+        route = self.context.get("_route")
+        return next((field.type_ for field in route.dependant.body_params), None) if route else None
 
     def get_openapi_schema(self, **options: Any) -> OpenAPI:
         """The document as a model, for the page that Powertools makes of it."""

@@ -1,6 +1,6 @@
 """Shapes of the routes that concern the whole system."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -8,7 +8,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from lambdas.rest.models import LINE, Request
 from lambdas.rest.parameters import Part
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
-from scheduler.admission.breaker import Breaker
+from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.model.job import Lane, LaneState
 
 
@@ -20,7 +20,7 @@ class LanesRequest(Request):
     all: bool = Field(False, validate_default=True)
     """True: all lanes. A pause requires either this or `lane`. A resume without both applies to all lanes."""
     reason: Annotated[str, Field(min_length=1, max_length=200), LINE] | None = None
-    """Shown to administrators with the state."""
+    """Of a pause: shown with the state, and to users with each job that waits for the lane."""
 
     @field_validator("all")
     @classmethod
@@ -54,6 +54,10 @@ class LaneShape(Shape):
     """When it was last resumed. Null while it is paused."""
     reason: str | None
     """The reason of the last pause or resume."""
+    paused_by: str | None
+    """The id of the user who paused it. Null while it is not paused, and if the scheduler itself paused it, after a restore."""
+    paused_by_name: str | None
+    """That user's name at the time of the pause."""
 
     @classmethod
     def of(cls, state: LaneState) -> Json:
@@ -75,7 +79,7 @@ class BreakerRequest(Request):
     circuit: Annotated[str, Field(min_length=1, max_length=5_000), LINE]
     """The circuit, as `GET /system/breakers` shows it."""
     owner: Annotated[str, Field(min_length=1, max_length=64), LINE] | None = None
-    """The owner, as `GET /system/breakers` shows it. Null or absent for a named target."""
+    """The owner, as `GET /system/breakers` shows it, or the owner's name. Not required if only one breaker has this circuit."""
     reason: Annotated[str, Field(min_length=1, max_length=200), LINE] | None = None
     """Stored in the audit trail."""
 
@@ -116,3 +120,23 @@ class BreakersShape(ListShape):
     @classmethod
     def of(cls, breakers: Part[Breaker], now: int) -> Json:
         return cls.page([BreakerShape.of(breaker, now) for breaker in breakers.entries], breakers.cursor)
+
+
+class CircuitShape(Shape):
+    """A circuit and its owner."""
+
+    circuit: str
+    """The target: `target` and its name, `host` with host and port, or an ARN."""
+    owner: str | None
+    """The id of the user whose jobs waited. Null: the jobs of all users, who share the named target."""
+
+
+class ClosedShape(BreakersShape):
+    """The breaker that was closed, and the others."""
+
+    closed: CircuitShape
+    """The breaker that the request closed."""
+
+    @classmethod
+    def of_closed(cls, closed: Circuit, others: Sequence[Breaker], now: int) -> Json:
+        return BreakersShape.of(Part(others), now) | {"closed": {"circuit": closed.name, "owner": closed.owner}}

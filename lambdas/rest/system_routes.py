@@ -8,16 +8,17 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas._logger import logger
+from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.parameters import AnyLimit, Cursor, part
 from lambdas.rest.resolver import answers
 from lambdas.rest.shapes import Answer
-from lambdas.rest.system_models import BreakerRequest, BreakersShape, LanesRequest, PauseLanesRequest, SystemShape
+from lambdas.rest.system_models import BreakerRequest, BreakersShape, ClosedShape, LanesRequest, PauseLanesRequest, SystemShape
 from scheduler.accounts.access import Need
 from scheduler.admission.breaker import Circuit
 from scheduler.admission.breaker_gate import close, not_closed
-from scheduler.admission.lane_state import pause, resume, states
+from scheduler.admission.lane_state import PausedBy, pause, resume, states
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
@@ -45,7 +46,8 @@ def get_system() -> Response[str]:
 def pause_lanes(body: Annotated[PauseLanesRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("pause", extra={"lanes": body.lanes, "reason": body.reason})
-    return answer(SystemShape.of(pause(body.lanes, body.reason, world)))
+    caller = access.caller_of(router.current_event.raw_event)
+    return answer(SystemShape.of(pause(body.lanes, body.reason, world, PausedBy(caller.id, caller.name))))
 
 
 @router.post(
@@ -80,13 +82,16 @@ def list_breakers(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str
     summary="Close a circuit breaker",
     description=(
         "Administrators only. After a second the jobs of the target start again; a job that already waits starts at its `due_at`. "
-        "If the target still fails, five more failures open the breaker again. Idempotent. The answer lists the other breakers."
+        "If the target still fails, five more failures open the breaker again. "
+        "The answer has the breaker that it closed, and lists the others. "
+        "404: no breaker of this name and owner is open. 409: several owners have one of this name, and the request has no `owner`."
     ),
     tags=["system"],
-    responses=answers(200, Answer[BreakersShape], errors=(400, 401, 403, 413, 415, 503)),
+    responses=answers(200, Answer[ClosedShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )
 @needs(Need.ADMINISTER, action="system.close-breaker")
 def close_breaker(body: Annotated[BreakerRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("close breaker", extra={"circuit": body.circuit, "owner": body.owner, "reason": body.reason})
-    return answer(BreakersShape.of(part(close(Circuit(body.circuit, body.owner), world.ledger)), world.clock.now()))
+    closed, others = close(Circuit(body.circuit, body.owner), world.ledger, world.names.all())
+    return answer(ClosedShape.of_closed(closed, others, world.clock.now()))

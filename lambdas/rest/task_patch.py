@@ -47,7 +47,7 @@ def patched(task: Task, patch: Mapping[str, Any]) -> TaskEdit | None:
         edit = TaskEdit.model_validate(after)
         return None if edit == TaskEdit.model_validate({"generation": edit.generation} | before) else edit
     except ValidationError as error:
-        raise envelope.body_violations(error) from None
+        raise envelope.body_violations(error, TaskEdit) from None
 
 
 def _merged(before: Any, patch: Any) -> Any:

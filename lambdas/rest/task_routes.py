@@ -11,6 +11,7 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 from lambdas import _runtime
 from lambdas.rest import etags, idempotency, parameters
 from lambdas.rest.access import needs
+from lambdas.rest.beside import beside
 from lambdas.rest.envelope import answer
 from lambdas.rest.form_models import PreviewShape
 from lambdas.rest.job_answers import JobShape, PageShape
@@ -194,7 +195,7 @@ def resume_task(task_id: str) -> Response[str]:
 def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
     world, receipt = _runtime.api(), _receipt()
     job = service.run_now(_key(task_id), world, random=_random(receipt), overlap=body.overlap, receipt=receipt)
-    return answer(JobShape.of(job, job.created_at), 201, _created("me/jobs", job.id, receipt))
+    return answer(JobShape.of(job, job.created_at, beside([job], job.created_at)), 201, _created("me/jobs", job.id, receipt))
 
 
 @router.get(
@@ -236,7 +237,8 @@ def list_task_jobs(
     task, now = service.find(_key(task_id), world), world.clock.now()
     ahead = parameters.is_upcoming(upcoming, status)
     query = HistoryQuery(task.owner, ahead, task=task.id, statuses=tuple(status), since=since, until=until, limit=limit, cursor=cursor)
-    return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now, world.pauses))
+    page = history(query, jobs=world.jobs, now=now)
+    return answer(PageShape.of(page, now, beside(page.jobs, now)))
 
 
 def _owner() -> str:

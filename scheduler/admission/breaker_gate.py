@@ -7,7 +7,7 @@ open breakers.
 
 import logging
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,11 +15,12 @@ from scheduler.admission import breaker as rule
 from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.admission.gate import Clear, Requeue, Verdict
 from scheduler.admission.lane_state import LaneStateCache
-from scheduler.model import instants
-from scheduler.model.errors import Unavailable
+from scheduler.admission.why_waits import open_breaker
+from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Finished, Job, JobKey, RequeueCause
 from scheduler.storage.ports import Clock, Ledger, Ports
 
+LISTED = 20  # open breakers that an error names
 TRIES = 5  # tries at closing a breaker that executors change at the same time
 
 log = logging.getLogger(__name__)
@@ -30,17 +31,43 @@ def not_closed(ledger: Ledger) -> list[Breaker]:
     return sorted(ledger.watched().breakers.values(), key=lambda breaker: breaker.opened_at, reverse=True)
 
 
-def close(circuit: Circuit, ledger: Ledger) -> list[Breaker]:
-    """Close the breaker of this circuit, if there is one, and return the others as `not_closed` does. Raises Unavailable.
+def close(circuit: Circuit, ledger: Ledger, owners: Mapping[str, str]) -> tuple[Circuit, list[Breaker]]:
+    """Close the breaker of this circuit; return its circuit, and the others as `not_closed` does. `owners`: the names of users by id.
 
-    Executors notice it within a second. The result of a probe that is under way no longer matters.
+    The owner of `circuit` is an id or a name, or None if only one breaker has this name. Executors notice the change within a second. The
+    result of a probe that is under way no longer matters. Raises NotFound, and Conflict if several breakers have the name; Unavailable.
     """
     for _ in range(TRIES):
         stored = not_closed(ledger)
-        found = next((breaker for breaker in stored if breaker.circuit == circuit), None)
-        if found is None or ledger.set_breaker(found, None):
-            return [breaker for breaker in stored if breaker is not found]
+        found = _meant(circuit, stored, owners)
+        if ledger.set_breaker(found, None):
+            return found.circuit, [breaker for breaker in stored if breaker is not found]
     raise Unavailable("the breaker keeps changing; try again")
+
+
+def _meant(circuit: Circuit, stored: Sequence[Breaker], owners: Mapping[str, str]) -> Breaker:
+    """The breaker of this circuit. Raises NotFound, Conflict."""
+    named = [breaker for breaker in stored if breaker.circuit.name == circuit.name]
+    if circuit.owner is not None:
+        named = [breaker for breaker in named if circuit.owner in (breaker.circuit.owner, owners.get(breaker.circuit.owner or ""))]
+    exact = [breaker for breaker in named if breaker.circuit == circuit]
+    if len(found := exact or named) == 1:
+        return found[0]
+    if found:
+        listed = ", ".join(sorted(_shown(breaker.circuit, owners) for breaker in found))
+        raise Conflict(
+            f"owner: several breakers have this name: {listed}", details=[{"field": "owner", "rule": f"must be one of {listed}"}]
+        )
+    listed = ", ".join(_shown(breaker.circuit, owners) for breaker in stored[:LISTED])
+    more = f" and {len(stored) - LISTED} more" if len(stored) > LISTED else ""
+    raise NotFound(f"no breaker of {_shown(circuit, owners)} is open; open: {listed or 'none'}{more}")
+
+
+def _shown(circuit: Circuit, owners: Mapping[str, str]) -> str:
+    if circuit.owner is None:
+        return repr(circuit.name)
+    name = owners.get(circuit.owner)
+    return f"{circuit.name!r} of the owner {circuit.owner}" + (f" ({name})" if name else "")
 
 
 class Probe(NamedTuple):
@@ -172,5 +199,4 @@ class BreakerGate:
         at = rule.back_at(breaker, now, zlib.crc32(f"{job.id}{job.fence}".encode()) / 2**32)
         if not rule.can_wait(job, at):
             return Clear(now)  # the job would expire while it waits; it uses its own attempts instead
-        what = f"open until {instants.render(breaker.until)}" if now < breaker.until else "another job is trying it"
-        return Requeue(RequeueCause.BREAKER, f"breaker: {breaker.circuit.name} does not answer; {what}", at=at)
+        return Requeue(RequeueCause.BREAKER, open_breaker(breaker, now), at=at)

@@ -7,8 +7,11 @@ the lane's waiting room. Executors start nothing. After the resume the job's mis
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from scheduler.admission import why_waits
 from scheduler.admission.breaker import Breaker, Circuit
+from scheduler.admission.why_waits import Seen
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane, LaneState
 from scheduler.model.work import WorkItem, WorkKind
@@ -22,14 +25,27 @@ TRUSTED_MS = 5_000  # while the ledger refuses, a batch may begin by states of a
 log = logging.getLogger(__name__)
 
 
-def pause(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[LaneState]:
-    """Pause these lanes and return the states of all. A paused lane keeps its `paused_at`; a new reason replaces the old one."""
+class PausedBy(NamedTuple):
+    """The author of a pause: the id and the name of a user. None: the scheduler itself."""
+
+    id: str | None = None
+    name: str | None = None
+
+
+BY_ITSELF = PausedBy()
+
+
+def pause(lanes: Collection[Lane], reason: str | None, ports: Ports, by: PausedBy = BY_ITSELF) -> list[LaneState]:
+    """Pause these lanes and return the states of all.
+
+    A paused lane keeps its `paused_at`; a new reason replaces the old one, and its author replaces the author of the pause.
+    """
     stored = ports.ledger.watched().lanes
     for lane in lanes:
         before = stored.get(lane, LaneState(lane))
         if before.paused_at is None or reason not in (None, before.reason):
             since = ports.clock.now() if before.paused_at is None else before.paused_at
-            stored[lane] = LaneState(lane, paused_at=since, reason=reason)
+            stored[lane] = LaneState(lane, paused_at=since, reason=reason, paused_by=by.id, paused_by_name=by.name)
             ports.ledger.set_lane_state(stored[lane])
     return _all(stored)
 
@@ -106,22 +122,15 @@ class LaneStateCache:
         before, self.read_at, self.paused = self.paused, now, paused_lanes(self.known)
         return self.paused != before
 
-    def concerning(self, jobs: Iterable[Job], now: int) -> Mapping[Lane, LaneState]:
-        """The states of the lanes if one of these jobs is due and may wait for its lane, else none. Never raises."""
-        if not any(_may_wait(job, now) for job in jobs):
-            return {}
+    def concerning(self, jobs: Iterable[Job], now: int) -> Seen | None:
+        """The states if the reason of one of these jobs may follow from them. Never raises.
+
+        None: no reason does, or the states were never read.
+        """
+        if not any(why_waits.depends(job, now) for job in jobs):
+            return None
         self.look()
-        return self.known or {}
-
-
-def waits_since(job: Job, lanes: Mapping[Lane, LaneState], now: int) -> int | None:
-    """Since when (ms) the lane has been paused for which the job waits; None if it does not wait for a lane."""
-    state = lanes.get(job.lane)
-    return state.paused_at if state is not None and _may_wait(job, now) else None
-
-
-def _may_wait(job: Job, now: int) -> bool:
-    return job.slot is not None and job.claim is None and job.due_at <= now
+        return None if self.known is None else Seen(self.known, self.breakers)
 
 
 def paused_lanes(states: Mapping[Lane, LaneState]) -> frozenset[Lane]:

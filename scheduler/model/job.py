@@ -196,6 +196,8 @@ class LaneState:
     paused_at: int | None = None  # None: it is not paused
     resumed_at: int | None = None
     reason: str | None = None
+    paused_by: str | None = None  # the id of the user who paused it, or gave the present reason; None: the scheduler itself
+    paused_by_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +330,7 @@ class Job:
     heartbeat_at: int | None = None  # the last heartbeat of this attempt
     progress: Progress | None = None  # the last one that this attempt's worker reported
     reason: str | None = None  # the reason why it waits, or why it ended
-    requeue_cause: RequeueCause | None = None  # recorded where a decision reads it: PAUSED, MISFIRE, CROWDED
+    requeue_cause: RequeueCause | None = None  # recorded where a decision or a read needs it: PAUSED, MISFIRE, CROWDED, BREAKER
     output: str | None = None
     response: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()

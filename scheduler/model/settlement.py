@@ -44,6 +44,9 @@ def returned(done: Finished, now: int, *, shards: int, retention: Retention) -> 
     return lifecycle.accept(job, started_at=done.started_at, result=done.result, lease_until=until, slot=slot)
 
 
+_RECORDED = (RequeueCause.MISFIRE, RequeueCause.CROWDED, RequeueCause.BREAKER)
+
+
 def _not_started(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
     job, failure = done.job, done.result.failure
     if job.cancel_requested_at is not None:
@@ -101,9 +104,10 @@ def requeue(
 
     A pause (no `at`) moves it to the waiting `room`, by default that of its lane, and keeps its due time. The cause PAUSED is recorded, so
     that the misfire rule still applies, unless the job waited for another reason before. The cause MISFIRE is recorded, so that the runs
-    behind it wait for it, and CROWDED, so that the job goes straight back to its lane only once.
+    behind it wait for it, CROWDED, so that the job goes straight back to its lane only once, and BREAKER, so that a read shows no
+    reason that is over.
     """
-    recorded: RequeueCause | None = cause if cause in (RequeueCause.MISFIRE, RequeueCause.CROWDED) else None
+    recorded = cause if cause in _RECORDED else None
     if cause is RequeueCause.PAUSED:
         keeps = job.reason and not lifecycle.has_only_died(job)
         reason, recorded = (job.reason or "", job.requeue_cause) if keeps else (reason, cause)

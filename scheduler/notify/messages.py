@@ -13,6 +13,7 @@ from scheduler.notify.policy import News, Notice, NotificationState, Outbox, Sen
 VERSION = 1
 Message = News | WindowEnd | Sending
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_OMITTED: Mapping[str, Any] = {"alone": False, "zone": "UTC"}  # unless they have another value: the previous version refuses unknown fields
 _KINDS: Mapping[type, str] = {News: "news", WindowEnd: "end", Sending: "sending"}
 
 
@@ -88,17 +89,17 @@ def decode_notifications(text: str) -> Notifications:
 
 
 def _bare(record: Any) -> dict[str, Any]:
-    """The record's fields. `alone` is omitted unless it is set: the previous version refuses an unknown field."""
-    return _without_alone(asdict(record))
+    """The record's fields."""
+    return _without_defaults(asdict(record))
 
 
-def _without_alone(fields: Mapping[str, Any]) -> dict[str, Any]:
-    inner = {name: _without_alone(value) if isinstance(value, dict) else value for name, value in fields.items()}
-    return {name: value for name, value in inner.items() if (name, value) != ("alone", False)}
+def _without_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
+    inner = {name: _without_defaults(value) if isinstance(value, dict) else value for name, value in fields.items()}
+    return {name: value for name, value in inner.items() if name not in _OMITTED or value != _OMITTED[name]}
 
 
 def _hook(hook: Webhook) -> dict[str, Any]:
-    """The default format is omitted, for the same reason."""
+    """The default format is omitted, for the reason of `_OMITTED`."""
     return {name: value for name, value in asdict(hook).items() if (name, value) != ("format", WebhookFormat.STANDARD)}
 
 

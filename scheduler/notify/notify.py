@@ -202,12 +202,14 @@ def _decision(state: NotificationState | None, message: News | WindowEnd, wanted
 
 
 def _completed(outbox: Outbox, task: Task | Job, now: int) -> Outbox:
-    """The outbox with the name and the next run of the task in each notice. A one-time job has neither."""
+    """The outbox with the name, the next run and the time zone of the task in each notice. A one-time job has none of them."""
     if isinstance(task, Job):
         return outbox
     runs = planning.next_runs(task, now, 1) if outbox.notices else []
     next_run = runs[0].at if runs else None
-    return replace(outbox, notices=tuple(replace(notice, name=task.name, next_run=next_run) for notice in outbox.notices))
+    zone = "UTC" if task.schedule is None else task.schedule.spec.zone
+    notices = (replace(notice, name=task.name, next_run=next_run, zone=zone) for notice in outbox.notices)
+    return replace(outbox, notices=tuple(notices))
 
 
 def _send(call: Call, sending: Sending, post: Post, ports: Ports) -> Answer:

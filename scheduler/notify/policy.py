@@ -80,6 +80,7 @@ class Notice:
     since: int | None = None  # the instant of the first of these
     name: str = ""  # the task's
     next_run: int | None = None
+    zone: str = "UTC"  # of the task's schedule: people read the times of the notice in it
 
     @property
     def task(self) -> TaskKey:

@@ -1,7 +1,11 @@
-"""A notice as its receivers read it: an e-mail with text and HTML, the body of a webhook, or a text for Slack. Pure."""
+"""A notice as its receivers read it: an e-mail with text and HTML, the body of a webhook, or a text for Slack. Pure.
+
+People read its times in the time zone of the task, programs in UTC.
+"""
 
 import html
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from scheduler.model.instants import render as instant
@@ -9,6 +13,7 @@ from scheduler.model.job import Status
 from scheduler.model.notifications import Occasion
 from scheduler.model.texts import as_line
 from scheduler.notify.policy import Notice
+from scheduler.tasks.schedule import local_time
 
 KEPT_NAME = 120  # characters of a task's name in a subject
 _ONE = {
@@ -78,7 +83,7 @@ def webhook(notice: Notice, links: Links) -> dict[str, Any]:
                 "response": news.response,
             },
             "count": notice.count,
-            "first_at": instant(news.at if notice.first_at is None else notice.first_at),
+            "first_at": instant(_first_at(notice)),
             "failures": notice.failures,
             "failing_since": None if notice.since is None else instant(notice.since),
             "next_run": None if notice.next_run is None else instant(notice.next_run),
@@ -112,22 +117,22 @@ def _lead(notice: Notice) -> str:
 
 
 def _facts(notice: Notice) -> list[tuple[str, str]]:
-    news = notice.news
+    news, when = notice.news, partial(_time, notice.zone)
     found = [] if news.alone else [("Task", f"{notice.name} ({notice.task.id})")]
     if notice.count > 1:
-        found.append(("Since the last notice", f"{notice.count} times, first at {_first(notice)}, last at {instant(news.at)}"))
+        found.append(("Since the last notice", f"{notice.count} times, first at {when(_first_at(notice))}, last at {when(news.at)}"))
     if notice.failures and notice.since is not None:
-        found.append(("Failures in a row", f"{notice.failures}, since {instant(notice.since)}"))
-    found += [("Job", f"{news.job} ({news.type})"), ("Scheduled", instant(news.scheduled_at))]
+        found.append(("Failures in a row", f"{notice.failures}, since {when(notice.since)}"))
+    found += [("Job", f"{news.job} ({news.type})"), ("Scheduled", f"{when(news.scheduled_at)} ({notice.zone})")]
     if news.started_at is not None:
         late = "" if not news.delay_ms else f" ({news.delay_ms / 1_000:g} s after its time)"
-        found.append(("Started", f"{instant(news.started_at)}{late}"))
+        found.append(("Started", f"{when(news.started_at)}{late}"))
     if news.ended is not None:
-        found.append(("Succeeded" if news.ended is Status.SUCCEEDED else "Ended", instant(news.at)))
+        found.append(("Succeeded" if news.ended is Status.SUCCEEDED else "Ended", when(news.at)))
     if news.max_attempts and news.attempts:
         found.append(("Attempts", f"{news.attempts} of {news.max_attempts}"))
     if not news.alone:
-        found.append(("Next run", "none" if notice.next_run is None else instant(notice.next_run)))
+        found.append(("Next run", "none" if notice.next_run is None else when(notice.next_run)))
     return found
 
 
@@ -136,5 +141,10 @@ def _quotes(notice: Notice) -> list[tuple[str, str]]:
     return [(name, text) for name, text in quotes if text]
 
 
-def _first(notice: Notice) -> str:
-    return instant(notice.news.at if notice.first_at is None else notice.first_at)
+def _first_at(notice: Notice) -> int:
+    return notice.news.at if notice.first_at is None else notice.first_at
+
+
+def _time(zone: str, at: int) -> str:
+    """The instant as people read it: local time of the zone, with its offset."""
+    return local_time(at, zone).replace("T", " ")

@@ -1,6 +1,6 @@
 """The lag of the scheduler, and of plan."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduler.admission.lane_state import paused_lanes
 from scheduler.model import slots
@@ -23,6 +23,8 @@ class Lag:
     resting: int = 0
 
 
+FIRST_MINUTES = 15  # a new ledger starts this far back; the sweep finds older jobs
+SHORT_MS = 60_000  # a lag below this is an ordinary one: the minute before is closed while the next one runs
 PLAN_SETTLED_MS = 180_000  # plan is done with an empty minute that ended this long ago: apart from rare lags, the index is complete
 NEVER_MS = 3_600_000  # the lag of a plan that never ran
 
@@ -49,3 +51,9 @@ def lag(ledger: Ledger, now: int) -> Lag:
         return Lag(None, 0, paused, len(units))
     oldest = min(minutes)
     return Lag(oldest, max(0, now - slots.start_of(oldest) - slots.MINUTE), paused, len(units) - len(awake))
+
+
+def known_lag(ledger: Ledger, now: int) -> Lag:
+    """Return the lag for people: none while a new stage closes the past minutes that its first tick opened, in which it had no job."""
+    found = lag(ledger, now)
+    return found if found.ms < SHORT_MS or ledger.mark() > FIRST_MINUTES else replace(found, minute=None, ms=0)

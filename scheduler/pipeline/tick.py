@@ -14,12 +14,11 @@ from scheduler.model import slots
 from scheduler.model.job import Cursor, Lane, LaneState, Unit, UnitKey
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline import leftover
-from scheduler.pipeline.lag import lag, plan_lag
+from scheduler.pipeline.lag import FIRST_MINUTES, lag, plan_lag
 from scheduler.pipeline.overflow import open_unit, units_of
 from scheduler.pipeline.unit_lease import woken
 from scheduler.storage.ports import Ports
 
-FIRST_MINUTES = 15  # a new ledger starts this far back; the sweep finds older jobs
 READY_MS = 15_000  # the first step of a unit is due this long before its minute
 LOST_MS = 30_000  # work that is not begun this long after it was due is sent again: its message is lost
 WANTED_MS = 2_000  # the same for the overflow: the process that wanted it may have ended

@@ -261,6 +261,12 @@ class Jobs(Protocol):
     def waiting(self, slots: Sequence[str], *, limit: int) -> list[DueEntry]:
         """Return the first entries of these slots together, by due time and id, at most `limit`. Eventually consistent."""
 
+    def overdue(self, slots: Sequence[str], until: int, *, limit: int) -> list[tuple[list[DueEntry], bool]]:
+        """Return of each slot the first `limit` entries with `due_at <= until`, by due time, and whether the slot has more of them.
+
+        The slots are read in parallel. Canaries and unreadable entries are left out. Eventually consistent.
+        """
+
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         """Count the jobs of the lane in these slots of the due index with `since <= due_at <= until`, without canaries.
 

@@ -29,6 +29,11 @@ def region(arn: str) -> str:
     return _parts(arn)[3]
 
 
+def name(arn: str) -> str:
+    """The name of a resource: the last part of its ARN, without its kind. Any other text as it is."""
+    return re.sub(r"^(function:|stateMachine:|event-bus/)", "", queue(arn).split(":", 5)[-1])
+
+
 def matches(pattern: str, arn: str) -> bool:
     """Whether the pattern covers the ARN."""
     pairs = list(zip(_parts(pattern), _parts(arn), strict=False))

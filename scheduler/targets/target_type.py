@@ -104,6 +104,9 @@ class TargetType:
     None here: the ARN of `resource`, if the type has one.
     """
 
+    called: Callable[[Fields], str | None] | None = None
+    """The name of what a payload calls, for lists. None here: the name in the ARN of `resource`, if the type has one."""
+
     time_limit: str = ""
     """The payload field with a time-out of the call itself, in seconds. It has a default; the job's own time-out applies as well."""
 
@@ -140,6 +143,13 @@ class TargetType:
             return self.circuit(payload)
         found = None if self.resource is None else payload.get(self.resource.field)
         return None if found is None else str(found)
+
+    def called_by(self, payload: Fields) -> str | None:
+        """The name of what a payload calls; None: it calls nothing that has a name."""
+        if self.called is not None:
+            return self.called(payload)
+        found = None if self.resource is None else payload.get(self.resource.field)
+        return None if found is None else arns.name(str(found))
 
     def time_limit_ms(self, payload: Fields) -> int | None:
         """The time-out of the call itself (ms), which is the default one if the payload has none; None: the type has no such time-out."""

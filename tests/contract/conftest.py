@@ -80,13 +80,13 @@ def patience() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def local_aws() -> Iterator[str]:
+def local_aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a local AWS, which runs until the end of the session."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = os.environ | {"GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "IOT_MTLS_ENABLED": "0", "PERSIST_STATE": "0"}
-    command = [sys.executable, "-c", START]
+    command = [sys.executable, "-c", START, str(tmp_path_factory.mktemp("aws"))]
     ready = threading.Event()
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         reader = threading.Thread(target=_drain, args=(process, ready), daemon=True)

@@ -536,6 +536,19 @@ def test_the_first_waiting_jobs_of_several_slots_are_read_together(jobs: Jobs) -
     assert len(jobs.waiting(there, limit=99)) == 10
 
 
+def test_the_first_overdue_jobs_of_each_slot_are_read(jobs: Jobs) -> None:
+    one, other, empty = (f"2026-11-20T10:01#{shard:02d}" for shard in range(3))
+    made = [make.job(slot=one, due_at=NOW - offset) for offset in (1, 3, 2)]
+    stored(jobs, *made, make.job(slot=one, due_at=NOW + 1), make.job(slot=other, due_at=NOW))
+    jobs.put_canary(UnitKey("2026-11-20T10:01", 0), one, NOW)
+    found = jobs.overdue([one, other, empty], NOW, limit=2)
+    assert [[entry.due_at for entry in entries] for entries, _ in found] == [[NOW - 3, NOW - 2], [NOW], []]
+    assert [more for _, more in found] == [True, False, False]
+    ((entries, more),) = jobs.overdue([one], NOW, limit=3)
+    assert ([entry.key for entry in entries], more) == ([made[1].key, made[2].key, made[0].key], False)
+    assert jobs.overdue([], NOW, limit=3) == []
+
+
 def test_several_slots_are_counted_together(jobs: Jobs) -> None:
     several = [f"2026-11-20T10:01#{shard:02d}" for shard in range(3)]
     stored(jobs, *(make.job(slot=slot, due_at=NOW + offset) for slot in several for offset in range(2)), make.job(slot="intake#00"))

@@ -157,7 +157,7 @@ def test_a_check_that_is_not_replaced_is_due_again(request: pytest.FixtureReques
 
 
 def test_the_state_of_a_lane_is_the_last_one_set(ledger: Ledger) -> None:
-    paused = LaneState(Lane.RETRY, paused_at=AT, reason="too loud")
+    paused = LaneState(Lane.RETRY, paused_at=AT, reason="too loud", paused_by="u1", paused_by_name="olga")
     resumed = LaneState(Lane.RECURRING, resumed_at=AT + 5)
     assert ledger.watched().lanes == {}
     for state in (replace(paused, paused_at=1, resumed_at=2, reason="an old one"), paused, resumed):

@@ -1,15 +1,20 @@
-from collections.abc import Callable
+"""The alarms: what rings, whom they notify, and their texts."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import pytest
-from aws_cdk.assertions import Template
+import typer
+from punctual import cli
 
 from bench import idle
-from infra.alarms import CALM_INDEXES
-from infra.options import Options
-from infra.settings import settings_for
-from infra.stack import PunctualStack
+from infra.alarms import CALM_INDEXES, MANY_FAILED, RUNBOOK, AlarmClass
 from scheduler.insight import metrics
-from tests.infra.conftest import Synthesized, app, name_of
+from tests.infra.conftest import ROOT, Resource, Synthesized, name_of, synthesized
+
+PAGE = (ROOT / RUNBOOK).read_text()
 
 
 def test_a_dead_letter_that_stays_raises_an_alarm(any_stage: Synthesized) -> None:
@@ -74,27 +79,130 @@ def test_an_answer_with_a_5xx_status_raises_an_alarm(any_stage: Synthesized) -> 
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 0)
 
 
-def test_every_alarm_but_that_of_scaling_notifies_the_operators(any_stage: Synthesized) -> None:
-    for id, alarm in any_stage.all("CloudWatch::Alarm").items():
-        assert alarm["AlarmDescription"], id
-        notified = [name_of(action) for action in alarm["AlarmActions"] if name_of(action) != "ProvisionLive"]
-        silent = id[:-8] == "ProvisionScaling"  # it rings before each large burst, and ends by itself
-        assert notified == [name_of(action) for action in alarm.get("OKActions", [])] == ([] if silent else ["OperatorsTopic"]), id
+class Described(NamedTuple):
+    """An alarm, with the parts of its description. References to resources have the readable form of `name_of`."""
+
+    id: str
+    properties: Resource
+    kind: AlarmClass
+    command: str  # the first step
+    rest: str
+    entry: str  # of the runbook
+
+    @property
+    def topics(self) -> list[str]:
+        return [name_of(action) for action in self.properties["AlarmActions"] if name_of(action) != "ProvisionLive"]
 
 
-def test_alarms_of_this_account_may_publish_to_the_operators(any_stage: Synthesized) -> None:
-    policy = any_stage.one("SNS::TopicPolicy", "OperatorsTopicPolicy")
-    (allows,) = [item for item in policy["PolicyDocument"]["Statement"] if item["Effect"] == "Allow"]
-    assert allows["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
-    assert allows["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+def described(stage: Synthesized) -> Iterator[Described]:
+    for id, alarm in stage.all("CloudWatch::Alarm").items():
+        text = name_of(alarm["AlarmDescription"])
+        found = re.fullmatch(rf"(\w+)\. First step: `([^`]+)`\. ([A-Z].+\.) Then: ([a-z].+\.) Runbook: (\w+) in {RUNBOOK}\.", text)
+        assert found, text
+        yield Described(id[:-8], alarm, AlarmClass(found[1]), found[2], found[3], found[5])
 
 
+TOPICS = {AlarmClass.PAGE: ["OperatorsTopic"], AlarmClass.TICKET: ["OperatorsTickets"], AlarmClass.SIGNAL: []}
+
+
+def test_pages_and_tickets_go_to_topics_of_their_own_and_signals_to_none(any_stage: Synthesized) -> None:
+    for alarm in described(any_stage):
+        assert alarm.topics == TOPICS[alarm.kind], alarm.id
+        assert alarm.topics == [name_of(action) for action in alarm.properties.get("OKActions", [])], "they hear of the end, too"
+
+
+def test_only_the_load_and_the_failures_of_users_open_tickets(any_stage: Synthesized) -> None:
+    tickets = {alarm.id for alarm in described(any_stage) if alarm.kind is AlarmClass.TICKET}
+    assert tickets == {"AlarmsCapacity", "AlarmsDeadLetters", "AlarmsFailuresThrottles", "AlarmsMovedThrottles"}
+
+
+def test_a_few_failed_jobs_ring_nobody_and_many_open_a_ticket(any_stage: Synthesized) -> None:
+    (failed,) = [alarm for alarm in described(any_stage) if alarm.properties["MetricName"] == metrics.DEAD]
+    assert (failed.kind, failed.properties["ComparisonOperator"]) == (AlarmClass.TICKET, "GreaterThanThreshold")
+    assert (failed.properties["Threshold"], failed.properties["Period"], failed.properties["EvaluationPeriods"]) == (MANY_FAILED, 300, 1)
+    every_minute = 5  # failures of a task that runs every minute
+    assert every_minute < MANY_FAILED < 10_000 / 24 / 12, "a target of all of 10,000 jobs a day that fails opens one"
+
+
+def test_a_message_in_a_dead_letter_queue_of_the_service_pages(any_stage: Synthesized) -> None:
+    """A failed job of a user has no message in them. Only stages with events have the queue of announce."""
+    sources = {"LanesDead", "NotifyDead", *(["AnnounceLost"] if any_stage.settings.deployed.events else [])}
+    watched = {
+        name_of(alarm.properties["Dimensions"][0]["Value"]): alarm.kind
+        for alarm in described(any_stage)
+        if alarm.properties["MetricName"] == "ApproximateNumberOfMessagesVisible" and not alarm.id.endswith("Work")
+    }
+    assert watched == dict.fromkeys(sources, AlarmClass.PAGE)
+
+
+def test_the_first_step_of_an_alarm_is_a_command_that_exists(any_stage: Synthesized) -> None:
+    """A command of the client with valid options, a target of the Makefile for this stage, or the log of a function of this stage."""
+    logs = {id[:-8] for id in any_stage.all("Logs::LogGroup")}
+    targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for alarm in described(any_stage):
+        program, *words = shlex.split(alarm.command)
+        if program == "punctual":
+            is_command_line(words)
+        elif program == "make":
+            target, stage = words
+            assert target in targets and stage == f"STAGE={any_stage.settings.stage}", alarm
+        else:
+            assert [program, *words[:2]] == ["aws", "logs", "tail"] and words[2] in logs, alarm
+            assert words[3:] in (["--since", "1h"], ["--since", "1h", "--filter-pattern", "{ $.status >= 500 }"]), alarm
+
+
+def is_command_line(words: list[str]) -> None:
+    command: Any = typer.main.get_command(cli.build())
+    while hasattr(command, "commands"):
+        name, *words = words
+        command = command.commands[name]
+    command.make_context(command.name, words)  # raises an error of usage
+
+
+def test_the_page_has_the_class_of_each_alarm(any_stage: Synthesized) -> None:
+    table = dict(re.findall(r"^\| `…?(\w+)` \| (\w+) \|", PAGE.partition("\n## Alarms\n")[2].partition("\n## ")[0], re.MULTILINE))
+    for alarm in described(any_stage):
+        throttles = re.search(rf"^\| `{alarm.id.removeprefix('Alarms')}` \| (\w+) \|", section_of("Throttles"), re.MULTILINE)
+        listed = throttles[1] if throttles and table[alarm.entry] == "both" else table[alarm.entry]
+        assert listed == alarm.kind.lower() and alarm.id.endswith(alarm.entry), alarm.id
+
+
+def test_the_runbook_begins_with_the_first_step_of_the_alarm(any_stage: Synthesized) -> None:
+    for alarm in described(any_stage):
+        log = re.match(r"aws logs tail (\w+)Logs", alarm.command)
+        step = f"Log of {log[1].lower()}" if log else f"`{alarm.command.replace(f'={any_stage.settings.stage}', '=…')}`"
+        begin = section_of(alarm.entry).partition("First steps:\n\n1. ")[2].partition("\n2. ")[0]
+        assert step in begin if alarm.entry == "Throttles" else begin.startswith(step), alarm.id
+
+
+def test_the_text_of_an_alarm_fits_into_its_description(any_stage: Synthesized) -> None:
+    """AWS takes 1,024 characters: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"""
+    for alarm in described(any_stage):
+        assert len(name_of(alarm.properties["AlarmDescription"])) <= 1_024 - 100, "the name of a log group is longer than the one here"
+
+
+def section_of(entry: str) -> str:
+    return PAGE.partition(f"\n### {entry}\n")[2].partition("\n### ")[0]
+
+
+def test_alarms_of_this_account_may_publish_to_both_topics(any_stage: Synthesized) -> None:
+    for topic in ("OperatorsTopicPolicy", "OperatorsTicketsPolicy"):
+        policy = any_stage.one("SNS::TopicPolicy", topic)
+        (allows,) = [item for item in policy["PolicyDocument"]["Statement"] if item["Effect"] == "Allow"]
+        assert allows["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+        assert allows["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+@pytest.mark.parametrize(("option", "topic"), [("operator_email", "OperatorsTopic"), ("ticket_email", "OperatorsTickets")])
 @pytest.mark.long
-def test_operators_get_e_mail_if_the_context_names_an_address(synth: Callable[[str], Synthesized]) -> None:
-    mails = [item for item in synth("dev").all("SNS::Subscription").values() if item["Protocol"] == "email"]
-    assert mails == []
-    template = Template.from_stack(PunctualStack(app(), settings_for("dev", Options(operator_email="ops@example.org"))))
-    template.has_resource_properties("AWS::SNS::Subscription", {"Protocol": "email", "Endpoint": "ops@example.org"})
+def test_an_address_of_the_options_gets_the_mails_of_its_class_alone(option: str, topic: str) -> None:
+    made = synthesized("dev", **{option: "ops@example.org"})
+    (mail,) = [item for item in made.all("SNS::Subscription").values() if item["Protocol"] == "email"]
+    assert (name_of(mail["TopicArn"]), mail["Endpoint"]) == (topic, "ops@example.org")
+
+
+def test_by_default_nobody_gets_a_mail(any_stage: Synthesized) -> None:
+    assert not [item for item in any_stage.all("SNS::Subscription").values() if item["Protocol"] == "email"]
 
 
 def test_the_bench_counts_alarms_secrets_and_queues_for_idle_costs(on_aws: Synthesized) -> None:

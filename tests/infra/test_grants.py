@@ -114,7 +114,8 @@ def test_tick_writes_canaries_and_the_mark_and_reads_no_slot(prod: Synthesized) 
 
 def test_only_api_and_dispatch_write_users_and_dispatch_notes_freed_jobs(prod: Synthesized) -> None:
     found = {(name, action) for name in prod.functions() for action, resource in prod.grants(name) if resource.startswith("StorageUsers")}
-    barred = {(name, "dynamodb:GetItem") for name in {"Plan", "Tick", "Dispatch"} | EXECUTORS}  # which users are disabled or deleted
+    # The item of the disabled and deleted users; the API reads it for the status.
+    barred = {(name, "dynamodb:GetItem") for name in {"Plan", "Tick", "Dispatch", "Api"} | EXECUTORS}
     weights = {(name, "dynamodb:BatchGetItem") for name in {"Dispatch", "Api"} | EXECUTORS}  # executors: of users with long jobs
     assert found == weights | {("Api", "dynamodb:UpdateItem"), ("Dispatch", "dynamodb:UpdateItem")} | barred
 
@@ -149,6 +150,10 @@ def test_executors_write_outputs_and_only_the_api_reads_them(prod: Synthesized) 
     assert who_may(prod, "s3:PutObject", "StorageOutputs/*") == EXECUTORS
     assert who_may(prod, "s3:GetObject", "StorageOutputs/*") == {"Api"}
     assert who_may(prod, "s3:ListBucket", "StorageOutputs") == {"Api"}
+
+
+def test_only_dispatch_and_the_status_of_the_api_read_the_due_index(prod: Synthesized) -> None:
+    assert who_may(prod, "dynamodb:Query", "StorageJobs/index/due") == {"Dispatch", "Api"}
 
 
 def test_only_dispatch_and_plan_scan_and_only_sparse_indexes(prod: Synthesized) -> None:

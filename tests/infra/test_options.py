@@ -43,7 +43,7 @@ def test_every_option_of_a_file_reaches_the_settings(written: Path) -> None:
     assert settings.allowed_targets == chosen.allowed_targets and len(chosen.allowed_targets) == 2
     domains, hosts = ("example.org", "*.example.org"), ("hooks.example.com", "*.example.org")
     assert settings.reach == Reach(chosen.allowed_targets, "punctual@example.org", domains, False, hosts)
-    assert settings.operator_email == "ops@example.org"
+    assert (settings.operator_email, settings.ticket_email) == ("ops@example.org", "desk@example.org")
     assert settings.machine_clients == {"ci": ("jobs:read", "jobs:write")}
 
 
@@ -63,7 +63,7 @@ def test_an_option_replaces_the_default_of_its_stage_and_only_that() -> None:
 
 def test_an_unknown_option_is_refused_with_the_list(written: Path) -> None:
     told = refusal(written, "# a comment\n\nwaff = true\n")
-    assert told.startswith(", line 3: there is no option waff; the options are operator_email, allowed_targets,")
+    assert told.startswith(", line 3: there is no option waff; the options are operator_email, ticket_email, allowed_targets,")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_every_scope_may_be_given_and_counts_once(written: Path) -> None:
     assert read(written).machine_clients == {"ci": tuple(Scope)}
 
 
-@pytest.mark.parametrize("name", ["operator_email", "email_sender"])
+@pytest.mark.parametrize("name", ["operator_email", "ticket_email", "email_sender"])
 def test_an_address_must_be_one(written: Path, name: str) -> None:
     assert refusal(written, f'{name} = "ops"') == f", line 1: {name}: must be an e-mail address"
 

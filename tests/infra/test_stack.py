@@ -65,6 +65,8 @@ OUTPUTS = {
     "NoticesTable",
     "NoticesQueueUrl",
     "NoticesDlqUrl",
+    "PagesTopicArn",
+    "TicketsTopicArn",
     "NotifyFunction",
     "ProjectFunction",
     "ScaleFunction",

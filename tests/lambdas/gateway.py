@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from lambdas import api
 from lambdas._settings import Settings
+from scheduler.accounts.names import Names
 from scheduler.accounts.quota import QuotaGate
 from scheduler.admission.lane_state import LaneStateCache
 from scheduler.admission.target_cache import TargetCache
@@ -69,6 +70,7 @@ class World(MemoryPorts):
         self.reach = reach or Reach()
         self.named, self.direct, self.quotas = TargetCache(self), DirectPath(self), QuotaGate(self, lambda: 0.0)
         self.pauses = LaneStateCache(self)
+        self.names = Names(self)
 
 
 @dataclass(frozen=True)

@@ -412,6 +412,7 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("put", "/api/v1/users/{user_id}/password"),
         ("get", "/api/v1/scheduled-tasks-summary"),
         ("get", "/api/v1/task-summary"),
+        ("get", "/api/v1/status"),
         ("get", "/api/v1/system"),
         ("post", "/api/v1/system/pause"),
         ("post", "/api/v1/system/resume"),

@@ -95,7 +95,7 @@ def test_if_all_items_are_invalid_nothing_is_stored(world: World) -> None:
         ({"jobs": []}, {"jobs": "must have at least 1 entry"}),
         ({"jobs": [{"message": "m"}] * 1_001}, {"jobs": "must have at most 1000 entries"}),
         ({"jobs": {"message": "m"}}, {"jobs": "must be a list"}),
-        ({"jobs": [{"message": "m"}], "job": 1}, {"job": "is not a known field"}),
+        ({"jobs": [{"message": "m"}], "job": 1}, {"job": "is not a known field; did you mean jobs?"}),
     ],
 )
 def test_an_empty_or_too_long_batch_is_refused_as_a_whole(world: World, body: Any, fields: dict[str, str]) -> None:

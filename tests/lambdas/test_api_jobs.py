@@ -156,7 +156,10 @@ def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: 
         ({"type": "log", "payload": [1]}, {"payload": "must be an object"}),
         ({"type": "log", "payload": {"message": "m", "sleep_seconds": 601}}, {"payload.sleep_seconds": "must be at most 600"}),
         ({"type": "log", "payload": {"message": "m", "sleep_seconds": "3"}}, {"payload.sleep_seconds": "must be a number"}),
-        ({"message": "m", "prio": 1, "when": 2}, {"prio": "is not a known field", "when": "is not a known field"}),
+        (
+            {"message": "m", "prio": 1, "when": 2},
+            {"prio": "is not a known field", "when": "is not a known field; did you mean execute_at?"},
+        ),
         ({"message": "m", "max_attempts": 0}, {"max_attempts": "must be at least 1"}),
         ({"message": "m", "timeout_seconds": 841}, {"timeout_seconds": "must be at most 840"}),
         (
@@ -527,3 +530,36 @@ def test_an_id_older_than_the_retention_is_answered_with_the_archive(world: Worl
     assert send("GET", f"/me/jobs/{young}").error["message"] == "there is no such job"
     answered = send("GET", f"/me/jobs/{old}")
     assert answered.status == 404 and "punctual_test.jobs, day = '2026-10-20'" in answered.error["message"]
+
+
+GUESSES = [
+    ("/jobs", {"message": "m", "at": "2026-12-01T08:00:00Z"}, "at", "execute_at"),
+    ("/jobs", {"message": "m", "retries": 3}, "retries", "max_attempts"),
+    ("/jobs", {"url": "https://example.com"}, "url", "payload.url with type http"),
+    ("/jobs", {"http": {"url": "https://example.com"}}, "http", "payload with type http"),
+    ("/jobs", {"message": "m", "dealy": "5m"}, "dealy", "delay"),
+    ("/jobs", {"message": "m", "retry": {"base_secs": 2}}, "retry.base_secs", "base_seconds"),
+    ("/jobs", {"type": "http", "payload": {"uri": "https://example.com"}}, "payload.uri", "url"),
+    ("/tasks", {"name": "a", "message": "m", "execute_at": "2026-12-01T08:00:00Z"}, "execute_at", "schedule.at"),
+    ("/tasks", {"name": "a", "message": "m", "cron": "@daily"}, "cron", "schedule.cron"),
+    ("/tasks", {"name": "a", "message": "m", "schedule": {"cron": "@daily"}, "overlaps": "skip"}, "overlaps", "overlap"),
+    ("/tasks", {"name": "a", "message": "m", "schedule": {"cron": "@daily", "timezone": "UTC"}}, "schedule.timezone", "time_zone"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "field", "meant"), GUESSES)
+def test_an_unknown_field_is_answered_with_a_hint(path: str, body: Any, field: str, meant: str) -> None:
+    assert send("POST", path, json_body=body).fields[field] == f"is not a known field; did you mean {meant}?"
+
+
+def test_an_unknown_field_of_an_item_is_answered_with_a_hint() -> None:
+    (item,) = send("POST", "/jobs/batch", json_body={"jobs": [{"message": "m", "at": "x"}]}).data["results"]
+    assert item["error"]["details"] == [{"field": "jobs[0].at", "rule": "is not a known field; did you mean execute_at?"}]
+
+
+def test_a_job_is_moved_by_a_delay() -> None:
+    job = send("POST", "/jobs", json_body={"message": "m", "delay": "1h"}).data
+    moved = send("PATCH", f"/jobs/{job['id']}", json_body={"delay": "2h"}).data
+    assert moved["scheduled_at"] == render(NOW + 7_200_000)
+    both = send("PATCH", f"/jobs/{job['id']}", json_body={"delay": "2h", "execute_at": render(NOW + 1)})
+    assert (both.status, both.fields) == (400, {"body": "give either execute_at or delay"})

@@ -12,6 +12,7 @@ from scheduler.model.instants import render
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Result
 from tests.conftest import a_job
 from tests.lambdas.gateway import NOW, World, send
+from tests.unit.stage import Wrapped, refuse
 
 pytestmark = pytest.mark.usefixtures("world")
 
@@ -159,3 +160,32 @@ def test_every_time_in_the_document_has_a_complete_format(world: World) -> None:
     }
     assert len(found) > 30
     assert [name for name, schema in found.items() if '"format": "date-time"' not in json.dumps(schema)] == []
+
+
+def test_a_listed_job_names_what_it_calls_and_its_task(world: World) -> None:
+    read: list[int] = []
+
+    def heads(verb: Any, keys: Any) -> Any:
+        read.append(len(keys))
+        return verb(keys)
+
+    task = send("POST", "/tasks", json_body={"name": "Nightly", "schedule": {"cron": "@daily"}, "message": "hello"}).data
+    run = send("POST", f"/tasks/{task['id']}/run").data
+    send("POST", "/jobs", json_body={"type": "http", "payload": {"url": "https://api.example.com/orders/7?token=x"}})
+    world.tasks = Wrapped(world.tasks, heads=heads)
+    listed = {each["task_id"]: (each["calls"], each["task_name"]) for each in send("GET", "/jobs").data["jobs"]}
+    assert listed == {task["id"]: (None, "Nightly"), None: ("api.example.com/orders/7", None)}
+    assert read == [1], "one read for the page, however many runs it has"
+    world.tasks = Wrapped(world.tasks, heads=refuse)
+    assert send("GET", f"/jobs/{run['id']}").data["task_name"] is None, "the job is shown nevertheless"
+
+
+def test_the_reason_of_a_failed_job_has_its_last_error(world: World) -> None:
+    refused = Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
+    job = ended(world, lambda job, at, **more: lifecycle.fail(job, at, reason="no attempt is left of 3", **more), refused)
+    assert send("GET", f"/jobs/{job.id}").data["reason"] == "no attempt is left of 3: HTTP 500"
+    (listed,) = send("GET", "/jobs", query={"status": "failed"}).data["jobs"]
+    assert listed["reason"] == "no attempt is left of 3: HTTP 500"
+    long = Result(failure=Failure(FailureKind.PERMANENT, "x" * 5_000))
+    job = ended(world, lambda job, at, **more: lifecycle.fail(job, at, reason="the error is permanent", **more), long)
+    assert len(send("GET", f"/jobs/{job.id}").data["reason"]) == len("the error is permanent: ") + 500

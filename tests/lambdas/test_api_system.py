@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lambdas.rest import shapes, system_models
+from scheduler.accounts.access import Role
 from scheduler.admission import breaker
 from scheduler.admission.breaker import Circuit
 from scheduler.model.errors import Unavailable
@@ -39,7 +40,8 @@ def lanes(answered: Answered) -> dict[str, Any]:
     return {lane.pop("lane"): lane for lane in answered.data["lanes"]}
 
 
-OPEN = {"paused": False, "paused_at": None, "resumed_at": None, "reason": None}
+NOBODY = {"paused_by": None, "paused_by_name": None}
+OPEN = {"paused": False, "paused_at": None, "resumed_at": None, "reason": None} | NOBODY
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
@@ -61,6 +63,7 @@ def test_at_first_no_lane_is_paused() -> None:
 
 def test_a_pause_of_everything_and_its_resume(world: World) -> None:
     paused = {"paused": True, "paused_at": render(NOW), "resumed_at": None, "reason": "moving house"}
+    paused |= {"paused_by": "sub-ann", "paused_by_name": "ann"}
     assert lanes(asked("pause", {"all": True, "reason": "moving house"})) == dict.fromkeys(Lane, paused)
     world.clock.advance(60_000)
     assert lanes(send("GET", "/system", groups=ADMIN)) == dict.fromkeys(Lane, paused)
@@ -78,7 +81,7 @@ def test_a_waiting_job_names_its_paused_lane(world: World) -> None:
     later = posted({"message": "hello", "delay": "1h"})
     asked("pause", {"lane": "one-time", "reason": "moving house"})
     world.clock.advance(5_000)
-    reason = f"its lane one-time is paused since {render(NOW)}"
+    reason = f"its lane one-time is paused since {render(NOW)} by ann: moving house"
     assert send("GET", f"/me/jobs/{now}").data["reason"] == reason
     assert send("GET", "/me/jobs/by-key/mine").data["reason"] == reason
     assert [each["reason"] for each in send("GET", "/me/jobs").data["jobs"]] == [reason]
@@ -206,12 +209,44 @@ def test_an_administrator_closes_a_breaker_with_a_trace_in_the_trail(world: Worl
     world.ledger.set_breaker(None, breaker.opened(Circuit("target invoices"), NOW))
     world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
     asked_for = SHOWN | {"reason": "the host is back"}
-    for _ in range(2):
-        assert [each["circuit"] for each in breakers(asked("breakers/close", asked_for))] == ["target invoices"]
+    answered = asked("breakers/close", asked_for)
+    assert (answered.data["closed"], [each["circuit"] for each in answered.data["breakers"]]) == (SHOWN, ["target invoices"])
+    shapes.Answer[system_models.ClosedShape].model_validate(answered.body)
     assert list(world.ledger.watched().breakers) == [Circuit("target invoices")]
+    world.clock.advance(1)
+    assert asked("breakers/close", asked_for).status == 404
     entries = send("GET", "/audit", groups=ADMIN).data["entries"]
-    assert [(entry["action"], entry["status"], entry["changes"]) for entry in entries] == [("system.close-breaker", 200, asked_for)] * 2
-    assert breakers(asked("breakers/close", {"circuit": "target invoices", "owner": None})) == []
+    assert [(entry["action"], entry["status"], entry["changes"]) for entry in entries] == [
+        ("system.close-breaker", 404, asked_for),
+        ("system.close-breaker", 200, asked_for),
+    ]
+    assert asked("breakers/close", {"circuit": "target invoices", "owner": None}).data["breakers"] == []
+
+
+def test_the_only_breaker_of_a_circuit_is_closed_without_its_owner(world: World) -> None:
+    world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
+    world.ledger.set_breaker(None, breaker.opened(Circuit("host other.example.com", "sub-ann"), NOW))
+    answered = asked("breakers/close", {"circuit": CIRCUIT.name})
+    assert answered.data["closed"] == SHOWN
+    assert list(world.ledger.watched().breakers) == [Circuit("host other.example.com", "sub-ann")]
+
+
+def test_the_owner_of_a_breaker_is_named_by_id_or_name(world: World) -> None:
+    bob = world.identity.create("bob", "correct horse battery", Role.USER)
+    world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
+    world.ledger.set_breaker(None, breaker.opened(Circuit(CIRCUIT.name, bob.id), NOW))
+    answered = asked("breakers/close", {"circuit": CIRCUIT.name})
+    assert answered.status == 409 and f"{bob.id} (bob)" in answered.fields["owner"] and "sub-ann" in answered.fields["owner"]
+    assert asked("breakers/close", {"circuit": CIRCUIT.name, "owner": "bob"}).data["closed"] == SHOWN | {"owner": bob.id}
+    assert list(world.ledger.watched().breakers) == [CIRCUIT]
+
+
+def test_an_unknown_breaker_is_answered_with_those_that_are_open(world: World) -> None:
+    answered = asked("breakers/close", {"circuit": "http:example.com:8443"})
+    assert (answered.status, answered.error["message"]) == (404, "no breaker of 'http:example.com:8443' is open; open: none")
+    world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
+    answered = asked("breakers/close", {"circuit": "http:example.com:8443"})
+    assert answered.error["message"].endswith("open: 'host example.com:8443' of the owner sub-ann")
 
 
 @pytest.mark.parametrize("groups", [None, "[users]", "[operators]"])
@@ -223,8 +258,8 @@ def test_only_an_administrator_closes_a_breaker(world: World, groups: str | None
 
 def test_a_breaker_of_another_owner_stays_open(world: World) -> None:
     world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
-    for owner in (None, "sub-bob"):
-        assert [each["owner"] for each in breakers(asked("breakers/close", SHOWN | {"owner": owner}))] == ["sub-ann"]
+    assert asked("breakers/close", SHOWN | {"owner": "sub-bob"}).status == 404
+    assert list(world.ledger.watched().breakers) == [CIRCUIT]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from lambdas import _runtime, api
 from lambdas.rest import access, aliases
 from scheduler.accounts.access import Need
+from scheduler.admission.breaker import Circuit, opened
 from scheduler.model.job import Status
 from scheduler.targets.named_target import NamedTarget
 from tests.lambdas.gateway import NOW, World, send
@@ -88,6 +89,7 @@ class Cell:
 def status_of(cell: Cell, world: World) -> int:
     """The status of the answer, in a world where ann and bob have objects of all kinds."""
     world.targets.put(None, NamedTarget("reports", "log", NOW, NOW, "ada", "ada"))
+    world.ledger.set_breaker(None, opened(Circuit("target reports"), NOW))
     for user in (ANN, BOB):
         user.into(world)
         done = next(job for job in user.jobs if job.completed_at is not None)

@@ -149,7 +149,7 @@ BREAKS = (
     Break(
         "a failed job is retried, and redriven with similar ones",
         "the progress of a redrive is not shown",
-        "Redrive done",
+        "New runs of failed jobs done",
         "pages/redrive.tsx",
         "show(made.id, expected, user);",
         "",
@@ -219,6 +219,14 @@ BREAKS = (
         "body.reason = '';",
     ),
     Break(
+        "a paused queue is seen on its pages with its author and reason, and is resumed on the first page",
+        "the reason is left out",
+        "the bank is closed",
+        "parts/lanes.tsx",
+        "<>Reason: <Reason text={lane.reason} /></>",
+        "''",
+    ),
+    Break(
         "a page of another role says that your role cannot see it",
         "the page of the users is shown to everybody",
         "expected 1 to be +0",
@@ -255,8 +263,8 @@ BREAKS = (
         "only the reason of the scheduler is shown",
         "HTTP 404",
         "why.ts",
-        "return { error: failure.message, reason: job.reason };",
-        "return { error: job.reason ?? '', reason: null };",
+        "return { error: failure.message, reason: job.reason === null ? null : withoutError(job.reason, failure.message) };",
+        "return { error: withoutError(job.reason ?? '', failure.message) ?? '', reason: null };",
     ),
     Break(
         "the curl command of a form, a job and a task sends its request",
@@ -291,6 +299,14 @@ BREAKS = (
         "",
     ),
     Break(
+        "a month is chosen without cron, a month without that day is named, and an error goes when it is mended",
+        "each month has its run on the first",
+        "3 is chosen",
+        "form/repeats.ts",
+        "${hour} ${repeat.day} * *",
+        "${hour} 1 * *",
+    ),
+    Break(
         "the two time-outs explain each other",
         "a time-out that never applies is not told",
         "before the call time-out (400 s) applies",
@@ -313,6 +329,14 @@ BREAKS = (
         "styles.css",
         "h1 {\n  overflow-wrap: anywhere;",
         "h1 {",
+    ),
+    Break(
+        "the first Tab skips the navigation",
+        "the link leads nowhere",
+        "the content has the focus",
+        "shell.tsx",
+        "content.current?.focus();",
+        "",
     ),
     Break("a script in the page itself does not run", "the policy allows scripts in the page", "expected true to be false", POLICY),
     Break(

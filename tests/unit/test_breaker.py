@@ -12,8 +12,8 @@ from scheduler.admission.breaker_gate import BreakerRegistry, close, not_closed
 from scheduler.admission.lane_state import LaneStateCache
 from scheduler.admission.limits import Place, UsageChange
 from scheduler.model import lifecycle
-from scheduler.model.errors import Unavailable
-from scheduler.model.job import Failure, FailureKind, Finished, Job, Lane, LaneState, Result
+from scheduler.model.errors import NotFound, Unavailable
+from scheduler.model.job import Failure, FailureKind, Finished, Job, Lane, LaneState, RequeueCause, Result
 from scheduler.model.spec import RetryPolicy
 from scheduler.pipeline import delivery
 from scheduler.storage.ports import Written
@@ -115,6 +115,7 @@ def test_five_failures_in_a_row_open_the_breaker_for_all_executors() -> None:
     assert opened.until < back.due_at <= opened.until + 2_500
     assert (back.charged, back.attempts, back.released_at) == (0, (), None)
     assert (back.reason or "").startswith("breaker: host example.com:8443 does not answer; open until ")
+    assert back.requeue_cause is RequeueCause.BREAKER, "a read shows whether the breaker still explains the wait"
 
 
 def test_a_success_resets_the_row_of_failures() -> None:
@@ -510,9 +511,11 @@ def test_a_breaker_that_is_closed_by_hand_lets_jobs_start() -> None:
     at.fail(at.a, 5, job=http(owner="bob"))
     assert [each.circuit.owner for each in not_closed(at.stage.ledger)] == ["bob", "ann"]
     due = at.stage.clock.now() + 1_000
-    assert [each.circuit.owner for each in close(HOST, at.stage.ledger)] == ["bob"]
+    closed, others = close(HOST, at.stage.ledger, {})
+    assert (closed, [each.circuit.owner for each in others]) == (HOST, ["bob"])
     assert [start for _, start in at.run(at.a, http(due_at=due)).starts] == [due]
-    assert [each.circuit.owner for each in close(HOST, at.stage.ledger)] == ["bob"], "it is idempotent"
+    with pytest.raises(NotFound, match=r"is open; open: 'host .* of the owner bob \(Bob\)$"):
+        close(HOST, at.stage.ledger, {"bob": "Bob"})
 
 
 def test_closing_a_breaker_repeats_while_executors_change_it() -> None:
@@ -523,11 +526,11 @@ def test_closing_a_breaker_repeats_while_executors_change_it() -> None:
         verb(before, breaker.probed(before, http(), NOW))
         return verb(before, after)
 
-    assert close(found.circuit, Wrapped(at.stage.ledger, set_breaker=times(2, probed))) == []
+    assert close(found.circuit, Wrapped(at.stage.ledger, set_breaker=times(2, probed)), {}) == (found.circuit, [])
     assert at.open == {}
     at.stage.ledger.set_breaker(None, found)
     with pytest.raises(Unavailable):
-        close(found.circuit, Wrapped(at.stage.ledger, set_breaker=probed))
+        close(found.circuit, Wrapped(at.stage.ledger, set_breaker=probed), {})
 
 
 def test_the_result_of_a_probe_changes_no_breaker_that_was_closed() -> None:
@@ -535,7 +538,7 @@ def test_the_result_of_a_probe_changes_no_breaker_that_was_closed() -> None:
     found = opened(at)
     job = http(due_at=at.stage.clock.now())
     assert at.a.probe(found, job)
-    close(HOST, at.stage.ledger)
+    close(HOST, at.stage.ledger, {})
     now = at.stage.clock.now()
     at.a.note(Finished(job, now, now, DEAD))
     assert at.open == {}

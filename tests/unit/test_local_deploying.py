@@ -19,8 +19,10 @@ from local.aws import Deployed, LocalAws
 from local.cloud import Stage
 from local.confirm import confirm
 from local.failure import Trouble
+from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.model import slots
-from scheduler.model.job import Cursor
+from scheduler.model.instants import render
+from scheduler.model.job import Cursor, Lane, LaneState
 from scheduler.storage.memory.stores import MemoryLedger
 from tests.conftest import NOW
 
@@ -225,8 +227,25 @@ def test_a_missing_tick_is_not_ok(late_s: int, ok: bool) -> None:
 def test_the_lag_is_judged_like_its_alarm(lag_s: int, ok: bool) -> None:
     ledger, minute = MemoryLedger(), slots.minute_of(NOW)
     assert ledger.advance(None, Cursor(minute, 1))
+    ledger.set_mark(99)
     check = doctor.judge_lag(ledger, slots.start_of(minute) + slots.MINUTE + lag_s * 1_000)
     assert (check.ok, f"{lag_s} s since" in check.text) == (ok, True)
+
+
+def test_paused_lanes_and_open_breakers_are_named_with_their_cause() -> None:
+    ledger = MemoryLedger()
+    well = doctor.judge_status(ledger)
+    assert well.ok and "punctual status --everyone" in well.remedy
+    ledger.set_lane_state(LaneState(Lane.RETRY, resumed_at=NOW))
+    assert doctor.judge_status(ledger).ok
+    ledger.set_lane_state(LaneState(Lane.ONE_TIME, NOW, reason="incident 17", paused_by="u1", paused_by_name="ann"))
+    assert ledger.set_breaker(None, Breaker(Circuit("host api.example.com", "u2"), NOW, NOW + 60_000, 60_000))
+    check = doctor.judge_status(ledger)
+    at = render(NOW)
+    assert not check.ok
+    assert check.text == (
+        f"the lane one-time is paused since {at} by ann: incident 17; the breaker of host api.example.com has been open since {at}"
+    )
 
 
 def test_a_line_has_a_next_step_only_if_there_is_one() -> None:

@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -64,11 +64,20 @@ def test_a_note_torn_by_a_crash_reads_as_empty(home: Home) -> None:
 
 
 def test_the_state_moves_with_the_port(home: Home) -> None:
-    home.settled.write(port=4566)
+    state.mend(home, 4566)
     saved = home.state / "sqs.json"
     saved.write_text('{"url": "http://localhost:4566/000000000000/q", "other": "localhost:45660", "count": 4566}')
     state.mend(home, 4570)
     assert json.loads(saved.read_text()) == {"url": "http://localhost:4570/000000000000/q", "other": "localhost:45660", "count": 4566}
+
+
+def test_the_port_of_a_start_that_was_killed_is_replaced_too(home: Home) -> None:
+    for port in (4566, 4570):  # the start on 4570 is killed before it is healthy
+        state.mend(home, port)
+        (home.state / "sqs.json").write_text(f'{{"url": "http://localhost:{port}/q"}}')
+    home.settled.write(port=4566)
+    state.mend(home, 4580)
+    assert json.loads((home.state / "sqs.json").read_text()) == {"url": "http://localhost:4580/q"}
 
 
 def test_stream_mappings_start_again_after_a_restart(home: Home) -> None:
@@ -78,14 +87,82 @@ def test_stream_mappings_start_again_after_a_restart(home: Home) -> None:
     assert json.loads(saved.read_text()) == {"payload": {"dynamodb_stream_positions": {"data": {"a": 0}}, "functions": 1}}
 
 
-def test_buckets_of_a_killed_first_run_are_deleted_and_others_kept(home: Home) -> None:
-    (home.objects / "bucket").mkdir()
-    (home.state / "cloudformation.json").write_text("{}")
+def written(*names: str) -> Callable[[Path, state.Services], None]:
+    """Return a function that writes only these services, as MiniStack does when the others fail."""
+
+    def write(folder: Path, services: state.Services) -> None:
+        for name, state_of in services.items():
+            content = state_of()
+            if name in names and content is not None:
+                (folder / f"{name}.json").write_text(json.dumps(content))
+
+    return write
+
+
+def contents(home: Home) -> dict[str, object]:
+    return {path.stem: json.loads(path.read_text()) for path in sorted(home.state.glob("*.json"))}
+
+
+def test_a_saved_state_replaces_the_one_before_at_the_next_start(home: Home) -> None:
+    (home.state / "iam.json").write_text('"unused in this run"')
+    state.save(home, {"sqs": lambda: 1, "ssm": lambda: 2, "iam": lambda: None}, written("sqs", "ssm", "iam"))
     state.mend(home, 4566)
-    assert (home.objects / "bucket").exists()
-    (home.state / "cloudformation.json").unlink()
+    assert contents(home) == {"iam": "unused in this run", "sqs": 1, "ssm": 2}
+
+
+class Kill(BaseException):
+    """A kill at this place."""
+
+
+def test_a_kill_while_the_state_is_saved_keeps_the_one_before(home: Home) -> None:
+    def killed() -> None:
+        raise Kill
+
+    for name in ("cloudformation", "ssm"):
+        (home.state / f"{name}.json").write_text("1")
+    with pytest.raises(Kill):
+        state.save(home, {"cloudformation": lambda: 2, "ssm": killed}, written("cloudformation", "ssm"))
     state.mend(home, 4566)
-    assert not (home.objects / "bucket").exists()
+    assert contents(home) == {"cloudformation": 1, "ssm": 1}
+
+
+def test_a_state_with_a_service_that_could_not_be_written_is_not_kept(home: Home) -> None:
+    with pytest.raises(state.NotSaved, match="the state of ssm"):
+        state.save(home, {"sqs": lambda: 2, "ssm": lambda: 2}, written("sqs"))
+    state.mend(home, 4566)
+    assert contents(home) == {}
+
+
+def test_a_kill_between_two_files_of_the_new_state_is_repaired(home: Home) -> None:
+    for name in ("cloudformation", "ssm"):
+        (home.state / f"{name}.json").write_text("1")
+    state.save(home, {"cloudformation": lambda: 2, "ssm": lambda: 2}, written("cloudformation", "ssm"))
+    (home.saved / "cloudformation.json").replace(home.state / "cloudformation.json")  # as far as a killed start came
+    state.mend(home, 4566)
+    assert contents(home) == {"cloudformation": 2, "ssm": 2}
+
+
+def test_only_buckets_and_objects_that_the_state_knows_are_kept(home: Home) -> None:
+    state.save(home, {"s3": lambda: {"payload": {"buckets_meta": {"data": {"000000000000\0'known'": {}}}}}}, written("s3"))
+    state.mend(home, 4566)
+    saved_at = (home.state / "s3.json").stat().st_mtime
+    for bucket, key, age in (("known", "kept", 10), ("known", "of a killed run", -10), ("new", "asset", -10)):
+        path = home.objects / "000000000000" / bucket / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (saved_at - age, saved_at - age))
+    state.mend(home, 4566)
+    assert [path.relative_to(home.objects).as_posix() for path in sorted(home.objects.rglob("*"))] == [
+        "000000000000",
+        "000000000000/known",
+        "000000000000/known/kept",
+    ]
+
+
+def test_all_objects_of_a_killed_first_run_are_deleted(home: Home) -> None:
+    (home.objects / "000000000000" / "bucket").mkdir(parents=True)
+    state.mend(home, 4566)
+    assert not (home.objects / "000000000000" / "bucket").exists()
 
 
 def test_a_requested_port_that_is_taken_is_refused_with_a_remedy(home: Home, taken: int) -> None:
@@ -157,16 +234,99 @@ def test_a_run_with_a_live_owner_is_not_disturbed(home: Home) -> None:
         previous.clear(home)
 
 
-def test_a_local_aws_of_a_killed_run_is_stopped_with_its_jobs_kept(home: Home, sleeper: subprocess.Popen[bytes]) -> None:
-    home.running.write(pid=sleeper.pid, started=process.started(sleeper.pid), owner=sleeper.pid, owner_started="gone", port=4566)
-    assert "jobs are kept" in previous.clear(home)[0]
-    assert sleeper.wait(5) != 0
+def local_aws(home: Home, script: str) -> subprocess.Popen[bytes]:
+    """Start a process with the command line of the local AWS of this home. It prints a line when it is ready."""
+    begin = f"import signal, sys, time, pathlib\n{script}\nprint('up', flush=True)\ntime.sleep(60)\n"
+    start = f"exec({begin!r}); from local.emulator import main; main()"
+    child = subprocess.Popen([sys.executable, "-c", start, str(home.root)], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+    return child
+
+
+SAVES = """
+def save(*_):
+    pathlib.Path(sys.argv[1], "state.saved").mkdir()
+    time.sleep(60)  # for functions that still run
+signal.signal(signal.SIGTERM, save)
+"""
+
+
+def test_a_local_aws_of_a_killed_run_is_stopped_with_its_jobs_kept(home: Home) -> None:
+    with local_aws(home, SAVES) as aws:
+        home.running.write(pid=aws.pid, started=process.started(aws.pid), owner=aws.pid, owner_started="gone", port=4566)
+        assert "jobs are kept" in previous.clear(home)[0]
+        assert aws.wait(5) != 0
     assert home.running.read() == {}
+
+
+def test_a_local_aws_that_its_killed_owner_had_not_noted_is_stopped(home: Home) -> None:
+    with local_aws(home, SAVES) as aws:
+        assert "jobs are kept" in previous.clear(home)[0]
+        assert aws.wait(5) != 0
+
+
+def test_a_local_aws_that_ends_without_its_state_is_reported(home: Home) -> None:
+    with local_aws(home, "") as aws:
+        assert "could not be saved" in previous.clear(home)[0]
+        assert aws.wait(5) != 0
+
+
+def test_a_local_aws_of_another_home_is_left_alone(home: Home, tmp_path: Path) -> None:
+    with local_aws(Home(tmp_path / "aws" / "demo").create(), "") as aws:
+        assert previous.clear(home) == []
+        assert aws.poll() is None
+        aws.kill()
 
 
 def test_a_killed_local_aws_is_reported_with_its_loss(home: Home) -> None:
     home.running.write(pid=1, started="gone", owner=1, owner_started="gone", port=4566)
     assert "is lost" in previous.clear(home)[0]
+
+
+def test_a_local_aws_that_ended_in_order_after_a_kill_lost_nothing(home: Home) -> None:
+    home.running.write(pid=1, started="gone", owner=1, owner_started="gone", port=4566)
+    state.save(home, {"sqs": lambda: 1}, written("sqs"))
+    assert "jobs are kept" in previous.clear(home)[0]
+
+
+def test_the_deployment_of_a_killed_run_is_stopped(home: Home) -> None:
+    script = "import time; print('up', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", script, "app.py", str(home.assembly)], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert previous.clear(home) == ["Stopped a deployment that an earlier run left behind."]
+        assert child.wait(5) != 0
+
+
+def assembly(tmp_path: Path, lock: str | None) -> Path:
+    folder = tmp_path / "cdk.out"
+    (folder / "asset.half").mkdir(parents=True)
+    if lock is not None:
+        (folder / "synth.lock").write_text(lock)
+    return folder
+
+
+def test_an_assembly_whose_synthesis_was_killed_is_not_used_again(tmp_path: Path) -> None:
+    folder = assembly(tmp_path, str(2**22 + 1))  # no process has this number
+    deploy.drop_unfinished(folder, ours=False)
+    assert not folder.exists()
+
+
+def test_an_assembly_that_another_process_synthesizes_is_left_alone(tmp_path: Path) -> None:
+    folder = assembly(tmp_path, str(os.getpid()))
+    deploy.drop_unfinished(folder, ours=False)
+    assert folder.exists()
+
+
+def test_locks_of_a_killed_run_do_not_count_in_its_own_folder(tmp_path: Path) -> None:
+    folder = assembly(tmp_path, None)
+    (folder / f"read.{os.getpid()}.1.lock").touch()  # its number is that of another process by now
+    deploy.drop_unfinished(folder, ours=True)
+    assert [path.name for path in folder.iterdir()] == ["asset.half"]
+    (folder / "synth.lock").write_text(str(os.getpid()))
+    deploy.drop_unfinished(folder, ours=True)
+    assert not folder.exists()
 
 
 def test_a_clean_home_needs_no_report(home: Home) -> None:

@@ -1,5 +1,6 @@
 """The texts of notices."""
 
+import re
 from dataclasses import replace
 
 from scheduler.model.instants import parse
@@ -34,16 +35,37 @@ def test_a_mail_states_the_event_the_error_and_the_next_run() -> None:
     assert told["subject"] == "[Punctual] Nightly <report> failed"
     for part in (
         "j1 (http)",
-        "2026-11-20T10:00:00.000Z",
+        "Scheduled: 2026-11-20 10:00+00:00 (UTC)",
         "retryable: HTTP 503",
         "<b>busy</b>",
         "3 of 3",
-        "2, since 2026-11-20T09:59:00.000Z",
+        "2, since 2026-11-20 09:59+00:00",
     ):
         assert part in told["text"]
-    for part in ("Next run: 2026-11-20T10:01:00.000Z", "https://console.example.com/jobs/j1", "https://console.example.com/tasks/t1"):
+    for part in ("Next run: 2026-11-20 10:01+00:00", "https://console.example.com/jobs/j1", "https://console.example.com/tasks/t1"):
         assert part in told["text"]
     assert "https://api.example.com/api/v1/me/jobs/j1" in told["text"]
+
+
+def test_people_read_times_in_the_task_s_time_zone() -> None:
+    """The last run before the clocks of Lisbon go back, and the next one after that: each has the offset of its own time."""
+    at, following = parse("2026-10-24T07:00:00Z"), parse("2026-10-25T08:00:00Z")
+    news = replace(NEWS, at=at + 1_500, scheduled_at=at, started_at=at + 12)
+    notice = replace(NOTICE, news=news, count=2, first_at=at - 86_400_000, since=at - 86_400_000, next_run=following, zone="Europe/Lisbon")
+    for text in (mail(notice, LINKS)["text"], slack(notice, LINKS)["text"]):
+        for line in (
+            "Since the last notice: 2 times, first at 2026-10-23 08:00+01:00, last at 2026-10-24 08:00:01.500+01:00",
+            "Failures in a row: 2, since 2026-10-23 08:00+01:00",
+            "Scheduled: 2026-10-24 08:00+01:00 (Europe/Lisbon)",
+            "Started: 2026-10-24 08:00:00.012+01:00 (0.012 s after its time)",
+            "Ended: 2026-10-24 08:00:01.500+01:00",
+            "Next run: 2026-10-25 08:00+00:00",
+        ):
+            assert line in text.splitlines()
+        assert "Z" not in re.sub("Europe/Lisbon", "", text), "no instant is left in UTC"
+    assert "2026-10-24 08:00+01:00 (Europe/Lisbon)" in mail(notice, LINKS)["html"]
+    hook = webhook(notice, LINKS)
+    assert (hook["timestamp"], hook["data"]["next_run"]) == ("2026-10-24T07:00:01.500Z", "2026-10-25T08:00:00.000Z"), "for programs"
 
 
 def test_html_escapes_the_target_s_response() -> None:
@@ -54,7 +76,7 @@ def test_html_escapes_the_target_s_response() -> None:
 def test_a_digest_states_the_number_and_the_period() -> None:
     told = mail(replace(NOTICE, count=312, first_at=AT - 900_000), LINKS)
     assert told["subject"] == "[Punctual] Nightly <report> failed 312 times"
-    assert "312 times, first at 2026-11-20T09:45:00.000Z, last at 2026-11-20T10:00:00.900Z" in told["text"]
+    assert "312 times, first at 2026-11-20 09:45+00:00, last at 2026-11-20 10:00:00.900+00:00" in told["text"]
 
 
 def test_a_recovery_states_the_number_of_failures() -> None:

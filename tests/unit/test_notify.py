@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.model import instants
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Job, Result, Status
 from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
@@ -16,9 +17,11 @@ from scheduler.notify.calls import Answer, receiver_of
 from scheduler.notify.messages import Message, decode, encode
 from scheduler.notify.notify import LEASE_MS, MOST_TRIES, BatchResult, Incoming, Post, notify, wait_s
 from scheduler.notify.policy import News, NotificationState, Sending, WindowEnd, of_change
+from scheduler.notify.text import Links
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.targets.types import http
+from scheduler.tasks.schedule import Cron, Schedule
 from tests.conftest import NOW, FixedClock
 from tests.contract import make
 from tests.unit.stage import Wrapped, refuse
@@ -65,14 +68,13 @@ class InTurn(Executor):
 class Stage(MemoryPorts):
     """A task with receivers, and a queue that is processed message by message."""
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, *, links: Links | None = None, schedule: Schedule | None = None, **fields: Any) -> None:
         super().__init__(FixedClock())
-        self.task = make.task(
-            name="Nightly", notifications=Notifications(**({"emails": ("ann@example.com",), "webhooks": (HOOK,)} | fields))
-        )
+        task = make.task(name="Nightly", notifications=Notifications(**({"emails": ("ann@example.com",), "webhooks": (HOOK,)} | fields)))
+        self.task = replace(task, schedule=schedule or task.schedule)
         assert self.tasks.store(None, self.task, [])
         self.receivers = Receivers()
-        self.post = Post(self.receivers.mail, self.receivers.call)
+        self.post = Post(self.receivers.mail, self.receivers.call, links or Links())
         self.threads: Executor = InTurn()
 
     def news(self, ended: Status | None = FAILED, **fields: Any) -> News:
@@ -131,6 +133,18 @@ def test_a_notice_has_the_next_run_of_the_task(stage: Stage) -> None:
     mail = stage.sent()[0]
     assert isinstance(mail, Sending) and mail.notice.name == "Nightly"
     assert mail.notice.next_run is not None and stage.clock.now() < mail.notice.next_run <= stage.clock.now() + 300_000
+
+
+def test_a_mail_has_the_task_s_name_its_link_and_times_in_its_zone() -> None:
+    stage = Stage(links=Links("https://console.example.com"), schedule=Schedule(Cron("0 8 3 * *", "Europe/Lisbon")))
+    at = instants.parse("2026-07-03T07:00:00Z")
+    stage.take(stage.news(at=at + 500, scheduled_at=at))
+    stage.work_off()
+    ((_, told),) = stage.receivers.mails
+    assert told["subject"] == "[Punctual] Nightly failed"
+    link = f"task: https://console.example.com/tasks/{stage.task.id}"
+    for line in (f"Task: Nightly ({stage.task.id})", "Scheduled: 2026-07-03 08:00+01:00 (Europe/Lisbon)", link):
+        assert line in told["text"].splitlines()
 
 
 @pytest.mark.parametrize("change", ["gone", "nobody"])

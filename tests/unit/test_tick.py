@@ -13,8 +13,8 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem, WorkKind
-from scheduler.pipeline.lag import NEVER_MS
-from scheduler.pipeline.tick import FIRST_MINUTES, LOST_MS, READY_MS, units
+from scheduler.pipeline.lag import FIRST_MINUTES, NEVER_MS
+from scheduler.pipeline.tick import LOST_MS, READY_MS, units
 from tests.conftest import NOW, FixedClock, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 

@@ -3,57 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from punctual import instants
+from punctual.fields import Delay, HttpRequest, OnConflict, OneTimeOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Json = dict[str, Any]
 SCHEDULE = ("cron", "rate", "at", "time_zone", "jitter_seconds", "start", "end", "max_runs", "dst_gap", "dst_overlap")
-
-
-class JobOptions(TypedDict, total=False):
-    """The options that jobs and tasks share. The reference of jobs explains each field; an absent field has the API's default."""
-
-    max_attempts: int
-    retry: Mapping[str, Any]  # base_seconds, cap_seconds, jitter, max_elapsed_seconds, on_timeout
-    timeout_seconds: int
-    callback: Mapping[str, int]  # lease_seconds, max_seconds
-    tags: Iterable[str]
-    ordering_key: str
-    on_failure: str
-    notifications: Mapping[str, Any]
-    events: bool
-
-
-class OneTimeOptions(JobOptions, total=False):
-    """The options of a one-time job, beside its content, time and key."""
-
-    expires_at: datetime | str
-    on_started: str  # of a job with a key: refuse or follow
-
-
-class TaskOptions(JobOptions, total=False):
-    """The options of a task, beside its name, content and schedule."""
-
-    description: str | None
-    overlap: str
-    misfire: str
-    misfire_threshold_seconds: int
-    max_catch_up: int
-    paused: bool
-    pause_reason: str | None
-    jitter_seconds: int
-    start: datetime | str
-    end: datetime | str
-    max_runs: int
-    dst_gap: str
-    dst_overlap: str
 
 
 class JobRequest:
@@ -64,12 +26,12 @@ class JobRequest:
         type: str | None = None,
         payload: Mapping[str, Any] | None = None,
         *,
-        http: str | Mapping[str, Any] | None = None,
+        http: str | HttpRequest | None = None,
         message: str | None = None,
         target: str | None = None,
         key: str | None = None,
-        on_conflict: str | None = None,
-        delay: str | float | timedelta | None = None,
+        on_conflict: OnConflict | None = None,
+        delay: Delay | None = None,
         execute_at: datetime | str | None = None,
         idempotency_key: str | None = None,
         **options: Unpack[OneTimeOptions],
@@ -91,7 +53,7 @@ class JobRequest:
 def content(
     type: str | None,
     payload: Mapping[str, Any] | None,
-    http: str | Mapping[str, Any] | None,
+    http: str | HttpRequest | None,
     message: str | None,
     target: str | None,
 ) -> Json:
@@ -99,16 +61,22 @@ def content(
     if http is None:
         return given(type=type, payload=payload, message=message, target=target)
     if payload is not None or message is not None or type not in (None, "http"):
-        raise ValueError("http stands alone: specify no type, payload or message beside it")
+        raise ValueError('http stands alone, without type, payload and message. With a body: http={"url": "https://…", "body": {…}}')
     called = {"method": "POST", "url": http} if isinstance(http, str) else dict(http)
     return {**({"type": "http"} if target is None else {"target": target}), "payload": called}
 
 
-def when(delay: str | float | timedelta | None, execute_at: datetime | str | None) -> Json:
+def when(delay: Delay | None, execute_at: datetime | str | None) -> Json:
     """Return the fields that say when a job is due."""
     if isinstance(delay, str):
         return {"delay": delay, **given(execute_at=execute_at)}
     return given(delay_seconds=None if delay is None else instants.seconds(delay), execute_at=execute_at)
+
+
+def job_change(delay: Delay | None, http: str | HttpRequest | None, changes: Mapping[str, Any]) -> Json:
+    """Return the body of a change of a job. The API takes a `delay` as a text here."""
+    body = {**changes, **({} if http is None else {"payload": content(None, None, http, None, None)["payload"]})}
+    return body if delay is None else {**body, "delay": delay if isinstance(delay, str) else instants.duration(delay)}
 
 
 def task(fields: Mapping[str, Any]) -> Json:

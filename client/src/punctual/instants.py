@@ -30,6 +30,15 @@ def seconds(duration: timedelta | float) -> float:
     return int(found) if found == int(found) else found
 
 
+def duration(length: timedelta | float) -> str:
+    """Return a duration as the API reads it, in seconds with at most nine decimals.
+
+    >>> duration(timedelta(minutes=30)), duration(0.25)
+    ('1800s', '0.25s')
+    """
+    return f"{seconds(length):.9f}".rstrip("0").rstrip(".") + "s"
+
+
 def jsonable(value: Any) -> Any:
     """Return what JSON lacks as text: instants as RFC 3339, days, UUIDs; a timedelta as seconds. Raises TypeError for everything else."""
     if isinstance(value, datetime):

@@ -35,6 +35,11 @@ Role = Literal["user", "operator", "administrator"]
 Occasion = Literal["failure", "recovery", "success", "late", "killed"]
 OperationStatus = Literal["running", "done", "aborted"]
 Action = Literal["redrive", "cancel_jobs", "pause_tasks", "resume_tasks", "delete_tasks"]
+Scope = Literal["own", "all"]
+Severity = Literal["critical", "warning", "info"]
+ProblemKind = Literal[
+    "scheduler_behind", "lane_paused", "breaker_open", "late_jobs", "failures", "task_skips", "task_paused", "user_disabled"
+]
 
 
 @dataclass(frozen=True)
@@ -198,7 +203,8 @@ class Notifications(Record):
 class Job(Record):
     """A job: its content, its time, and its result.
 
-    `scheduled_at` is when it was to start, `due_at` when its next attempt is due. `outcome` and `follows` are filled only by
+    `scheduled_at` is when it was to start, `due_at` when its next attempt is due. `calls` names the target, host, function or queue that
+    it calls. `outcome` and `follows` are filled only by
     `client.jobs.create` with a key.
     """
 
@@ -246,7 +252,9 @@ class Job(Record):
     notifications: Notifications | None = None
     fingerprint: str | None = None
     shard_id: int | None = None
+    calls: str | None = None
     task_id: str | None = None
+    task_name: str | None = None
     task_key: str | None = None
     generation: int | None = None
     nominal_at: datetime | None = None
@@ -562,13 +570,15 @@ class OrderingKey(Record):
 
 @dataclass(frozen=True)
 class LaneState(Record):
-    """Whether a lane is paused, since when and why."""
+    """Whether a lane is paused, since when, by whom and why."""
 
     lane: Lane
     paused: bool
     paused_at: datetime | None = None
     resumed_at: datetime | None = None
     reason: str | None = None
+    paused_by: str | None = None
+    paused_by_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -581,6 +591,132 @@ class Breaker(Record):
     until: datetime
     owner: str | None = None
     probe_until: datetime | None = None
+
+
+# The report of present problems
+
+
+@dataclass(frozen=True)
+class Remedy(Record):
+    """The cure of a problem: a request (`method`, `path`, `body`), and the same as a `command` of the command line."""
+
+    label: str
+    method: str
+    path: str
+    command: str
+    body: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Problem(Record):
+    """Something that is wrong now: `title` is a sentence. `by` is the user who caused it, such as by a pause, `reason` what they wrote.
+
+    The other fields name what it concerns; each is None unless the problem is about such a thing.
+    """
+
+    kind: ProblemKind
+    severity: Severity
+    title: str
+    since: datetime | None = None
+    by: str | None = None
+    by_name: str | None = None
+    reason: str | None = None
+    count: int | None = None
+    lane: Lane | None = None
+    circuit: str | None = None
+    owner: str | None = None
+    owner_name: str | None = None
+    task: str | None = None
+    task_name: str | None = None
+    fingerprint: str | None = None
+    remedy: Remedy | None = None
+
+
+@dataclass(frozen=True)
+class SchedulerLag(Record):
+    """The lag of the scheduler in seconds, and its oldest minute whose jobs are not all handed out."""
+
+    lag_seconds: float
+    oldest_open_minute: datetime | None = None
+
+
+@dataclass(frozen=True)
+class LateJobs(Record):
+    """The jobs that should have started over a second ago and have not. With `at_least` there are more than `count`."""
+
+    count: int
+    at_least: bool
+    longest_seconds: float
+
+
+@dataclass(frozen=True)
+class LaneDepth(Record):
+    """A lane: since when and by whom it is paused, if it is, and how many jobs wait in it; with `at_least`, there are more."""
+
+    lane: Lane
+    paused_at: datetime | None = None
+    paused_by: str | None = None
+    paused_by_name: str | None = None
+    reason: str | None = None
+    waiting: int | None = None
+    at_least: bool = False
+
+
+@dataclass(frozen=True)
+class WaitingJobs(Record):
+    """The number of jobs of one user that are due and wait."""
+
+    owner: str
+    count: int
+    owner_name: str | None = None
+
+
+@dataclass(frozen=True)
+class RecentFailures(Record):
+    """Failed jobs of the last hour with one error: `what` is the host, function, queue or type that they call."""
+
+    what: str
+    owner: str
+    count: int
+    last_at: datetime
+    error: str
+    fingerprint: str | None = None
+    owner_name: str | None = None
+    task: str | None = None
+
+
+@dataclass(frozen=True)
+class SkippingTask(Record):
+    """A task of whose last runs (`of`) at least half were skipped."""
+
+    task: str
+    task_name: str
+    owner: str
+    skipped: int
+    of: int
+    reason: str
+    owner_name: str | None = None
+
+
+@dataclass(frozen=True)
+class StatusReport(Record):
+    """The present problems. `well`: there is none. `problems` has the most severe first; with `more_problems` there are others.
+
+    `scheduler` is None if the API does not say it for this scope. `waiting` has the most first; `failures` are of the last hour.
+    """
+
+    at: datetime
+    scope: Scope
+    well: bool
+    problems: tuple[Problem, ...]
+    late: LateJobs
+    more_problems: bool = False
+    scheduler: SchedulerLag | None = None
+    lanes: tuple[LaneDepth, ...] = ()
+    breakers: tuple[Breaker, ...] = ()
+    waiting: tuple[WaitingJobs, ...] = ()
+    failures: tuple[RecentFailures, ...] = ()
+    skipping: tuple[SkippingTask, ...] = ()
 
 
 # Users

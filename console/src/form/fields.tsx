@@ -1,7 +1,6 @@
 /** The parts of a form that tasks and jobs share: what to run, and how. */
 import Checkbox from '@cloudscape-design/components/checkbox';
 import ColumnLayout from '@cloudscape-design/components/column-layout';
-import ExpandableSection from '@cloudscape-design/components/expandable-section';
 import FormField from '@cloudscape-design/components/form-field';
 import Input from '@cloudscape-design/components/input';
 import Select from '@cloudscape-design/components/select';
@@ -11,8 +10,12 @@ import { useState, type ReactNode } from 'react';
 
 import type { TaskType } from '../api/client';
 import type { FieldErrors, WorkDraft } from './draft';
+import type { NotificationsDraft } from './notifications';
 import { PayloadForm } from './payload';
+import { Receivers } from './receivers';
 import type { Schema } from './schema';
+import { anyOf, Section } from './section';
+import { callback, labels, notifications, order, retries } from './summaries';
 import type { Target } from './target';
 import { timeOuts } from './timeouts';
 
@@ -47,7 +50,7 @@ interface WhatProps extends Part {
   onBroken: (broken: boolean) => void;
 }
 
-/** The type or named target, its payload, and the tags. */
+/** The type or named target, and its payload. */
 export function What({ draft, errors, set, types, targets, first, onBroken }: WhatProps): ReactNode {
   return (
     <SpaceBetween size="m">
@@ -60,9 +63,6 @@ export function What({ draft, errors, set, types, targets, first, onBroken }: Wh
         />
       </FormField>
       <PayloadForm key={`${draft.type} ${draft.target}`} schema={schemaOf(draft, types, targets)} payload={draft.payload} errors={errors} onChange={(payload) => set({ payload })} onBroken={onBroken} />
-      <FormField label={optional('Tags')} errorText={errors['tags']}>
-        <Tags tags={draft.tags} onChange={(tags) => set({ tags })} />
-      </FormField>
     </SpaceBetween>
   );
 }
@@ -82,23 +82,9 @@ export function TimeOut({ draft, errors, set, schema }: Part & { schema: Schema 
   );
 }
 
-/** A part that is closed at first, and open while something in it is wrong. */
-export function Section({ header, wrong, open = false, children }: { header: string; wrong: boolean; open?: boolean; children: ReactNode }): ReactNode {
-  const [expanded, setExpanded] = useState(open);
-  return (
-    <ExpandableSection headerText={header} expanded={expanded || wrong} onChange={({ detail }) => setExpanded(detail.expanded)}>
-      {children}
-    </ExpandableSection>
-  );
-}
-
-export function anyOf(errors: FieldErrors, ...prefixes: string[]): boolean {
-  return Object.keys(errors).some((field) => prefixes.some((prefix) => field.startsWith(prefix)));
-}
-
 export function Retries({ draft, errors, set }: Part): ReactNode {
   return (
-    <Section header="Retries" wrong={anyOf(errors, 'retry')}>
+    <Section header="Retries" summary={retries(draft)} wrong={anyOf(errors, 'retry')}>
       <SpaceBetween size="m">
         <ColumnLayout columns={4}>
           <Number label="First wait (s)" value={draft.retryBase} error={errors['retry.base_seconds']} onChange={(retryBase) => set({ retryBase })} />
@@ -120,7 +106,7 @@ export function Retries({ draft, errors, set }: Part): ReactNode {
 
 export function Order({ draft, errors, set }: Part): ReactNode {
   return (
-    <Section header="Order" wrong={anyOf(errors, 'ordering_key', 'on_failure')}>
+    <Section header="Order" summary={order(draft)} wrong={anyOf(errors, 'ordering_key', 'on_failure')}>
       <ColumnLayout columns={2}>
         <FormField label={optional('Ordering key')} description="Your jobs with the same key start one after the other" errorText={errors['ordering_key']}>
           <Input value={draft.orderingKey} onChange={({ detail }) => set({ orderingKey: detail.value })} />
@@ -137,7 +123,7 @@ export function Order({ draft, errors, set }: Part): ReactNode {
 
 export function CallBacks({ draft, errors, set }: Part): ReactNode {
   return (
-    <Section header="Call-back" wrong={anyOf(errors, 'callback')}>
+    <Section header="Call-back" summary={callback(draft)} wrong={anyOf(errors, 'callback')}>
       <SpaceBetween size="m">
         <FormField errorText={errors['callback']}>
           <Checkbox checked={draft.callback} description="The target only accepts the job; a worker reports the result." onChange={({ detail }) => set({ callback: detail.checked })}>
@@ -156,7 +142,7 @@ export function CallBacks({ draft, errors, set }: Part): ReactNode {
 }
 
 /** The name that its owner chose; that of a task never changes. */
-export function KeyField({ value, error, fixed = false, onChange }: { value: string; error: string | undefined; fixed?: boolean; onChange: (key: string) => void }): ReactNode {
+function KeyField({ value, error, fixed = false, onChange }: { value: string; error: string | undefined; fixed?: boolean; onChange: (key: string) => void }): ReactNode {
   return (
     <FormField label={optional('Key')} description="A name of your choice, to find and change it by" constraintText={fixed ? 'The key cannot be changed' : undefined} errorText={error}>
       <Input value={value} disabled={fixed} spellcheck={false} onChange={({ detail }) => onChange(detail.value)} />
@@ -164,7 +150,47 @@ export function KeyField({ value, error, fixed = false, onChange }: { value: str
   );
 }
 
-export function Events({ draft, errors, set }: Part): ReactNode {
+interface LabelsProps extends Part {
+  draft: WorkDraft & { key: string; description?: string };
+  set: (changes: Partial<WorkDraft & { key: string }>) => void;
+  /** The key of a task never changes. */
+  fixed?: boolean;
+  children?: ReactNode;
+}
+
+/** By what it is found: the key and the tags; a task has a description, too. */
+export function Labels({ draft, errors, set, fixed = false, children }: LabelsProps): ReactNode {
+  return (
+    <Section header={children === undefined ? 'Key and tags' : 'Description, key and tags'} summary={labels(draft)} wrong={anyOf(errors, 'description', 'key', 'tags')}>
+      <SpaceBetween size="m">
+        {children}
+        <KeyField value={draft.key} error={errors['key']} fixed={fixed} onChange={(key) => set({ key })} />
+        <FormField label={optional('Tags')} errorText={errors['tags']}>
+          <Tags tags={draft.tags} onChange={(tags) => set({ tags })} />
+        </FormField>
+      </SpaceBetween>
+    </Section>
+  );
+}
+
+interface TellingProps extends Part {
+  draft: WorkDraft & { notifications: NotificationsDraft };
+  set: (changes: Partial<WorkDraft & { notifications: NotificationsDraft }>) => void;
+}
+
+/** Messages about its end, by e-mail, webhook or event. */
+export function Telling({ draft, errors, set }: TellingProps): ReactNode {
+  return (
+    <Section header="Notifications" summary={notifications(draft)} wrong={anyOf(errors, 'notifications', 'events')}>
+      <SpaceBetween size="m">
+        <Receivers draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
+        <Events draft={draft} errors={errors} set={set} />
+      </SpaceBetween>
+    </Section>
+  );
+}
+
+function Events({ draft, errors, set }: Part): ReactNode {
   return (
     <FormField errorText={errors['events']}>
       <Checkbox checked={draft.events} description="On the EventBridge bus of this stage" onChange={({ detail }) => set({ events: detail.checked })}>

@@ -10,8 +10,8 @@ import type { FieldErrors } from './draft';
 import { labelOf } from './labels';
 
 export function FormErrors({ error, errors }: { error: ApiError | null; errors: FieldErrors }): ReactNode {
-  if (error === null) return null;
   const wrong = Object.entries(errors);
+  if (error === null || (error.details.length > 0 && wrong.length === 0)) return null; // or all of it is mended
   const page = pageOfError(error.code);
   if (wrong.length === 0) {
     return (

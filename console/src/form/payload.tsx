@@ -12,8 +12,11 @@ import { useState, type ReactNode } from 'react';
 import { write } from '../exact';
 import type { FieldErrors } from './draft';
 import { anything, asText, fieldsOf, json, typedNumber, withField, type Field, type Schema } from './schema';
+import { Section } from './section';
+import { authentication, AUTHENTICATION, headers, HEADERS } from './summaries';
 
 type Payload = Record<string, unknown>;
+const FOLDED = [...HEADERS, ...AUTHENTICATION];
 
 interface Props {
   schema: Schema;
@@ -29,6 +32,17 @@ export function PayloadForm({ schema, payload, errors, onChange, onBroken }: Pro
   const fields = fieldsOf(schema);
   const named = new Set(fields.map((field) => `payload.${field.name}`));
   const other = Object.entries(errors).filter(([field]) => field.startsWith('payload') && (raw || !named.has(field.split('.').slice(0, 2).join('.'))));
+  const all = (some: readonly Field[]): ReactNode[] =>
+    some.map((field) => <One key={field.name} field={field} payload={payload} error={errorOf(errors, field.name)} onChange={onChange} onBroken={onBroken} />);
+  const folded = (header: string, summary: string, names: readonly string[]): ReactNode => {
+    const some = fields.filter(({ name }) => names.includes(name));
+    if (some.length === 0) return null;
+    return (
+      <Section header={header} summary={summary} wrong={some.some(({ name }) => errorOf(errors, name) !== undefined)}>
+        <SpaceBetween size="m">{all(some)}</SpaceBetween>
+      </Section>
+    );
+  };
   const toggle = (
     <Toggle checked={raw} onChange={({ detail }) => { setRaw(detail.checked); onBroken(false); }}>
       As JSON
@@ -53,9 +67,9 @@ export function PayloadForm({ schema, payload, errors, onChange, onBroken }: Pro
   return (
     <SpaceBetween size="m">
       {toggle}
-      {fields.map((field) => (
-        <One key={field.name} field={field} payload={payload} error={errorOf(errors, field.name)} onChange={onChange} onBroken={onBroken} />
-      ))}
+      {all(fields.filter(({ name }) => !FOLDED.includes(name)))}
+      {folded('Headers', headers(payload), HEADERS)}
+      {folded('Authentication', authentication(payload), AUTHENTICATION)}
       {other.length > 0 && <FormField errorText={other.map(([field, rule]) => `${field}: ${rule}`).join('; ')} />}
     </SpaceBetween>
   );

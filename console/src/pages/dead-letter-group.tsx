@@ -19,7 +19,7 @@ import { RedriveDialog } from './redrive';
 /** The jobs that died of one error. */
 export default function DeadLetterGroup(): ReactNode {
   const { fingerprint = '' } = useParams();
-  useTitle('Dead letters of one error');
+  useTitle('Failed jobs with one error');
   const { user, mayChange } = useWhose();
   const pages = usePages(`${fingerprint} ${user ?? ''}`);
   const live = useLive(`${fingerprint} ${user ?? ''} ${pages.cursor ?? ''}`, () =>
@@ -35,7 +35,7 @@ export default function DeadLetterGroup(): ReactNode {
     const good = results.filter((result) => result.status === 'fulfilled').length;
     const bad = results.find((result) => result.status === 'rejected');
     if (good > 0) done(`${good} ${good === 1 ? 'job runs' : 'jobs run'} again.`);
-    if (bad !== undefined) failed(`${results.length - good} not retried`, bad.reason);
+    if (bad !== undefined) failed(`${results.length - good} not run again`, bad.reason);
     setSelected([]);
     live.reload();
   };
@@ -53,30 +53,30 @@ export default function DeadLetterGroup(): ReactNode {
         selectedItems={selected}
         onSelectionChange={({ detail }) => setSelected(detail.selectedItems)}
         ariaLabels={{ tableLabel: 'Jobs', selectionGroupLabel: 'Jobs', allItemsSelectionLabel: () => 'Select all', itemSelectionLabel: (_, job) => `Select ${job.id}` }}
-        columns={['scheduled', 'job', 'status', 'type', 'task', 'attempts', 'reason']}
+        columns={['status', 'calls', 'scheduled', 'task', 'attempts', 'reason', 'job']}
         header={
           <SpaceBetween size="xs">
             <Header
               variant="awsui-h1-sticky"
-              description={<><OfWhom />Dead letters of one error, with the fingerprint {fingerprint}. Their ids, numbers and times may differ.</>}
+              description={<><OfWhom />Failed jobs with one error, with the fingerprint {fingerprint}. Their ids, numbers and times may differ.</>}
               actions={
                 mayChange && <SpaceBetween direction="horizontal" size="xs">
                   <Button disabled={selected.length === 0} onClick={() => void retry()}>
-                    Retry selected
+                    Run selected again
                   </Button>
                   <Button variant="primary" disabled={jobs.length === 0} onClick={() => setAsking(true)}>
-                    Redrive all
+                    Run all again
                   </Button>
                 </SpaceBetween>
               }
             >
-              <Words>{latest === undefined ? `Dead letters of ${fingerprint}` : (whyOf(latest)?.error ?? fingerprint)}</Words>
+              <Words>{latest === undefined ? `Failed jobs of ${fingerprint}` : (whyOf(latest)?.error ?? fingerprint)}</Words>
             </Header>
             <Stale live={live} />
           </SpaceBetween>
         }
         pagination={<Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
-        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="dead letters" retry={live.reload} /> : <Empty title="No dead letters left" />}
+        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="failed jobs" retry={live.reload} /> : <Empty title="No failed jobs left" />}
       />
     </SpaceBetween>
   );

@@ -10,14 +10,18 @@ import { api, take, type Schemas } from '../api/client';
 import { useLive } from '../live';
 import { pageOfDocs } from '../docs';
 import { DocsLink } from '../parts/docs-link';
+import { useCalls } from '../parts/job-calls';
 import { ofUser, pageOfJob } from '../parts/links';
 import { Empty, Failed, NotForRole, Stale, To, useTitle, Words } from '../parts/parts';
 import { Progress } from '../parts/progress';
+import { useTaskNames } from '../parts/task-names';
 import { Ago } from '../parts/time';
 import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
+import { termOf } from '../words';
 import { RedriveDialog } from './redrive';
 
-type Group = Owned<Schemas['DeadLetterGroup']>;
+/** The API may say what the latest job of a group calls. */
+type Group = Owned<Schemas['DeadLetterGroup']> & { calls?: string | null };
 
 const OFTEN = 5_000;
 const SELDOM = 15_000; // everybody's: one call for each user
@@ -42,20 +46,29 @@ async function all(): Promise<Found> {
   return { groups: found.sort((one, other) => other.count - one.count), read, complete: complete && everyone };
 }
 
+/** The first task by its name, and how many others there are. */
+function namesOf(ids: readonly string[], nameOf: (id: string) => string | undefined): string {
+  const first = ids[0];
+  if (first === undefined) return '–';
+  return `${nameOf(first) ?? first}${ids.length > 1 ? ` and ${ids.length - 1} more` : ''}`;
+}
+
 export default function DeadLetters(): ReactNode {
-  useTitle('Dead letters');
+  useTitle('Failed jobs');
   const { user, everybody, mayChange } = useWhose();
-  const live = useLive(`dead letters ${everybody ? 'all' : (user ?? '')}`, () => (everybody ? all() : of(user)), everybody ? SELDOM : OFTEN);
+  const live = useLive(`groups ${everybody ? 'all' : (user ?? '')}`, () => (everybody ? all() : of(user)), everybody ? SELDOM : OFTEN);
   const [chosen, setChosen] = useState<{ fingerprint?: string; count: number; user: string | undefined } | null>(null);
   const ownerOf = (group: Group): string | undefined => group.owner?.id ?? user;
   const groups = live.data?.groups ?? [];
+  const callsOf = useCalls(groups.filter((group) => !group.calls).map((group) => ({ id: group.job_id, user: ownerOf(group) })));
+  const nameOf = useTaskNames(groups.flatMap((group) => group.task_ids.slice(0, 1).map((id) => ({ id, user: ownerOf(group) }))));
   const count = groups.reduce((sum, group) => sum + group.count, 0);
   if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   return (
     <SpaceBetween size="m">
       <Progress onEnd={live.reload} />
       <RedriveDialog filter={chosen === null ? null : { fingerprint: chosen.fingerprint }} expected={chosen?.count ?? 0} user={chosen?.user} onClose={() => setChosen(null)} />
-      {live.data?.complete === false && <Alert type="info">There are more dead letters. This page counts the latest {live.data.read}.</Alert>}
+      {live.data?.complete === false && <Alert type="info">There are more failed jobs. This page counts the latest {live.data.read}.</Alert>}
       <Table<Group>
         variant="full-page"
         stickyHeader
@@ -63,35 +76,35 @@ export default function DeadLetters(): ReactNode {
         wrapLines
         items={groups}
         loading={live.loading}
-        loadingText="Loading dead letters"
-        ariaLabels={{ tableLabel: 'Dead letters', selectionGroupLabel: '' }}
+        loadingText="Loading failed jobs"
+        ariaLabels={{ tableLabel: 'Failed jobs', selectionGroupLabel: '' }}
         header={
           <SpaceBetween size="xs">
             <Header
               variant="awsui-h1-sticky"
               counter={live.data === null ? undefined : `(${count})`}
-              description="Jobs that failed or were killed, by error. Errors that differ only in ids, numbers or times are grouped."
+              description={`Jobs that failed or were killed, by error. Errors that differ only in ids, numbers or times are grouped. The API calls them ${termOf('failed job')}s.`}
               actions={
                 <SpaceBetween direction="horizontal" size="xs">
                   <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
                   {mayChange && !everybody && (
                     <Button disabled={count === 0} onClick={() => setChosen({ count, user })}>
-                      Redrive all
+                      Run all again
                     </Button>
                   )}
                 </SpaceBetween>
               }
             >
-              Dead letters
+              Failed jobs
             </Header>
             <Stale live={live} />
           </SpaceBetween>
         }
         filter={<div className="filters"><WhoseChoice /></div>}
-        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="dead letters" retry={live.reload} /> : (
-          <Empty title="No dead letters">
-            <Box variant="p" color="inherit">A job is listed here when its last attempt has failed or was killed. You correct the cause, and redrive the job.</Box>
-            <DocsLink href={pageOfDocs('guides/redrive')}>Redrive dead letters</DocsLink>
+        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="failed jobs" retry={live.reload} /> : (
+          <Empty title="No failed jobs">
+            <Box variant="p" color="inherit">A job is listed here when its last attempt has failed or was killed. You correct the cause, and run the job again.</Box>
+            <DocsLink href={pageOfDocs('guides/redrive')}>Run failed jobs again</DocsLink>
           </Empty>
         )}
         columnDefinitions={[
@@ -101,14 +114,14 @@ export default function DeadLetters(): ReactNode {
             header: 'Error',
             isRowHeader: true,
             cell: (group) => {
-              const text = group.error === null ? '(just redriven)' : `${group.error.kind}: ${group.error.message}`;
+              const text = group.error === null ? '(running again)' : `${group.error.kind}: ${group.error.message}`;
               return group.fingerprint === null ? <Words>{text}</Words> : <To href={`/dead-letters/${group.fingerprint}${ofUser(ownerOf(group))}`}><Words>{text}</Words></To>;
             },
-            minWidth: 320,
+            minWidth: 200,
           },
           { id: 'count', header: 'Jobs', cell: (group) => group.count },
-          { id: 'types', header: 'Types', cell: (group) => group.types.join(', ') },
-          { id: 'tasks', header: 'Tasks', cell: (group) => group.task_ids.length || '–' },
+          { id: 'calls', header: 'Calls', cell: (group) => <Words>{group.calls ?? callsOf(group.job_id, ownerOf(group)) ?? group.types.join(', ')}</Words>, minWidth: 150 },
+          { id: 'tasks', header: 'Tasks', cell: (group) => <Words>{namesOf(group.task_ids, (id) => nameOf(id, ownerOf(group)))}</Words>, minWidth: 120 },
           { id: 'last', header: 'Last', cell: (group) => <Ago at={group.last_at} /> },
           { id: 'first', header: 'First', cell: (group) => <Ago at={group.first_at} /> },
           { id: 'sample', header: 'Latest job', cell: (group) => <To href={pageOfJob(group.job_id, ownerOf(group))}>{group.job_id}</To> },
@@ -118,8 +131,8 @@ export default function DeadLetters(): ReactNode {
             minWidth: 110,
             cell: (group) =>
               group.fingerprint === null || !mayChange ? null : (
-                <Button variant="inline-link" ariaLabel={`Redrive ${group.count} jobs`} onClick={() => setChosen({ fingerprint: group.fingerprint ?? undefined, count: group.count, user: ownerOf(group) })}>
-                  Redrive
+                <Button variant="inline-link" ariaLabel={`Run again: ${group.count} jobs`} onClick={() => setChosen({ fingerprint: group.fingerprint ?? undefined, count: group.count, user: ownerOf(group) })}>
+                  Run again
                 </Button>
               ),
           },

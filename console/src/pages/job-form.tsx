@@ -11,14 +11,13 @@ import Tiles from '@cloudscape-design/components/tiles';
 import { useRef, useState, type ReactNode } from 'react';
 import { useNavigate, useSearchParams } from 'react-router';
 
-import { api, apiError, take, type ApiError, type Job, type TaskType } from '../api/client';
+import { api, apiError, take, type Job, type TaskType } from '../api/client';
 import { jobCall } from '../code';
-import { fieldErrors } from '../form/draft';
-import { CallBacks, Choice, Events, KeyField, Number, optional, Order, Retries, schemaOf, TimeOut, What } from '../form/fields';
+import { CallBacks, Choice, Labels, Number, optional, Order, Retries, schemaOf, Telling, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
+import { errorsOf, type Refused } from '../form/mended';
 import { fromJob, NEW_JOB, toJob, UNITS, type JobDraft, type Start } from '../form/job-draft';
-import { Receivers } from '../form/receivers';
 import type { Target } from '../form/target';
 import { useLive } from '../live';
 import { CopyAs } from '../parts/copy-as';
@@ -47,7 +46,7 @@ export default function JobForm(): ReactNode {
     },
     0,
   );
-  const title = retried !== null ? 'Retry with changes' : source !== null ? 'Duplicate job' : 'Post a job';
+  const title = retried !== null ? 'Run again with changes' : source !== null ? 'Duplicate job' : 'Post a job';
   useTitle(title);
   return (
     <Loaded live={live} what="job">
@@ -63,27 +62,28 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
   const form = useRef<HTMLFormElement>(null);
   const [first] = useState<JobDraft>(() => (job === null ? NEW_JOB : fromJob(job)));
   const [draft, setDraft] = useState(first);
-  const [error, setError] = useState<ApiError | null>(null);
+  const [refused, setRefused] = useState<Refused | null>(null);
   const [broken, setBroken] = useState(false);
   const [busy, setBusy] = useState(false);
   const saved = useRef(false);
   const key = useRef(crypto.randomUUID());
   const question = useUnsaved(JSON.stringify(draft) !== JSON.stringify(first), saved);
-  useFirstError(form, error);
+  useFirstError(form, refused?.error ?? null);
   const set = (changes: Partial<JobDraft>): void => setDraft((before) => ({ ...before, ...changes }));
-  const errors = error === null ? {} : fieldErrors(error);
+  const errors = errorsOf(refused, () => toJob(draft));
 
   const submit = async (): Promise<void> => {
     setBusy(true);
-    setError(null);
+    setRefused(null);
+    const sent = toJob(draft);
     try {
-      const made = await take(api.POST('/api/v1/me/jobs', { params: { header: { 'Idempotency-Key': key.current } }, body: toJob(draft) }));
+      const made = await take(api.POST('/api/v1/me/jobs', { params: { header: { 'Idempotency-Key': key.current } }, body: sent }));
       saved.current = true;
       done('Posted the job.');
       void navigate(pageOfJob(made.id));
-    } catch (refused) {
+    } catch (error) {
       key.current = crypto.randomUUID();
-      setError(apiError(refused));
+      setRefused({ error: apiError(error), sent });
       setBusy(false);
     }
   };
@@ -114,12 +114,9 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
         }
       >
         <SpaceBetween size="l">
-          <FormErrors error={error} errors={errors} />
+          <FormErrors error={refused?.error ?? null} errors={errors} />
           <Container header={<Header variant="h2">What to run</Header>}>
-            <SpaceBetween size="m">
-              <KeyField value={draft.key} error={errors['key']} onChange={(key) => set({ key })} />
-              <What draft={draft} errors={errors} set={set} types={types} targets={targets} first={first} onBroken={setBroken} />
-            </SpaceBetween>
+            <What draft={draft} errors={errors} set={set} types={types} targets={targets} first={first} onBroken={setBroken} />
           </Container>
 
           <Container header={<Header variant="h2">When to run</Header>}>
@@ -146,7 +143,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
               {draft.start === 'at' && <InstantField label="Time" value={draft.at} error={errors['execute_at']} onChange={(at) => set({ at })} />}
               <InstantField
                 label={optional('Expires at')}
-                description="From this time on, the job neither starts nor is retried"
+                description="From this time on, the job neither starts nor is tried again"
                 value={draft.expiresAt}
                 error={errors['expires_at']}
                 onChange={(expiresAt) => set({ expiresAt })}
@@ -163,13 +160,8 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
               <Retries draft={draft} errors={errors} set={set} />
               <Order draft={draft} errors={errors} set={set} />
               <CallBacks draft={draft} errors={errors} set={set} />
-            </SpaceBetween>
-          </Container>
-
-          <Container header={<Header variant="h2" description="A message when the job ends, by e-mail or webhook">Notifications</Header>}>
-            <SpaceBetween size="m">
-              <Receivers draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
-              <Events draft={draft} errors={errors} set={set} />
+              <Telling draft={draft} errors={errors} set={set} />
+              <Labels draft={draft} errors={errors} set={set} />
             </SpaceBetween>
           </Container>
         </SpaceBetween>

@@ -15,6 +15,7 @@ import { useState, type ReactNode } from 'react';
 import { useNavigate, useParams } from 'react-router';
 
 import { api, apiError, take, type Job } from '../api/client';
+import { callsOf } from '../calls';
 import { jobCall } from '../code';
 import { asPosted } from '../form/job-draft';
 import { pageOfFailures } from '../docs';
@@ -24,6 +25,7 @@ import { useLive } from '../live';
 import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
 import { DocsLink } from '../parts/docs-link';
+import { LaneAlert, useLanes } from '../parts/lanes';
 import { ofUser, pageOfTask } from '../parts/links';
 import { Code, Loaded, pretty, Reason, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { isFinal, JobStatus } from '../parts/status';
@@ -31,6 +33,7 @@ import { useTaskNames } from '../parts/task-names';
 import { Told } from '../parts/told';
 import { Ago, between, When } from '../parts/time';
 import { OfWhom, useWhose } from '../parts/whose';
+import { pausedOf } from '../problems';
 import { timeline } from '../timeline';
 import { whyOf } from '../why';
 import { span } from '../words';
@@ -79,11 +82,13 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
       done(what === 'retry' ? 'The job runs again.' : job.status === 'running' ? 'The job was asked to stop.' : 'Cancelled the job.');
       reload();
     } catch (error) {
-      failed(what === 'retry' ? 'Not retried' : 'Not cancelled', error);
+      failed(what === 'retry' ? 'Not run again' : 'Not cancelled', error);
     } finally {
       setBusy(false);
     }
   };
+  const waits = job.status === 'scheduled' || job.status === 'queued';
+  const paused = pausedOf(useLanes().lanes).some(({ lane }) => lane === job.lane); // then the reason is the same
   const dead = job.status === 'failed' || job.status === 'killed';
   const another = (how: 'from' | 'retry'): string => `/jobs/new?${new URLSearchParams({ [how]: job.id, ...(user === undefined ? {} : { user }) }).toString()}`;
   return (
@@ -119,10 +124,10 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
                 Cancel job
               </Button>
             )}
-            {dead && <Button onClick={() => void navigate(another('retry'))}>Retry with changes</Button>}
+            {dead && <Button onClick={() => void navigate(another('retry'))}>Run again with changes</Button>}
             {mayChange && dead && (
               <Button variant="primary" loading={busy} onClick={() => void act('retry')}>
-                Retry
+                Run again
               </Button>
             )}
           </SpaceBetween>
@@ -130,7 +135,8 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
       >
         Job <CopyToClipboard variant="inline" textToCopy={job.id} copyButtonAriaLabel="Copy the id" copySuccessText="Copied" copyErrorText="Not copied" />
       </Header>
-      <Why job={job} />
+      {waits && <LaneAlert lane={job.lane} />}
+      {!(waits && paused) && <Why job={job} />}
       <Overview job={job} />
       <ColumnLayout columns={2}>
         <Container header={<Header variant="h2">Timeline</Header>}>
@@ -203,8 +209,9 @@ function Overview({ job }: { job: Job }): ReactNode {
             { label: 'Delay', value: job.start_delay_ms === null ? '–' : span(job.start_delay_ms) },
             { label: 'Duration', value: between(job.started_at, job.completed_at ?? job.failed_at ?? job.killed_at ?? job.cancelled_at) },
             { label: 'Attempts', value: `${job.attempts.length} of ${job.max_attempts}` },
+            { label: 'Calls', value: <Words>{callsOf(job)}</Words> },
             { label: 'Type', value: job.target === null ? job.type : <><To href={pageOfTarget(job.target)}>{job.target}</To> ({job.type})</> },
-            { label: 'Lane', value: job.lane },
+            { label: 'Queue', value: job.lane },
             { label: 'Task', value: job.task_id === null ? '–' : <To href={pageOfTask(job.task_id, user)}><Words>{task ?? job.task_id}</Words></To> },
             { label: 'Attempt time-out', value: span(job.timeout_seconds * 1_000) },
             { label: 'Key', value: <Words>{job.key ?? '–'}</Words> },
@@ -214,7 +221,7 @@ function Overview({ job }: { job: Job }): ReactNode {
             ...(job.expires_at === null ? [] : [{ label: 'Expires', value: <When at={job.expires_at} /> }]),
             ...(job.lease_until === null ? [] : [{ label: 'Lease expires', value: <Ago at={job.lease_until} /> }]),
             ...(job.heartbeat_at === null ? [] : [{ label: 'Last heartbeat', value: <Ago at={job.heartbeat_at} /> }]),
-            ...(job.redrives === 0 ? [] : [{ label: 'Redriven', value: <>{job.redrives} × <Ago at={job.redriven_at} /></> }]),
+            ...(job.redrives === 0 ? [] : [{ label: 'Run again', value: <>{job.redrives} × <Ago at={job.redriven_at} /></> }]),
           ]}
         />
         {progress !== null && (

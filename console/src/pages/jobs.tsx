@@ -90,9 +90,14 @@ export default function Jobs(): ReactNode {
         loadingText="Loading jobs"
         ariaLabels={{ tableLabel: 'Jobs', selectionGroupLabel: '' }}
         columns={[
+          'status', // first, so that a phone shows it
+          'calls',
           'scheduled',
           ...(everybody ? (['owner'] as const) : []),
-          ...(upcoming ? (['job', 'status', 'type', 'task'] as const) : (['job', 'status', 'type', 'task', 'delay', 'duration', 'attempts', 'reason'] as const)),
+          'task',
+          ...(upcoming ? [] : (['delay', 'duration', 'attempts'] as const)),
+          'reason',
+          'job',
         ]}
         header={
           <SpaceBetween size="xs">

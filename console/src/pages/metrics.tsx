@@ -12,6 +12,7 @@ import { useSearchParams } from 'react-router';
 
 import { api, take, type Schemas } from '../api/client';
 import { byDay, daysOf, endedOf, onTimeOf, since, slowest, slowTasks, successOf, sum, type SlowTask, type Type } from '../figures';
+import { COLOURS } from '../colours';
 import { useLive } from '../live';
 import { Empty, Failed, Loaded, To, useTitle } from '../parts/parts';
 import { ScopeChoice, useScope } from '../parts/scope';
@@ -128,8 +129,8 @@ function Daily({ days: all, daily, types }: { days: string[]; daily: NonNullable
           days={days}
           format={span}
           series={[
-            { title: 'Average', type: look, data: average, valueFormatter: span },
-            { title: 'p95', type: look, data: byDay(days, daily, type, ([found]) => found?.p95_ms ?? null), valueFormatter: span },
+            { title: 'Average', type: look, data: average, valueFormatter: span, color: COLOURS.measure },
+            { title: 'p95', type: look, data: byDay(days, daily, type, ([found]) => found?.p95_ms ?? null), valueFormatter: span, color: COLOURS.high },
           ]}
         />
       </Container>
@@ -141,11 +142,11 @@ function Daily({ days: all, daily, types }: { days: string[]; daily: NonNullable
           format={(y) => y.toLocaleString()}
           stacked
           series={[
-            { title: 'Succeeded', type: 'bar', data: count('succeeded') },
-            { title: 'Failed', type: 'bar', data: count('failed') },
-            { title: 'Killed', type: 'bar', data: count('killed') },
-            { title: 'Skipped', type: 'bar', data: count('skipped') },
-            { title: 'Cancelled', type: 'bar', data: count('cancelled') },
+            { title: 'Succeeded', type: 'bar', data: count('succeeded'), color: COLOURS.succeeded },
+            { title: 'Failed', type: 'bar', data: count('failed'), color: COLOURS.failed },
+            { title: 'Killed', type: 'bar', data: count('killed'), color: COLOURS.killed },
+            { title: 'Skipped', type: 'bar', data: count('skipped'), color: COLOURS.skipped },
+            { title: 'Cancelled', type: 'bar', data: count('cancelled'), color: COLOURS.cancelled },
           ]}
         />
       </Container>

@@ -85,7 +85,7 @@ export default function Operations(): ReactNode {
           ) : (
             <Empty title="No operations yet">
               <Box variant="p" color="inherit">
-                An operation changes many jobs or tasks. Start one with <i>Cancel all that match</i> on <To href="/jobs">Jobs</To>, <i>All that match</i> on <To href="/tasks">Tasks</To>, or <i>Redrive</i> on <To href="/dead-letters">Dead letters</To>.
+                An operation changes many jobs or tasks. Start one with <i>Cancel all that match</i> on <To href="/jobs">Jobs</To>, <i>All that match</i> on <To href="/tasks">Tasks</To>, or <i>Run again</i> on <To href="/dead-letters">Failed jobs</To>.
               </Box>
               <DocsLink href={pageOfDocs('guides/many-at-once')}>Many at once</DocsLink>
             </Empty>

@@ -8,7 +8,7 @@ import SpaceBetween from '@cloudscape-design/components/space-between';
 import { useState, type ReactNode } from 'react';
 
 import { api, apiError, take, type Schemas } from '../api/client';
-import { fieldErrors, type FieldErrors } from '../form/draft';
+import { errorsOf, type Refused } from '../form/mended';
 import { useNotices } from '../parts/notices';
 import { useProgress } from '../parts/progress';
 
@@ -18,13 +18,13 @@ type Filter = Pick<Schemas['RedriveRequest'], 'fingerprint' | 'task' | 'type'>;
 export function RedriveDialog({ filter, expected, user, onClose }: { filter: Filter | null; expected: number; user: string | undefined; onClose: () => void }): ReactNode {
   const [rate, setRate] = useState('10');
   const [limit, setLimit] = useState('');
-  const [errors, setErrors] = useState<FieldErrors>({});
+  const [refused, setRefused] = useState<Refused | null>(null);
   const [busy, setBusy] = useState(false);
   const show = useProgress();
   const { failed } = useNotices();
   const start = async (): Promise<void> => {
     setBusy(true);
-    setErrors({});
+    setRefused(null);
     try {
       const chosen = Object.values(filter ?? {}).some((value) => value !== undefined && value !== null);
       const body = { ...filter, all: !chosen, rate: Number(rate), ...(limit.trim() === '' ? {} : { limit: Number(limit) }) };
@@ -33,17 +33,18 @@ export function RedriveDialog({ filter, expected, user, onClose }: { filter: Fil
       onClose();
     } catch (error) {
       const told = apiError(error);
-      if (told.details.length > 0) setErrors(fieldErrors(told));
-      else failed('The redrive did not start', told);
+      if (told.details.length > 0) setRefused({ error: told, sent: { rate, limit } });
+      else failed('The jobs do not run again', told);
     } finally {
       setBusy(false);
     }
   };
+  const errors = errorsOf(refused, () => ({ rate, limit }));
   return (
     <Modal
       visible={filter !== null}
       onDismiss={onClose}
-      header="Redrive dead letters"
+      header="Run failed jobs again"
       closeAriaLabel="Close"
       footer={
         <Box float="right">
@@ -52,7 +53,7 @@ export function RedriveDialog({ filter, expected, user, onClose }: { filter: Fil
               Cancel
             </Button>
             <Button variant="primary" loading={busy} onClick={() => void start()}>
-              Redrive
+              Run again
             </Button>
           </SpaceBetween>
         </Box>

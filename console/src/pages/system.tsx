@@ -1,8 +1,6 @@
 import Button from '@cloudscape-design/components/button';
 import Container from '@cloudscape-design/components/container';
-import FormField from '@cloudscape-design/components/form-field';
 import Header from '@cloudscape-design/components/header';
-import Input from '@cloudscape-design/components/input';
 import KeyValuePairs from '@cloudscape-design/components/key-value-pairs';
 import SpaceBetween from '@cloudscape-design/components/space-between';
 import StatusIndicator from '@cloudscape-design/components/status-indicator';
@@ -10,13 +8,16 @@ import Table from '@cloudscape-design/components/table';
 import { useState, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '../api/client';
+import type { LaneNow } from '../api/status';
 import { useRole } from '../api/session';
 import { useLive } from '../live';
 import { useNotices } from '../parts/notices';
-import { FormDialog } from '../parts/form-dialog';
-import { Empty, Loaded, To, useConfirm, useTitle, Words } from '../parts/parts';
+import { useLanes } from '../parts/lanes';
+import { Empty, Loaded, To, useTitle, Words } from '../parts/parts';
+import { ReasonDialog, type Reasoned } from '../parts/reason-dialog';
 import { Ago, When } from '../parts/time';
 import { useUsers, type User } from '../parts/whose';
+import { jobs } from '../problems';
 import { span } from '../words';
 
 type Lane = Schemas['LaneState'];
@@ -31,26 +32,46 @@ export default function System(): ReactNode {
     return { health, lanes: system.lanes, breakers };
   });
   const { done, failed } = useNotices();
-  const [dialog, confirm] = useConfirm();
   const administers = useRole() === 'administrator';
   const users = useUsers();
-  const [closing, setClosing] = useState<Breaker | null>(null);
-  const set = async (what: 'pause' | 'resume', lane?: Lane['lane']): Promise<void> => {
+  const now = useLanes();
+  const here = ({ lane }: Lane): LaneNow | undefined => now.lanes.find((each) => each.lane === lane);
+  const [asking, ask] = useState<Reasoned | null>(null);
+  const changed = (text: string): void => {
+    done(text);
+    live.reload();
+    now.reload();
+  };
+  const resume = async (lane?: Lane['lane']): Promise<void> => {
     try {
-      const body = lane === undefined ? { all: true } : { all: false, lane };
-      await take(what === 'pause' ? api.POST('/api/v1/system/pause', { body }) : api.POST('/api/v1/system/resume', { body }));
-      done(`${what === 'pause' ? 'Paused' : 'Resumed'} ${lane ?? 'all lanes'}.`);
-      live.reload();
+      await take(api.POST('/api/v1/system/resume', { body: lane === undefined ? { all: true } : { all: false, lane } }));
+      changed(`Resumed ${lane ?? 'all queues'}.`);
     } catch (error) {
       failed('Nothing was changed', error);
     }
   };
   const pause = (lane?: Lane['lane']): void =>
-    confirm({
-      title: lane === undefined ? 'Pause all lanes?' : `Pause the lane ${lane}?`,
-      text: 'New jobs are accepted and wait. Running jobs continue. After a resume the waiting jobs start at once.',
+    ask({
+      title: lane === undefined ? 'Pause all queues?' : `Pause the queue ${lane}?`,
+      text: 'New jobs are accepted and wait. Running jobs continue. After a resume the waiting jobs start, the oldest first.',
       yes: 'Pause',
-      act: () => set('pause', lane),
+      shown: 'Shown on every page that the pause concerns',
+      act: async (reason) => {
+        await take(api.POST('/api/v1/system/pause', { body: { ...(lane === undefined ? { all: true } : { all: false, lane }), reason } }));
+        changed(`Paused ${lane ?? 'all queues'}.`);
+      },
+    });
+  const close = (breaker: Breaker): void =>
+    ask({
+      title: `Close the breaker of ${breaker.circuit}?`,
+      text: 'Its waiting jobs start within a second. If the target still fails, five more failures open the breaker again.',
+      yes: 'Close the breaker',
+      shown: 'Stored in the audit trail',
+      act: async (reason) => {
+        const body = { circuit: breaker.circuit, owner: breaker.owner ?? undefined, reason };
+        await take(api.POST('/api/v1/system/breakers/close', { body }));
+        changed(`Closed the breaker of ${breaker.circuit}.`);
+      },
     });
   return (
     <Loaded live={live} what="system state">
@@ -58,40 +79,42 @@ export default function System(): ReactNode {
         const behind = health.lag_seconds ?? 0;
         return (
           <SpaceBetween size="l">
-            {dialog}
-            {closing !== null && <CloseDialog breaker={closing} onClose={() => setClosing(null)} onDone={live.reload} />}
+            {asking !== null && <ReasonDialog {...asking} onClose={() => ask(null)} />}
             <Header variant="h1">System</Header>
-            <Container header={<Header variant="h2">Health</Header>}>
+            <Container header={<Header variant="h2" description={<>More on <To href="/status">What is wrong now</To>.</>}>Health</Header>}>
               <KeyValuePairs
                 columns={3}
                 items={[
                   { label: 'Scheduler', value: <StatusIndicator type={behind > BEHIND ? 'warning' : 'success'}>{behind > BEHIND ? 'Behind' : 'On time'}</StatusIndicator> },
                   { label: 'Behind by', value: span(behind * 1_000) },
-                  { label: 'Oldest open minute', value: health.oldest_open_minute ?? '–' },
+                  { label: 'Oldest open minute', value: <When at={health.oldest_open_at ?? null} /> },
                 ]}
               />
             </Container>
             <Table<Lane>
               items={lanes}
               trackBy="lane"
-              ariaLabels={{ tableLabel: 'Lanes', selectionGroupLabel: '' }}
+              wrapLines
+              ariaLabels={{ tableLabel: 'Queues', selectionGroupLabel: '' }}
               header={
                 <Header
                   variant="h2"
                   actions={administers &&
                     <SpaceBetween direction="horizontal" size="xs">
-                      <Button onClick={() => void set('resume')}>Resume all</Button>
+                      <Button onClick={() => void resume()}>Resume all</Button>
                       <Button onClick={() => pause()}>Pause all</Button>
                     </SpaceBetween>
                   }
                 >
-                  Lanes
+                  Queues
                 </Header>
               }
               columnDefinitions={[
-                { id: 'lane', header: 'Lane', cell: (lane) => lane.lane, isRowHeader: true },
+                { id: 'lane', header: 'Queue', cell: (lane) => lane.lane, isRowHeader: true },
                 { id: 'state', header: 'State', cell: (lane) => <StatusIndicator type={lane.paused ? 'stopped' : 'success'}>{lane.paused ? 'Paused' : 'Running'}</StatusIndicator> },
                 { id: 'since', header: 'Since', cell: (lane) => <Ago at={lane.paused ? lane.paused_at : lane.resumed_at} /> },
+                { id: 'by', header: 'By', cell: (lane) => { const found = here(lane); return found?.paused_by_name ?? found?.paused_by ?? '–'; } },
+                { id: 'waiting', header: 'Waiting', cell: (lane) => { const found = here(lane); return found === undefined || found.waiting === null ? '–' : jobs(found.waiting, found.at_least); } },
                 { id: 'reason', header: 'Reason', cell: (lane) => <Words>{lane.reason ?? '–'}</Words> },
                 ...(administers
                   ? [
@@ -100,7 +123,7 @@ export default function System(): ReactNode {
                         header: 'Action',
                         cell: (lane: Lane) =>
                           lane.paused ? (
-                            <Button variant="inline-link" ariaLabel={`Resume ${lane.lane}`} onClick={() => void set('resume', lane.lane)}>Resume</Button>
+                            <Button variant="inline-link" ariaLabel={`Resume ${lane.lane}`} onClick={() => void resume(lane.lane)}>Resume</Button>
                           ) : (
                             <Button variant="inline-link" ariaLabel={`Pause ${lane.lane}`} onClick={() => pause(lane.lane)}>Pause</Button>
                           ),
@@ -127,7 +150,7 @@ export default function System(): ReactNode {
                 { id: 'opened', header: 'Opened', cell: (breaker) => <Ago at={breaker.opened_at} /> },
                 { id: 'until', header: 'Next test', cell: (breaker) => (breaker.state === 'open' ? <Ago at={breaker.until} /> : <>until <When at={breaker.probe_until} /></>) },
                 ...(administers
-                  ? [{ id: 'action', header: 'Action', cell: (breaker: Breaker) => <Button variant="inline-link" ariaLabel={`Close the breaker of ${breaker.circuit}`} onClick={() => setClosing(breaker)}>Close</Button> }]
+                  ? [{ id: 'action', header: 'Action', cell: (breaker: Breaker) => <Button variant="inline-link" ariaLabel={`Close the breaker of ${breaker.circuit}`} onClick={() => close(breaker)}>Close</Button> }]
                   : []),
               ]}
             />
@@ -140,28 +163,4 @@ export default function System(): ReactNode {
 
 function nameOf(id: string, users: readonly User[]): string {
   return users.find((user) => user.id === id)?.username ?? id;
-}
-
-/** Asks why, for the audit trail. */
-function CloseDialog({ breaker, onClose, onDone }: { breaker: Breaker; onClose: () => void; onDone: () => void }): ReactNode {
-  const [reason, setReason] = useState('');
-  const { done } = useNotices();
-  const act = async (): Promise<void> => {
-    const body = { circuit: breaker.circuit, owner: breaker.owner ?? undefined, reason: reason.trim() || undefined };
-    await take(api.POST('/api/v1/system/breakers/close', { body }));
-    done(`Closed the breaker of ${breaker.circuit}.`);
-    onDone();
-  };
-  return (
-    <FormDialog title={`Close the breaker of ${breaker.circuit}?`} yes="Close the breaker" fields={['reason']} act={act} onClose={onClose}>
-      {(errors) => (
-        <SpaceBetween size="m">
-          <div>Its waiting jobs start within a second. If the target still fails, five more failures open the breaker again.</div>
-          <FormField label={<>Reason <i>– optional</i></>} constraintText="Stored in the audit trail" errorText={errors['reason']}>
-            <Input value={reason} onChange={({ detail }) => setReason(detail.value)} autoFocus />
-          </FormField>
-        </SpaceBetween>
-      )}
-    </FormDialog>
-  );
 }

@@ -16,11 +16,11 @@ import Toggle from '@cloudscape-design/components/toggle';
 import { useRef, useState, type ReactNode } from 'react';
 import { useLocation, useNavigate, useSearchParams } from 'react-router';
 
-import { api, apiError, take, type ApiError, type TaskType } from '../api/client';
+import { api, apiError, take, type TaskType } from '../api/client';
 import { useRole } from '../api/session';
 import { write } from '../exact';
-import { fieldErrors } from '../form/draft';
 import { FormErrors, useFirstError } from '../form/form-errors';
+import { errorsOf, type Refused } from '../form/mended';
 import { Json, PayloadForm } from '../form/payload';
 import type { Schema } from '../form/schema';
 import { asPayload, BLANK, fromTarget, loosened, toTarget, type Target } from '../form/target';
@@ -102,22 +102,24 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
   const [dialog, confirm] = useConfirm();
   const form = useRef<HTMLFormElement>(null);
   const [draft, setDraft] = useState(() => (target === null ? BLANK : fromTarget(target)));
-  const [error, setError] = useState<ApiError | null>(null);
+  const [refused, setRefused] = useState<Refused | null>(null);
   const [broken, setBroken] = useState(false);
   const [busy, setBusy] = useState(false);
   const set = (changes: Partial<typeof draft>): void => setDraft((before) => ({ ...before, ...changes }));
   const schema = loosened((types.find(({ type }) => type === draft.kind)?.payload_schema ?? {}) as Schema);
-  const errors = error === null ? {} : asPayload(fieldErrors(error));
-  useFirstError(form, error);
+  const request = () => ({ ...toTarget(draft), name: draft.name });
+  const errors = asPayload(errorsOf(refused, request));
+  useFirstError(form, refused?.error ?? null);
   const kinds = types.map(({ type, description }) => ({ value: type, label: type, description }));
 
   const submit = async (): Promise<void> => {
     setBusy(true);
-    setError(null);
+    setRefused(null);
+    const sent = request();
     try {
       const body = toTarget(draft);
       if (target === null) {
-        const made = await take(api.POST('/api/v1/targets', { body: { ...body, name: draft.name } }));
+        const made = await take(api.POST('/api/v1/targets', { body: sent }));
         done(`Registered ${made.name}.`);
         void navigate('/targets');
       } else {
@@ -125,8 +127,8 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
         done(`Saved ${target.name}.`);
         reload();
       }
-    } catch (refused) {
-      setError(apiError(refused));
+    } catch (error) {
+      setRefused({ error: apiError(error), sent });
     } finally {
       setBusy(false);
     }
@@ -183,7 +185,7 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
           }
         >
           <SpaceBetween size="l">
-            <FormErrors error={error} errors={errors} />
+            <FormErrors error={refused?.error ?? null} errors={errors} />
             <Container header={<Header variant="h2">General</Header>}>
               <SpaceBetween size="m">
                 {target === null && (

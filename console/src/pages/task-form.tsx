@@ -13,14 +13,18 @@ import Tiles from '@cloudscape-design/components/tiles';
 import { useMemo, useRef, useState, type ReactNode } from 'react';
 import { useNavigate, useParams, useSearchParams } from 'react-router';
 
-import { api, apiError, take, type ApiError, type Task, type TaskType } from '../api/client';
+import { api, apiError, take, type Task, type TaskType } from '../api/client';
 import { taskCall } from '../code';
 import { empty, fieldErrors, fromTask, scheduleOf, toEdit, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
-import { anyOf, CallBacks, Choice, Events, KeyField, Number, optional, Order, Retries, schemaOf, Section, TimeOut, What } from '../form/fields';
+import { CallBacks, Choice, Labels, Number, optional, Order, Retries, schemaOf, Telling, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
+import { errorsOf, type Refused } from '../form/mended';
 import { PreviewFailed, Runs } from '../form/preview';
-import { Receivers } from '../form/receivers';
+import { RepeatPicker } from '../form/repeat-picker';
+import { skippedMonths } from '../form/repeats';
+import { anyOf, Section } from '../form/section';
+import { bounds, missed } from '../form/summaries';
 import type { Target } from '../form/target';
 import { useLive, useSettled } from '../live';
 import { CopyAs } from '../parts/copy-as';
@@ -32,15 +36,6 @@ import { useUnsaved } from '../parts/unsaved';
 import { OfWhom, useWhose } from '../parts/whose';
 import { cronInWords } from '../words';
 
-const EXAMPLES = [
-  { value: '* * * * *', label: 'Every minute' },
-  { value: '*/5 * * * *', label: 'Every 5 minutes' },
-  { value: '0 * * * *', label: 'Every hour' },
-  { value: '30 2 * * *', label: 'Every night at 02:30' },
-  { value: '0 9 * * 1-5', label: 'On weekdays at 09:00' },
-  { value: '0 9 * * 1', label: 'Every Monday at 09:00' },
-  { value: '0 0 1 * *', label: 'On the first of every month' },
-];
 const UNITS = ['seconds', 'minutes', 'hours', 'days'].map((value) => ({ value, label: value }));
 const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')].map((value) => ({ value, label: value.replaceAll('_', ' ') }));
 const OVERLAPS = [
@@ -109,8 +104,7 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
   const form = useRef<HTMLFormElement>(null);
   const first = useMemo(() => initial(task, editing), [task, editing]);
   const [draft, setDraft] = useState(first);
-  const [error, setError] = useState<ApiError | null>(null);
-  const [errors, setErrors] = useState<FieldErrors>({});
+  const [refused, setRefused] = useState<Refused | null>(null);
   const [broken, setBroken] = useState(false);
   const [busy, setBusy] = useState(false);
   const saved = useRef(false);
@@ -121,28 +115,28 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
   const set = (changes: Partial<Draft>): void => setDraft((before) => ({ ...before, ...changes }));
   const schema = schemaOf(draft, types, targets);
   const preview = usePreview(draft);
+  const error = refused?.error ?? null;
+  const errors = errorsOf(refused, () => toRequest(draft));
   const shown: FieldErrors = { ...preview.errors, ...errors };
   const recurs = draft.kind === 'cron' || draft.kind === 'rate';
 
   const submit = async (): Promise<void> => {
     setBusy(true);
-    setError(null);
-    setErrors({});
+    setRefused(null);
+    const sent = toRequest(draft);
     try {
       const edited = editing && task !== null ? toEdit(draft, first, task) : null;
       const result = !editing || task === null
-        ? await take(api.POST('/api/v1/tasks', { params: { header: { 'Idempotency-Key': key.current } }, body: toRequest(draft) }))
+        ? await take(api.POST('/api/v1/tasks', { params: { header: { 'Idempotency-Key': key.current } }, body: sent }))
         : edited === null
           ? task
           : await take(api.PUT('/api/v1/tasks/{task_id}', { params: { path: { task_id: task.id }, query: { user } }, body: { ...edited, generation: task.generation } }));
       saved.current = true;
       done(editing ? `Saved “${result.name}”.` : `Created “${result.name}”.`);
       void navigate(pageOfTask(result.id, owner));
-    } catch (refused) {
-      const told = apiError(refused);
+    } catch (error) {
       key.current = crypto.randomUUID();
-      setError(told);
-      setErrors(fieldErrors(told));
+      setRefused({ error: apiError(error), sent });
       setBusy(false);
     }
   };
@@ -177,10 +171,6 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
               <FormField label="Name" errorText={shown['name']}>
                 <Input value={draft.name} onChange={({ detail }) => set({ name: detail.value })} autoFocus={!editing} />
               </FormField>
-              <FormField label={optional('Description')} errorText={shown['description']}>
-                <Textarea rows={2} value={draft.description} onChange={({ detail }) => set({ description: detail.value })} />
-              </FormField>
-              <KeyField value={draft.key} error={shown['key']} fixed={editing} onChange={(key) => set({ key })} />
               <What draft={draft} errors={shown} set={set} types={types} targets={targets} first={first} onBroken={setBroken} />
             </SpaceBetween>
           </Container>
@@ -195,7 +185,7 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
                 items={[
                   { value: 'now', label: 'Now', description: 'One run' },
                   { value: 'at', label: 'At a time', description: 'One run' },
-                  { value: 'cron', label: 'On a calendar', description: 'Cron, in a time zone' },
+                  { value: 'cron', label: 'On a calendar', description: 'Day, week, month or cron, in a time zone' },
                   { value: 'rate', label: 'At an interval', description: 'Every few minutes, hours or days' },
                 ]}
               />
@@ -204,16 +194,15 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
               )}
               {draft.kind === 'cron' && (
                 <ColumnLayout columns={2}>
+                  <RepeatPicker cron={draft.cron} onChange={(cron) => set({ cron })} />
                   <FormField
                     label="Cron"
                     description="Minute, hour, day of month, month, day of week"
                     constraintText={cronInWords(draft.cron) ?? 'See the next runs below'}
+                    warningText={skippedMonths(draft.cron) ?? undefined}
                     errorText={shown['schedule.cron'] ?? shown['schedule']}
                   >
                     <Input value={draft.cron} spellcheck={false} onChange={({ detail }) => set({ cron: detail.value })} />
-                  </FormField>
-                  <FormField label="Or start from an example" description="You can change it afterwards">
-                    <Choice value={EXAMPLES.some((each) => each.value === draft.cron) ? draft.cron : ''} options={EXAMPLES} onChange={(cron) => set({ cron })} />
                   </FormField>
                 </ColumnLayout>
               )}
@@ -257,13 +246,12 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
               {recurs && <Missed draft={draft} errors={shown} set={set} />}
               <Order draft={draft} errors={shown} set={set} />
               <CallBacks draft={draft} errors={shown} set={set} />
-            </SpaceBetween>
-          </Container>
-
-          <Container header={<Header variant="h2" description="Messages about the runs of this task, by e-mail or webhook">Notifications</Header>}>
-            <SpaceBetween size="m">
-              <Receivers draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
-              <Events draft={draft} errors={errors} set={set} />
+              <Telling draft={draft} errors={shown} set={set} />
+              <Labels draft={draft} errors={shown} set={set} fixed={editing}>
+                <FormField label={optional('Description')} errorText={shown['description']}>
+                  <Textarea rows={2} value={draft.description} onChange={({ detail }) => set({ description: detail.value })} />
+                </FormField>
+              </Labels>
             </SpaceBetween>
           </Container>
           {error?.status === 409 && (
@@ -290,7 +278,7 @@ function Window({ draft, errors, set }: Part): ReactNode {
   return (
     <Section
       header="Start, end, jitter, clock changes"
-      open={draft.start + draft.end + draft.maxRuns + draft.jitter + draft.dstGap + draft.dstOverlap !== ''}
+      summary={bounds(draft)}
       wrong={anyOf(errors, 'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.jitter_seconds', 'schedule.dst_')}
     >
       <SpaceBetween size="m">
@@ -317,7 +305,7 @@ function Window({ draft, errors, set }: Part): ReactNode {
 
 function Missed({ draft, errors, set }: Part): ReactNode {
   return (
-    <Section header="Missed runs" wrong={anyOf(errors, 'misfire', 'max_catch_up')}>
+    <Section header="Missed runs" summary={missed(draft)} wrong={anyOf(errors, 'misfire', 'max_catch_up')}>
       <ColumnLayout columns={3}>
         <FormField label="Missed runs" errorText={errors['misfire']}>
           <Choice value={draft.misfire} options={MISFIRES} onChange={(misfire) => set({ misfire })} />

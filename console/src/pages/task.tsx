@@ -10,6 +10,7 @@ import LineChart from '@cloudscape-design/components/line-chart';
 import Pagination from '@cloudscape-design/components/pagination';
 import SegmentedControl from '@cloudscape-design/components/segmented-control';
 import SpaceBetween from '@cloudscape-design/components/space-between';
+import StatusIndicator from '@cloudscape-design/components/status-indicator';
 import { useState, type ReactNode } from 'react';
 import { useNavigate, useParams } from 'react-router';
 
@@ -18,20 +19,23 @@ import { taskCall } from '../code';
 import { write } from '../exact';
 import { empty, fromTask, toRequest } from '../form/draft';
 import { Runs } from '../form/preview';
+import { skippedMonths } from '../form/repeats';
 import { pageOfTarget } from '../form/target';
+import { COLOURS } from '../colours';
 import { useLive } from '../live';
 import { endedAt, JobTable } from '../parts/job-table';
 import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
 import { ofUser, pageOfJob } from '../parts/links';
+import { PAUSE_TASKS, ReasonDialog } from '../parts/reason-dialog';
 import { Code, Empty, Loaded, Stale, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { TaskStatus } from '../parts/status';
 import { Ago, clock, When } from '../parts/time';
 import { Told } from '../parts/told';
 import { TrailTable } from '../parts/trail';
 import { OfWhom, useWhose } from '../parts/whose';
-import { onTimeShare, percent, scheduleInWords, span } from '../words';
+import { runsInWords, scheduleInWords, span } from '../words';
 import { change } from './tasks';
 
 const LIMIT = 25;
@@ -55,6 +59,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
   const { user, mayChange } = useWhose();
   const { done, failed } = useNotices();
   const [dialog, confirm] = useConfirm();
+  const [pausing, setPausing] = useState(false);
   const act = async (action: string, said: string): Promise<void> => {
     try {
       const result = await change(action, task.id, user);
@@ -65,6 +70,11 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
     } catch (error) {
       failed(`“${task.name}” was not changed`, error);
     }
+  };
+  const pause = async (reason: string | undefined): Promise<void> => {
+    await change('pause', task.id, user, reason);
+    done(`Paused “${task.name}”.`);
+    reload();
   };
   const more = (action: string): void => {
     if (action === 'clone') void navigate(`/tasks/new?clone=${task.id}${user === undefined ? '' : `&user=${user}`}`);
@@ -80,6 +90,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
   return (
     <SpaceBetween size="l">
       {dialog}
+      {pausing && <ReasonDialog {...PAUSE_TASKS} title={`Pause “${task.name}”?`} act={pause} onClose={() => setPausing(false)} />}
       <BreadcrumbGroup
         items={[{ text: 'Tasks', href: `/tasks${ofUser(user)}` }, { text: task.name, href: '#' }]}
         onFollow={(event) => {
@@ -98,7 +109,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
               (paused ? (
                 <Button onClick={() => void act('resume', `Resumed “${task.name}”.`)}>Resume</Button>
               ) : (
-                <Button onClick={() => void act('pause', `Paused “${task.name}”.`)}>Pause</Button>
+                <Button onClick={() => setPausing(true)}>Pause</Button>
               ))}
             <CopyAs call={() => taskCall(toRequest(fromTask(task, empty('UTC'))))} />
             <ButtonDropdown items={[{ id: 'clone', text: 'Clone' }, ...(mayChange ? [{ id: 'delete', text: 'Delete' }] : [])]} onItemClick={({ detail }) => more(detail.id)}>
@@ -146,7 +157,7 @@ function Overview({ task }: { task: Task }): ReactNode {
               </>
             ),
           },
-          { label: 'Schedule', value: <>{scheduleInWords(schedule)}{schedule?.cron ? <Box variant="p" color="text-body-secondary">{schedule.cron}</Box> : null}{schedule?.at ? <Box variant="p" color="text-body-secondary"><When at={schedule.at} /></Box> : null}</> },
+          { label: 'Schedule', value: <>{scheduleInWords(schedule)}{schedule?.cron ? <Box variant="p" color="text-body-secondary">{schedule.cron}</Box> : null}{schedule?.cron && skippedMonths(schedule.cron) !== null ? <StatusIndicator type="warning">{skippedMonths(schedule.cron)}</StatusIndicator> : null}{schedule?.at ? <Box variant="p" color="text-body-secondary"><When at={schedule.at} /></Box> : null}</> },
           { label: 'Time zone', value: schedule === null ? '–' : (schedule.time_zone ?? 'UTC') },
           { label: 'Type', value: task.target === null ? task.type : <><To href={pageOfTarget(task.target)}>{task.target}</To> ({task.type})</> },
           { label: 'Max attempts', value: String(task.max_attempts) },
@@ -205,7 +216,7 @@ function History({ task }: { task: Task }): ReactNode {
         jobs={live.data?.jobs ?? []}
         loading={live.loading}
         loadingText="Loading runs"
-        columns={view === 'ahead' ? ['scheduled', 'job', 'status'] : ['scheduled', 'job', 'status', 'started', 'delay', 'duration', 'attempts', 'reason']}
+        columns={view === 'ahead' ? ['status', 'scheduled', 'job', 'reason'] : ['status', 'scheduled', 'job', 'started', 'delay', 'duration', 'attempts', 'reason']}
         header={
           <SpaceBetween size="xs">
             <Header variant="h2" actions={
@@ -233,7 +244,6 @@ function Charts({ task }: { task: Task }): ReactNode {
   const { user } = useWhose();
   const live = useLive(`chart ${task.id}`, () => take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: task.id }, query: { limit: CHARTED, user } } })), 10_000);
   const started = (live.data?.jobs ?? []).filter((job) => job.started_at !== null).reverse();
-  const share = onTimeShare(started);
   const delays = started.map((job) => ({ x: new Date(job.scheduled_at), y: job.start_delay_ms ?? 0 }));
   const durations = started.flatMap((job) => {
     const end = endedAt(job);
@@ -241,8 +251,8 @@ function Charts({ task }: { task: Task }): ReactNode {
   });
   const domain: [Date, Date] | undefined = started.length < 2 ? undefined : [new Date(started[0]?.scheduled_at ?? 0), new Date(started.at(-1)?.scheduled_at ?? 0)];
   return (
-    <Container header={<Header variant="h2" description={share === null ? undefined : `The last ${started.length} runs; ${percent(share)} on time.`}>Delay and duration</Header>}>
-      <LineChart
+    <Container header={<Header variant="h2" description={runsInWords(started) ?? undefined}>Delay and duration</Header>}>
+      {started.length === 1 ? <KeyValuePairs columns={2} items={[{ label: 'Delay', value: span(delays[0]?.y ?? 0) }, { label: 'Duration', value: durations[0] === undefined ? '–' : span(durations[0].y) }]} /> : <LineChart
         height={200}
         hideFilter
         xScaleType="time"
@@ -251,8 +261,8 @@ function Charts({ task }: { task: Task }): ReactNode {
         yTitle="Time"
         ariaLabel="Delay and duration of the last runs"
         series={[
-          { title: 'Delay', type: 'line', data: delays, valueFormatter: span },
-          { title: 'Duration', type: 'line', data: durations, valueFormatter: span },
+          { title: 'Delay', type: 'line', data: delays, valueFormatter: span, color: COLOURS.high },
+          { title: 'Duration', type: 'line', data: durations, valueFormatter: span, color: COLOURS.measure },
         ]}
         i18nStrings={{ yTickFormatter: span, xTickFormatter: clock }}
         statusType={live.loading ? 'loading' : live.error !== null && live.data === null ? 'error' : 'finished'}
@@ -260,7 +270,7 @@ function Charts({ task }: { task: Task }): ReactNode {
         errorText={live.error?.message}
         empty={<Empty title="No runs yet" />}
         noMatch={<Empty title="No runs yet" />}
-      />
+      />}
     </Container>
   );
 }

@@ -22,6 +22,7 @@ import { pageOfJob, pageOfTask } from '../parts/links';
 import { Empty, Failed, NotForRole, Stale, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { Progress } from '../parts/progress';
 import { useQuery } from '../parts/query';
+import { PAUSE_TASKS, ReasonDialog, type Reasoned } from '../parts/reason-dialog';
 import { JobStatus, TaskStatus } from '../parts/status';
 import { Ago } from '../parts/time';
 import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
@@ -99,6 +100,7 @@ export default function Tasks(): ReactNode {
   const recent = useRecentRuns(tasks, user);
   const [dialog, confirm] = useConfirm();
   const [many, setMany] = useState<Many | null>(null);
+  const [pausing, setPausing] = useState<Reasoned | null>(null);
   const act = useBulk(user, () => {
     setSelected([]);
     live.reload();
@@ -106,6 +108,7 @@ export default function Tasks(): ReactNode {
 
   const bulk = (id: string): void => {
     const count = selected.length === 1 ? `“${selected[0]?.name ?? ''}”` : `${selected.length} tasks`;
+    if (id === 'pause') return setPausing({ ...PAUSE_TASKS, title: `Pause ${count}?`, act: (reason) => act(id, selected, reason) });
     if (id !== 'delete') return void act(id, selected);
     confirm({
       title: `Delete ${count}?`,
@@ -125,6 +128,7 @@ export default function Tasks(): ReactNode {
   return (
     <>
       {dialog}
+      {pausing !== null && <ReasonDialog {...pausing} onClose={() => setPausing(null)} />}
       {many !== null && <ManyDialog many={many} user={user} onClose={() => setMany(null)} />}
       <Progress onEnd={live.reload} />
       <Table<Row>
@@ -341,10 +345,10 @@ function useRecentRuns(tasks: readonly Row[], user: string | undefined): Readonl
 
 const DONE: Record<string, string> = { run: 'Started', pause: 'Paused', resume: 'Resumed', delete: 'Deleted' };
 
-function useBulk(user: string | undefined, after: () => void): (action: string, tasks: readonly Row[]) => Promise<void> {
+function useBulk(user: string | undefined, after: () => void): (action: string, tasks: readonly Row[], reason?: string) => Promise<void> {
   const { done, failed } = useNotices();
-  return async (action, tasks) => {
-    const results = await Promise.allSettled(tasks.map((task) => change(action, task.id, task.owner?.id ?? user)));
+  return async (action, tasks, reason) => {
+    const results = await Promise.allSettled(tasks.map((task) => change(action, task.id, task.owner?.id ?? user, reason)));
     const good = results.filter((result) => result.status === 'fulfilled').length;
     const bad = results.find((result) => result.status === 'rejected');
     if (good > 0) done(`${DONE[action] ?? action} ${good} ${good === 1 ? 'task' : 'tasks'}.`);
@@ -353,13 +357,14 @@ function useBulk(user: string | undefined, after: () => void): (action: string, 
   };
 }
 
-export async function change(action: string, id: string, user: string | undefined): Promise<unknown> {
+/** The reason is that of a pause. */
+export async function change(action: string, id: string, user: string | undefined, reason?: string): Promise<unknown> {
   const params = { path: { task_id: id }, query: { user } };
   switch (action) {
     case 'run':
       return take(api.POST('/api/v1/tasks/{task_id}/run', { params, body: {} }));
     case 'pause':
-      return take(api.PUT('/api/v1/tasks/{task_id}/inactive', { params, body: {} }));
+      return take(api.PUT('/api/v1/tasks/{task_id}/inactive', { params, body: { reason } }));
     case 'resume':
       return take(api.PUT('/api/v1/tasks/{task_id}/active', { params }));
     default:

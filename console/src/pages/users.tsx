@@ -32,7 +32,7 @@ type Asked = { what: 'create' } | { what: 'change' | 'password'; user: User };
 const ROLES: { value: Role; label: string; description: string }[] = [
   { value: 'user', label: 'User', description: 'Owns tasks and jobs' },
   { value: 'operator', label: 'Operator', description: 'Also sees the tasks and jobs of all users' },
-  { value: 'administrator', label: 'Administrator', description: 'Also changes them, users, targets and lanes' },
+  { value: 'administrator', label: 'Administrator', description: 'Also changes them, users, targets and queues' },
 ];
 const LIMIT = 60;
 const EVERY = 15_000;
@@ -182,7 +182,7 @@ function UserDialog({ user, onClose, onDone }: { user: User | null; onClose: () 
     onDone();
   };
   return (
-    <FormDialog title={user === null ? 'Create a user' : `Change ${user.username}`} yes={user === null ? 'Create' : 'Save'} fields={FIELDS} act={act} onClose={onClose}>
+    <FormDialog title={user === null ? 'Create a user' : `Change ${user.username}`} yes={user === null ? 'Create' : 'Save'} fields={FIELDS} values={{ username, password, role, job_weight: weight, quotas: { max_jobs: jobs, creates_per_second: creates } }} act={act} onClose={onClose}>
       {(errors) => (
         <SpaceBetween size="m">
           {user === null && (
@@ -233,7 +233,7 @@ function NewPassword({ user, onClose }: { user: User; onClose: () => void }): Re
     done(`${user.username} has a new password. All sessions have ended.`);
   };
   return (
-    <FormDialog title={`Set a password for ${user.username}`} yes="Set" fields={['password']} act={act} onClose={onClose}>
+    <FormDialog title={`Set a password for ${user.username}`} yes="Set" fields={['password']} values={{ password }} act={act} onClose={onClose}>
       {(errors) => (
         <FormField label="New password" description={POLICY} errorText={errors['password']}>
           <Input type="password" value={password} onChange={({ detail }) => setPassword(detail.value)} autoComplete="new-password" autoFocus />

@@ -7,7 +7,8 @@ import SpaceBetween from '@cloudscape-design/components/space-between';
 import { useId, useState, type ReactNode } from 'react';
 
 import { apiError } from '../api/client';
-import { fieldErrors, leftOver, type FieldErrors } from '../form/draft';
+import { leftOver, type FieldErrors } from '../form/draft';
+import { errorsOf, type Refused } from '../form/mended';
 import { ErrorText } from './parts';
 
 interface Props {
@@ -16,6 +17,8 @@ interface Props {
   yes: string;
   /** The fields at which errors are shown; others are told above. */
   fields: readonly string[];
+  /** What is typed, by the API's names: the error of a field goes when its value changes. */
+  values: object;
   /** Whether there is nothing to do. */
   disabled?: boolean;
   act: () => Promise<void>;
@@ -24,27 +27,24 @@ interface Props {
 }
 
 /** Mounted while it is open, so that it begins empty each time. */
-export function FormDialog({ title, yes, fields, disabled = false, act, onClose, children }: Props): ReactNode {
+export function FormDialog({ title, yes, fields, values, disabled = false, act, onClose, children }: Props): ReactNode {
   const id = useId();
-  const [errors, setErrors] = useState<FieldErrors>({});
-  const [said, setSaid] = useState<ReactNode>(null);
+  const [refused, setRefused] = useState<Refused | null>(null);
   const [busy, setBusy] = useState(false);
   const submit = async (): Promise<void> => {
     setBusy(true);
-    setErrors({});
-    setSaid(null);
+    setRefused(null);
     try {
       await act();
       onClose();
-    } catch (refused) {
-      const told = apiError(refused);
-      const found = fieldErrors(told);
-      const elsewhere = leftOver(found, fields);
-      setErrors(found);
-      setSaid(told.details.length === 0 ? <ErrorText error={told} /> : elsewhere.length > 0 ? elsewhere.join('; ') : null);
+    } catch (error) {
+      setRefused({ error: apiError(error), sent: values });
       setBusy(false);
     }
   };
+  const errors = errorsOf(refused, () => values);
+  const elsewhere = leftOver(errors, fields);
+  const said = refused !== null && refused.error.details.length === 0 ? <ErrorText error={refused.error} /> : elsewhere.length > 0 ? elsewhere.join('; ') : null;
   return (
     <Modal
       visible

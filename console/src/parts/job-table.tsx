@@ -1,8 +1,10 @@
 /** A table of jobs, wherever jobs are listed. */
+import Box from '@cloudscape-design/components/box';
 import Table, { type TableProps } from '@cloudscape-design/components/table';
 import type { ReactNode } from 'react';
 
 import type { Job } from '../api/client';
+import { callsOf, type Listed } from '../calls';
 import { whyOf } from '../why';
 import { span } from '../words';
 import { pageOfJob, pageOfTask } from './links';
@@ -17,23 +19,30 @@ export function endedAt(job: Job): string | null {
   return job.completed_at ?? job.failed_at ?? job.killed_at ?? job.cancelled_at ?? job.skipped_at;
 }
 
-type Column = 'scheduled' | 'job' | 'status' | 'type' | 'task' | 'started' | 'delay' | 'duration' | 'attempts' | 'reason' | 'owner';
-type Row = Owned<Job>;
+type Column = 'scheduled' | 'job' | 'status' | 'calls' | 'task' | 'started' | 'delay' | 'duration' | 'attempts' | 'reason' | 'owner';
+type Row = Owned<Listed>;
 type NameOf = (id: string, user: string | undefined) => string | undefined;
 
 /** The columns of the jobs of `user`, or of each job's own owner. */
-function definitions(user: string | undefined, nameOf: NameOf): Record<Column, TableProps.ColumnDefinition<Row>> {
+function definitions(user: string | undefined, nameOf: NameOf, columns: readonly Column[]): Record<Column, TableProps.ColumnDefinition<Row>> {
   const ownerOf = (job: Row): string | undefined => job.owner?.id ?? user;
   return {
     scheduled: { id: 'scheduled', header: 'Scheduled', cell: (job) => <When at={job.scheduled_at} exact /> },
     owner: { id: 'owner', header: 'Owner', cell: (job) => job.owner?.username ?? '–' },
-    job: { id: 'job', header: 'Job', cell: (job) => <To href={pageOfJob(job.id, ownerOf(job))}>{job.id}</To>, isRowHeader: true },
-    status: { id: 'status', header: 'Status', cell: (job) => <JobStatus job={job} /> },
-    type: { id: 'type', header: 'Type', cell: (job) => job.target ?? job.type },
+    job: { id: 'job', header: 'Job', cell: (job) => <To href={pageOfJob(job.id, ownerOf(job))}>{job.id}</To>, isRowHeader: !columns.includes('calls') },
+    status: { id: 'status', header: 'Status', cell: (job) => <JobStatus job={job} />, minWidth: 120 },
+    calls: {
+      id: 'calls',
+      header: 'Calls',
+      cell: (job) => <><To href={pageOfJob(job.id, ownerOf(job))}><Words>{callsOf(job)}</Words></To>{job.key !== null && <Box color="text-body-secondary" fontSize="body-s"><Words>{job.key}</Words></Box>}</>,
+      isRowHeader: true,
+      minWidth: 170,
+      maxWidth: 320,
+    },
     task: {
       id: 'task',
       header: 'Task',
-      cell: (job) => (job.task_id === null ? '–' : <To href={pageOfTask(job.task_id, ownerOf(job))}><Words>{nameOf(job.task_id, ownerOf(job)) ?? job.task_id}</Words></To>),
+      cell: (job) => (job.task_id === null ? '–' : <To href={pageOfTask(job.task_id, ownerOf(job))}><Words>{job.task_name ?? nameOf(job.task_id, ownerOf(job)) ?? job.task_id}</Words></To>),
       maxWidth: 260,
     },
     started: { id: 'started', header: 'Started', cell: (job) => <When at={job.started_at} exact /> },
@@ -56,8 +65,8 @@ type Props = Omit<TableProps<Row>, 'items' | 'columnDefinitions'> & { jobs: read
 
 export function JobTable({ jobs, columns, ...rest }: Props): ReactNode {
   const { user } = useWhose();
-  const named = columns.includes('task') ? jobs.flatMap((job) => (job.task_id === null ? [] : [{ id: job.task_id, user: job.owner?.id ?? user }])) : [];
-  const known = definitions(user, useTaskNames(named));
+  const named = columns.includes('task') ? jobs.flatMap((job) => (job.task_id === null || job.task_name ? [] : [{ id: job.task_id, user: job.owner?.id ?? user }])) : [];
+  const known = definitions(user, useTaskNames(named), columns);
   return (
     <Table
       {...rest}

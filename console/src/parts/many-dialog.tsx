@@ -25,7 +25,7 @@ interface Asks {
 
 const ASKS: Record<Many['action'], Asks> = {
   cancel_jobs: { verb: 'Cancel', text: 'Jobs that start in the meantime are skipped. Running jobs are asked to stop only if you filter by the status running.', rate: '50' },
-  pause_tasks: { verb: 'Pause', text: 'Active tasks are paused: none of their runs starts.', rate: '10' },
+  pause_tasks: { verb: 'Pause', text: 'Active tasks are paused: none of their runs starts until you resume them.', rate: '10' },
   resume_tasks: { verb: 'Resume', text: 'Paused tasks are resumed. Runs that were due during the pause do not start.', rate: '10' },
   delete_tasks: { verb: 'Delete', text: 'Their future runs are deleted too. Past runs stay in the history.', rate: '10' },
 };
@@ -47,7 +47,7 @@ export function ManyDialog({ many, user, onClose }: { many: Many; user: string |
     show(made.id, count, user);
   };
   return (
-    <FormDialog title={`${verb} all ${of}s that match?`} yes={`${verb} ${counted(count, of)}`} disabled={count === 0} fields={['rate', 'limit', 'reason']} act={start} onClose={onClose}>
+    <FormDialog title={`${verb} all ${of}s that match?`} yes={`${verb} ${counted(count, of)}`} disabled={count === 0} fields={['rate', 'limit', 'reason']} values={{ rate, limit, reason }} act={start} onClose={onClose}>
       {(errors) => (
         <SpaceBetween size="m">
           {found.loading ? (

@@ -52,6 +52,7 @@ export function NoticesProvider({ children }: { children: ReactNode }): ReactNod
   );
 }
 
-export function Flashes(): ReactNode {
-  return <Flashbar items={useContext(Shown)} />;
+/** The messages, and above them what the page has to say all the time. */
+export function Flashes({ standing }: { standing: readonly FlashbarProps.MessageDefinition[] }): ReactNode {
+  return <Flashbar items={[...standing, ...useContext(Shown)]} />;
 }

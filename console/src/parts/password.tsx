@@ -22,7 +22,7 @@ export function PasswordDialog({ onClose }: { onClose: () => void }): ReactNode 
     done('Your password was changed.');
   };
   return (
-    <FormDialog title="Change your password" yes="Change" fields={FIELDS} act={act} onClose={onClose}>
+    <FormDialog title="Change your password" yes="Change" fields={FIELDS} values={{ current_password: current, new_password: wanted, again }} act={act} onClose={onClose}>
       {(errors) => (
         <SpaceBetween size="m">
           <FormField label="Current password" errorText={errors['current_password']}>

@@ -154,6 +154,13 @@ class DynamoJobs:
 
         return sorted(itertools.chain.from_iterable(self._table.pool.map(first, slots)), key=attrgetter("due_at", "key.id"))[:limit]
 
+    def overdue(self, slots: Sequence[str], until: int, *, limit: int) -> list[tuple[list[DueEntry], bool]]:
+        def first(slot: str) -> tuple[list[DueEntry], bool]:
+            found = self._table.query(keys.overdue_in_slot(slot, until) | {"Limit": limit + 1})["Items"]
+            return list(readable.each(items.due_entry, found[:limit])), len(found) > limit
+
+        return list(self._table.pool.map(first, slots))
+
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         queries = [keys.in_slot_of_lane(slot, lane, since, until) for slot in slots]
         return sum(self._table.pool.map(self._table.count, queries) if len(queries) > 1 else map(self._table.count, queries))

@@ -121,6 +121,12 @@ def in_slot(slot: str, since: int) -> dict[str, Any]:
     return _due("#slot = :slot AND due_at >= :since", slot, {":since": {"N": str(since)}}) if since else _due("#slot = :slot", slot, {})
 
 
+def overdue_in_slot(slot: str, until: int) -> dict[str, Any]:
+    """The query of the jobs in the slot with `due_at <= until`, without its canary, which is due at 0."""
+    values = {":first": {"N": "1"}, ":until": {"N": str(until)}}
+    return _due("#slot = :slot AND due_at BETWEEN :first AND :until", slot, values)
+
+
 def in_slot_of_lane(slot: str, lane: Lane, since: int, until: int) -> dict[str, Any]:
     """The query of the lane's jobs in the slot with `since <= due_at <= until`."""
     values = {":since": {"N": str(since)}, ":until": {"N": str(until)}}

@@ -25,6 +25,7 @@ PIN_KEPT_S = 60  # after its period
 BACKLOG_KEPT_S = 300  # after its report; a dispatcher that ends in order deletes its own
 _UNIT = ("first_shard", "last_shard", "epoch", "lease_until", "progress", "handed_out_at", "opened_at", "next_at", "resting")
 DIGEST = 4  # bytes of one of a unit's early entries
+_LANE_TEXTS = ("reason", "paused_by", "paused_by_name")
 _BREAKER = ("opened_at", "until", "waits_ms", "probe_until", "version")
 Item = dict[str, Any]
 
@@ -217,12 +218,14 @@ def _lane_state(state: LaneState) -> Item:
     for name in ("paused_at", "resumed_at"):
         if getattr(state, name) is not None:
             item[name] = {"N": str(getattr(state, name))}
-    return item if state.reason is None else item | {"reason": {"S": state.reason}}
+    texts = {name: getattr(state, name) for name in _LANE_TEXTS}
+    return item | {name: {"S": text} for name, text in texts.items() if text is not None}
 
 
 def _read_lane_state(item: Mapping[str, Any]) -> LaneState:
     paused_at, resumed_at = (int(item[name]["N"]) if name in item else None for name in ("paused_at", "resumed_at"))
-    return LaneState(Lane(item["sk"]["S"]), paused_at, resumed_at, item["reason"]["S"] if "reason" in item else None)
+    texts = {name: item[name]["S"] for name in _LANE_TEXTS if name in item}
+    return LaneState(Lane(item["sk"]["S"]), paused_at, resumed_at, **texts)
 
 
 def _read_pin(item: Mapping[str, Any]) -> Pin:

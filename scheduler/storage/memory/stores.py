@@ -160,6 +160,10 @@ class MemoryJobs:
         found = [entry for slot in slots for entry in self.due(slot)[0][:limit]]
         return sorted(found, key=attrgetter("due_at", "key.id"))[:limit]
 
+    def overdue(self, slots: Sequence[str], until: int, *, limit: int) -> list[tuple[list[DueEntry], bool]]:
+        found = [[entry for entry in self.due(slot)[0] if entry.due_at <= until] for slot in slots]
+        return [(entries[:limit], len(entries) > limit) for entries in found]
+
     def count(self, slots: Sequence[str], lane: Lane, *, since: int, until: int) -> int:
         return sum(self._index[slot].count(lane, since, until) for slot in slots)
 

@@ -97,4 +97,9 @@ def _text(text: str) -> dict[str, str]:
     return {"Data": text, "Charset": CHARSET}
 
 
-TYPE = TargetType(payload=Payload, run=run, check=check, content=("subject", "text", "html"), encodings={"subject": as_line})
+def called(payload: Mapping[str, Any]) -> str | None:
+    """The first recipient."""
+    return next((str(address) for address in payload.get("to") or ()), None)
+
+
+TYPE = TargetType(payload=Payload, run=run, check=check, called=called, content=("subject", "text", "html"), encodings={"subject": as_line})

@@ -182,6 +182,15 @@ def circuit(payload: Mapping[str, Any]) -> str | None:
         return None
 
 
+def called(payload: Mapping[str, Any]) -> str | None:
+    """The host and the path of the URL, without its query."""
+    try:
+        url = urlsplit(str(payload.get("url", "")))
+    except ValueError:
+        return None
+    return f"{url.netloc.rpartition('@')[2]}{url.path}" or None
+
+
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """Call the URL once. 2xx is a success. 408, 425, 429, 5xx, network errors and time-outs are retryable; any other status is permanent.
 
@@ -548,6 +557,7 @@ TYPE = TargetType(
     content=("body",),
     implied=implied,
     circuit=circuit,
+    called=called,
     time_limit="timeout_seconds",
     calls_back=True,
     prepares=True,

@@ -22,7 +22,7 @@ from punctual._async.resources import (
 )
 from punctual._async.session import Tokens
 from punctual._async.transport import AsyncClock, AsyncTransport
-from punctual.records import AuditEntry, Forecast, Health, Me, Statistics, TaskType, Version
+from punctual.records import AuditEntry, Forecast, Health, Me, Scope, Statistics, StatusReport, TaskType, Version
 from punctual.settings import Settings, settings
 
 if TYPE_CHECKING:
@@ -98,6 +98,13 @@ class AsyncPunctual:
         """Return the state of the API and, with credentials, the lag of the scheduler."""
         return Health.from_json(await self._api.request("GET", "/health"))
 
+    async def status(self, *, scope: Scope | None = None) -> StatusReport:
+        """Return what is wrong now, each problem with what mends it: of one's own (`own`), or of all users (`all`, for operators).
+
+        Raises NotAllowed.
+        """
+        return StatusReport.from_json(await self._api.request("GET", "/status", query={"scope": scope}))
+
     async def version(self) -> Version:
         """Return the versions of the scheduler and of its API."""
         return Version.from_json(await self._api.request("GET", "/version"))
@@ -106,11 +113,11 @@ class AsyncPunctual:
         """Yield the types of jobs and the named targets, each with the JSON Schema of its payload."""
         return self._api.pages("/types", {}, TaskType, None)
 
-    async def forecast(self, *, scope: str | None = None, user: str | None = None) -> Forecast:
+    async def forecast(self, *, scope: Scope | None = None, user: str | None = None) -> Forecast:
         """Return what starts in each minute of the next three hours. `scope` is `own` or, for administrators, `all`."""
         return Forecast.from_json(await self._api.request("GET", "/forecast", query={"scope": scope, "user": user}))
 
-    async def statistics(self, *, scope: str | None = None, days: int | None = None, user: str | None = None) -> Statistics:
+    async def statistics(self, *, scope: Scope | None = None, days: int | None = None, user: str | None = None) -> Statistics:
         """Return how jobs of each type ended and how long they took. With `days` (up to 90), day by day; else of a year."""
         return Statistics.from_json(await self._api.request("GET", "/statistics", query={"scope": scope, "days": days, "user": user}))
 

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from punctual import bodies
 from punctual._async.transport import AsyncTransport
-from punctual.bodies import JobRequest, OneTimeOptions, TaskOptions, filters, given, new_key, segment
+from punctual.bodies import JobRequest, filters, given, job_change, new_key, segment
 from punctual.errors import UnexpectedAnswer
+from punctual.fields import (
+    Delay,
+    HttpRequest,
+    JobChanges,
+    JobFilter,
+    OnConflict,
+    OneTimeOptions,
+    QuotaFields,
+    Rate,
+    ScheduleFields,
+    ScheduleOptions,
+    TargetFields,
+    TaskChanges,
+    TaskFields,
+    TaskFilter,
+    TaskOptions,
+    UserChanges,
+)
 from punctual.records import (
     AttemptText,
     BatchResult,
@@ -18,14 +36,19 @@ from punctual.records import (
     Estimate,
     ItemResult,
     Job,
+    Lane,
     LaneState,
     NextRun,
     Operation,
     OrderingKey,
+    Overlap,
     PutResult,
     Redrive,
+    Role,
+    Status,
     Target,
     Task,
+    TaskStatus,
     User,
     part,
 )
@@ -37,6 +60,8 @@ BATCH = 1_000  # jobs: the most of a call
 BATCH_BYTES = 2_000_000  # of a body; the API takes 2,048,000
 When = datetime | str
 Words = str | Iterable[str]
+JobStatuses = Status | Iterable[Status]
+TaskStatuses = TaskStatus | Iterable[TaskStatus]
 
 
 class _AsyncResource:
@@ -52,12 +77,12 @@ class AsyncJobs(_AsyncResource):
         type: str | None = None,
         payload: Mapping[str, Any] | None = None,
         *,
-        http: str | Mapping[str, Any] | None = None,
+        http: str | HttpRequest | None = None,
         message: str | None = None,
         target: str | None = None,
         key: str | None = None,
-        on_conflict: str | None = None,
-        delay: str | float | timedelta | None = None,
+        on_conflict: OnConflict | None = None,
+        delay: Delay | None = None,
         execute_at: When | None = None,
         idempotency_key: str | None = None,
         **options: Unpack[OneTimeOptions],
@@ -133,7 +158,7 @@ class AsyncJobs(_AsyncResource):
         self,
         *,
         upcoming: bool = False,
-        status: Words | None = None,
+        status: JobStatuses | None = None,
         tag: Words | None = None,
         type: str | None = None,
         task: str | None = None,
@@ -150,16 +175,30 @@ class AsyncJobs(_AsyncResource):
         query |= {"from": from_, "to": to, "user": user}
         return self._api.pages("/jobs", query, Job, limit)
 
-    async def update(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Job:
-        """Change a job that has not started: `execute_at`, `payload` (or `http`), `message`, `max_attempts`, `retry`, `tags` and others.
+    async def update(
+        self,
+        id: str | None = None,
+        /,
+        *,
+        key: str | None = None,
+        delay: Delay | None = None,
+        http: str | HttpRequest | None = None,
+        user: str | None = None,
+        if_match: str | None = None,
+        **changes: Unpack[JobChanges],
+    ) -> Job:
+        """Change the job of this id, or of this key, that has not started, and return it.
 
-        Absent fields stay. With `if_match`, an ETag, only if nobody has changed it since. Raises Conflict, NotFound, InvalidRequest.
+        `delay` (from now, as for `create`) or `execute_at` moves it. The others are `payload` (or `http`), `message`, `max_attempts`,
+        `retry`, `timeout_seconds`, `expires_at`, `tags`, `notifications` and `events`. Absent fields stay. With `if_match`, an ETag, only
+        if nobody has changed it since. Raises Conflict, NotFound, InvalidRequest.
         """
-        http = changes.pop("http", None)
-        body = changes if http is None else {**changes, "payload": bodies.content(None, None, http, None, None)["payload"]}
-        return Job.from_json(
-            await self._api.request("PATCH", f"/jobs/{segment(id)}", body, {"user": user}, headers=given(**{"If-Match": if_match}))
-        )
+        path, headers = f"/jobs/{segment(await self._id(id, key, user))}", given(**{"If-Match": if_match})
+        return Job.from_json(await self._api.request("PATCH", path, job_change(delay, http, changes), {"user": user}, headers=headers))
+
+    async def _id(self, id: str | None, key: str | None, user: str | None) -> str:
+        """Return the id of the job of this id, or of this key, for routes that only take ids."""
+        return id if id is not None and key is None else (await self.get(id, key=key, user=user)).id
 
     async def cancel(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Job:
         """Cancel the job of this id, or of this key, and return it. Idempotent. Raises Conflict, NotFound.
@@ -175,8 +214,8 @@ class AsyncJobs(_AsyncResource):
         type: str | None = None,
         tag: Words | None = None,
         task: str | None = None,
-        status: Words | None = None,
-        lane: str | None = None,
+        status: JobStatuses | None = None,
+        lane: Lane | None = None,
         from_: When | None = None,
         to: When | None = None,
         all: bool | None = None,
@@ -191,30 +230,41 @@ class AsyncJobs(_AsyncResource):
         body = filters(given(type=type, tag=tag, task=task, status=status, lane=lane, from_=from_, to=to, all=all, rate=rate, limit=limit))
         return Operation.from_json(await self._api.request("POST", "/jobs/cancel", body, {"user": user}))
 
-    async def estimate_cancel(self, *, user: str | None = None, **filter: Any) -> Estimate:
+    async def estimate_cancel(self, *, user: str | None = None, **filter: Unpack[JobFilter]) -> Estimate:
         """Count what `cancel_many` with the same filter would cancel. Changes nothing."""
         body = {**filters(filter), "dry_run": True}
         return Estimate.from_json(await self._api.request("POST", "/jobs/cancel", body, {"user": user}, idempotent=True))
 
-    async def retry(self, id: str, *, user: str | None = None) -> Job:
+    async def retry(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Job:
         """Run a failed or killed job again, at once and from the start. Raises Conflict if it is neither, NotFound."""
-        return Job.from_json(await self._api.request("POST", f"/jobs/{segment(id)}/retry", query={"user": user}))
+        path = f"/jobs/{segment(await self._id(id, key, user))}/retry"
+        return Job.from_json(await self._api.request("POST", path, query={"user": user}))
 
-    async def wait(self, id: str, *, timeout: float | None = None, poll: float = 0.5) -> Job:
+    async def wait(
+        self,
+        id: str | None = None,
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+        poll: float = 0.5,
+        user: str | None = None,
+    ) -> Job:
         """Wait until the job has ended, read it every `poll` seconds, and return it. Raises WaitTimeout after `timeout` seconds.
 
-        Only the first read raises NoAnswer or Unavailable: later outages of the API are waited through.
+        With a key, that is the job that has it now. Only the first read raises NoAnswer or Unavailable: later outages of the API are
+        waited through.
         """
-        return await self._api.wait(f"/jobs/{segment(id)}", Job, f"the job {id}", timeout, poll)
+        id = await self._id(id, key, user)
+        return await self._api.wait(f"/jobs/{segment(id)}", Job, f"the job {id}", timeout, poll, user)
 
-    async def output(self, id: str, attempt: int, *, user: str | None = None) -> AttemptText:
+    async def output(self, id: str | None = None, attempt: int = 1, *, key: str | None = None, user: str | None = None) -> AttemptText:
         """Return all that an attempt put out. Raises NotFound, also if it has expired."""
-        path = f"/jobs/{segment(id)}/attempts/{attempt}/output"
+        path = f"/jobs/{segment(await self._id(id, key, user))}/attempts/{attempt}/output"
         return AttemptText.from_json(await self._api.request("GET", path, query={"user": user}))
 
-    async def log(self, id: str, attempt: int, *, user: str | None = None) -> AttemptText:
+    async def log(self, id: str | None = None, attempt: int = 1, *, key: str | None = None, user: str | None = None) -> AttemptText:
         """Return all that was logged during an attempt. Raises NotFound, also if it has expired."""
-        path = f"/jobs/{segment(id)}/attempts/{attempt}/log"
+        path = f"/jobs/{segment(await self._id(id, key, user))}/attempts/{attempt}/log"
         return AttemptText.from_json(await self._api.request("GET", path, query={"user": user}))
 
 
@@ -227,13 +277,13 @@ class AsyncTasks(_AsyncResource):
         type: str | None = None,
         payload: Mapping[str, Any] | None = None,
         *,
-        http: str | Mapping[str, Any] | None = None,
+        http: str | HttpRequest | None = None,
         message: str | None = None,
         target: str | None = None,
         key: str | None = None,
-        schedule: Mapping[str, Any] | None = None,
+        schedule: ScheduleFields | None = None,
         cron: str | None = None,
-        rate: str | timedelta | None = None,
+        rate: Rate | None = None,
         at: When | None = None,
         time_zone: str | None = None,
         idempotency_key: str | None = None,
@@ -251,7 +301,7 @@ class AsyncTasks(_AsyncResource):
         headers = {"Idempotency-Key": idempotency_key or new_key()}
         return Task.from_json(await self._api.request("POST", "/tasks", bodies.task({**chosen, **options}), headers=headers))
 
-    async def put(self, key: str, **fields: Any) -> PutResult:
+    async def put(self, key: str, **fields: Unpack[TaskFields]) -> PutResult:
         """Create the task of this key, or edit it so that it is as the fields say; they are those of `create`. Idempotent.
 
         Fields that are left out get their defaults. A task that is as requested keeps its generation (`unchanged`).
@@ -270,52 +320,93 @@ class AsyncTasks(_AsyncResource):
         name: str | None = None,
         tag: Words | None = None,
         type: str | None = None,
-        status: Words | None = None,
+        status: TaskStatuses | None = None,
         user: str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[Task]:
         """Yield tasks over all pages, newest first, at most `limit`. `name` is a part of the name."""
         return self._api.pages("/tasks", {"name": name, "tag": tag, "type": type, "status": status, "user": user}, Task, limit)
 
-    async def update(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Task:
-        """Change some fields: absent ones stay, None removes a field. With `generation`, only if nobody has edited the task since."""
-        path, headers = f"/tasks/{segment(id)}", given(**{"If-Match": if_match})
+    async def update(
+        self,
+        id: str | None = None,
+        /,
+        *,
+        key: str | None = None,
+        user: str | None = None,
+        if_match: str | None = None,
+        **changes: Unpack[TaskChanges],
+    ) -> Task:
+        """Change some fields of the task of this id, or of this key: absent ones stay, None removes a field.
+
+        With `generation`, only if nobody has edited the task since.
+        """
+        path, headers = f"/tasks/{segment(await self._id(id, key, user))}", given(**{"If-Match": if_match})
         return Task.from_json(await self._api.request("PATCH", path, bodies.task(changes), {"user": user}, headers=headers))
 
-    async def replace(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **fields: Any) -> Task:
-        """Replace a task by what the fields say, as for `create`; absent ones get their defaults. It takes the `raw` of a task, too."""
-        path, headers = f"/tasks/{segment(id)}", given(**{"If-Match": if_match})
-        return Task.from_json(await self._api.request("PUT", path, bodies.task(fields), {"user": user}, headers=headers))
+    async def replace(
+        self,
+        id: str | None = None,
+        /,
+        *,
+        key: str | None = None,
+        user: str | None = None,
+        if_match: str | None = None,
+        **fields: Unpack[TaskFields],
+    ) -> Task:
+        """Replace the task of this id, or of this key, by what the fields say, as for `create`; absent ones get their defaults.
 
-    async def delete(self, id: str, *, user: str | None = None, if_match: str | None = None) -> None:
+        It takes the `raw` of a task, too. Beside an id, `key` must be the task's own.
+        """
+        body = bodies.task({**fields, **(given(key=key) if id is not None else {})})
+        path, headers = f"/tasks/{segment(await self._id(id, None if id is not None else key, user))}", given(**{"If-Match": if_match})
+        return Task.from_json(await self._api.request("PUT", path, body, {"user": user}, headers=headers))
+
+    async def _id(self, id: str | None, key: str | None, user: str | None) -> str:
+        """Return the id of the task of this id, or of this key, for routes that only take ids."""
+        return id if id is not None and key is None else (await self.get(id, key=key, user=user)).id
+
+    async def delete(self, id: str | None = None, *, key: str | None = None, user: str | None = None, if_match: str | None = None) -> None:
         """Delete a task with its future runs. Its past jobs stay. Raises NotFound."""
-        await self._api.request("DELETE", f"/tasks/{segment(id)}", query={"user": user}, headers=given(**{"If-Match": if_match}))
+        path = f"/tasks/{segment(await self._id(id, key, user))}"
+        await self._api.request("DELETE", path, query={"user": user}, headers=given(**{"If-Match": if_match}))
 
-    async def pause(self, id: str, *, reason: str | None = None, user: str | None = None) -> Task:
+    async def pause(self, id: str | None = None, *, key: str | None = None, reason: str | None = None, user: str | None = None) -> Task:
         """Pause a task: no run starts until it is resumed. Idempotent."""
-        path = f"/tasks/{segment(id)}/pause"
+        path = f"/tasks/{segment(await self._id(id, key, user))}/pause"
         return Task.from_json(await self._api.request("POST", path, given(reason=reason), {"user": user}, idempotent=True))
 
-    async def resume(self, id: str, *, user: str | None = None) -> Task:
+    async def resume(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Task:
         """Resume a paused task. Runs that the pause has suppressed are not made up for. Idempotent."""
-        return Task.from_json(await self._api.request("POST", f"/tasks/{segment(id)}/resume", query={"user": user}, idempotent=True))
+        path = f"/tasks/{segment(await self._id(id, key, user))}/resume"
+        return Task.from_json(await self._api.request("POST", path, query={"user": user}, idempotent=True))
 
-    async def run(self, id: str, *, overlap: str | None = None, idempotency_key: str | None = None, user: str | None = None) -> Job:
+    async def run(
+        self,
+        id: str | None = None,
+        *,
+        key: str | None = None,
+        overlap: Overlap | None = None,
+        idempotency_key: str | None = None,
+        user: str | None = None,
+    ) -> Job:
         """Run a task now, outside its schedule, and return the job. Raises Conflict if the task is paused."""
         headers = {"Idempotency-Key": idempotency_key or new_key()}
-        path = f"/tasks/{segment(id)}/run"
+        path = f"/tasks/{segment(await self._id(id, key, user))}/run"
         return Job.from_json(await self._api.request("POST", path, given(overlap=overlap), {"user": user}, headers=headers))
 
-    async def next(self, id: str, count: int = 10, *, user: str | None = None) -> list_[NextRun]:
+    async def next(self, id: str | None = None, count: int = 10, *, key: str | None = None, user: str | None = None) -> list_[NextRun]:
         """Return the next runs of a task, 1 to 100."""
-        return _runs(await self._api.request("GET", f"/tasks/{segment(id)}/next", query={"count": count, "user": user}))
+        path = f"/tasks/{segment(await self._id(id, key, user))}/next"
+        return _runs(await self._api.request("GET", path, query={"count": count, "user": user}))
 
-    def jobs(
+    async def jobs(
         self,
-        id: str,
+        id: str | None = None,
         *,
+        key: str | None = None,
         upcoming: bool = False,
-        status: Words | None = None,
+        status: JobStatuses | None = None,
         from_: When | None = None,
         to: When | None = None,
         user: str | None = None,
@@ -323,21 +414,24 @@ class AsyncTasks(_AsyncResource):
     ) -> AsyncIterator[Job]:
         """Yield the runs of a task over all pages, as `client.jobs.list` does."""
         query = {"upcoming": upcoming or None, "status": status, "from": from_, "to": to, "user": user}
-        return self._api.pages(f"/tasks/{segment(id)}/jobs", query, Job, limit)
+        async for job in self._api.pages(f"/tasks/{segment(await self._id(id, key, user))}/jobs", query, Job, limit):
+            yield job
 
-    async def pause_many(self, *, reason: str | None = None, user: str | None = None, **filter: Any) -> Operation:
+    async def pause_many(self, *, reason: str | None = None, user: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
         """Start to pause all tasks that match `type`, `tag`, `name`, or with `all=True` all, `rate` a second, at most `limit`."""
         return await self._many("pause", {**filter, "reason": reason}, user)
 
-    async def resume_many(self, *, user: str | None = None, **filter: Any) -> Operation:
+    async def resume_many(self, *, user: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
         """Start to resume all tasks that match; see `pause_many`."""
         return await self._many("resume", filter, user)
 
-    async def delete_many(self, *, user: str | None = None, **filter: Any) -> Operation:
+    async def delete_many(self, *, user: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
         """Start to delete all tasks that match, also by `status`; see `pause_many`."""
         return await self._many("delete", filter, user)
 
-    async def estimate(self, action: Literal["pause", "resume", "delete"], *, user: str | None = None, **filter: Any) -> Estimate:
+    async def estimate(
+        self, action: Literal["pause", "resume", "delete"], *, user: str | None = None, **filter: Unpack[TaskFilter]
+    ) -> Estimate:
         """Count the tasks that an operation on many would change. Changes nothing."""
         body = {**filters(filter), "dry_run": True}
         return Estimate.from_json(await self._api.request("POST", f"/tasks/{action}", body, {"user": user}, idempotent=True))
@@ -353,12 +447,12 @@ class AsyncSchedules(_AsyncResource):
         self,
         *,
         cron: str | None = None,
-        rate: str | timedelta | None = None,
+        rate: Rate | None = None,
         at: When | None = None,
         time_zone: str | None = None,
         count: int = 10,
         after: When | None = None,
-        **parts: Any,
+        **parts: Unpack[ScheduleOptions],
     ) -> list_[NextRun]:
         """Return the next runs of a schedule, 1 to 100, from `after` (default: now). Saves nothing. Raises InvalidRequest."""
         body = bodies.schedule({**given(cron=cron, rate=rate, at=at, time_zone=time_zone), **parts})
@@ -423,9 +517,9 @@ class AsyncDeadLetters(_AsyncResource):
         path = f"/dead-letters/redrives/{segment(id)}/abort"
         return Redrive.from_json(await self._api.request("POST", path, query={"user": user}, idempotent=True))
 
-    async def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0) -> Redrive:
+    async def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0, user: str | None = None) -> Redrive:
         """Wait until a redrive has ended and return it. Raises WaitTimeout."""
-        return await self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, f"the redrive {id}", timeout, poll)
+        return await self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, f"the redrive {id}", timeout, poll, user)
 
 
 class AsyncOperations(_AsyncResource):
@@ -444,9 +538,9 @@ class AsyncOperations(_AsyncResource):
         path = f"/operations/{segment(id)}/abort"
         return Operation.from_json(await self._api.request("POST", path, query={"user": user}, idempotent=True))
 
-    async def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0) -> Operation:
+    async def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0, user: str | None = None) -> Operation:
         """Wait until an operation has ended and return it. Raises WaitTimeout."""
-        return await self._api.wait(f"/operations/{segment(id)}", Operation, f"the operation {id}", timeout, poll)
+        return await self._api.wait(f"/operations/{segment(id)}", Operation, f"the operation {id}", timeout, poll, user)
 
 
 class AsyncTargets(_AsyncResource):
@@ -460,13 +554,20 @@ class AsyncTargets(_AsyncResource):
         """Return a named target. Raises NotFound."""
         return Target.from_json(await self._api.request("GET", f"/targets/{segment(name)}"))
 
-    async def create(self, name: str, kind: str, *, defaults: Mapping[str, Any] | None = None, **fields: Any) -> Target:
+    async def create(self, name: str, kind: str, *, defaults: Mapping[str, Any] | None = None, **fields: Unpack[TargetFields]) -> Target:
         """Register a target: `locked`, `payload_schema`, `rate`, `concurrency`, `description`, `enabled`. Raises Conflict if it exists."""
         body = {"name": name, "kind": kind, **given(defaults=defaults), **fields}
         return Target.from_json(await self._api.request("POST", "/targets", body))
 
     async def replace(
-        self, name: str, /, kind: str, *, defaults: Mapping[str, Any] | None = None, if_match: str | None = None, **fields: Any
+        self,
+        name: str,
+        /,
+        kind: str,
+        *,
+        defaults: Mapping[str, Any] | None = None,
+        if_match: str | None = None,
+        **fields: Unpack[TargetFields],
     ) -> Target:
         """Replace a target; absent fields get their defaults. With `version`, only if nobody has changed it since. Raises Conflict."""
         body = {"kind": kind, **given(defaults=defaults), **fields}
@@ -494,15 +595,15 @@ class AsyncUsers(_AsyncResource):
         username: str,
         password: str,
         *,
-        role: str | None = None,
+        role: Role | None = None,
         job_weight: float | None = None,
-        quotas: Mapping[str, Any] | None = None,
+        quotas: QuotaFields | None = None,
     ) -> User:
         """Create a user. Raises Conflict if the name is taken."""
         body = {"username": username, "password": password, **given(role=role, job_weight=job_weight, quotas=quotas)}
         return User.from_json(await self._api.request("POST", "/users", body))
 
-    async def update(self, id: str, /, **changes: Any) -> User:
+    async def update(self, id: str, /, **changes: Unpack[UserChanges]) -> User:
         """Change `role`, `job_weight` or `quotas`."""
         return User.from_json(await self._api.request("PATCH", f"/users/{segment(id)}", changes, idempotent=True))
 
@@ -543,11 +644,11 @@ class AsyncSystem(_AsyncResource):
         """Return the state of each lane."""
         return _lanes(await self._api.request("GET", "/system"))
 
-    async def pause(self, lane: str | None = None, *, all: bool | None = None, reason: str | None = None) -> list_[LaneState]:
+    async def pause(self, lane: Lane | None = None, *, all: bool | None = None, reason: str | None = None) -> list_[LaneState]:
         """Pause one lane (`one-time`, `recurring`, `retry`), or all with `all=True`. Idempotent."""
         return _lanes(await self._api.request("POST", "/system/pause", given(lane=lane, all=all, reason=reason), idempotent=True))
 
-    async def resume(self, lane: str | None = None, *, reason: str | None = None) -> list_[LaneState]:
+    async def resume(self, lane: Lane | None = None, *, reason: str | None = None) -> list_[LaneState]:
         """Resume one lane, or all. Idempotent."""
         return _lanes(await self._api.request("POST", "/system/resume", given(lane=lane, reason=reason), idempotent=True))
 
@@ -556,9 +657,13 @@ class AsyncSystem(_AsyncResource):
         return self._api.pages("/system/breakers", {}, Breaker, limit)
 
     async def close_breaker(self, circuit: str, *, owner: str | None = None, reason: str | None = None) -> list_[Breaker]:
-        """Close a breaker and return those that are still not closed. Idempotent."""
+        """Close the breaker of a circuit, as `breakers` has it, and return those that are still not closed.
+
+        `owner` is the id or the name of its owner; it is necessary only if several users have an open breaker of this circuit. Raises
+        NotFound if no such breaker is open, Conflict if several are.
+        """
         body = given(circuit=circuit, owner=owner, reason=reason)
-        page = await self._api.request("POST", "/system/breakers/close", body, idempotent=True)
+        page = await self._api.request("POST", "/system/breakers/close", body)
         return [Breaker.from_json(item) for item in part(page, "items", list)]
 
 

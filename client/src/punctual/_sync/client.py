@@ -23,7 +23,7 @@ from punctual._sync.resources import (
 )
 from punctual._sync.session import Tokens
 from punctual._sync.transport import Clock, Transport
-from punctual.records import AuditEntry, Forecast, Health, Me, Statistics, TaskType, Version
+from punctual.records import AuditEntry, Forecast, Health, Me, Scope, Statistics, StatusReport, TaskType, Version
 from punctual.settings import Settings, settings
 
 if TYPE_CHECKING:
@@ -99,6 +99,13 @@ class Punctual:
         """Return the state of the API and, with credentials, the lag of the scheduler."""
         return Health.from_json(self._api.request("GET", "/health"))
 
+    def status(self, *, scope: Scope | None = None) -> StatusReport:
+        """Return what is wrong now, each problem with what mends it: of one's own (`own`), or of all users (`all`, for operators).
+
+        Raises NotAllowed.
+        """
+        return StatusReport.from_json(self._api.request("GET", "/status", query={"scope": scope}))
+
     def version(self) -> Version:
         """Return the versions of the scheduler and of its API."""
         return Version.from_json(self._api.request("GET", "/version"))
@@ -107,11 +114,11 @@ class Punctual:
         """Yield the types of jobs and the named targets, each with the JSON Schema of its payload."""
         return self._api.pages("/types", {}, TaskType, None)
 
-    def forecast(self, *, scope: str | None = None, user: str | None = None) -> Forecast:
+    def forecast(self, *, scope: Scope | None = None, user: str | None = None) -> Forecast:
         """Return what starts in each minute of the next three hours. `scope` is `own` or, for administrators, `all`."""
         return Forecast.from_json(self._api.request("GET", "/forecast", query={"scope": scope, "user": user}))
 
-    def statistics(self, *, scope: str | None = None, days: int | None = None, user: str | None = None) -> Statistics:
+    def statistics(self, *, scope: Scope | None = None, days: int | None = None, user: str | None = None) -> Statistics:
         """Return how jobs of each type ended and how long they took. With `days` (up to 90), day by day; else of a year."""
         return Statistics.from_json(self._api.request("GET", "/statistics", query={"scope": scope, "days": days, "user": user}))
 

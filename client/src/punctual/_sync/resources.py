@@ -4,13 +4,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from punctual import bodies
 from punctual._sync.transport import Transport
-from punctual.bodies import JobRequest, OneTimeOptions, TaskOptions, filters, given, new_key, segment
+from punctual.bodies import JobRequest, filters, given, job_change, new_key, segment
 from punctual.errors import UnexpectedAnswer
+from punctual.fields import (
+    Delay,
+    HttpRequest,
+    JobChanges,
+    JobFilter,
+    OnConflict,
+    OneTimeOptions,
+    QuotaFields,
+    Rate,
+    ScheduleFields,
+    ScheduleOptions,
+    TargetFields,
+    TaskChanges,
+    TaskFields,
+    TaskFilter,
+    TaskOptions,
+    UserChanges,
+)
 from punctual.records import (
     AttemptText,
     BatchResult,
@@ -19,14 +37,19 @@ from punctual.records import (
     Estimate,
     ItemResult,
     Job,
+    Lane,
     LaneState,
     NextRun,
     Operation,
     OrderingKey,
+    Overlap,
     PutResult,
     Redrive,
+    Role,
+    Status,
     Target,
     Task,
+    TaskStatus,
     User,
     part,
 )
@@ -38,6 +61,8 @@ BATCH = 1_000  # jobs: the most of a call
 BATCH_BYTES = 2_000_000  # of a body; the API takes 2,048,000
 When = datetime | str
 Words = str | Iterable[str]
+JobStatuses = Status | Iterable[Status]
+TaskStatuses = TaskStatus | Iterable[TaskStatus]
 
 
 class _Resource:
@@ -53,12 +78,12 @@ class Jobs(_Resource):
         type: str | None = None,
         payload: Mapping[str, Any] | None = None,
         *,
-        http: str | Mapping[str, Any] | None = None,
+        http: str | HttpRequest | None = None,
         message: str | None = None,
         target: str | None = None,
         key: str | None = None,
-        on_conflict: str | None = None,
-        delay: str | float | timedelta | None = None,
+        on_conflict: OnConflict | None = None,
+        delay: Delay | None = None,
         execute_at: When | None = None,
         idempotency_key: str | None = None,
         **options: Unpack[OneTimeOptions],
@@ -134,7 +159,7 @@ class Jobs(_Resource):
         self,
         *,
         upcoming: bool = False,
-        status: Words | None = None,
+        status: JobStatuses | None = None,
         tag: Words | None = None,
         type: str | None = None,
         task: str | None = None,
@@ -151,16 +176,30 @@ class Jobs(_Resource):
         query |= {"from": from_, "to": to, "user": user}
         return self._api.pages("/jobs", query, Job, limit)
 
-    def update(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Job:
-        """Change a job that has not started: `execute_at`, `payload` (or `http`), `message`, `max_attempts`, `retry`, `tags` and others.
+    def update(
+        self,
+        id: str | None = None,
+        /,
+        *,
+        key: str | None = None,
+        delay: Delay | None = None,
+        http: str | HttpRequest | None = None,
+        user: str | None = None,
+        if_match: str | None = None,
+        **changes: Unpack[JobChanges],
+    ) -> Job:
+        """Change the job of this id, or of this key, that has not started, and return it.
 
-        Absent fields stay. With `if_match`, an ETag, only if nobody has changed it since. Raises Conflict, NotFound, InvalidRequest.
+        `delay` (from now, as for `create`) or `execute_at` moves it. The others are `payload` (or `http`), `message`, `max_attempts`,
+        `retry`, `timeout_seconds`, `expires_at`, `tags`, `notifications` and `events`. Absent fields stay. With `if_match`, an ETag, only
+        if nobody has changed it since. Raises Conflict, NotFound, InvalidRequest.
         """
-        http = changes.pop("http", None)
-        body = changes if http is None else {**changes, "payload": bodies.content(None, None, http, None, None)["payload"]}
-        return Job.from_json(
-            self._api.request("PATCH", f"/jobs/{segment(id)}", body, {"user": user}, headers=given(**{"If-Match": if_match}))
-        )
+        path, headers = f"/jobs/{segment(self._id(id, key, user))}", given(**{"If-Match": if_match})
+        return Job.from_json(self._api.request("PATCH", path, job_change(delay, http, changes), {"user": user}, headers=headers))
+
+    def _id(self, id: str | None, key: str | None, user: str | None) -> str:
+        """Return the id of the job of this id, or of this key, for routes that only take ids."""
+        return id if id is not None and key is None else (self.get(id, key=key, user=user)).id
 
     def cancel(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Job:
         """Cancel the job of this id, or of this key, and return it. Idempotent. Raises Conflict, NotFound.
@@ -176,8 +215,8 @@ class Jobs(_Resource):
         type: str | None = None,
         tag: Words | None = None,
         task: str | None = None,
-        status: Words | None = None,
-        lane: str | None = None,
+        status: JobStatuses | None = None,
+        lane: Lane | None = None,
         from_: When | None = None,
         to: When | None = None,
         all: bool | None = None,
@@ -192,30 +231,41 @@ class Jobs(_Resource):
         body = filters(given(type=type, tag=tag, task=task, status=status, lane=lane, from_=from_, to=to, all=all, rate=rate, limit=limit))
         return Operation.from_json(self._api.request("POST", "/jobs/cancel", body, {"user": user}))
 
-    def estimate_cancel(self, *, user: str | None = None, **filter: Any) -> Estimate:
+    def estimate_cancel(self, *, user: str | None = None, **filter: Unpack[JobFilter]) -> Estimate:
         """Count what `cancel_many` with the same filter would cancel. Changes nothing."""
         body = {**filters(filter), "dry_run": True}
         return Estimate.from_json(self._api.request("POST", "/jobs/cancel", body, {"user": user}, idempotent=True))
 
-    def retry(self, id: str, *, user: str | None = None) -> Job:
+    def retry(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Job:
         """Run a failed or killed job again, at once and from the start. Raises Conflict if it is neither, NotFound."""
-        return Job.from_json(self._api.request("POST", f"/jobs/{segment(id)}/retry", query={"user": user}))
+        path = f"/jobs/{segment(self._id(id, key, user))}/retry"
+        return Job.from_json(self._api.request("POST", path, query={"user": user}))
 
-    def wait(self, id: str, *, timeout: float | None = None, poll: float = 0.5) -> Job:
+    def wait(
+        self,
+        id: str | None = None,
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+        poll: float = 0.5,
+        user: str | None = None,
+    ) -> Job:
         """Wait until the job has ended, read it every `poll` seconds, and return it. Raises WaitTimeout after `timeout` seconds.
 
-        Only the first read raises NoAnswer or Unavailable: later outages of the API are waited through.
+        With a key, that is the job that has it now. Only the first read raises NoAnswer or Unavailable: later outages of the API are
+        waited through.
         """
-        return self._api.wait(f"/jobs/{segment(id)}", Job, f"the job {id}", timeout, poll)
+        id = self._id(id, key, user)
+        return self._api.wait(f"/jobs/{segment(id)}", Job, f"the job {id}", timeout, poll, user)
 
-    def output(self, id: str, attempt: int, *, user: str | None = None) -> AttemptText:
+    def output(self, id: str | None = None, attempt: int = 1, *, key: str | None = None, user: str | None = None) -> AttemptText:
         """Return all that an attempt put out. Raises NotFound, also if it has expired."""
-        path = f"/jobs/{segment(id)}/attempts/{attempt}/output"
+        path = f"/jobs/{segment(self._id(id, key, user))}/attempts/{attempt}/output"
         return AttemptText.from_json(self._api.request("GET", path, query={"user": user}))
 
-    def log(self, id: str, attempt: int, *, user: str | None = None) -> AttemptText:
+    def log(self, id: str | None = None, attempt: int = 1, *, key: str | None = None, user: str | None = None) -> AttemptText:
         """Return all that was logged during an attempt. Raises NotFound, also if it has expired."""
-        path = f"/jobs/{segment(id)}/attempts/{attempt}/log"
+        path = f"/jobs/{segment(self._id(id, key, user))}/attempts/{attempt}/log"
         return AttemptText.from_json(self._api.request("GET", path, query={"user": user}))
 
 
@@ -228,13 +278,13 @@ class Tasks(_Resource):
         type: str | None = None,
         payload: Mapping[str, Any] | None = None,
         *,
-        http: str | Mapping[str, Any] | None = None,
+        http: str | HttpRequest | None = None,
         message: str | None = None,
         target: str | None = None,
         key: str | None = None,
-        schedule: Mapping[str, Any] | None = None,
+        schedule: ScheduleFields | None = None,
         cron: str | None = None,
-        rate: str | timedelta | None = None,
+        rate: Rate | None = None,
         at: When | None = None,
         time_zone: str | None = None,
         idempotency_key: str | None = None,
@@ -252,7 +302,7 @@ class Tasks(_Resource):
         headers = {"Idempotency-Key": idempotency_key or new_key()}
         return Task.from_json(self._api.request("POST", "/tasks", bodies.task({**chosen, **options}), headers=headers))
 
-    def put(self, key: str, **fields: Any) -> PutResult:
+    def put(self, key: str, **fields: Unpack[TaskFields]) -> PutResult:
         """Create the task of this key, or edit it so that it is as the fields say; they are those of `create`. Idempotent.
 
         Fields that are left out get their defaults. A task that is as requested keeps its generation (`unchanged`).
@@ -271,52 +321,93 @@ class Tasks(_Resource):
         name: str | None = None,
         tag: Words | None = None,
         type: str | None = None,
-        status: Words | None = None,
+        status: TaskStatuses | None = None,
         user: str | None = None,
         limit: int | None = None,
     ) -> Iterator[Task]:
         """Yield tasks over all pages, newest first, at most `limit`. `name` is a part of the name."""
         return self._api.pages("/tasks", {"name": name, "tag": tag, "type": type, "status": status, "user": user}, Task, limit)
 
-    def update(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **changes: Any) -> Task:
-        """Change some fields: absent ones stay, None removes a field. With `generation`, only if nobody has edited the task since."""
-        path, headers = f"/tasks/{segment(id)}", given(**{"If-Match": if_match})
+    def update(
+        self,
+        id: str | None = None,
+        /,
+        *,
+        key: str | None = None,
+        user: str | None = None,
+        if_match: str | None = None,
+        **changes: Unpack[TaskChanges],
+    ) -> Task:
+        """Change some fields of the task of this id, or of this key: absent ones stay, None removes a field.
+
+        With `generation`, only if nobody has edited the task since.
+        """
+        path, headers = f"/tasks/{segment(self._id(id, key, user))}", given(**{"If-Match": if_match})
         return Task.from_json(self._api.request("PATCH", path, bodies.task(changes), {"user": user}, headers=headers))
 
-    def replace(self, id: str, /, *, user: str | None = None, if_match: str | None = None, **fields: Any) -> Task:
-        """Replace a task by what the fields say, as for `create`; absent ones get their defaults. It takes the `raw` of a task, too."""
-        path, headers = f"/tasks/{segment(id)}", given(**{"If-Match": if_match})
-        return Task.from_json(self._api.request("PUT", path, bodies.task(fields), {"user": user}, headers=headers))
+    def replace(
+        self,
+        id: str | None = None,
+        /,
+        *,
+        key: str | None = None,
+        user: str | None = None,
+        if_match: str | None = None,
+        **fields: Unpack[TaskFields],
+    ) -> Task:
+        """Replace the task of this id, or of this key, by what the fields say, as for `create`; absent ones get their defaults.
 
-    def delete(self, id: str, *, user: str | None = None, if_match: str | None = None) -> None:
+        It takes the `raw` of a task, too. Beside an id, `key` must be the task's own.
+        """
+        body = bodies.task({**fields, **(given(key=key) if id is not None else {})})
+        path, headers = f"/tasks/{segment(self._id(id, None if id is not None else key, user))}", given(**{"If-Match": if_match})
+        return Task.from_json(self._api.request("PUT", path, body, {"user": user}, headers=headers))
+
+    def _id(self, id: str | None, key: str | None, user: str | None) -> str:
+        """Return the id of the task of this id, or of this key, for routes that only take ids."""
+        return id if id is not None and key is None else (self.get(id, key=key, user=user)).id
+
+    def delete(self, id: str | None = None, *, key: str | None = None, user: str | None = None, if_match: str | None = None) -> None:
         """Delete a task with its future runs. Its past jobs stay. Raises NotFound."""
-        self._api.request("DELETE", f"/tasks/{segment(id)}", query={"user": user}, headers=given(**{"If-Match": if_match}))
+        path = f"/tasks/{segment(self._id(id, key, user))}"
+        self._api.request("DELETE", path, query={"user": user}, headers=given(**{"If-Match": if_match}))
 
-    def pause(self, id: str, *, reason: str | None = None, user: str | None = None) -> Task:
+    def pause(self, id: str | None = None, *, key: str | None = None, reason: str | None = None, user: str | None = None) -> Task:
         """Pause a task: no run starts until it is resumed. Idempotent."""
-        path = f"/tasks/{segment(id)}/pause"
+        path = f"/tasks/{segment(self._id(id, key, user))}/pause"
         return Task.from_json(self._api.request("POST", path, given(reason=reason), {"user": user}, idempotent=True))
 
-    def resume(self, id: str, *, user: str | None = None) -> Task:
+    def resume(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Task:
         """Resume a paused task. Runs that the pause has suppressed are not made up for. Idempotent."""
-        return Task.from_json(self._api.request("POST", f"/tasks/{segment(id)}/resume", query={"user": user}, idempotent=True))
+        path = f"/tasks/{segment(self._id(id, key, user))}/resume"
+        return Task.from_json(self._api.request("POST", path, query={"user": user}, idempotent=True))
 
-    def run(self, id: str, *, overlap: str | None = None, idempotency_key: str | None = None, user: str | None = None) -> Job:
+    def run(
+        self,
+        id: str | None = None,
+        *,
+        key: str | None = None,
+        overlap: Overlap | None = None,
+        idempotency_key: str | None = None,
+        user: str | None = None,
+    ) -> Job:
         """Run a task now, outside its schedule, and return the job. Raises Conflict if the task is paused."""
         headers = {"Idempotency-Key": idempotency_key or new_key()}
-        path = f"/tasks/{segment(id)}/run"
+        path = f"/tasks/{segment(self._id(id, key, user))}/run"
         return Job.from_json(self._api.request("POST", path, given(overlap=overlap), {"user": user}, headers=headers))
 
-    def next(self, id: str, count: int = 10, *, user: str | None = None) -> list_[NextRun]:
+    def next(self, id: str | None = None, count: int = 10, *, key: str | None = None, user: str | None = None) -> list_[NextRun]:
         """Return the next runs of a task, 1 to 100."""
-        return _runs(self._api.request("GET", f"/tasks/{segment(id)}/next", query={"count": count, "user": user}))
+        path = f"/tasks/{segment(self._id(id, key, user))}/next"
+        return _runs(self._api.request("GET", path, query={"count": count, "user": user}))
 
     def jobs(
         self,
-        id: str,
+        id: str | None = None,
         *,
+        key: str | None = None,
         upcoming: bool = False,
-        status: Words | None = None,
+        status: JobStatuses | None = None,
         from_: When | None = None,
         to: When | None = None,
         user: str | None = None,
@@ -324,21 +415,21 @@ class Tasks(_Resource):
     ) -> Iterator[Job]:
         """Yield the runs of a task over all pages, as `client.jobs.list` does."""
         query = {"upcoming": upcoming or None, "status": status, "from": from_, "to": to, "user": user}
-        return self._api.pages(f"/tasks/{segment(id)}/jobs", query, Job, limit)
+        yield from self._api.pages(f"/tasks/{segment(self._id(id, key, user))}/jobs", query, Job, limit)
 
-    def pause_many(self, *, reason: str | None = None, user: str | None = None, **filter: Any) -> Operation:
+    def pause_many(self, *, reason: str | None = None, user: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
         """Start to pause all tasks that match `type`, `tag`, `name`, or with `all=True` all, `rate` a second, at most `limit`."""
         return self._many("pause", {**filter, "reason": reason}, user)
 
-    def resume_many(self, *, user: str | None = None, **filter: Any) -> Operation:
+    def resume_many(self, *, user: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
         """Start to resume all tasks that match; see `pause_many`."""
         return self._many("resume", filter, user)
 
-    def delete_many(self, *, user: str | None = None, **filter: Any) -> Operation:
+    def delete_many(self, *, user: str | None = None, **filter: Unpack[TaskFilter]) -> Operation:
         """Start to delete all tasks that match, also by `status`; see `pause_many`."""
         return self._many("delete", filter, user)
 
-    def estimate(self, action: Literal["pause", "resume", "delete"], *, user: str | None = None, **filter: Any) -> Estimate:
+    def estimate(self, action: Literal["pause", "resume", "delete"], *, user: str | None = None, **filter: Unpack[TaskFilter]) -> Estimate:
         """Count the tasks that an operation on many would change. Changes nothing."""
         body = {**filters(filter), "dry_run": True}
         return Estimate.from_json(self._api.request("POST", f"/tasks/{action}", body, {"user": user}, idempotent=True))
@@ -354,12 +445,12 @@ class Schedules(_Resource):
         self,
         *,
         cron: str | None = None,
-        rate: str | timedelta | None = None,
+        rate: Rate | None = None,
         at: When | None = None,
         time_zone: str | None = None,
         count: int = 10,
         after: When | None = None,
-        **parts: Any,
+        **parts: Unpack[ScheduleOptions],
     ) -> list_[NextRun]:
         """Return the next runs of a schedule, 1 to 100, from `after` (default: now). Saves nothing. Raises InvalidRequest."""
         body = bodies.schedule({**given(cron=cron, rate=rate, at=at, time_zone=time_zone), **parts})
@@ -424,9 +515,9 @@ class DeadLetters(_Resource):
         path = f"/dead-letters/redrives/{segment(id)}/abort"
         return Redrive.from_json(self._api.request("POST", path, query={"user": user}, idempotent=True))
 
-    def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0) -> Redrive:
+    def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0, user: str | None = None) -> Redrive:
         """Wait until a redrive has ended and return it. Raises WaitTimeout."""
-        return self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, f"the redrive {id}", timeout, poll)
+        return self._api.wait(f"/dead-letters/redrives/{segment(id)}", Redrive, f"the redrive {id}", timeout, poll, user)
 
 
 class Operations(_Resource):
@@ -445,9 +536,9 @@ class Operations(_Resource):
         path = f"/operations/{segment(id)}/abort"
         return Operation.from_json(self._api.request("POST", path, query={"user": user}, idempotent=True))
 
-    def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0) -> Operation:
+    def wait(self, id: str, *, timeout: float | None = None, poll: float = 1.0, user: str | None = None) -> Operation:
         """Wait until an operation has ended and return it. Raises WaitTimeout."""
-        return self._api.wait(f"/operations/{segment(id)}", Operation, f"the operation {id}", timeout, poll)
+        return self._api.wait(f"/operations/{segment(id)}", Operation, f"the operation {id}", timeout, poll, user)
 
 
 class Targets(_Resource):
@@ -461,13 +552,20 @@ class Targets(_Resource):
         """Return a named target. Raises NotFound."""
         return Target.from_json(self._api.request("GET", f"/targets/{segment(name)}"))
 
-    def create(self, name: str, kind: str, *, defaults: Mapping[str, Any] | None = None, **fields: Any) -> Target:
+    def create(self, name: str, kind: str, *, defaults: Mapping[str, Any] | None = None, **fields: Unpack[TargetFields]) -> Target:
         """Register a target: `locked`, `payload_schema`, `rate`, `concurrency`, `description`, `enabled`. Raises Conflict if it exists."""
         body = {"name": name, "kind": kind, **given(defaults=defaults), **fields}
         return Target.from_json(self._api.request("POST", "/targets", body))
 
     def replace(
-        self, name: str, /, kind: str, *, defaults: Mapping[str, Any] | None = None, if_match: str | None = None, **fields: Any
+        self,
+        name: str,
+        /,
+        kind: str,
+        *,
+        defaults: Mapping[str, Any] | None = None,
+        if_match: str | None = None,
+        **fields: Unpack[TargetFields],
     ) -> Target:
         """Replace a target; absent fields get their defaults. With `version`, only if nobody has changed it since. Raises Conflict."""
         body = {"kind": kind, **given(defaults=defaults), **fields}
@@ -495,15 +593,15 @@ class Users(_Resource):
         username: str,
         password: str,
         *,
-        role: str | None = None,
+        role: Role | None = None,
         job_weight: float | None = None,
-        quotas: Mapping[str, Any] | None = None,
+        quotas: QuotaFields | None = None,
     ) -> User:
         """Create a user. Raises Conflict if the name is taken."""
         body = {"username": username, "password": password, **given(role=role, job_weight=job_weight, quotas=quotas)}
         return User.from_json(self._api.request("POST", "/users", body))
 
-    def update(self, id: str, /, **changes: Any) -> User:
+    def update(self, id: str, /, **changes: Unpack[UserChanges]) -> User:
         """Change `role`, `job_weight` or `quotas`."""
         return User.from_json(self._api.request("PATCH", f"/users/{segment(id)}", changes, idempotent=True))
 
@@ -544,11 +642,11 @@ class System(_Resource):
         """Return the state of each lane."""
         return _lanes(self._api.request("GET", "/system"))
 
-    def pause(self, lane: str | None = None, *, all: bool | None = None, reason: str | None = None) -> list_[LaneState]:
+    def pause(self, lane: Lane | None = None, *, all: bool | None = None, reason: str | None = None) -> list_[LaneState]:
         """Pause one lane (`one-time`, `recurring`, `retry`), or all with `all=True`. Idempotent."""
         return _lanes(self._api.request("POST", "/system/pause", given(lane=lane, all=all, reason=reason), idempotent=True))
 
-    def resume(self, lane: str | None = None, *, reason: str | None = None) -> list_[LaneState]:
+    def resume(self, lane: Lane | None = None, *, reason: str | None = None) -> list_[LaneState]:
         """Resume one lane, or all. Idempotent."""
         return _lanes(self._api.request("POST", "/system/resume", given(lane=lane, reason=reason), idempotent=True))
 
@@ -557,9 +655,13 @@ class System(_Resource):
         return self._api.pages("/system/breakers", {}, Breaker, limit)
 
     def close_breaker(self, circuit: str, *, owner: str | None = None, reason: str | None = None) -> list_[Breaker]:
-        """Close a breaker and return those that are still not closed. Idempotent."""
+        """Close the breaker of a circuit, as `breakers` has it, and return those that are still not closed.
+
+        `owner` is the id or the name of its owner; it is necessary only if several users have an open breaker of this circuit. Raises
+        NotFound if no such breaker is open, Conflict if several are.
+        """
         body = given(circuit=circuit, owner=owner, reason=reason)
-        page = self._api.request("POST", "/system/breakers/close", body, idempotent=True)
+        page = self._api.request("POST", "/system/breakers/close", body)
         return [Breaker.from_json(item) for item in part(page, "items", list)]
 
 

@@ -142,7 +142,7 @@ class Transport:
                 raise UnexpectedAnswer(f"GET {path} answered the same cursor twice: the list would never end")
             seen.add(cursor)
 
-    def wait(self, path: str, record: type[R], name: str, timeout: float | None, poll: float) -> R:
+    def wait(self, path: str, record: type[R], name: str, timeout: float | None, poll: float, user: str | None) -> R:
         """Read a record until its `ended` is true, and return it. Raises WaitTimeout with its `name` after `timeout` seconds.
 
         Raises what the first read raises. An outage after it is waited through.
@@ -151,7 +151,7 @@ class Transport:
         found: R | None = None
         while True:
             try:
-                found = record.from_json(self.request("GET", path))
+                found = record.from_json(self.request("GET", path, query={"user": user}))
             except (NoAnswer, Unavailable):
                 if found is None:
                     raise

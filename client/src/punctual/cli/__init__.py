@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
-from punctual.cli import dead_letters, importing, jobs, many, signin, state, system, targets, tasks, users
-from punctual.cli._app import FAILED, HELP, NO_ANSWER, NOT_FOUND, NOT_SIGNED_IN, USAGE
+import punctual
+from punctual.cli import dead_letters, importing, jobs, many, signin, state, status, system, targets, tasks, users
+from punctual.cli._app import FAILED, HELP, NO_ANSWER, NOT_FOUND, NOT_SIGNED_IN, PROBLEMS, USAGE, Group
+from punctual.cli.apply import CHANGES_AHEAD
 
 EXIT_CODES = (
     (0, "done"),
@@ -15,6 +17,8 @@ EXIT_CODES = (
     (NOT_SIGNED_IN, "not signed in, or the sign-in has ended"),
     (NOT_FOUND, "there is no such job, task or other object"),
     (NO_ANSWER, "no answer, or none of Punctual"),
+    (PROBLEMS, "`status --check` found a problem"),
+    (CHANGES_AHEAD, "`tasks apply --dry-run` found something to do"),
 )
 
 
@@ -26,6 +30,7 @@ def build() -> typer.Typer:
     )
     app = typer.Typer(
         name="punctual",
+        cls=Group,
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -38,14 +43,30 @@ def build() -> typer.Typer:
         profile: Annotated[
             str | None, typer.Option("--profile", metavar="NAME", help="Use this profile instead of the current one.")
         ] = None,
+        version: Annotated[
+            bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version of this program.")
+        ] = False,
     ) -> None:
         pass
 
+    @app.command("help", hidden=True)
+    def help_of(context: typer.Context, words: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...")] = None) -> None:
+        """Show the help of a command; the same as its option --help."""
+        root = context.find_root()
+        root.command.main([*(words or ()), "--help"], prog_name=root.info_name)
+
     signin.register(app)
+    status.register(app)
     for part in (jobs, tasks, dead_letters, many, targets, users, system, importing):
         app.add_typer(part.build())
     state.register(app)
     return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"punctual {punctual.__version__}\n")
+        raise typer.Exit
 
 
 def main() -> None:

@@ -15,13 +15,14 @@ from typing import Annotated, Any
 import httpx
 import typer
 from rich.text import Text
+from typer.core import TyperGroup
 
 import punctual
 from punctual import errors, profiles
 from punctual.cli._output import Output
 from punctual.texts import in_json, visible
 
-FAILED, USAGE, NOT_SIGNED_IN, NOT_FOUND, NO_ANSWER, INTERRUPTED = 1, 2, 3, 4, 5, 130
+FAILED, USAGE, NOT_SIGNED_IN, NOT_FOUND, NO_ANSWER, PROBLEMS, INTERRUPTED = 1, 2, 3, 4, 5, 6, 130
 DEBUG = "PUNCTUAL_DEBUG"  # an environment variable: show the traceback of an unexpected error
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -87,12 +88,38 @@ class Cli:
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or a line for each entry of a list.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print ids only, and no sentences.")]
 ProfileName = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Use this profile instead of the current one.")]
-COMMON = (("as_json", AsJson, False), ("quiet", Quiet, False), ("profile", ProfileName, None))
+Format = Annotated[str | None, typer.Option("-o", metavar="json", help="The same as --json, as other tools write it.")]
+COMMON = (("as_json", AsJson, False), ("output_format", Format, None), ("quiet", Quiet, False), ("profile", ProfileName, None))
+ALIASES = {"get": "show", "ls": "list"}  # names that other tools have
+ELSEWHERE = {
+    "jobs delete": "a job is cancelled, and its history stays: punctual jobs cancel",
+    "jobs rm": "a job is cancelled, and its history stays: punctual jobs cancel",
+    "jobs pause": "tasks and lanes are paused: punctual tasks pause, punctual system pause",
+    "health": "see punctual doctor for this machine, punctual status for the scheduler",
+    "logs": "see punctual jobs log ID",
+    "config": "see punctual profiles",
+    "open": "the console is at the address that `make deploy` or `make run` prints",
+}
+
+
+class Group(TyperGroup):
+    """A group of commands that also knows them by the names of other tools, or says what there is instead."""
+
+    def get_command(self, context: Any, name: str) -> Any:
+        found = super().get_command(context, name)
+        return found if found is not None or name not in ALIASES else super().get_command(context, ALIASES[name])
+
+    def resolve_command(self, context: Any, words: list[str]) -> Any:
+        path = f"{'' if context.parent is None else f'{self.name} '}{words[0]}"
+        if path in ELSEWHERE and self.get_command(context, words[0]) is None:
+            context.fail(f"There is no command '{path}': {ELSEWHERE[path]}")
+        return super().resolve_command(context, words)
 
 
 def group(name: str, help: str) -> typer.Typer:
     """Return an empty group of commands."""
-    return typer.Typer(name=name, help=help, no_args_is_help=True, rich_markup_mode=None, context_settings=HELP, add_completion=False)
+    settings: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": None, "context_settings": HELP, "add_completion": False}
+    return typer.Typer(name=name, cls=Group, help=help, **settings)
 
 
 Function = Callable[..., int | None]
@@ -109,12 +136,17 @@ def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False) -
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
 
         @functools.wraps(function)
-        def run(context: typer.Context, as_json: bool, quiet: bool, profile: str | None, **given: Any) -> None:
+        def run(context: typer.Context, as_json: bool, output_format: str | None, quiet: bool, profile: str | None, **given: Any) -> None:
             setup = context.obj if isinstance(context.obj, Setup) else Setup()
             chosen = profile or (context.find_root().params.get("profile"))
-            cli = Cli(setup, Output(as_json, quiet, setup.terminal), chosen)
+            cli = Cli(setup, Output(as_json or output_format == "json", quiet, setup.terminal), chosen)
+
+            def work() -> int | None:
+                _check_format(output_format)
+                return function(cli, **given)
+
             try:
-                code = carry_out(cli, lambda: function(cli, **given))
+                code = carry_out(cli, work)
             finally:
                 cli.close()
             raise typer.Exit(code)
@@ -131,6 +163,13 @@ def command(app: typer.Typer, name: str, *examples: str, hidden: bool = False) -
         return function
 
     return register
+
+
+def _check_format(output_format: str | None) -> None:
+    """Raise Refused for a format that there is not."""
+    if output_format not in (None, "json"):
+        hint = "Without it: a table at a terminal, lines with tabs on a pipe. Ids only: --quiet"
+        raise Refused(f"must be json, not {output_format!r}", field="-o", hint=hint)
 
 
 def _epilog(examples: Sequence[str]) -> str:
@@ -224,7 +263,7 @@ def _hint(cli: Cli, error: errors.ApiError) -> str:
     if isinstance(error, errors.NotAllowed):
         return f"You are signed in at {address(cli)}. Your role: punctual whoami"
     if isinstance(error, errors.NotFound):
-        return f"Looked for at {address(cli)}, among what is yours."
+        return f"Looked for at {address(cli)}. Another user's objects: --user NAME"
     if isinstance(error, errors.Throttled) and error.retry_after:
         return f"Try again in {error.retry_after:.0f} s."
     if error.status >= 500 and error.request_id:

@@ -27,6 +27,8 @@ STYLES = {
     "killed": "red",
     "aborted": "red",
     "warn": "yellow",
+    "critical": "bold red",
+    "warning": "yellow",
     "inactive": "yellow",
     "cancelled": "dim",
     "skipped": "dim",

@@ -10,7 +10,7 @@ from punctual.cli import _words as words
 from punctual.cli._app import Refused
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-FORMS = "http [METHOD] URL, log MESSAGE, target NAME, or TYPE with --payload"
+FORMS = "[http] [METHOD] URL, log MESSAGE, target NAME, or TYPE with --payload"
 
 Words = Annotated[list[str], Argument(metavar="WORK...", help=f"The work: {FORMS}.")]
 Header = Annotated[
@@ -35,7 +35,7 @@ Fields = Annotated[
 
 def work(given: Sequence[str], headers: Sequence[str] | None, data: str | None, payload: str | None) -> dict[str, Any]:
     """Return `type` or `target`, and `payload`. Raises Refused if the words and options do not fit together."""
-    kind, *rest = given
+    kind, *rest = ("http", *given) if _is_call(given) else given
     more = options.object_of("--payload", payload) if payload is not None else {}
     if kind != "http" and (headers or data is not None):
         raise Refused(f"is for http only, not for {kind}", field="--header" if headers else "--data", hint="Use --payload.")
@@ -54,6 +54,11 @@ def work(given: Sequence[str], headers: Sequence[str] | None, data: str | None, 
             f"is needed for a job of the type {kind}", field="--payload", hint=f"WORK is {FORMS}. Types and payloads: punctual types"
         )
     return {"type": kind, "payload": more}
+
+
+def _is_call(given: Sequence[str]) -> bool:
+    """Whether the work is a URL, or a method and a URL, without the word http."""
+    return given[-1].startswith(("http://", "https://")) and (len(given) == 1 or (len(given) == 2 and given[0] in METHODS))
 
 
 def _http(given: Sequence[str], headers: Sequence[str] | None, data: str | None) -> dict[str, Any]:

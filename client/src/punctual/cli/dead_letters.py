@@ -2,14 +2,15 @@
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from punctual.cli import _options as options
+from punctual.cli import _owners, jobs, many
 from punctual.cli import _words as words
-from punctual.cli import jobs, many
 from punctual.cli._app import FAILED, Cli, Refused, command, group, stoppable
 from punctual.cli._output import Column
 from punctual.records import DeadLetterGroup, Redrive
@@ -20,7 +21,7 @@ Id = Annotated[str, Argument(help="The id of the redrive.")]
 
 def build() -> typer.Typer:
     app = group("dead-letters", "Find failed and killed jobs by error, and run them again.")
-    command(app, "list", "punctual dead-letters list", "punctual dead-letters list --since 1d --type http")(list_groups)
+    command(app, "list", "punctual dead-letters list", "punctual dead-letters list --everyone --since 1d --type http")(list_groups)
     command(app, "jobs", "punctual dead-letters jobs 3f9c2a7e5b8d")(group_jobs)
     command(
         app,
@@ -28,6 +29,7 @@ def build() -> typer.Typer:
         "punctual dead-letters redrive --fingerprint 3f9c2a7e5b8d --rate 20",
         "punctual dead-letters redrive --since 2h --yes",
         "punctual dead-letters redrive --all --limit 100",
+        "punctual dead-letters redrive --user shop --since 2h",
     )(redrive)
     command(app, "watch", "punctual dead-letters watch 01JD4Q8XKZ38W2M5R7T9V1C4FH")(watch)
     command(app, "abort", "punctual dead-letters abort 01JD4Q8XKZ38W2M5R7T9V1C4FH")(abort)
@@ -35,13 +37,19 @@ def build() -> typer.Typer:
 
 
 def list_groups(
-    cli: Cli, task: options.TaskId = None, type: options.Type = None, since: options.Since = None, until: options.Until = None
+    cli: Cli,
+    task: options.TaskId = None,
+    type: options.Type = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    user: options.User = None,
+    everyone: options.Everyone = False,
 ) -> None:
     """List the errors of failed and killed jobs, the most frequent first."""
     now = cli.now()
     window = options.given(from_=options.instant("--since", since, now), to=options.instant("--until", until, now))
-    cli.out.entries(
-        cli.client.dead_letters.list(**options.given(task=task, type=type), **window),
+    listing = _owners.Listing[DeadLetterGroup](
+        partial(cli.client.dead_letters.list, **options.given(task=task, type=type), **window),
         (
             Column("fingerprint", lambda each: each.fingerprint or "(none)", essential=True),
             Column("jobs", lambda each: each.count, essential=True, right=True),
@@ -49,10 +57,11 @@ def list_groups(
             Column("types", lambda each: words.words(each.types)),
             Column("error", _error),
         ),
-        raw=lambda each: each.raw,
-        none="There are no dead letters.",
         id=lambda each: each.fingerprint or "",
+        none="There are no dead letters." if user or everyone else "You have no dead letters. Those of all users: --everyone",
+        order=lambda each: (each.count, each.last_at),
     )
+    _owners.show(cli, listing, user, everyone, 0)
 
 
 def _error(each: DeadLetterGroup) -> str:
@@ -60,10 +69,15 @@ def _error(each: DeadLetterGroup) -> str:
 
 
 def group_jobs(
-    cli: Cli, fingerprint: Annotated[str, Argument(help="The id of the error, as `list` shows it.")], limit: options.Limit = 20
+    cli: Cli,
+    fingerprint: Annotated[str, Argument(help="The id of the error, as `list` shows it.")],
+    user: options.User = None,
+    everyone: options.Everyone = False,
+    limit: options.Limit = 20,
 ) -> None:
     """List the jobs of one error, the latest first."""
-    jobs.print_jobs(cli, cli.client.dead_letters.jobs(fingerprint, limit=limit or None), "There are no such jobs.", limit)
+    ask = partial(cli.client.dead_letters.jobs, fingerprint, limit=limit or None)
+    _owners.show(cli, jobs.listing(cli, ask, "There are no such jobs."), user, everyone, limit)
 
 
 def redrive(
@@ -74,6 +88,7 @@ def redrive(
     since: options.Since = None,
     until: options.Until = None,
     all: options.All = False,
+    user: options.User = None,
     rate: options.Rate = None,
     limit: options.AtMost = None,
     yes: options.Yes = False,
@@ -91,30 +106,33 @@ def redrive(
     )
     if not filter:
         raise Refused("give a filter", field="--fingerprint", hint="To run all dead letters again: --all")
-    count = min(_count(cli, filter), limit or sys.maxsize)
-    cli.confirm(f"Run {count} dead letter{'' if count == 1 else 's'} again?", yes)
-    made = cli.client.dead_letters.redrive(**filter, **options.given(rate=rate, limit=limit))
+    owner = _owners.of(cli, user)
+    count = min(_count(cli, filter, owner), limit or sys.maxsize)
+    cli.confirm(f"Run {count} dead letter{'' if count == 1 else 's'}{f' of {user}' if user else ''} again?", yes)
+    made = cli.client.dead_letters.redrive(**filter, user=owner, **options.given(rate=rate, limit=limit))
     if detach:
-        cli.out.result(made.raw, f"Redrive {made.id} runs. To follow it: punctual dead-letters watch {made.id}", quiet=made.id)
+        follow = f"punctual dead-letters watch {made.id}{_owners.again(user)}"
+        cli.out.result(made.raw, f"Redrive {made.id} runs. To follow it: {follow}", quiet=made.id)
         return None
-    return wait(cli, made, count)
+    return wait(cli, made, count, user)
 
 
-def _count(cli: Cli, filter: Mapping[str, Any]) -> int:
+def _count(cli: Cli, filter: Mapping[str, Any], owner: str | None) -> int:
     """Return how many dead letters a filter finds, by the groups that the API lists: a hundred errors at most."""
     fingerprint = filter.get("fingerprint")
     listed = {name: value for name, value in filter.items() if name in ("task", "type", "from_", "to")}
-    return sum(each.count for each in cli.client.dead_letters.list(**listed) if fingerprint in (None, each.fingerprint))
+    return sum(each.count for each in cli.client.dead_letters.list(**listed, user=owner) if fingerprint in (None, each.fingerprint))
 
 
-def wait(cli: Cli, made: Redrive, total: int | None = None) -> int | None:
+def wait(cli: Cli, made: Redrive, total: int | None, user: str | None) -> int | None:
     """Show the progress of a redrive until its end, and print the result. Returns the exit code."""
-    note = f"The redrive continues. To stop it: punctual dead-letters abort {made.id}"
+    owner = _owners.of(cli, user)
+    note = f"The redrive continues. To stop it: punctual dead-letters abort {made.id}{_owners.again(user)}"
     with stoppable(cli, note), many.progress(cli, "redrive", total) as show:
         while not made.ended:
             show(made.matched)
             cli.sleep(many.EVERY)
-            made = cli.client.dead_letters.get(made.id)
+            made = cli.client.dead_letters.get(made.id, user=owner)
     cli.out.result(made.raw, _summary(made), quiet=made.id)
     return FAILED if made.status == "aborted" else None
 
@@ -125,12 +143,12 @@ def _summary(made: Redrive) -> str:
     return f"Redrive {made.id} is {made.status}: {made.redriven} of {made.matched} run again{left}."
 
 
-def watch(cli: Cli, id: Id) -> int | None:
+def watch(cli: Cli, id: Id, user: options.User = None) -> int | None:
     """Wait for the end of a redrive. The exit code is 1 if it was aborted."""
-    return wait(cli, cli.client.dead_letters.get(id))
+    return wait(cli, cli.client.dead_letters.get(id, user=_owners.of(cli, user)), None, user)
 
 
-def abort(cli: Cli, id: Id) -> None:
+def abort(cli: Cli, id: Id, user: options.User = None) -> None:
     """Abort a redrive. The jobs that it has started go on."""
-    made = cli.client.dead_letters.abort(id)
+    made = cli.client.dead_letters.abort(id, user=_owners.of(cli, user))
     cli.out.result(made.raw, _summary(made), quiet=made.id)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
@@ -10,13 +11,17 @@ from rich.live import Live
 from typer import Argument, Option
 
 from punctual.cli import _options as options
+from punctual.cli import _owners, _work, many
 from punctual.cli import _words as words
-from punctual.cli import _work, many
 from punctual.cli._app import FAILED, Cli, Refused, command, group
 from punctual.cli._output import Column, table
 from punctual.records import Attempt, Job
 
 Ids = Annotated[list[str] | None, Argument(metavar="ID...", help="The ids of jobs.")]
+Id = Annotated[str | None, Argument(metavar="[ID]", help="The id of the job.")]
+Delay = Annotated[str | None, Option("--in", "--delay", metavar="DURATION", help="Start after this long: 90s, 30m, 1h30m, 2d.")]
+At = Annotated[str | None, Option("--at", "--execute-at", metavar="INSTANT", help="Start at this instant, RFC 3339 with an offset.")]
+Expires = Annotated[str | None, Option("--expires", metavar="WHEN", help="Do not start at or after: an instant, or a duration from now.")]
 SOON = timedelta(seconds=2)
 OFTEN, SELDOM = 0.5, 5.0  # seconds between two reads of a watched job: about to start or running, far ahead
 RECENT, UPCOMING = 15, 10  # the rows of `watch` without an id
@@ -28,8 +33,9 @@ def build() -> typer.Typer:
         app,
         "create",
         "punctual jobs create --in 30m --key order-17 http POST https://example.com/expire -d '{\"order\": 17}'",
-        "punctual jobs create --at 2026-12-24T18:00:00+01:00 log 'Merry Christmas'",
+        "punctual jobs create --at 2030-12-24T18:00:00+01:00 log 'Merry Christmas'",
         "punctual jobs create --in 10s --watch log hello",
+        "punctual jobs create https://example.com/refresh",
         'punctual jobs create target invoices --payload \'{"body": {"number": 7}}\'',
         "punctual jobs create sqs --payload @message.json --tag nightly",
     )(create)
@@ -39,6 +45,7 @@ def build() -> typer.Typer:
         "punctual jobs list --upcoming",
         "punctual jobs list --status failed --since 1h --json | jq -r .reason",
         "punctual jobs list --tag campaign:7 --limit 0 --quiet | wc -l",
+        "punctual jobs list --everyone --status failed --since 1h",
     )(list_jobs)
     command(app, "show", "punctual jobs show 01JD4Q8XKZ38W2M5R7T9V1C4FH", "punctual jobs show --key order-17 --json")(show)
     command(
@@ -46,13 +53,26 @@ def build() -> typer.Typer:
     )(watch)
     command(
         app,
+        "update",
+        "punctual jobs update --key order-17 --in 2h",
+        "punctual jobs update 01JD4Q8XKZ38W2M5R7T9V1C4FH --at 2030-12-24T18:00:00+01:00 --max-attempts 5",
+    )(update)
+    command(
+        app,
         "cancel",
         "punctual jobs cancel --key order-17",
         "punctual jobs cancel 01JD4Q8XKZ38W2M5R7T9V1C4FH",
         "punctual jobs cancel --tag campaign:7 --dry-run",
         "punctual jobs cancel --tag campaign:7 --rate 100 --yes",
+        "punctual jobs cancel --user shop --status queued --dry-run",
     )(cancel)
-    command(app, "retry", "punctual jobs retry 01JD4Q8XKZ38W2M5R7T9V1C4FH")(retry)
+    command(
+        app,
+        "retry",
+        "punctual jobs retry 01JD4Q8XKZ38W2M5R7T9V1C4FH",
+        "punctual jobs retry --key order-17",
+        "punctual jobs retry --user shop 01JD4Q8XKZ38W2M5R7T9V1C4FH",
+    )(retry)
     command(app, "output", "punctual jobs output 01JD4Q8XKZ38W2M5R7T9V1C4FH > answer.json")(output)
     command(app, "log", "punctual jobs log 01JD4Q8XKZ38W2M5R7T9V1C4FH --attempt 2")(log)
     return app
@@ -61,10 +81,8 @@ def build() -> typer.Typer:
 def create(
     cli: Cli,
     what: _work.Words,
-    delay: Annotated[str | None, Option("--in", metavar="DURATION", help="Start after this long: 90s, 30m, 1h30m, 2d.")] = None,
-    at: Annotated[
-        str | None, Option("--at", metavar="INSTANT", help="Start at this instant, RFC 3339 with an offset. Default: now.")
-    ] = None,
+    delay: Delay = None,
+    at: At = None,
     key: Annotated[
         str | None, Option("--key", metavar="KEY", help="A name of yours for the job. One job that has not ended has it.")
     ] = None,
@@ -80,9 +98,7 @@ def create(
     tags: _work.JobTags = None,
     max_attempts: _work.MaxAttempts = None,
     timeout: _work.Timeout = None,
-    expires: Annotated[
-        str | None, Option("--expires", metavar="WHEN", help="Do not start at or after: an instant, or a duration from now.")
-    ] = None,
+    expires: Expires = None,
     ordering_key: _work.OrderingKey = None,
     on_failure: _work.OnFailure = None,
     idempotency_key: Annotated[
@@ -91,15 +107,11 @@ def create(
     fields: _work.Fields = None,
     follow: Annotated[bool, Option("--watch", "-w", help="Wait for its end, as `jobs watch` does.")] = False,
 ) -> int | None:
-    """Create a job that starts now, after a delay or at an instant."""
-    if delay is not None and at is not None:
-        raise Refused("not both of --in and --at", field="--at")
+    """Create a job that starts now, after a delay (--in) or at an instant (--at)."""
     if key is None and (on_conflict or on_started):
         raise Refused("needs --key", field="--on-conflict" if on_conflict else "--on-started")
     body = _work.work(what, headers, data, payload) | _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields)
-    body |= options.given(
-        delay=None if delay is None else options.checked("--in", words.duration, delay),
-        execute_at=None if at is None else options.checked("--at", words.instant, at),
+    body |= _time(delay, at) | options.given(
         expires_at=options.instant("--expires", expires, cli.now(), words.ahead),
         key=key,
         on_conflict=on_conflict,
@@ -108,12 +120,57 @@ def create(
     )
     job = cli.client.jobs.create(**body)
     if follow:
-        return until_ended(cli, [job], None)
+        return until_ended(cli, [job], None, None)
     when = words.clock(job.scheduled_at, cli.now())
     done = "" if job.outcome in (None, "created") else f" ({job.outcome})"
     cli.out.result(job.raw, f"Job {job.id} starts at {when}, {words.relative(job.scheduled_at, cli.now())}{done}.", quiet=job.id)
     cli.out.remark(f"Watch it: punctual jobs watch {f'--key {key}' if key else job.id}")
     return None
+
+
+def _time(delay: str | None, at: str | None) -> dict[str, Any]:
+    """Return the time of a job that the options name, if they name one. Raises Refused."""
+    if delay is not None and at is not None:
+        raise Refused("not both of --in and --at", field="--at")
+    return options.given(
+        delay=None if delay is None else options.checked("--in", words.duration, delay),
+        execute_at=None if at is None else options.checked("--at", words.instant, at),
+    )
+
+
+def update(
+    cli: Cli,
+    id: Id = None,
+    key: options.Key = None,
+    delay: Delay = None,
+    at: At = None,
+    payload: Annotated[
+        str | None, Option("--payload", metavar="JSON", help="Another payload, as a whole; @FILE reads a file, @- the standard input.")
+    ] = None,
+    tags: _work.JobTags = None,
+    max_attempts: Annotated[int | None, Option("--max-attempts", metavar="N", help="Make at most N attempts.")] = None,
+    timeout: Annotated[str | None, Option("--timeout", metavar="DURATION", help="Stop an attempt after this long.")] = None,
+    expires: Expires = None,
+    fields: _work.Fields = None,
+    user: options.User = None,
+) -> None:
+    """Change a job that has not started: move it with --in or --at, or change its content. Absent options change nothing."""
+    if (id is None) == (key is None):
+        raise Refused("give an id or --key, and not both", field="ID")
+    changes = (
+        _time(delay, at)
+        | _work.common(tags, max_attempts, timeout, None, None, fields)
+        | options.given(
+            payload=None if payload is None else options.object_of("--payload", payload),
+            expires_at=options.instant("--expires", expires, cli.now(), words.ahead),
+        )
+    )
+    if not changes:
+        raise Refused("give something to change", field="--in", hint="See: punctual jobs update --help")
+    owner = _owners.of(cli, user)
+    job = cli.client.jobs.update(*([] if id is None else [id]), key=key, user=owner, **changes)
+    when = f"{words.clock(job.scheduled_at, cli.now())}, {words.relative(job.scheduled_at, cli.now())}"
+    cli.out.result(job.raw, f"Job {job.id} is changed. It starts at {when}.", quiet=job.id)
 
 
 def list_jobs(
@@ -127,31 +184,31 @@ def list_jobs(
     task: options.TaskId = None,
     since: options.Since = None,
     until: options.Until = None,
+    user: options.User = None,
+    everyone: options.Everyone = False,
     limit: options.Limit = 20,
 ) -> None:
-    """List your jobs."""
+    """List your jobs, or those of others."""
     now = cli.now()
-    found = cli.client.jobs.list(
-        **options.given(
-            upcoming=upcoming,
-            status=status,
-            tag=tag,
-            type=type,
-            task=task,
-            from_=options.instant("--since", since, now),
-            to=options.instant("--until", until, now),
-            limit=limit,
-        )
+    filter = options.given(
+        upcoming=upcoming,
+        status=status,
+        tag=tag,
+        type=type,
+        task=task,
+        from_=options.instant("--since", since, now),
+        to=options.instant("--until", until, now),
+        limit=limit,
     )
-    print_jobs(cli, found, "No job is ahead." if upcoming else "No job was due. Upcoming jobs: punctual jobs list --upcoming", limit)
+    none = "No job is ahead." if upcoming else "No job was due. Upcoming jobs: punctual jobs list --upcoming"
+    _owners.show(cli, listing(cli, partial(cli.client.jobs.list, **filter), none, upcoming), user, everyone, limit)
 
 
-def print_jobs(cli: Cli, jobs: Iterable[Job], none: str, limit: int) -> None:
-    count = cli.out.entries(
-        islice(jobs, limit) if limit else jobs, columns(cli.now()), raw=lambda job: job.raw, none=none, id=lambda job: job.id
+def listing(cli: Cli, ask: Callable[..., Iterable[Job]], none: str, upcoming: bool = False) -> _owners.Listing[Job]:
+    """Return a list of jobs, as tables show it."""
+    return _owners.Listing(
+        ask, columns(cli.now()), lambda job: job.id, none, order=lambda job: (job.scheduled_at, job.id), newest_first=not upcoming
     )
-    if limit and count == limit:
-        cli.out.remark(f"At most {limit} are shown. For all: --limit 0")
 
 
 def columns(now: datetime) -> Sequence[Column[Job]]:
@@ -170,7 +227,9 @@ def columns(now: datetime) -> Sequence[Column[Job]]:
 
 
 def what(job: Job) -> str:
-    return words.short(_work.description(job.type, job.target, job.payload))
+    """Return the task's name, if the job is a run of one, and what the job calls."""
+    called = job.calls if job.calls and job.type != "http" and not job.target else _work.description(job.type, job.target, job.payload)
+    return words.short(f"{job.task_name}: {called}" if job.task_name else called)
 
 
 def why(job: Job) -> str:
@@ -179,9 +238,9 @@ def why(job: Job) -> str:
     return "" if job.succeeded else words.short(found)
 
 
-def show(cli: Cli, id: Annotated[str | None, Argument(metavar="[ID]", help="The id of the job.")] = None, key: options.Key = None) -> None:
+def show(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = None) -> None:
     """Show a job: its times, its attempts, what it runs and what came of it."""
-    job, now = one(cli, id, key), cli.now()
+    job, now = one(cli, id, key, _owners.of(cli, user)), cli.now()
 
     def when(at: datetime | None) -> str:
         return f"{words.clock(at, now)} ({words.relative(at, now)})" if at else ""
@@ -209,7 +268,7 @@ def show(cli: Cli, id: Annotated[str | None, Argument(metavar="[ID]", help="The 
             ("progress", _progress(job)),
             ("ordering key", job.ordering_key),
             ("expires", when(job.expires_at)),
-            ("task", job.task_id),
+            ("task", f"{job.task_name} ({job.task_id})" if job.task_name else job.task_id),
             ("attempts", "\n".join(_attempt(each, now) for each in job.attempts)),
             ("answer", f"HTTP {job.response.status}\n{job.response.body}".rstrip() if job.response else ""),
             ("output", job.output),
@@ -230,17 +289,18 @@ def _attempt(each: Attempt, now: datetime) -> str:
     return f"{each.number}  {words.clock(each.started_at or each.picked_at, now)}  {each.outcome}{failure}"
 
 
-def one(cli: Cli, id: str | None, key: str | None) -> Job:
-    """Return the job of an id or a key. Raises Refused unless it is one of both."""
+def one(cli: Cli, id: str | None, key: str | None, owner: str | None) -> Job:
+    """Return the owner's job of an id or a key. Raises Refused unless it is one of both."""
     if (id is None) == (key is None):
         raise Refused("give an id or --key, and not both", field="ID")
-    return cli.client.jobs.get(id) if id is not None else cli.client.jobs.get(key=key)
+    return cli.client.jobs.get(id, key=key, user=owner)
 
 
 def watch(
     cli: Cli,
     ids: Ids = None,
     key: options.Key = None,
+    user: options.User = None,
     timeout: Annotated[str | None, Option("--timeout", metavar="DURATION", help="Give up after this long; the exit code is 1.")] = None,
 ) -> int | None:
     """Watch jobs until they end. The exit code is 1 if one ends otherwise than succeeded.
@@ -248,13 +308,15 @@ def watch(
     Without an id: all your jobs as they happen, until Ctrl-C. On a pipe, each change of a status is a line.
     """
     limit = None if timeout is None else options.checked("--timeout", words.duration, timeout)
+    owner = _owners.of(cli, user)
     if not ids and key is None:
-        return _all(cli, limit)
-    return until_ended(cli, [one(cli, each, None) for each in ids or ()] + ([one(cli, None, key)] if key is not None else []), limit)
+        return _all(cli, limit, owner)
+    jobs = [one(cli, each, None, owner) for each in ids or ()] + ([one(cli, None, key, owner)] if key is not None else [])
+    return until_ended(cli, jobs, limit, owner)
 
 
-def until_ended(cli: Cli, jobs: Sequence[Job], limit: timedelta | None) -> int | None:
-    """Watch jobs until they end, or raise Refused after `limit`. Returns the exit code."""
+def until_ended(cli: Cli, jobs: Sequence[Job], limit: timedelta | None, owner: str | None) -> int | None:
+    """Watch jobs of one owner until they end, or raise Refused after `limit`. Returns the exit code."""
     begin, latest = cli.now(), list(jobs)
 
     def states() -> Iterator[Sequence[Job]]:
@@ -268,7 +330,7 @@ def until_ended(cli: Cli, jobs: Sequence[Job], limit: timedelta | None) -> int |
                 raise Refused(f"not ended within {words.span(limit)}: {ahead}", code=FAILED)
             cli.sleep(min(pause(latest[index], cli.now()) for index in left))
             for index in left:
-                latest[index] = cli.client.jobs.get(latest[index].id)
+                latest[index] = cli.client.jobs.get(latest[index].id, user=owner)
 
     _follow(cli, states(), live=lambda current: columns(cli.now()))
     return 0 if all(job.succeeded for job in latest) else FAILED
@@ -281,13 +343,13 @@ def pause(job: Job, now: datetime) -> float:
     return min(SELDOM, (job.due_at - now - SOON / 2).total_seconds())
 
 
-def _all(cli: Cli, limit: timedelta | None) -> int | None:
+def _all(cli: Cli, limit: timedelta | None, owner: str | None) -> int | None:
     begin = cli.now()
 
     def states() -> Iterator[Sequence[Job]]:
         while True:
-            past = list(islice(cli.client.jobs.list(limit=RECENT), RECENT))
-            ahead = list(islice(cli.client.jobs.list(upcoming=True, limit=UPCOMING), UPCOMING))
+            past = list(islice(cli.client.jobs.list(limit=RECENT, user=owner), RECENT))
+            ahead = list(islice(cli.client.jobs.list(upcoming=True, limit=UPCOMING, user=owner), UPCOMING))
             seen = {job.id: job for job in [*ahead, *past]}  # a job may fall due between the two reads
             yield sorted(seen.values(), key=lambda job: (job.scheduled_at, job.id))
             if limit is not None and cli.now() - begin >= limit:
@@ -331,6 +393,7 @@ def cancel(
     since: options.Since = None,
     until: options.Until = None,
     all: options.All = False,
+    user: options.User = None,
     rate: options.Rate = None,
     limit: options.AtMost = None,
     dry_run: options.DryRun = False,
@@ -355,12 +418,13 @@ def cancel(
     )
     if filter and (ids or key):
         raise Refused("give ids, --key or a filter, not several of them", field="ID")
-    if filter:
-        wanted = many.Wanted("cancel", "job", cli.client.jobs.cancel_many, cli.client.jobs.estimate_cancel, filter, rate, limit)
-        return many.carry_out(cli, wanted, dry_run=dry_run, yes=yes, detach=detach)
-    if not ids and key is None:
+    if not filter and not ids and key is None:
         raise Refused("give an id, --key or a filter", field="ID", hint="To cancel all jobs that have not started: --all")
-    jobs = [cli.client.jobs.cancel(each) for each in ids or ()] + ([cli.client.jobs.cancel(key=key)] if key is not None else [])
+    owner, client = _owners.of(cli, user), cli.client.jobs
+    if filter:
+        wanted = many.Wanted("cancel", "job", client.cancel_many, client.estimate_cancel, filter, rate, limit, user)
+        return many.carry_out(cli, wanted, dry_run=dry_run, yes=yes, detach=detach)
+    jobs = [client.cancel(each, user=owner) for each in ids or ()] + ([client.cancel(key=key, user=owner)] if key is not None else [])
     _changed(cli, jobs, lambda job: f"Job {job.id} is {_cancelled(job)}.")
     return None
 
@@ -377,31 +441,40 @@ def _changed(cli: Cli, jobs: Sequence[Job], sentence: Callable[[Job], str]) -> N
             cli.out.result(job.raw, sentence(job), quiet=job.id)
 
 
-def retry(cli: Cli, ids: Annotated[list[str], Argument(metavar="ID...", help="The ids of failed or killed jobs.")]) -> None:
+def retry(cli: Cli, ids: Ids = None, key: options.Key = None, user: options.User = None) -> None:
     """Run failed or killed jobs again, now and with all their attempts before them.
 
     For many at once: punctual dead-letters redrive
     """
-    _changed(cli, [cli.client.jobs.retry(each) for each in ids], lambda job: f"Job {job.id} runs again.")
+    if not ids and key is None:
+        raise Refused("give an id or --key", field="ID", hint="For many at once: punctual dead-letters redrive")
+    owner, client = _owners.of(cli, user), cli.client.jobs
+    jobs = [client.retry(each, user=owner) for each in ids or ()] + ([client.retry(key=key, user=owner)] if key is not None else [])
+    _changed(cli, jobs, lambda job: f"Job {job.id} runs again.")
 
 
 Number = Annotated[int | None, Option("--attempt", metavar="N", help="The number of the attempt. Default: the last one.")]
 
 
-def output(cli: Cli, id: Annotated[str, Argument(help="The id of the job.")], attempt: Number = None) -> None:
+def output(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = None, attempt: Number = None) -> None:
     """Print all that an attempt put out: the output, or the body of the answer."""
-    found = cli.client.jobs.output(id, attempt or _last(cli, id))
+    owner = _owners.of(cli, user)
+    found = cli.client.jobs.output(*_attempt_of(cli, id, key, attempt, owner), user=owner)
     cli.out.document(found.raw) if cli.out.as_json else cli.out.raw(found.text)
 
 
-def log(cli: Cli, id: Annotated[str, Argument(help="The id of the job.")], attempt: Number = None) -> None:
+def log(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = None, attempt: Number = None) -> None:
     """Print all that was logged during an attempt."""
-    found = cli.client.jobs.log(id, attempt or _last(cli, id))
+    owner = _owners.of(cli, user)
+    found = cli.client.jobs.log(*_attempt_of(cli, id, key, attempt, owner), user=owner)
     cli.out.document(found.raw) if cli.out.as_json else cli.out.raw(found.text)
 
 
-def _last(cli: Cli, id: str) -> int:
-    attempts = cli.client.jobs.get(id).attempts
-    if not attempts:
+def _attempt_of(cli: Cli, id: str | None, key: str | None, attempt: int | None, owner: str | None) -> tuple[str, int]:
+    """Return the id of the job, and the number of the attempt: the last one, unless one is given."""
+    if id is not None and key is None and attempt is not None:
+        return id, attempt
+    job = one(cli, id, key, owner)
+    if attempt is None and not job.attempts:
         raise Refused("the job has not been tried yet", field="ID", code=FAILED)
-    return attempts[-1].number
+    return job.id, attempt if attempt is not None else job.attempts[-1].number

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from typer import Argument
 
 from punctual.cli import _options as options
+from punctual.cli import _owners
 from punctual.cli import _words as words
 from punctual.cli._app import FAILED, Cli, command, group, stoppable
 from punctual.cli._output import Column
@@ -22,7 +23,7 @@ PAST = {"cancel": "cancelled", "pause": "paused", "resume": "resumed", "delete":
 
 @dataclass(frozen=True)
 class Wanted:
-    """An action on all things that a filter finds. `call` starts it, `count` only counts."""
+    """An action on all things of one `user` that a filter finds. `call` starts it, `count` only counts."""
 
     verb: str
     noun: str
@@ -31,6 +32,7 @@ class Wanted:
     filter: Mapping[str, Any]
     rate: int | None = None
     limit: int | None = None
+    user: str | None = None
 
     def things(self, count: int) -> str:
         return f"{count} {self.noun}{'' if count == 1 else 's'}"
@@ -38,7 +40,8 @@ class Wanted:
 
 def carry_out(cli: Cli, wanted: Wanted, *, dry_run: bool, yes: bool, detach: bool, **more: Any) -> int | None:
     """Count what the filter finds, ask, start the operation and wait for its end. Returns the exit code."""
-    counted = wanted.count(**wanted.filter, **options.given(limit=wanted.limit))
+    owner = _owners.of(cli, wanted.user)
+    counted = wanted.count(**wanted.filter, user=owner, **options.given(limit=wanted.limit))
     least = "" if counted.complete else "at least "
     if dry_run:
         cli.out.result(
@@ -47,23 +50,25 @@ def carry_out(cli: Cli, wanted: Wanted, *, dry_run: bool, yes: bool, detach: boo
         return None
     if counted.matched:
         cli.confirm(f"{wanted.verb.capitalize()} {least}{wanted.things(counted.matched)}?", yes)
-    made = wanted.call(**wanted.filter, **options.given(rate=wanted.rate, limit=wanted.limit, **more))
+    made = wanted.call(**wanted.filter, user=owner, **options.given(rate=wanted.rate, limit=wanted.limit, **more))
     if detach:
-        cli.out.result(made.raw, f"Operation {made.id} runs. To follow it: punctual operations watch {made.id}", quiet=made.id)
+        follow = f"punctual operations watch {made.id}{_owners.again(wanted.user)}"
+        cli.out.result(made.raw, f"Operation {made.id} runs. To follow it: {follow}", quiet=made.id)
         return None
-    return wait(cli, made, counted.matched if counted.complete else None)
+    return wait(cli, made, counted.matched if counted.complete else None, wanted.user)
 
 
-def wait(cli: Cli, made: Operation, total: int | None) -> int | None:
+def wait(cli: Cli, made: Operation, total: int | None, user: str | None) -> int | None:
     """Show the progress of an operation until its end, and print the result. Returns the exit code."""
+    owner = _owners.of(cli, user)
     with (
-        stoppable(cli, f"The operation continues. To stop it: punctual operations abort {made.id}"),
+        stoppable(cli, f"The operation continues. To stop it: punctual operations abort {made.id}{_owners.again(user)}"),
         progress(cli, made.action.replace("_", " "), total) as show,
     ):
         while not made.ended:
             show(made.matched)
             cli.sleep(EVERY)
-            made = cli.client.operations.get(made.id)
+            made = cli.client.operations.get(made.id, user=owner)
         show(made.matched)
     cli.out.result(made.raw, f"Operation {made.id} is {made.status}: {summary(made)}.", quiet=made.id)
     return FAILED if made.failed or made.status == "aborted" else None
@@ -90,7 +95,7 @@ def progress(cli: Cli, what: str, total: int | None) -> Iterator[Callable[[int],
 
 def build() -> typer.Typer:
     app = group("operations", "Follow and abort what runs on many jobs or tasks.")
-    command(app, "list", "punctual operations list")(list_operations)
+    command(app, "list", "punctual operations list", "punctual operations list --everyone")(list_operations)
     command(app, "show", "punctual operations show 01JD4Q8XKZ38W2M5R7T9V1C4FH")(show)
     command(app, "watch", "punctual operations watch 01JD4Q8XKZ38W2M5R7T9V1C4FH")(watch)
     command(app, "abort", "punctual operations abort 01JD4Q8XKZ38W2M5R7T9V1C4FH")(abort)
@@ -100,12 +105,11 @@ def build() -> typer.Typer:
 Id = Annotated[str, Argument(help="The id of the operation.")]
 
 
-def list_operations(cli: Cli, limit: options.Limit = 20) -> None:
-    """List your operations and redrives: first the running ones, then the latest ended ones."""
+def list_operations(cli: Cli, user: options.User = None, everyone: options.Everyone = False, limit: options.Limit = 20) -> None:
+    """List operations and redrives: first the running ones, then the latest ended ones."""
     now = cli.now()
-    found = cli.client.operations.list(**options.given(limit=limit))
-    cli.out.entries(
-        islice(found, limit) if limit else found,
+    listing = _owners.Listing[Operation](
+        partial(cli.client.operations.list, **options.given(limit=limit)),
         (
             Column("id", lambda each: each.id, essential=True),
             Column("action", lambda each: each.action.replace("_", " ")),
@@ -114,10 +118,11 @@ def list_operations(cli: Cli, limit: options.Limit = 20) -> None:
             Column("result", summary),
             Column("filter", _filter),
         ),
-        raw=lambda each: each.raw,
-        none="There are no operations.",
         id=lambda each: each.id,
+        none="There are no operations.",
+        order=lambda each: (not each.ended, each.started_at),
     )
+    _owners.show(cli, listing, user, everyone, limit)
 
 
 def _filter(made: Operation) -> str:
@@ -125,9 +130,9 @@ def _filter(made: Operation) -> str:
     return words.words(f"{name}={words.words(value) if isinstance(value, list) else value}" for name, value in chosen.items()) or "all"
 
 
-def show(cli: Cli, id: Id) -> None:
+def show(cli: Cli, id: Id, user: options.User = None) -> None:
     """Show how far an operation is."""
-    made, now = cli.client.operations.get(id), cli.now()
+    made, now = cli.client.operations.get(id, user=_owners.of(cli, user)), cli.now()
     _show(
         cli,
         made,
@@ -153,12 +158,12 @@ def _show(cli: Cli, made: Operation | Redrive, more: Sequence[tuple[str, object]
     )
 
 
-def watch(cli: Cli, id: Id) -> int | None:
+def watch(cli: Cli, id: Id, user: options.User = None) -> int | None:
     """Wait for the end of an operation. The exit code is 1 if it was aborted, or a job or task of it failed."""
-    return wait(cli, cli.client.operations.get(id), None)
+    return wait(cli, cli.client.operations.get(id, user=_owners.of(cli, user)), None, user)
 
 
-def abort(cli: Cli, id: Id) -> None:
+def abort(cli: Cli, id: Id, user: options.User = None) -> None:
     """Abort an operation. Its changes so far stay."""
-    made = cli.client.operations.abort(id)
+    made = cli.client.operations.abort(id, user=_owners.of(cli, user))
     cli.out.result(made.raw, f"Operation {made.id} is {made.status}: {summary(made)}.", quiet=made.id)

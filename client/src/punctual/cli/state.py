@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
-from typing import Annotated
 
 import typer
-from typer import Option
 
 import punctual
 from punctual import errors
+from punctual.cli import _options as options
 from punctual.cli import _words as words
 from punctual.cli._app import FAILED, Cli, address, command
 from punctual.cli._output import Column
@@ -25,13 +24,13 @@ def register(app: typer.Typer) -> None:
     command(app, "forecast", "punctual forecast", "punctual forecast --everyone", "punctual forecast --json | jq .available_instances")(
         forecast
     )
-    command(app, "stats", "punctual stats", "punctual stats --json")(stats)
+    command(app, "stats", "punctual stats", "punctual stats --everyone --json")(stats)
     command(app, "types", "punctual types", "punctual types --json | jq -r 'select(.type == \"http\").payload_schema'")(types)
     command(app, "doctor", "punctual doctor", "punctual doctor --profile prod --json")(doctor)
     command(app, "version", "punctual version")(version)
 
 
-def forecast(cli: Cli, everyone: Annotated[bool, Option("--everyone", help="Jobs of all users; for operators.")] = False) -> None:
+def forecast(cli: Cli, everyone: options.Everyone = False) -> None:
     """Show what starts in the next three hours, and how many executors it takes."""
     found = cli.client.forecast(scope="all" if everyone else None)
     if cli.out.as_json:
@@ -77,9 +76,9 @@ def _axis(groups: list[tuple[ForecastMinute, ...]]) -> str:
     return "".join(line).rstrip()
 
 
-def stats(cli: Cli) -> None:
+def stats(cli: Cli, everyone: options.Everyone = False) -> None:
     """Show how jobs ended and how long they took, by type, over the past year."""
-    found = cli.client.statistics()
+    found = cli.client.statistics(scope="all" if everyone else None)
     if cli.out.as_json:
         cli.out.document(found.raw)
         return

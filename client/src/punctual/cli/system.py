@@ -21,7 +21,12 @@ def build() -> typer.Typer:
     command(app, "pause", "punctual system pause retry --reason 'incident 17'", "punctual system pause --all --yes")(pause)
     command(app, "resume", "punctual system resume retry", "punctual system resume --all")(resume)
     command(app, "breakers", "punctual system breakers")(breakers)
-    command(app, "close-breaker", "punctual system close-breaker http:api.example.com")(close_breaker)
+    command(
+        app,
+        "close-breaker",
+        "punctual system close-breaker 'host api.example.com'",
+        "punctual system close-breaker --owner shop 'host api.example.com'",
+    )(close_breaker)
     return app
 
 
@@ -38,6 +43,7 @@ def _lanes(cli: Cli, lanes: Sequence[LaneState]) -> None:
             Column("lane", lambda each: each.lane, essential=True),
             Column("state", lambda each: "paused" if each.paused else "active", essential=True),
             Column("since", lambda each: words.clock(each.paused_at if each.paused else each.resumed_at, now)),
+            Column("by", lambda each: each.paused_by_name or each.paused_by or ""),
             Column("reason", lambda each: each.reason or ""),
         ),
         raw=lambda each: each.raw,
@@ -51,14 +57,14 @@ def pause(cli: Cli, lane: Lane = None, all: options.All = False, reason: options
     if (lane is None) != all:
         raise Refused("give a lane or --all, and not both", field="LANE")
     cli.confirm(f"Pause {lane or 'all lanes'} for all users?", yes)
-    _lanes(cli, cli.client.system.pause(lane, all=all or None, reason=reason))
+    _lanes(cli, cli.client.system.pause(**options.given(lane=lane, all=all, reason=reason)))
 
 
 def resume(cli: Cli, lane: Lane = None, all: options.All = False, reason: options.Reason = None) -> None:
     """Resume one lane, or all."""
     if (lane is None) != all:
         raise Refused("give a lane or --all, and not both", field="LANE")
-    _lanes(cli, cli.client.system.resume(lane, reason=reason))
+    _lanes(cli, cli.client.system.resume(**options.given(lane=lane, reason=reason)))
 
 
 def breakers(cli: Cli) -> None:
@@ -82,10 +88,13 @@ def breakers(cli: Cli) -> None:
 def close_breaker(
     cli: Cli,
     circuit: Annotated[str, Argument(help="The circuit, as `breakers` shows it.")],
-    owner: Annotated[str | None, typer.Option("--owner", metavar="ID", help="The user whose breaker it is, if it belongs to one.")] = None,
+    owner: Annotated[
+        str | None, typer.Option("--owner", "--user", metavar="USER", help="The name or id of its owner, if several users have one.")
+    ] = None,
     reason: options.Reason = None,
 ) -> None:
-    """Close a breaker: its jobs start again."""
+    """Close a breaker that is open: its jobs start again. If none was closed, the exit code is 4."""
     left = cli.client.system.close_breaker(circuit, owner=owner, reason=reason)
     data = {"circuit": circuit, "open": [each.raw for each in left]}
-    cli.out.result(data, f"The breaker of {circuit} is closed. {len(left)} others are not.", quiet=circuit)
+    others = {0: "All others are closed, too.", 1: "1 other is not."}.get(len(left), f"{len(left)} others are not.")
+    cli.out.result(data, f"The breaker of {circuit} is closed. {others}", quiet=circuit)

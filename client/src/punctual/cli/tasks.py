@@ -3,27 +3,32 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from itertools import islice
 from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from punctual.cli import _options as options
+from punctual.cli import _owners, _work, apply, jobs, many
 from punctual.cli import _words as words
-from punctual.cli import _work, apply, jobs, many
 from punctual.cli._app import Cli, Refused, command, group
 from punctual.cli._output import Column
 from punctual.records import NextRun, Schedule, Task
 
 Ids = Annotated[list[str] | None, Argument(metavar="ID...", help="The ids of tasks.")]
 Id = Annotated[str | None, Argument(metavar="[ID]", help="The id of the task.")]
-Cron = Annotated[str | None, Option("--cron", metavar="EXPRESSION", help="A cron expression of five or six fields, such as '30 2 * * *'.")]
+Cron = Annotated[str | None, Option("--cron", metavar="EXPRESSION", help="A cron expression of five fields, such as '30 2 * * *'.")]
 Every = Annotated[str | None, Option("--rate", metavar="RATE", help="An interval such as '15 minutes'.")]
 Zone = Annotated[
     str | None, Option("--time-zone", "--tz", metavar="ZONE", help="The zone of the expression, such as Europe/Berlin (default UTC).")
 ]
 Name = Annotated[str | None, Option("--name", help="Only with this in the name.")]
+Once = Annotated[str | None, Option("--at", metavar="INSTANT", help="Once at this instant, RFC 3339 with an offset.")]
+MaxRuns = Annotated[int | None, Option("--max-runs", metavar="N", help="End after N runs.")]
+Description = Annotated[str | None, Option("--description", help="Its purpose, for people.")]
+Overlap = Annotated[
+    str | None, Option("--overlap", metavar="RULE", help="If a run is due while one runs: skip, queue_one, allow or cancel_running.")
+]
 Count = Annotated[int, Option("--count", "-n", metavar="N", help="Show N runs.")]
 
 
@@ -35,8 +40,16 @@ def build() -> typer.Typer:
         "punctual tasks create 'Nightly report' --cron '30 2 * * *' http https://example.com/report",
         "punctual tasks create heartbeat --rate '1 minute' --key heartbeat log alive",
     )(create)
-    command(app, "list", "punctual tasks list", "punctual tasks list --tag nightly --json | jq -r .name")(list_tasks)
-    command(app, "show", "punctual tasks show --key nightly-report")(show)
+    command(app, "list", "punctual tasks list", "punctual tasks list --everyone", "punctual tasks list --tag nightly --json | jq -r .name")(
+        list_tasks
+    )
+    command(app, "show", "punctual tasks show --key nightly-report", "punctual tasks show --user shop --key nightly-report")(show)
+    command(
+        app,
+        "update",
+        "punctual tasks update --key nightly-report --cron '0 3 * * *' --overlap queue_one",
+        "punctual tasks update --user shop --key nightly-report --max-attempts 5",
+    )(update)
     command(app, "jobs", "punctual tasks jobs --key nightly-report --status failed")(task_jobs)
     command(app, "run", "punctual tasks run --key nightly-report --watch")(run)
     command(
@@ -61,16 +74,14 @@ def create(
     what: _work.Words,
     cron: Cron = None,
     rate: Every = None,
-    at: Annotated[str | None, Option("--at", metavar="INSTANT", help="Once at this instant, RFC 3339 with an offset.")] = None,
+    at: Once = None,
     time_zone: Zone = None,
-    max_runs: Annotated[int | None, Option("--max-runs", metavar="N", help="End after N runs.")] = None,
+    max_runs: MaxRuns = None,
     key: Annotated[
         str | None, Option("--key", metavar="KEY", help="A name of yours: a task that has it is changed, and none is created.")
     ] = None,
-    description: Annotated[str | None, Option("--description", help="Its purpose, for people.")] = None,
-    overlap: Annotated[
-        str | None, Option("--overlap", metavar="RULE", help="If a run is due while one runs: skip, queue_one, allow or cancel_running.")
-    ] = None,
+    description: Description = None,
+    overlap: Overlap = None,
     headers: _work.Header = None,
     data: _work.Data = None,
     payload: _work.Payload = None,
@@ -85,9 +96,7 @@ def create(
 
     Many tasks in a file: punctual tasks apply
     """
-    if sum(each is not None for each in (cron, rate, at)) > 1:
-        raise Refused("only one of --cron, --rate and --at", field="--cron")
-    schedule = options.given(cron=cron, rate=rate, at=at, time_zone=time_zone, max_runs=max_runs)
+    schedule = _scheduled(cron, rate, at, time_zone, max_runs)
     body: dict[str, Any] = {"name": name} | _work.work(what, headers, data, payload)
     body |= _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.given(
         overlap=overlap, description=description
@@ -103,19 +112,67 @@ def create(
     cli.out.result(task.raw, f"Task {task.id} is {outcome}.{first}", quiet=task.id)
 
 
+def _scheduled(cron: str | None, rate: str | None, at: str | None, time_zone: str | None, max_runs: int | None) -> dict[str, Any]:
+    if sum(each is not None for each in (cron, rate, at)) > 1:
+        raise Refused("only one of --cron, --rate and --at", field="--cron")
+    return options.given(cron=cron, rate=rate, at=at, time_zone=time_zone, max_runs=max_runs)
+
+
+def update(
+    cli: Cli,
+    id: Id = None,
+    key: options.Key = None,
+    name: Annotated[str | None, Option("--name", help="Another name, for people.")] = None,
+    cron: Cron = None,
+    rate: Every = None,
+    at: Once = None,
+    time_zone: Zone = None,
+    max_runs: MaxRuns = None,
+    description: Description = None,
+    overlap: Overlap = None,
+    payload: Annotated[
+        str | None, Option("--payload", metavar="JSON", help="Fields of the payload; @FILE reads a file, @- the standard input.")
+    ] = None,
+    tags: _work.JobTags = None,
+    max_attempts: Annotated[int | None, Option("--max-attempts", metavar="N", help="Make at most N attempts.")] = None,
+    timeout: Annotated[str | None, Option("--timeout", metavar="DURATION", help="Stop an attempt after this long.")] = None,
+    ordering_key: _work.OrderingKey = None,
+    on_failure: _work.OnFailure = None,
+    fields: _work.Fields = None,
+    user: options.User = None,
+) -> None:
+    """Change a task: its schedule, its rules or what it runs. Absent options change nothing; runs ahead follow the change."""
+    if (id is None) == (key is None):
+        raise Refused("give an id or --key, and not both", field="ID")
+    changes = _work.common(tags, max_attempts, timeout, ordering_key, on_failure, fields) | options.given(
+        name=name,
+        overlap=overlap,
+        description=description,
+        payload=None if payload is None else options.object_of("--payload", payload),
+    )
+    if schedule := _scheduled(cron, rate, at, time_zone, max_runs):
+        changes["schedule"] = schedule
+    if not changes:
+        raise Refused("give something to change", field="--cron", hint="See: punctual tasks update --help")
+    task = cli.client.tasks.update(*([] if id is None else [id]), key=key, user=_owners.of(cli, user), **changes)
+    first = f" It runs next at {words.clock(task.next_run.at, cli.now())}." if task.next_run else ""
+    cli.out.result(task.raw, f"Task {task.id} is changed.{first}", quiet=task.id)
+
+
 def list_tasks(
     cli: Cli,
     name: Name = None,
     tag: options.Tags = None,
     type: options.Type = None,
     status: options.Statuses = None,
+    user: options.User = None,
+    everyone: options.Everyone = False,
     limit: options.Limit = 20,
 ) -> None:
-    """List your tasks, the newest first."""
+    """List your tasks, or those of others, the newest first."""
     now = cli.now()
-    found = cli.client.tasks.list(**options.given(name=name, tag=tag, type=type, status=status, limit=limit))
-    count = cli.out.entries(
-        islice(found, limit) if limit else found,
+    listing = _owners.Listing[Task](
+        partial(cli.client.tasks.list, **options.given(name=name, tag=tag, type=type, status=status, limit=limit)),
         (
             Column("id", lambda task: task.id, essential=True),
             Column("name", lambda task: words.short(task.name, 40)),
@@ -125,12 +182,11 @@ def list_tasks(
             Column("key", lambda task: task.key or ""),
             Column("what", lambda task: words.short(_work.description(task.type, task.target, task.payload))),
         ),
-        raw=lambda task: task.raw,
-        none="There are no tasks. Create one: punctual tasks create --help",
         id=lambda task: task.id,
+        none="There are no tasks. Create one: punctual tasks create --help",
+        order=lambda task: (task.created_at, task.id),
     )
-    if limit and count == limit:
-        cli.out.remark(f"At most {limit} are shown. For all: --limit 0")
+    _owners.show(cli, listing, user, everyone, limit)
 
 
 def _next(task: Task) -> datetime | None:
@@ -145,20 +201,20 @@ def _schedule(schedule: Schedule | None) -> str:
     return f"{found} {schedule.time_zone}" if schedule.time_zone and schedule.time_zone != "UTC" else found
 
 
-def one(cli: Cli, id: str | None, key: str | None) -> Task:
-    """Return the task of an id or a key. Raises Refused unless it is one of both."""
+def one(cli: Cli, id: str | None, key: str | None, owner: str | None) -> Task:
+    """Return the owner's task of an id or a key. Raises Refused unless it is one of both."""
     if (id is None) == (key is None):
         raise Refused("give an id or --key, and not both", field="ID")
-    return cli.client.tasks.get(id) if id is not None else cli.client.tasks.get(key=key)
+    return cli.client.tasks.get(id, key=key, user=owner)
 
 
-def _id(cli: Cli, id: str | None, key: str | None) -> str:
-    return id if id is not None and key is None else one(cli, id, key).id
+def _id(cli: Cli, id: str | None, key: str | None, owner: str | None) -> str:
+    return id if id is not None and key is None else one(cli, id, key, owner).id
 
 
-def show(cli: Cli, id: Id = None, key: options.Key = None) -> None:
+def show(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = None) -> None:
     """Show a task: its schedule, what it runs and its next runs."""
-    task, now = one(cli, id, key), cli.now()
+    task, now = one(cli, id, key, _owners.of(cli, user)), cli.now()
     cli.out.details(
         task.raw,
         (
@@ -195,10 +251,11 @@ def task_jobs(
     status: options.Statuses = None,
     since: options.Since = None,
     until: options.Until = None,
+    user: options.User = None,
     limit: options.Limit = 20,
 ) -> None:
     """List the runs of a task."""
-    now = cli.now()
+    now, owner = cli.now(), _owners.of(cli, user)
     filter = options.given(
         upcoming=upcoming,
         status=status,
@@ -206,19 +263,22 @@ def task_jobs(
         to=options.instant("--until", until, now),
         limit=limit,
     )
-    jobs.print_jobs(cli, cli.client.tasks.jobs(_id(cli, id, key), **filter), "There are no such runs.", limit)
+    ask = partial(cli.client.tasks.jobs, _id(cli, id, key, owner), **filter)
+    _owners.show(cli, jobs.listing(cli, ask, "There are no such runs.", upcoming), user, False, limit)
 
 
 def run(
     cli: Cli,
     id: Id = None,
     key: options.Key = None,
+    user: options.User = None,
     follow: Annotated[bool, Option("--watch", "-w", help="Wait for its end, as `jobs watch` does.")] = False,
 ) -> int | None:
     """Run a task now, outside its schedule."""
-    job = cli.client.tasks.run(_id(cli, id, key))
+    owner = _owners.of(cli, user)
+    job = cli.client.tasks.run(_id(cli, id, key, owner), user=owner)
     if follow:
-        return jobs.until_ended(cli, [job], None)
+        return jobs.until_ended(cli, [job], None, owner)
     cli.out.result(job.raw, f"Job {job.id} runs.", quiet=job.id)
     return None
 
@@ -231,13 +291,15 @@ def preview(
     time_zone: Zone = None,
     id: Annotated[str | None, Option("--id", metavar="ID", help="The next runs of this task.")] = None,
     key: Annotated[str | None, Option("--key", metavar="KEY", help="The next runs of the task with this key.")] = None,
+    user: options.User = None,
     count: Count = 10,
 ) -> None:
     """Show the next runs of a schedule or of a task. Nothing is saved."""
     if sum(each is not None for each in (expression, cron, rate, id, key)) != 1:
         raise Refused("give a cron expression, --rate, --id or --key, one of them", field="EXPRESSION")
     if id is not None or key is not None:
-        found = cli.client.tasks.next(_id(cli, id, key), count)
+        owner = _owners.of(cli, user)
+        found = cli.client.tasks.next(_id(cli, id, key, owner), count, user=owner)
     else:
         found = cli.client.schedules.preview(**options.given(cron=expression or cron, rate=rate, time_zone=time_zone), count=count)
     cli.out.entries(
@@ -262,6 +324,7 @@ def pause(
     name: Name = None,
     all: options.All = False,
     reason: options.Reason = None,
+    user: options.User = None,
     rate: options.Rate = None,
     limit: options.AtMost = None,
     dry_run: options.DryRun = False,
@@ -278,8 +341,9 @@ def pause(
         options.given(tag=tag, type=type, name=name, all=all),
         rate,
         limit,
+        user,
     )
-    return _each(cli, ids, key, lambda id: client.pause(id, reason=reason), wanted, dry_run, yes, detach, **options.given(reason=reason))
+    return _each(cli, ids, key, partial(client.pause, reason=reason), wanted, dry_run, yes, detach, **options.given(reason=reason))
 
 
 def resume(
@@ -290,6 +354,7 @@ def resume(
     type: options.Type = None,
     name: Name = None,
     all: options.All = False,
+    user: options.User = None,
     rate: options.Rate = None,
     limit: options.AtMost = None,
     dry_run: options.DryRun = False,
@@ -306,6 +371,7 @@ def resume(
         options.given(tag=tag, type=type, name=name, all=all),
         rate,
         limit,
+        user,
     )
     return _each(cli, ids, key, client.resume, wanted, dry_run, yes, detach)
 
@@ -319,6 +385,7 @@ def delete(
     name: Name = None,
     status: options.Statuses = None,
     all: options.All = False,
+    user: options.User = None,
     rate: options.Rate = None,
     limit: options.AtMost = None,
     dry_run: options.DryRun = False,
@@ -335,11 +402,12 @@ def delete(
         options.given(tag=tag, type=type, name=name, status=status, all=all),
         rate,
         limit,
+        user,
     )
 
-    def remove(id: str) -> None:
+    def remove(id: str, user: str | None) -> None:
         cli.confirm(f"Delete task {id}?", yes)
-        client.delete(id)
+        client.delete(id, user=user)
 
     return _each(cli, ids, key, remove, wanted, dry_run, yes, detach)
 
@@ -348,7 +416,7 @@ def _each(
     cli: Cli,
     ids: Sequence[str] | None,
     key: str | None,
-    change: Callable[[str], Task | None],
+    change: Callable[..., Task | None],
     wanted: many.Wanted,
     dry_run: bool,
     yes: bool,
@@ -360,13 +428,13 @@ def _each(
         if ids or key:
             raise Refused("give ids, --key or a filter, not several of them", field="ID")
         return many.carry_out(cli, wanted, dry_run=dry_run, yes=yes, detach=detach, **more)
-    chosen = [*(ids or ()), *([one(cli, None, key).id] if key is not None else ())]
-    if not chosen:
+    if not ids and key is None:
         raise Refused("give an id, --key or a filter", field="ID", hint=f"To {wanted.verb} all tasks: --all")
     if dry_run:
         raise Refused("is for a filter", field="--dry-run")
-    for id in chosen:
-        task = change(id)
+    owner = _owners.of(cli, wanted.user)
+    for id in (*(ids or ()), *([one(cli, None, key, owner).id] if key is not None else ())):
+        task = change(id, user=owner)
         data = task.raw if task is not None else {"id": id}
         if cli.out.as_json:
             cli.out.line(data)

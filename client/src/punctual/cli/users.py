@@ -49,12 +49,12 @@ def list_users(cli: Cli) -> None:
     )
 
 
-def find(cli: Cli, who: str) -> User:
-    """Return the user of a name or an id. Raises Refused."""
+def find(cli: Cli, who: str, field: str = "USER") -> User:
+    """Return the user of a name or an id. Raises Refused with the `field` that names the user."""
     for each in cli.client.users.list():
         if who in (each.username, each.id):
             return each
-    raise Refused(f"there is no user {who!r}", field="USER", hint="All users: punctual users list", code=NOT_FOUND)
+    raise Refused(f"there is no user {who!r}", field=field, hint="All users: punctual users list", code=NOT_FOUND)
 
 
 def show(cli: Cli, who: Who) -> None:
@@ -88,7 +88,7 @@ def create(
     """Create a user. The password is asked for, or read from PUNCTUAL_NEW_PASSWORD or the standard input."""
     secret = signin.secret("PUNCTUAL_NEW_PASSWORD", f"Password of {username}")
     quotas = options.given(max_jobs=max_jobs, creates_per_second=creates_per_second)
-    made = cli.client.users.create(username, secret, role=role, job_weight=weight, quotas=quotas or None)
+    made = cli.client.users.create(username, secret, **options.given(role=role, job_weight=weight, quotas=quotas or None))
     cli.out.result(made.raw, f"User {made.username} is created.", quiet=made.id)
 
 

@@ -1,0 +1,10 @@
+/** What jobs call, for lists that have only their ids. */
+import { api, take } from '../api/client';
+import { callsOf } from '../calls';
+import { useAsked, type One } from './asked';
+
+const calls = new Map<string, string>();
+
+export function useCalls(jobs: readonly One[]): (id: string, user: string | undefined) => string | undefined {
+  return useAsked(calls, jobs, async ({ id, user }) => callsOf(await take(api.GET('/api/v1/me/jobs/{job_id}', { params: { path: { job_id: id }, query: { user } } }))));
+}

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest';
+
+import type { LaneNow, Problem } from './api/status';
+import { bySeverity, concerned, drainingOf, homeOf, mayMend, pageOfProblem, pausedOf, questionOf, type Backlog } from './problems';
+
+const NONE = { since: null, by: null, by_name: null, reason: null, count: null, lane: null, circuit: null, owner: null, owner_name: null, task: null, task_name: null, fingerprint: null } as const;
+
+function problem(kind: Problem['kind'], changes: Partial<Problem> = {}): Problem {
+  return { ...NONE, kind, severity: 'warning', title: kind, remedy: { label: 'Mend', method: 'POST', path: '/system/resume', body: null, command: 'punctual system resume' }, ...changes };
+}
+
+function lane(name: LaneNow['lane'], changes: Partial<LaneNow> = {}): LaneNow {
+  return { lane: name, paused_at: null, paused_by: null, paused_by_name: null, reason: null, waiting: 0, at_least: false, ...changes };
+}
+
+const PAUSED = { paused_at: '2026-11-28T03:00:00Z', waiting: 14 };
+
+test('the most severe problems come first, and equal ones keep their order', () => {
+  const given = [problem('task_paused', { severity: 'info' }), problem('late_jobs'), problem('failures'), problem('scheduler_behind', { severity: 'critical' })];
+  expect(bySeverity(given).map(({ kind }) => kind)).toEqual(['scheduler_behind', 'late_jobs', 'failures', 'task_paused']);
+});
+
+describe('a problem leads to the page with more about it', () => {
+  test.each([
+    [problem('failures', { fingerprint: 'f1', owner: 'ann' }), '/dead-letters/f1?user=ann'],
+    [problem('failures', { fingerprint: 'f1', owner: 'me' }), '/dead-letters/f1'],
+    [problem('failures'), '/dead-letters'],
+    [problem('task_skips', { task: 't', owner: 'ann' }), '/tasks/t?user=ann'],
+    [problem('breaker_open', { owner: 'ann' }), '/jobs?user=ann&view=ahead'],
+    [problem('breaker_open'), '/jobs?view=ahead'],
+    [problem('user_disabled'), '/users'],
+    [problem('lane_paused', { lane: 'retry' }), undefined],
+  ])('%j', (given, href) => expect(pageOfProblem(given, 'me')?.href).toBe(href));
+});
+
+test('only a viewer whose role the API accepts gets the button', () => {
+  const own = problem('task_paused', { owner: 'me', remedy: { label: 'Resume', method: 'PUT', path: '/api/v1/tasks/t/active', body: null, command: '' } });
+  expect([mayMend(own, 'user', 'me'), mayMend(own, 'operator', 'other'), mayMend(own, 'administrator', 'other')]).toEqual([true, false, true]);
+  expect([mayMend(problem('lane_paused'), 'operator', 'me'), mayMend(problem('lane_paused'), 'administrator', 'me')]).toEqual([false, true]);
+  expect(mayMend(problem('late_jobs', { remedy: null }), 'administrator', 'me')).toBe(false);
+});
+
+test('what starts many jobs asks first, and says how many', () => {
+  expect(questionOf(problem('lane_paused', { count: 14 }))).toBe('14 jobs wait and start at once.');
+  expect(questionOf(problem('lane_paused', { count: 1 }))).toBe('1 job waits and starts at once.');
+  expect(questionOf(problem('lane_paused', { count: 0 }))).toBeNull();
+  expect(questionOf(problem('task_paused'))).toBeNull();
+  expect(questionOf(problem('failures', { count: 2 }))).toMatch(/^2 jobs run again/);
+  expect(questionOf(problem('breaker_open'))).not.toBeNull();
+});
+
+describe('lanes', () => {
+  test('that are paused', () => expect(pausedOf([lane('one-time'), lane('retry', PAUSED)]).map((each) => each.lane)).toEqual(['retry']));
+
+  const late = (count: number) => ({ count, at_least: false });
+  const [paused, resumed] = [[lane('one-time', PAUSED), lane('retry', { waiting: null })], [lane('one-time', { waiting: null }), lane('retry', { waiting: null })]];
+  const during: Backlog = { lanes: paused, late: late(20), draining: [] }; // six of the twenty wait for something else
+
+  test('drain after a resume until no job of theirs waits', () => {
+    expect(drainingOf(during, { lanes: paused, late: late(21) })).toEqual([]);
+    const draining = drainingOf(during, { lanes: resumed, late: late(15) });
+    expect(draining).toEqual([{ lane: 'one-time', left: 9, at_least: false, beside: 6 }]);
+    expect(drainingOf({ lanes: resumed, late: late(15), draining }, { lanes: resumed, late: late(8) })).toMatchObject([{ left: 2 }]);
+    expect(drainingOf({ lanes: resumed, late: late(8), draining }, { lanes: resumed, late: late(6) })).toEqual([]);
+    expect(drainingOf({ lanes: resumed, late: late(8), draining }, { lanes: paused, late: late(8) }), 'paused again').toEqual([]);
+  });
+
+  test('with a usual backlog were not resumed', () => expect(drainingOf({ lanes: resumed, late: late(5), draining: [] }, { lanes: resumed, late: late(5) })).toEqual([]));
+
+  test.each([
+    ['/tasks', 'recurring', true, true],
+    ['/tasks/t/edit', 'retry', true, true],
+    ['/tasks', 'one-time', true, true],
+    ['/jobs', 'recurring', true, true],
+    ['/jobs/new', 'one-time', true, true],
+    ['/jobs/new', 'recurring', true, false],
+    ['/jobs/01ARZ', 'one-time', true, false],
+    ['/dead-letters/f', 'retry', true, true],
+    ['/users', 'retry', true, false],
+    ['/status', 'retry', true, false],
+    ['/status', 'retry', false, true],
+    ['/system', 'retry', false, true],
+  ])('on %s, the lane %s that is paused (%s): %s', (path, name, paused, shown) => expect(concerned(path, name, paused)).toBe(shown));
+});
+
+test('the home page of an operator is what is wrong, and of a user the tasks', () => expect([homeOf(true), homeOf(false)]).toEqual(['/status', '/tasks']));

@@ -1,0 +1,111 @@
+/** What the page of what is wrong says of a problem, and which lanes the pages tell about. Pure. */
+import type { LaneNow, Problem, Status } from './api/status';
+import type { Role } from './api/session';
+
+/** Most severe first; those of one severity in the order of the API. */
+const ORDER: Record<Problem['severity'], number> = { critical: 0, warning: 1, info: 2 };
+
+export function bySeverity(problems: readonly Problem[]): Problem[] {
+  return [...problems].sort((one, other) => ORDER[one.severity] - ORDER[other.severity]);
+}
+
+/** The page that shows more about it; null: there is none. `me` is the viewer's id. */
+export function pageOfProblem(problem: Problem, me: string): { href: string; text: string } | null {
+  const of = problem.owner === null || problem.owner === me ? '' : `?user=${encodeURIComponent(problem.owner)}`;
+  switch (problem.kind) {
+    case 'failures':
+      return problem.fingerprint === null ? { href: `/dead-letters${of}`, text: 'Failed jobs' } : { href: `/dead-letters/${problem.fingerprint}${of}`, text: 'Failed jobs' };
+    case 'task_skips':
+    case 'task_paused':
+      return problem.task === null ? null : { href: `/tasks/${problem.task}${of}`, text: 'Task' };
+    case 'late_jobs':
+      return { href: `/jobs${of}`, text: 'Jobs' };
+    case 'breaker_open':
+      return { href: `/jobs${of === '' ? '?view=ahead' : `${of}&view=ahead`}`, text: 'Waiting jobs' };
+    case 'user_disabled':
+      return { href: '/users', text: 'Users' };
+    default:
+      return null;
+  }
+}
+
+/** Whether the API lets the viewer do what mends it. */
+export function mayMend(problem: Problem, role: Role, me: string): boolean {
+  if (problem.remedy === null || problem.remedy.method.toUpperCase() === 'GET') return false;
+  if (role === 'administrator') return true;
+  const ofTheStage = /^(\/api\/v1)?\/(system|users|targets)\b/.test(problem.remedy.path);
+  return !ofTheStage && (problem.owner === null || problem.owner === me);
+}
+
+/** What is asked before it is done. Null: it is done at once, since it starts nothing by itself or can be taken back. */
+export function questionOf(problem: Problem): string | null {
+  switch (problem.kind) {
+    case 'lane_paused':
+      return problem.count === null || problem.count === 0 ? null : `${jobs(problem.count)} ${problem.count === 1 ? 'waits and starts' : 'wait and start'} at once.`;
+    case 'task_paused':
+      return null;
+    case 'breaker_open':
+      return 'Its waiting jobs start within a second. If the target still fails, five more failures open the breaker again.';
+    case 'failures':
+      return `${problem.count === null ? 'They run' : `${jobs(problem.count)} ${problem.count === 1 ? 'runs' : 'run'}`} again, with all their attempts. Correct the cause first.`;
+    case 'task_skips':
+      return 'A run that falls due while another one runs then waits for it. This changes the task.';
+    case 'user_disabled':
+      return 'The user can sign in again, and the waiting jobs start.';
+    default:
+      return 'This changes the stage.';
+  }
+}
+
+export function jobs(count: number, atLeast = false): string {
+  return `${atLeast ? 'at least ' : ''}${count.toLocaleString('en')} job${count === 1 ? '' : 's'}`;
+}
+
+/** The lanes that no job starts from. */
+export function pausedOf(lanes: readonly LaneNow[]): LaneNow[] {
+  return lanes.filter((lane) => lane.paused_at !== null);
+}
+
+/** What was read of the lanes. */
+export interface Backlog {
+  lanes: readonly LaneNow[];
+  late: Pick<Status['late'], 'count' | 'at_least'>;
+  draining: readonly Draining[];
+}
+
+/** A resumed lane of which jobs still wait. */
+export interface Draining {
+  lane: string;
+  left: number;
+  at_least: boolean;
+  /** The late jobs that waited for something else while it was paused. */
+  beside: number;
+}
+
+/** The lanes that drain: paused or draining `before`, and not paused now. The API counts the jobs of paused lanes alone, so what is left follows from the late jobs. */
+export function drainingOf(before: Backlog, { lanes, late }: Pick<Backlog, 'lanes' | 'late'>): Draining[] {
+  const paused = pausedOf(before.lanes);
+  const beside = Math.max(0, before.late.count - paused.reduce((sum, { waiting }) => sum + (waiting ?? 0), 0));
+  const known = [...before.draining, ...paused.map(({ lane }) => ({ lane, beside }))];
+  return known
+    .filter(({ lane }) => lanes.some((each) => each.lane === lane && each.paused_at === null))
+    .map((each) => ({ lane: each.lane, beside: each.beside, left: late.count - each.beside, at_least: late.at_least }))
+    .filter(({ left }) => left > 0);
+}
+
+const LISTS = ['tasks', 'jobs', 'dead-letters', 'operations', 'capacity'];
+
+/** The lanes that concern the page at this address, while they are `paused` or drain after a resume. A job's own page knows its lane. */
+export function concerned(pathname: string, lane: string, paused: boolean): boolean {
+  const [, first = '', second = ''] = pathname.split('/');
+  if (first === 'status' || first === 'system') return !paused; // they list the paused ones
+  if (!LISTS.includes(first)) return false;
+  if (first === 'jobs' && second !== '' && second !== 'new') return false;
+  return first !== 'jobs' || second !== 'new' || lane !== 'recurring';
+}
+
+/** The home page of the viewer. */
+export function homeOf(overseer: boolean): string {
+  return overseer ? '/status' : '/tasks';
+}
+

@@ -1,0 +1,42 @@
+"""The route of the status: what is wrong now."""
+
+from typing import Annotated, Literal
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _runtime
+from lambdas.rest import access
+from lambdas.rest.access import needs
+from lambdas.rest.envelope import answer
+from lambdas.rest.resolver import answers
+from lambdas.rest.shapes import Answer
+from lambdas.rest.status_models import CurrentStatusShape
+from scheduler.accounts.access import Need
+from scheduler.insight import status
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+Scope = Annotated[
+    Literal["own", "all"], Query(description="the jobs to check: `own` are those of the caller, `all` is for operators and administrators")
+]
+
+
+@router.get(
+    "/api/v1/status",
+    summary="Get what is wrong now",
+    description=(
+        "Late jobs, paused lanes, open breakers, failures of the last hour, tasks that skip their runs: "
+        "each as a problem with the request and the command that mend it. All reads are bounded: `at_least` marks numbers that were cut."
+    ),
+    tags=["system"],
+    responses=answers(200, Answer[CurrentStatusShape], errors=(400, 401, 403, 503)),
+)
+@needs(Need.READ)
+def get_status(scope: Scope = "own") -> Response[str]:
+    world, caller = _runtime.api(), access.caller_of(router.current_event.raw_event)
+    if scope == "all":
+        access.check(caller, Need.OVERSEE)
+        return answer(CurrentStatusShape.of(status.of_all(world.names.all(), world)))
+    return answer(CurrentStatusShape.of(status.of_owner(caller.id, caller.name, world)))

@@ -1,0 +1,61 @@
+"""The route of the status: its access, and the shape of its answer."""
+
+from typing import Any
+
+import pytest
+
+from lambdas.rest import shapes, status_models
+from scheduler.model.instants import render
+from tests.lambdas.gateway import NOW, World, send
+
+pytestmark = pytest.mark.usefixtures("world")
+ADMIN = "[administrators]"
+
+
+def status(scope: str | None = None, **more: Any) -> Any:
+    answered = send("GET", "/status", query={} if scope is None else {"scope": scope}, **more)
+    assert answered.status == 200, answered.text
+    shapes.Answer[status_models.CurrentStatusShape].model_validate(answered.body)
+    return answered.data
+
+
+def test_at_first_all_is_well() -> None:
+    for scope in ("own", "all"):
+        found = status(scope, groups=ADMIN)
+        assert (found["well"], found["problems"], found["more_problems"], found["scope"]) == (True, [], False, scope)
+        assert found["late"] == {"count": 0, "at_least": False, "longest_seconds": 0}
+        assert [lane["waiting"] for lane in found["lanes"]] == [None] * 3
+
+
+@pytest.mark.parametrize("groups", [None, "[users]"])
+def test_a_user_sees_only_what_is_theirs(groups: str | None) -> None:
+    assert send("GET", "/status", query={"scope": "all"}, groups=groups).status == 403
+    assert status(groups=groups)["scope"] == "own"
+    assert send("GET", "/status", query={"scope": "some"}).status == 400
+    assert send("GET", "/status", query={"user": "sub-bob"}).status == 400
+
+
+@pytest.mark.parametrize("scope", ["own", "all"])
+def test_a_pause_names_its_author_its_reason_and_its_jobs(world: World, scope: str) -> None:
+    send("POST", "/me/jobs", json_body={"message": "hello"})
+    send("POST", "/system/pause", json_body={"lane": "one-time", "reason": "moving house"}, groups=ADMIN)
+    world.clock.advance(5_000)
+    found = status(scope, groups=ADMIN)
+    (problem,) = found["problems"]
+    assert (problem["kind"], problem["severity"], problem["title"]) == (
+        "lane_paused",
+        "critical",
+        "The lane one-time is paused: 1 job waits",
+    )
+    assert (problem["by"], problem["by_name"], problem["reason"], problem["since"]) == ("sub-ann", "ann", "moving house", render(NOW))
+    assert problem["remedy"] == {
+        "label": "Resume",
+        "method": "POST",
+        "path": "/api/v1/system/resume",
+        "body": {"lane": "one-time"},
+        "command": "punctual system resume one-time",
+    }
+    assert found["late"] == {"count": 1, "at_least": False, "longest_seconds": 5}
+    assert [(each["owner"], each["count"]) for each in found["waiting"]] == [("sub-ann", 1)]
+    assert send("POST", problem["remedy"]["path"].removeprefix("/api/v1"), json_body=problem["remedy"]["body"], groups=ADMIN).status == 200
+    assert "lane_paused" not in [each["kind"] for each in status(scope, groups=ADMIN)["problems"]]
