@@ -149,8 +149,8 @@ fuzz: setup ## Run properties, handlers and the API with new examples; a failure
 	$(PY) -m pytest --hypothesis-profile=exploring -m "hypothesis and not system"
 	$(PY) -m pytest --hypothesis-profile=exploring tests/lambdas/test_fuzz_api.py
 
-bench: setup console ## Measure start delays, CPU and write units per job, and planned runs per second, against budgets
-	@$(PY) -m bench
+bench: setup console ## Measure start delays, CPU and write units per job, and planned runs per second, against budgets (ARGS="--only delay")
+	@$(PY) -m bench $(ARGS)
 
 compare: setup console ## Run Punctual and its peers with the same work, one after the other (ARGS="--quick", "--only punctual,pg-boss")
 	@$(PY) -m bench.compare $(ARGS)

@@ -176,6 +176,7 @@ class Settings:
             events=self.events is not Events.NONE,
             calls_at_once=calls_at_once(self),
             calls=calls(self),
+            steps=self.steps,
             operating=min(max(self.steps // OPERATING, 1), MOST_OPERATING),
             executors=sum(max(self.concurrency[lane], EXECUTORS_EACH * pollers.get(lane, 0)) for lane in first),
             concurrency={lane: self.concurrency[lane] for lane in pollers},

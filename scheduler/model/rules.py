@@ -24,6 +24,7 @@ class Rules:
     crowd_hold_ms: int = 20_000  # the same for the jobs of a pack: one executor that waits long with hundreds of jobs costs less than many
     ready_executors: int = 5  # executors of a lane that was quiet: Lambda reads five batches at once from a queue
     overdue_units: int = 4  # parallel dispatchers of past minutes: a backlog is processed in order, at a bounded rate
+    steps: int = 5  # steps of the engine at once; Lambda begins with five for a queue
     operating: int = 1  # operations at work at once: whatever their number, they leave the other steps to the minutes
     max_backlog: int = 1_000  # a lane with more waiting messages is behind, and a reconcile adds no more to it
     windows: Mapping[Lane, int] = field(  # jobs in a lane when all its executors are busy; see `window`

@@ -22,6 +22,7 @@ from scheduler.model.work import WorkItem
 from scheduler.pipeline import leftover
 from scheduler.pipeline.publisher import REFUSED_MS, DispatchResult, Publisher
 from scheduler.pipeline.slot_pages import SlotReader
+from scheduler.pipeline.turns import SPLIT_PARTS
 from scheduler.pipeline.unit_lease import LeaseLost, UnitLease
 
 SPARSE = 200  # a dispatcher with at most this number of jobs publishes them at once: docs/concepts/cost.md shows what is cheaper
@@ -32,7 +33,6 @@ SPLIT = 20_000  # a unit with more jobs than this is split: one dispatcher on a 
 CLOSE_AFTER_MS = 2_000  # a unit is closed this long after its minute at the earliest
 MEASURED = 4  # a slot with more than this many times `SPLIT` entries is not counted further
 BARRED_MS = 5_000, 30_000  # bounds of the pause while all waiting jobs are of users with as many long jobs as they may have
-SPLIT_PARTS = 1_000  # the part of a split unit is this number plus its first shard
 
 log = logging.getLogger(__name__)
 

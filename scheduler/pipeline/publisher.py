@@ -14,7 +14,7 @@ from operator import attrgetter
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import CANARY_OWNER, DueEntry, JobKey, Lane, Message, Unit
-from scheduler.pipeline import bundles, lead, packs
+from scheduler.pipeline import bundles, lead, packs, turns
 from scheduler.pipeline.latency import FRESH_MS
 from scheduler.pipeline.slot_pages import SlotReader
 from scheduler.pipeline.unit_lease import UnitLease
@@ -83,14 +83,16 @@ class Publisher:
     _rate: float = RATE
     _again_at: int = 0
     _refusals: int = 0  # in a row
-    _stay_until: int = field(init=False)
+    _began_at: int = field(init=False)
+    _turn_at: int = field(init=False)  # when to check next whether another dispatcher needs the step
 
     def __post_init__(self) -> None:
         # As long as the lane states were never read, the dispatcher publishes all jobs. A ledger that refuses then starts nothing that
         # is paused: executors check the pause themselves before a job starts. Waiting for the ledger would make every job late.
         self.ports = self.lease.ports
         self.watch = LaneStateCache(self.ports)
-        self._stay_until = self.ports.clock.now() + STAY_MS
+        self._began_at = self.ports.clock.now()
+        self._turn_at = self._began_at + turns.CHECK_MS
         self.reader = SlotReader(self.lease, self.sent, self.waiting, lambda: self.watch.paused)
         self.flow = Flow(
             self.unit.key, self._outstanding, self._backlog, self.ports, lambda lane: self.watch.pins.get(lane, {}), self.share
@@ -131,8 +133,11 @@ class Publisher:
         return dues if planned is None else [planned, *dues]
 
     def stays(self, now: int) -> bool:
-        """Return whether this dispatcher still has time for the unit."""
-        return now < self._stay_until
+        """Return whether this dispatcher still has time for the unit, and no other one needs its step."""
+        if now < self._turn_at:
+            return True
+        self._turn_at = now + turns.CHECK_MS
+        return now < self._began_at + STAY_MS and not turns.must_leave(self.unit, self.ports, now, self._began_at)
 
     def plan(self, entries: Sequence[DueEntry]) -> None:
         """Plan the entries not sent yet, with the ones planned, held back or refused before, by the time at which each must leave."""

@@ -16,6 +16,7 @@ from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import FIRST_MINUTES, lag, plan_lag
 from scheduler.pipeline.overflow import open_unit, units_of
+from scheduler.pipeline.turns import is_overdue, waits_its_turn
 from scheduler.pipeline.unit_lease import woken
 from scheduler.storage.ports import Ports
 
@@ -144,16 +145,6 @@ class Tick:
 
     def _check(self) -> None:
         self._send([WorkItem(WorkKind.CHECKS)])
-
-
-def is_overdue(unit: Unit, now: int) -> bool:
-    """Whether the minute of the unit is over."""
-    return slots.start_of(unit.key.minute) + slots.MINUTE < now
-
-
-def waits_its_turn(unit: Unit, now: int) -> bool:
-    """Whether the unit's jobs are published only when few older units are at work: its minute is over, and they are not published."""
-    return unit.handed_out_at is None and is_overdue(unit, now)
 
 
 def first_step_at(unit: Unit, now: int) -> int | None:

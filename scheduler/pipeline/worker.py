@@ -24,7 +24,8 @@ from scheduler.pipeline.later_checks import check
 from scheduler.pipeline.overflow import overflow
 from scheduler.pipeline.publisher import DispatchResult
 from scheduler.pipeline.release import release
-from scheduler.pipeline.tick import first_step_at, waits_its_turn, wake_overdue, wake_rooms
+from scheduler.pipeline.tick import first_step_at, wake_overdue, wake_rooms
+from scheduler.pipeline.turns import ASK_MS, may_begin, waits_its_turn
 from scheduler.pipeline.unit_lease import LEASE_MS, LeaseLost, UnitLease
 from scheduler.storage.ports import Ports
 
@@ -110,6 +111,8 @@ def _drive(key: UnitKey, delivery: WorkDelivery, ports: Ports, hide: Hide, resul
     if busy_until > now:
         mine = unit.message_id in ("", delivery.message_id)  # none drives it yet: the tick's clock is ahead of this one
         return max(unit.lease_until + SECOND_MS, next_at) if mine else None
+    if not may_begin(unit, ports, now):
+        return now + ASK_MS
     leased = replace(unit, epoch=unit.epoch + 1, lease_until=now + LEASE_MS, message_id=delivery.message_id)
     if not ports.ledger.change_unit(unit, leased):
         return now + AGAIN_MS  # another worker took it just now

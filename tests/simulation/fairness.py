@@ -71,7 +71,7 @@ class Flood(World):
         windows = {Lane.ONE_TIME: EXECUTORS * BATCH} if fair else {}
         burst = Rules().direct_burst if fair else sum(jobs.values())
         rules = Rules(
-            shards=4, units=units, windows=windows, direct_burst=burst, ready_executors=sum(jobs.values())
+            shards=4, units=units, steps=1_000, windows=windows, direct_burst=burst, ready_executors=sum(jobs.values())
         )  # no packs: an executor has ten jobs
         super().__init__(1, Rates(lag_ms=300), rules=rules, concurrency=EXECUTORS)
         self.seen = Seen()

@@ -59,6 +59,7 @@ LATE_SHARE = 0.01  # of the quiet owners' jobs that may start later than that
 PLANNED_MS = 3_000  # a planned job of a quiet owner starts no later than this ...
 SMALL_MS = 8_000  # ... or than this in a scene that is smaller by more than `SMALL`: its windows have a few jobs
 SMALL = 4
+HELD_MS = 3_300_000  # by all steps of `filling`: 2,700 s; 4,000 if a dispatcher stays while only barred jobs wait
 SHARED = {"shared": NamedTarget("shared", "log", 0, 0, "ada", "ada", rate=1.0)}
 REPORTING = {"reporting": NamedTarget("reporting", "log", 0, 0, "ada", "ada", concurrency=2)}
 RETRY_MS = 1_000  # the base of the quiet retries
@@ -131,11 +132,12 @@ class HostileWorld(CostlyWorld):
         self.acts = list(ACTS) if acts is None else acts
         self.factor, self._steps, self._at_work, self._jitter = factor, steps, 0, Random(seed + 5)
         self.first: dict[tuple[str, str], list[int]] = defaultdict(list)  # the starts of each job (ms)
+        self.held_ms = 0  # by steps of the engine, together
         self._posted = 0
         most = max(executors // factor, 1)
         self.lanes_of = {Lane.ONE_TIME: most, Lane.RECURRING: max(most // 2, 1), Lane.RETRY: max(most // 5, 1)}
         windows = {lane: 10 * self.lanes_of[lane] for lane in (Lane.ONE_TIME, Lane.RECURRING)} | {Lane.RETRY: self.lanes_of[Lane.RETRY]}
-        rules = Rules(shards=16, windows=windows)
+        rules = Rules(shards=16, windows=windows, steps=steps)
         super().__init__(seed, rates or Rates(lag_ms=300), rules=rules, concurrency=most, slowness=float(factor))
 
     def run(self, *_: int, **__: int) -> Report:
@@ -230,10 +232,12 @@ class HostileWorld(CostlyWorld):
         while self._at_work >= self._steps:
             self.hub.sleep_until(self.hub.time + self._jitter.randint(20, 200))
         self._at_work += 1
+        began = self.hub.time
         try:
             super()._step(delivery)
         finally:
             self._at_work -= 1
+            self.held_ms += self.hub.time - began
 
     def _started(self, job: Job, now: int) -> None:
         super()._started(job, now)
@@ -325,11 +329,19 @@ def pinning(seed: int) -> HostileWorld:
 
 def filling(seed: int) -> HostileWorld:
     """Return the world in which jobs of the hostile owner wait until its long jobs end, after its run."""
-    return _ran(seed, "long", "key", "failing", "flood")
+    world = _ran(seed, "long", "failing")
+    if world.held_ms > HELD_MS:
+        world._violation("steps_held", f"{world.held_ms} ms")
+    return world
 
 
-def _ran(seed: int, *acts: str) -> HostileWorld:
-    world = HostileWorld(seed, acts=acts)
+def few_steps(seed: int) -> HostileWorld:
+    """Return the same world in a new account, which has two steps, after its run."""
+    return _ran(seed, "long", "key", "failing", "flood", steps=2)
+
+
+def _ran(seed: int, *acts: str, steps: int = STEPS) -> HostileWorld:
+    world = HostileWorld(seed, acts=acts, steps=steps)
     world.run()
     return world
 

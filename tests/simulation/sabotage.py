@@ -59,6 +59,7 @@ from scheduler.pipeline import (
     slot_pages,
     submit,
     tick,
+    turns,
     waiting_room,
     worker,
 )
@@ -88,7 +89,7 @@ from tests.simulation.catching_up import catching_up
 from tests.simulation.dying import dying
 from tests.simulation.enables import disabled_often
 from tests.simulation.faults import CALM, ROUGH, Rates
-from tests.simulation.hostile import filling, pinning
+from tests.simulation.hostile import few_steps, filling, pinning
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.many_tasks import many_tasks
@@ -583,7 +584,7 @@ SABOTAGES = [
     Sabotage("a claimed job leaves its slot", _claimed_out_of_slot),
     Sabotage("leases identified by the message, without the nonce", _patched(delivery, "decide", _decide_without_nonce)),
     Sabotage("slots nearer than the horizon", _patched(slots, "place", _place_without_horizon), seed=5),
-    Sabotage("minutes closed without the canary", _patched(LaggingJobs, "canary_visible", lambda *_: True), seed=91),
+    Sabotage("minutes closed without the canary", _patched(LaggingJobs, "canary_visible", lambda *_: True), seed=5),
     Sabotage("changes written without conditions", _patched(LaggingJobs, "_change", _plain_change)),
     Sabotage("new jobs written without conditions", _patched(LaggingJobs, "put", _plain_put), seed=2),
     Sabotage("a run lock that no later run takes over", _patched(overlap, "decide", _overlap_without_take_over)),
@@ -762,7 +763,13 @@ SABOTAGES = [
     Sabotage("every job of an ordering queue is checked soon", _patched(ordering, "look_at", lambda *_, **__: None), scene=queues.ordered),
     # a hostile owner
     Sabotage("users pin as many executors as they like", _patched(pins, "is_within", lambda *_: True), scene=pinning),
-    Sabotage("dispatchers with nothing to release keep their steps", _patched(Dispatch, "_is_barred", lambda *_: False), scene=filling),
+    Sabotage(
+        "dispatchers with nothing to release keep their steps",
+        _patched(Dispatch, "_is_barred", lambda *_: False),
+        scene=filling,
+        oracle="steps_held",
+    ),
+    Sabotage("past minutes keep all steps", _patched(turns, "_takes_turns", lambda *_: False), scene=few_steps, oracle="others_late"),
     # quotas
     Sabotage(
         "refused jobs stay in the tally",

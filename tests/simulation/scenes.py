@@ -190,7 +190,7 @@ def _scaled(slowness: float) -> Iterator[None]:
 def _rules(rates: Mapping[Lane, float], slowness: float, *, shards: int = SHARDS) -> Rules:
     """Return the rules of a deployment with these lanes. A window is the number of jobs in a lane when all its executors are busy."""
     windows = {lane: max(int(rate * TAKES_MS / 1_000), 1) for lane, rate in rates.items()}
-    return Rules(shards=shards, windows=windows, max_backlog=max(int(Rules().max_backlog / slowness), 1))
+    return Rules(shards=shards, steps=1_000, windows=windows, max_backlog=max(int(Rules().max_backlog / slowness), 1))
 
 
 def _run(world: CrowdWorld, until: int, *, since: int = 0, owner: str = "", count: int = 0) -> None:

@@ -80,7 +80,7 @@ class Posted(Flood):
     """An idle lane of 69 executors, as an account of 100 has it; one user posts jobs of 200 ms for now."""
 
     def __init__(self, calls: int, jobs: int, apart_ms: int) -> None:
-        World.__init__(self, 1, Rates(lag_ms=300), rules=Rules(windows={Lane.ONE_TIME: 690}), concurrency=69)
+        World.__init__(self, 1, Rates(lag_ms=300), rules=Rules(steps=1_000, windows={Lane.ONE_TIME: 690}), concurrency=69)
         self.seen, self.processes = Seen(), [DirectPath(self.plain)]
         for call in range(calls):
             self._plan_call("anton", jobs, AT + call * apart_ms, None)

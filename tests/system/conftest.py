@@ -243,7 +243,7 @@ def outage(deployed: System) -> Iterator[Outage]:
     found.runs = drills.plan_missed(client, start=start, interval=timedelta(seconds=5), count=10, threshold=10)
     found.missed = _posted(client, [{"message": f"missed {n}", "execute_at": due(missed, n)} for n in range(20)])
     assert time.time() - now < POSTED_WITHIN, "the start was too slow for an outage at a known time"
-    found.after = _posted(client, [{"message": f"after {n}", "execute_at": due(after, n / 2)} for n in range(50)])
+    found.after = _posted(client, [{"message": f"after {n}", "execute_at": due(after, n)} for n in range(50)])
 
     def back() -> None:
         system.stack.set_tick("ENABLED")
