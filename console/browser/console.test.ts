@@ -625,7 +625,8 @@ describe('for operators and administrators', () => {
       await dialog().getByRole('button', { name: 'Pause' }).click();
       await page.getByText('Paused one-time.').waitFor();
       try {
-        const job = await call<Job>('POST', '/me/jobs', { message: 'waits' });
+        // An executor at work starts jobs for up to 2.5 s after a pause; this one is due after that.
+        const job = await call<Job>('POST', '/me/jobs', { message: 'waits', execute_at: new Date(Date.now() + 4_000).toISOString() });
         for (const address of ['/jobs', `/jobs/${job.id}`]) {
           await page.goto(`${CONSOLE}${address}`);
           await seen('The queue one-time is paused');
