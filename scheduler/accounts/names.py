@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from scheduler.model.errors import Unavailable
 from scheduler.storage.ports import Ports
 
-KEPT_MS = 300_000  # Cognito allows 30 of these calls a second: https://docs.aws.amazon.com/cognito/latest/developerguide/quotas.html
+# The status shows a new user's failures after this time.
+KEPT_MS = 20_000  # Cognito allows 30 of these calls a second: https://docs.aws.amazon.com/cognito/latest/developerguide/quotas.html
 PAGES, PAGE = 5, 60  # 60: the most that ListUsers returns. Further users are shown by their ids
 
 log = logging.getLogger(__name__)

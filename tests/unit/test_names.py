@@ -24,7 +24,8 @@ def test_at_most_five_pages_are_read() -> None:
     assert set(ids) - Names(stage).all().keys() == {ids[-1]}
 
 
-def test_names_are_read_again_after_five_minutes() -> None:
+def test_a_new_user_is_known_within_half_a_minute() -> None:
+    assert KEPT_MS <= 30_000
     stage, _ = stage_of(1)
     names = Names(stage)
     names.all()
