@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, test } from 'vitest';
 
-import { cronInWords, onTimeShare, percent, plain, relative, runsInWords, scheduleInWords, span, termOf, TERMS, wordOf } from './words';
+import { cronInWords, errorInWords, onTimeShare, percent, plain, relative, runsInWords, scheduleInWords, span, termOf, TERMS, wordOf } from './words';
 
 describe('cron in words', () => {
   test.each([
@@ -134,4 +134,12 @@ describe('how the last runs ended', () => {
     [[run('succeeded'), run('failed')], 'The last 2 runs: 1 failed; 100 % on time.'],
     [[run('succeeded'), run('succeeded', true)], 'The last 2 runs: none failed; 50 % on time.'],
   ])('%j', (jobs, words) => expect(runsInWords(jobs)).toBe(words));
+});
+
+test.each([
+  [{ kind: 'retryable', message: 'HTTP 500' }, 'HTTP 500'],
+  [{ kind: 'permanent', message: 'HTTP 422' }, 'HTTP 422'],
+  [{ kind: 'timeout', message: 'stopped before the answer came' }, 'timeout: stopped before the answer came'],
+])('an error is told without what a retry may do', (error, told) => {
+  expect(errorInWords(error)).toBe(told);
 });

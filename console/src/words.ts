@@ -53,6 +53,13 @@ export function termOf(word: string): string {
   return TERMS.find((each) => each.word === word)?.term ?? word;
 }
 
+const OF_AN_ANSWER = ['retryable', 'permanent']; // what a retry may do, not what happened
+
+/** The error of a failed job: its message, and what happened if the message is not of the target. */
+export function errorInWords(error: { kind: string; message: string }): string {
+  return OF_AN_ANSWER.includes(error.kind) ? error.message : `${error.kind}: ${error.message}`;
+}
+
 /** A sentence of the API about a lane, with the console's word. Names and reasons in it stay as they are. */
 export function plain(sentence: string): string {
   return sentence.replace(/^(The|its) lane\b/, `$1 ${wordOf('lane')}`);

@@ -17,7 +17,7 @@ import { Progress } from '../parts/progress';
 import { useTaskNames } from '../parts/task-names';
 import { Ago } from '../parts/time';
 import { ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
-import { termOf } from '../words';
+import { errorInWords, termOf } from '../words';
 import { RedriveDialog } from './redrive';
 
 /** The API may say what the latest job of a group calls. */
@@ -114,7 +114,7 @@ export default function DeadLetters(): ReactNode {
             header: 'Error',
             isRowHeader: true,
             cell: (group) => {
-              const text = group.error === null ? '(running again)' : `${group.error.kind}: ${group.error.message}`;
+              const text = group.error === null ? '(running again)' : errorInWords(group.error);
               return group.fingerprint === null ? <Words>{text}</Words> : <To href={`/dead-letters/${group.fingerprint}${ofUser(ownerOf(group))}`}><Words>{text}</Words></To>;
             },
             minWidth: 200,
@@ -124,7 +124,7 @@ export default function DeadLetters(): ReactNode {
           { id: 'tasks', header: 'Tasks', cell: (group) => <Words>{namesOf(group.task_ids, (id) => nameOf(id, ownerOf(group)))}</Words>, minWidth: 120 },
           { id: 'last', header: 'Last', cell: (group) => <Ago at={group.last_at} /> },
           { id: 'first', header: 'First', cell: (group) => <Ago at={group.first_at} /> },
-          { id: 'sample', header: 'Latest job', cell: (group) => <To href={pageOfJob(group.job_id, ownerOf(group))}>{group.job_id}</To> },
+          { id: 'sample', header: 'Latest job', cell: (group) => <To href={pageOfJob(group.job_id, ownerOf(group))}><Words>{group.job_id}</Words></To>, minWidth: 150 },
           {
             id: 'redrive',
             header: 'Action',
