@@ -808,6 +808,9 @@ describe('posting jobs', () => {
       await picture(page, `job-why-${width}`);
       await page.getByRole('link', { name: 'Similar failures' }).click();
       await page.getByRole('heading', { name: /HTTP 404/, level: 1 }).waitFor();
+      await page.getByRole('checkbox', { name: `Select ${bad.id}` }).check({ force: true });
+      await button('Run again with changes').click();
+      await page.getByLabel('URL', { exact: true }).waitFor();
     });
   });
 });

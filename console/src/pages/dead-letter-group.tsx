@@ -3,11 +3,12 @@ import Header from '@cloudscape-design/components/header';
 import Pagination from '@cloudscape-design/components/pagination';
 import SpaceBetween from '@cloudscape-design/components/space-between';
 import { useState, type ReactNode } from 'react';
-import { useParams } from 'react-router';
+import { useNavigate, useParams } from 'react-router';
 
 import { api, take, type Job } from '../api/client';
 import { useLive } from '../live';
 import { JobTable } from '../parts/job-table';
+import { pageOfAnotherJob } from '../parts/links';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
 import { Empty, Failed, NotForRole, Stale, useTitle, Words } from '../parts/parts';
@@ -30,6 +31,8 @@ export default function DeadLetterGroup(): ReactNode {
   const { done, failed } = useNotices();
   const jobs = live.data?.jobs ?? [];
   const latest = jobs[0];
+  const only = selected.length === 1 ? selected[0] : jobs.length === 1 ? latest : undefined; // the one that a change concerns
+  const navigate = useNavigate();
   const retry = async (): Promise<void> => {
     const results = await Promise.allSettled(selected.map((job) => take(api.POST('/api/v1/me/jobs/{job_id}/retry', { params: { path: { job_id: job.id }, query: { user } } }))));
     const good = results.filter((result) => result.status === 'fulfilled').length;
@@ -61,6 +64,9 @@ export default function DeadLetterGroup(): ReactNode {
               description={<><OfWhom />Failed jobs with one error, with the fingerprint {fingerprint}. Their ids, numbers and times may differ.</>}
               actions={
                 mayChange && <SpaceBetween direction="horizontal" size="xs">
+                  <Button disabled={only === undefined} onClick={() => only !== undefined && void navigate(pageOfAnotherJob('retry', only.id, user))}>
+                    Run again with changes
+                  </Button>
                   <Button disabled={selected.length === 0} onClick={() => void retry()}>
                     Run selected again
                   </Button>

@@ -26,7 +26,7 @@ import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
 import { DocsLink } from '../parts/docs-link';
 import { LaneAlert, useLanes } from '../parts/lanes';
-import { ofUser, pageOfTask } from '../parts/links';
+import { ofUser, pageOfAnotherJob, pageOfTask } from '../parts/links';
 import { Code, Loaded, pretty, Reason, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { isFinal, JobStatus } from '../parts/status';
 import { useTaskNames } from '../parts/task-names';
@@ -90,7 +90,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
   const waits = job.status === 'scheduled' || job.status === 'queued';
   const paused = pausedOf(useLanes().lanes).some(({ lane }) => lane === job.lane); // then the reason is the same
   const dead = job.status === 'failed' || job.status === 'killed';
-  const another = (how: 'from' | 'retry'): string => `/jobs/new?${new URLSearchParams({ [how]: job.id, ...(user === undefined ? {} : { user }) }).toString()}`;
+  const another = (how: 'from' | 'retry'): string => pageOfAnotherJob(how, job.id, user);
   return (
     <SpaceBetween size="l">
       {dialog}

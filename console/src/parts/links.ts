@@ -12,3 +12,8 @@ export function pageOfTask(id: string, user?: string): string {
 export function ofUser(user: string | undefined): string {
   return user === undefined ? '' : `?user=${encodeURIComponent(user)}`;
 }
+
+/** The form of a new job like this one, or of a failed job that runs again with changes. */
+export function pageOfAnotherJob(how: 'from' | 'retry', id: string, user?: string): string {
+  return `/jobs/new?${new URLSearchParams({ [how]: id, ...(user === undefined ? {} : { user }) }).toString()}`;
+}
