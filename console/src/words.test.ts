@@ -140,6 +140,6 @@ test.each([
   [{ kind: 'retryable', message: 'HTTP 500' }, 'HTTP 500'],
   [{ kind: 'permanent', message: 'HTTP 422' }, 'HTTP 422'],
   [{ kind: 'timeout', message: 'stopped before the answer came' }, 'timeout: stopped before the answer came'],
-])('an error is told without what a retry may do', (error, told) => {
+])('an error is shown without the word for what a retry may do', (error, told) => {
   expect(errorInWords(error)).toBe(told);
 });

@@ -23,6 +23,7 @@ from scheduler.pipeline import leftover, waiting_room
 from scheduler.pipeline.publisher import DispatchResult, Publisher
 from scheduler.pipeline.reconcile import recheck
 from scheduler.pipeline.slot_pages import SlotReader
+from scheduler.pipeline.turns import PAUSE_MS
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.storage.ports import Ports
 
@@ -114,7 +115,7 @@ class Overflow:
             if not publisher.keep():
                 return False
             if not publisher.stays(now):
-                self.lease.leave(now, progress=self._progress(), handed_out_at=None)
+                self.lease.leave(now + PAUSE_MS, progress=self._progress(), handed_out_at=None)
                 return False
             if self._was_paused():
                 self._rest()

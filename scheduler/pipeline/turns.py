@@ -15,6 +15,7 @@ OTHERS = 2  # steps that such dispatchers leave free: for the minute that begins
 TURN_MS = 10_000  # a dispatcher gives its step to another one that waits, after this time at work
 CHECK_MS = 2_000  # between two checks of a dispatcher at work
 ASK_MS = 1_000  # until one that waits asks again
+PAUSE_MS = 2 * ASK_MS  # until one that has left asks again: one that waits takes the step before
 PLENTY = 100  # with this number of steps, nobody is asked: a minute has dozens of parts at most
 SPLIT_PARTS = 1_000  # the part of a split unit is this number plus its first shard
 

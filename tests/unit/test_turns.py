@@ -9,7 +9,7 @@ from scheduler.model import slots
 from scheduler.model.job import Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem
-from scheduler.pipeline.turns import ASK_MS, OTHERS, PLENTY, SPLIT_PARTS, TURN_MS, may_begin, must_leave
+from scheduler.pipeline.turns import ASK_MS, OTHERS, PAUSE_MS, PLENTY, SPLIT_PARTS, TURN_MS, may_begin, must_leave
 from scheduler.pipeline.unit_lease import LEASE_MS
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
@@ -135,3 +135,16 @@ def test_a_past_minute_whose_lane_is_full_gives_its_step_to_the_next() -> None:
     stage.work.send([WorkItem.of_unit(first.key), WorkItem.of_unit(second.key)])
     stage.work_off(until=NOW + 3 * TURN_MS)
     assert leased[:3] == [(first.key, 0), (second.key, TURN_MS), (first.key, 2 * TURN_MS)]
+
+
+@pytest.mark.parametrize("minute", [PAST[0], slots.OVERFLOW])
+def test_a_dispatcher_that_has_left_asks_after_one_that_waits(minute: str) -> None:
+    stage = staged(leaver := a_unit(minute, at_work=False, last_shard=1, progress=0), a_unit(PAST[1], at_work=False), steps=1)
+    stage.rules = replace(stage.rules, windows={Lane.ONE_TIME: 1})
+    for number in range(3):
+        stage.jobs.put(a_job(due_at=slots.start_of(PAST[0]) + number, slot=f"{minute}#00"))
+    stage.lanes = Wrapped(stage.lanes, backlog=lambda verb, lane: 1_000)
+    stage.work.send([WorkItem.of_unit(leaver.key)])
+    (result,) = stage.work_off()
+    assert ASK_MS < PAUSE_MS == (result.next_at or 0) - stage.clock.now()
+    assert TURN_MS <= stage.clock.now() - NOW <= TURN_MS + 5_000
