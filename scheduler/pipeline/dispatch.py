@@ -22,7 +22,7 @@ from scheduler.model.work import WorkItem
 from scheduler.pipeline import leftover
 from scheduler.pipeline.publisher import REFUSED_MS, DispatchResult, Publisher
 from scheduler.pipeline.slot_pages import SlotReader
-from scheduler.pipeline.turns import PAUSE_MS, SPLIT_PARTS
+from scheduler.pipeline.turns import SPLIT_PARTS
 from scheduler.pipeline.unit_lease import LeaseLost, UnitLease
 
 SPARSE = 200  # a dispatcher with at most this number of jobs publishes them at once: docs/concepts/cost.md shows what is cheaper
@@ -132,8 +132,8 @@ class Dispatch:
             if publisher.refused and now >= end:  # the outage may last for hours, and other units need the workers, too
                 publisher.leave(now + REFUSED_MS[-1])
                 return False
-            if not publisher.stays(now) and (len(publisher.flow) or self.reader.is_behind):
-                publisher.leave(now + PAUSE_MS)
+            if (turn := publisher.next_turn(now)) is not None and (len(publisher.flow) or self.reader.is_behind):
+                publisher.leave(turn)
                 return False
             if publisher.go_on(now) is not None:
                 continue

@@ -23,7 +23,6 @@ from scheduler.pipeline import leftover, waiting_room
 from scheduler.pipeline.publisher import DispatchResult, Publisher
 from scheduler.pipeline.reconcile import recheck
 from scheduler.pipeline.slot_pages import SlotReader
-from scheduler.pipeline.turns import PAUSE_MS
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.storage.ports import Ports
 
@@ -114,8 +113,8 @@ class Overflow:
             now = clock.now()
             if not publisher.keep():
                 return False
-            if not publisher.stays(now):
-                self.lease.leave(now + PAUSE_MS, progress=self._progress(), handed_out_at=None)
+            if (turn := publisher.next_turn(now)) is not None:
+                self.lease.leave(turn, progress=self._progress(), handed_out_at=None)
                 return False
             if self._was_paused():
                 self._rest()

@@ -132,12 +132,14 @@ class Publisher:
         dues = [item.entry.due_at for item in [*self.held, *self.refused]] + self.flow.first_dues() + self.reader.first_dues()
         return dues if planned is None else [planned, *dues]
 
-    def stays(self, now: int) -> bool:
-        """Return whether this dispatcher still has time for the unit, and no other one needs its step."""
+    def next_turn(self, now: int) -> int | None:
+        """Return when the unit needs its next dispatcher (ms) if this one must leave: its time is over, or another one needs its step."""
         if now < self._turn_at:
-            return True
+            return None
         self._turn_at = now + turns.CHECK_MS
-        return now < self._began_at + STAY_MS and not turns.must_leave(self.unit, self.ports, now, self._began_at)
+        if now >= self._began_at + STAY_MS:
+            return now
+        return now + turns.PAUSE_MS if turns.must_leave(self.unit, self.ports, now, self._began_at) else None
 
     def plan(self, entries: Sequence[DueEntry]) -> None:
         """Plan the entries not sent yet, with the ones planned, held back or refused before, by the time at which each must leave."""

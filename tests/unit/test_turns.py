@@ -9,12 +9,14 @@ from scheduler.model import slots
 from scheduler.model.job import Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem
+from scheduler.pipeline import publisher
 from scheduler.pipeline.turns import ASK_MS, OTHERS, PAUSE_MS, PLENTY, SPLIT_PARTS, TURN_MS, may_begin, must_leave
 from scheduler.pipeline.unit_lease import LEASE_MS
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 
 NEW = slots.minute_of(NOW)
+STAY_MS = 20_000  # of a dispatcher that nobody follows
 PAST = [slots.minute_of(NOW - number * slots.MINUTE) for number in (5, 4, 3, 2)]
 
 
@@ -148,3 +150,17 @@ def test_a_dispatcher_that_has_left_asks_after_one_that_waits(minute: str) -> No
     (result,) = stage.work_off()
     assert ASK_MS < PAUSE_MS == (result.next_at or 0) - stage.clock.now()
     assert TURN_MS <= stage.clock.now() - NOW <= TURN_MS + 5_000
+
+
+@pytest.mark.parametrize("minute", [PAST[0], slots.OVERFLOW])
+def test_a_dispatcher_that_leaves_to_nobody_is_followed_at_once(minute: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publisher, "STAY_MS", STAY_MS)
+    stage = staged(leaver := a_unit(minute, at_work=False, last_shard=1, progress=0), steps=1)
+    stage.rules = replace(stage.rules, windows={Lane.ONE_TIME: 1})
+    for number in range(3):
+        stage.jobs.put(a_job(due_at=slots.start_of(PAST[0]) + number, slot=f"{minute}#00"))
+    stage.lanes = Wrapped(stage.lanes, backlog=lambda verb, lane: 1_000)
+    stage.work.send([WorkItem.of_unit(leaver.key)])
+    (result,) = stage.work_off(until=NOW)
+    assert STAY_MS <= stage.clock.now() - NOW <= STAY_MS + 5_000
+    assert result.next_at == stage.clock.now()
