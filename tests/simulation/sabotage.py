@@ -54,6 +54,7 @@ from scheduler.pipeline import (
     latency,
     leftover,
     overflow,
+    overflow_units,
     packs,
     release,
     slot_pages,
@@ -500,7 +501,7 @@ def _want_beside_a_look(unit: Unit, ports: Ports, now: int) -> bool:
     """Leave the unit to a dispatcher that only looks, which may have read the slots already."""
     found = ports.ledger.unit(unit.key)
     if found is None:
-        overflow.open_unit(unit, ports, now)
+        overflow_units.open_unit(unit, ports, now)
     elif found.lease_until <= now:
         ports.ledger.change_unit(found, replace(found, next_at=now, handed_out_at=None))
     return found is not None and found.lease_until > now
