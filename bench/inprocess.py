@@ -23,7 +23,9 @@ from scheduler.model import ids, lifecycle, settlement, slots
 from scheduler.model.job import Claim, Finished, Job, Lane, Message, Misfire, Overlap, Result, RunInfo, TaskKey, UnitKey
 from scheduler.model.lifecycle import Retention
 from scheduler.model.rules import Rules
+from scheduler.model.schedule import Cron, Schedule
 from scheduler.model.spec import JobSpec
+from scheduler.model.task import Task
 from scheduler.storage import messages
 from scheduler.storage.aws import clients, items, keys, task_items
 from scheduler.storage.aws.batches import chunks
@@ -33,8 +35,6 @@ from scheduler.storage.aws.updates import as_call, as_statement
 from scheduler.storage.ports import Change, ClaimRequest
 from scheduler.tasks import planning
 from scheduler.tasks.planning import PLAN_SHARDS
-from scheduler.tasks.schedule import Cron, Schedule
-from scheduler.tasks.task import Task
 
 OWNER = "5f1d7e3c-6a90-4b7e-9d4e-0d6c2f7a1b58"  # as long as Cognito's
 NOW = 1_795_000_000_000  # some day in November 2026

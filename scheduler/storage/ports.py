@@ -53,25 +53,22 @@ from scheduler.model.notifications import Notifications
 from scheduler.model.work import WorkItem
 
 if TYPE_CHECKING:  # hot functions never load schedules
-    from scheduler.accounts.access import Role
-    from scheduler.accounts.audit import Entry as AuditEntry
-    from scheduler.accounts.model import Account, Ceiling, Profile, Quotas, Stock, Tally
-    from scheduler.admission.breaker import Breaker, Circuit
-    from scheduler.admission.limits import TargetUsage, UsageChange
-    from scheduler.admission.target_queue import QueueUser, TargetQueue
-    from scheduler.insight.counting import Counted, Entry
+    from scheduler.model.account import Account, Ceiling, Profile, Quotas, Role, Stock, Tally
     from scheduler.model.attempt_output import FullOutput
+    from scheduler.model.audit import AuditEntry
+    from scheduler.model.backlog import Backlog
+    from scheduler.model.breaker import Breaker, Circuit
+    from scheduler.model.counters import Counted, CounterEntry
+    from scheduler.model.event import Event
+    from scheduler.model.named_target import NamedTarget
+    from scheduler.model.notice import DeliveryRecord, NoticeMessage, NotificationState, Outbox, ReceivedNotice
     from scheduler.model.operation import Operation
+    from scheduler.model.pin import Pin
     from scheduler.model.rules import Rules
     from scheduler.model.spec import JobSpec
-    from scheduler.notify.announce import Event
-    from scheduler.notify.messages import Message as NoticeMessage
-    from scheduler.notify.messages import Received as ReceivedNotice
-    from scheduler.notify.policy import DeliveryRecord, NotificationState, Outbox
-    from scheduler.sharing.fair_queue import Backlog
-    from scheduler.sharing.pins import Pin
-    from scheduler.targets.named_target import NamedTarget
-    from scheduler.tasks.task import Task, TaskPage
+    from scheduler.model.target_queue import QueueUser, TargetQueue
+    from scheduler.model.target_usage import TargetUsage, UsageChange
+    from scheduler.model.task import Task, TaskPage
 
 
 K = TypeVar("K")
@@ -676,7 +673,7 @@ class Operations(Protocol):
 class Counters(Protocol):
     """Sums written from streams; each change is counted once. `scheduler.insight.counting` defines the rows."""
 
-    def add(self, shard: str, entries: Sequence[Entry]) -> None:
+    def add(self, shard: str, entries: Sequence[CounterEntry]) -> None:
         """Add each entry that was not added before.
 
         The entries of one shard arrive in the order of their sequences; the stream may deliver again from any of them on.
@@ -991,7 +988,7 @@ class Identity(Protocol):
 
 
 class Trail(Protocol):
-    """The audit trail. An entry expires after `audit.KEPT_DAYS`."""
+    """The audit trail. An entry expires after `model.audit.KEPT_DAYS`."""
 
     def write(self, entry: AuditEntry) -> None:
         """Store an entry, over an earlier one of the same id: an entry is written when its request begins and when it ends."""

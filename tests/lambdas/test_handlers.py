@@ -23,7 +23,9 @@ from scheduler.insight import metrics
 from scheduler.model import instants, operation, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import CANARY_OWNER, Failure, FailureKind, Job, Lane, Unit, UnitKey
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.rules import Rules
+from scheduler.model.schedule import Rate, Schedule
 from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
 from scheduler.pipeline.execute import Process
 from scheduler.storage import messages
@@ -34,9 +36,7 @@ from scheduler.targets.base import Reach
 from scheduler.targets.call_limit import CallLimit
 from scheduler.targets.calls import Refused
 from scheduler.targets.fetch_call import AHEAD_MS
-from scheduler.targets.named_target import NamedTarget
 from scheduler.targets.types import log
-from scheduler.tasks.schedule import Rate, Schedule
 from tests.conftest import FixedClock, a_job, a_message
 from tests.contract import make
 from tests.unit.fake_calls import FUNCTION, QUEUE, FakeCalls, raising

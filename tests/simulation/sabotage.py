@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from scheduler.accounts import quota
-from scheduler.accounts.model import Ceiling, Tally
 from scheduler.admission import limit_gate, ordering, overlap, owner_gate, run_gate, target_queue
 from scheduler.admission.gate import Requeue
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
@@ -23,6 +22,7 @@ from scheduler.admission.run_gate import RunGate
 from scheduler.dead_letters import store as redrives
 from scheduler.jobs import by_key
 from scheduler.model import callback_lease, ids, lifecycle, misfire, retry, settlement, slots
+from scheduler.model.account import Ceiling, Tally
 from scheduler.model.job import (
     Delivery,
     DueEntry,
@@ -41,6 +41,7 @@ from scheduler.model.job import (
 from scheduler.model.operation import Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
+from scheduler.model.task import Task
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.notify import invocation, notify
 from scheduler.notify.calls import Calls
@@ -81,7 +82,6 @@ from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOper
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Barred, Change, ClaimResult, Guard, KeyTaking, Ports
 from scheduler.tasks import plan, planning, top_up
-from scheduler.tasks.task import Task
 from tests.simulation import deployments, queues, upgrades
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.behind import changed_behind

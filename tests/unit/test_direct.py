@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.model import slots
+from scheduler.model.backlog import Backlog, Demand
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Job, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
@@ -19,7 +20,6 @@ from scheduler.pipeline.overflow import EMPTY_MS, IDLE_MS, LOOK_MS
 from scheduler.pipeline.overflow_units import WIDTH, unit_of, want
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.pipeline.tick import LOST_MS
-from scheduler.sharing.fair_queue import Backlog, Demand
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 
