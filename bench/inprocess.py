@@ -21,7 +21,6 @@ from bench.answered import Answered
 from lambdas._settings import Settings
 from scheduler.model import ids, lifecycle, settlement, slots
 from scheduler.model.job import Claim, Finished, Job, Lane, Message, Misfire, Overlap, Result, RunInfo, TaskKey, UnitKey
-from scheduler.model.lifecycle import Retention
 from scheduler.model.rules import Rules
 from scheduler.model.schedule import Cron, Schedule
 from scheduler.model.spec import JobSpec
@@ -414,7 +413,7 @@ def _pair(at: int, request_id: str, *, of_task: bool = False) -> tuple[Job, Job]
 
 def _succeeded(taken: Job) -> Job:
     done = Finished(taken, taken.due_at + 1, taken.due_at + 2, Result(output=_text(0)))
-    return settlement.settle(done, taken.due_at + 3, shards=SHARDS, retention=Retention())
+    return settlement.settle(done, taken.due_at + 3, Rules(shards=SHARDS))
 
 
 def _batch(aws: Answered, request_id: str, due_at: int, *, read_again: bool = False, of_tasks: bool = False) -> tuple[Json, Context]:

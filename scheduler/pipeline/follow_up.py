@@ -166,7 +166,7 @@ def _take_back(heads: Sequence[Job], ports: Ports, now: int) -> None:
     """Take those of these jobs back that have lost their executors, as reconciling does."""
     rules = ports.rules
     lost = [job for job in heads if job.claim is not None and not lifecycle.waits(job) and leftover.is_lost(job, now)]
-    after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
+    after = [settlement.take_back(job, now, rules) for job in lost]
     if lost:
         held = ports.jobs.change([Change(job, back, Guard.LEASE) for job, back in zip(lost, after, strict=True)])
         log.warning("the executor died", extra={"jobs": [job.id for job in lost]})

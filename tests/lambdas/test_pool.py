@@ -33,7 +33,7 @@ from scheduler.callbacks.reports import Addresses
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Failure, FailureKind, Finished, JobKey, Kept, Result, RunInfo, Status, TaskHead
-from scheduler.model.lifecycle import Retention
+from scheduler.model.rules import Rules
 from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemoryOutputs, MemorySecrets
 from scheduler.targets import registry
@@ -288,7 +288,7 @@ def test_a_type_of_another_version_is_refused_and_uses_no_attempt(children: Chil
         pool = a_pool(threads, children)
         pool.start(job)
         (done,) = back(pool, SystemClock()).values()
-    after = settlement.settle(done._replace(started_at=NOW, ended_at=NOW), NOW, shards=1, retention=Retention())
+    after = settlement.settle(done._replace(started_at=NOW, ended_at=NOW), NOW, Rules(shards=1))
     assert (lifecycle.state(after), after.charged) == (Status.SCHEDULED, 0)
     assert "there is no type 'newer'" in after.attempts[-1].failure.message and NOW < after.due_at <= NOW + 2_000
 
@@ -413,6 +413,6 @@ def test_a_callback_job_waits_only_for_a_worker_whose_call_was_answered(children
         job = replace(a_job(type="http", payload=payload, callback=CallBack()), claim=Claim("m1", "n1", NOW, alone=False))
         pool.start(job)
         (done,) = back(pool, SystemClock()).values()
-    after = settlement.returned(done, done.ended_at, shards=4, retention=Retention())
+    after = settlement.returned(done, done.ended_at, Rules(shards=4))
     assert lifecycle.waits(after) == waits
     assert waits or (done.result.failure is not None and done.result.failure.kind is FailureKind.RETRYABLE)

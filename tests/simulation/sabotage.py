@@ -228,8 +228,8 @@ def _hold_without_version(self: MemoryTasks, before: Any, after: Any) -> bool:
     return True
 
 
-def _bury_without_message(job: Job, message_id: str, fence: int, now: int, **rest: Any) -> Job | None:
-    return _bury(job, job.claim.message_id if job.claim is not None else message_id, fence, now, **rest)
+def _bury_without_message(job: Job, message_id: str, fence: int, now: int, rules: Rules) -> Job | None:
+    return _bury(job, job.claim.message_id if job.claim is not None else message_id, fence, now, rules)
 
 
 def _line_without_markers(self: MemoryOrderingQueues, order: OrderKey, limit: int) -> OrderingQueue:
@@ -246,8 +246,8 @@ def _retry_without_fence(job: Job, at: int, **data: Any) -> Job:
     return replace(_retry(job, at, **data), fence=job.fence)
 
 
-def _recheck_without_take_back(job: Job | None, slot: str, now: int, **rest: Any) -> Any:
-    decision = _recheck(job, slot, now, **rest)
+def _recheck_without_take_back(job: Job | None, slot: str, now: int, rules: Rules, **rest: Any) -> Any:
+    decision = _recheck(job, slot, now, rules, **rest)
     return leftover.Leave() if isinstance(decision, leftover.TakeBack) else decision
 
 

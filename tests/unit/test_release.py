@@ -11,6 +11,7 @@ from scheduler.jobs.cancel import cancel_many
 from scheduler.model import lifecycle, settlement, slots
 from scheduler.model.job import Claim, Job, Lane, RequeueCause, Status
 from scheduler.model.named_target import NamedTarget
+from scheduler.model.rules import Rules
 from scheduler.model.target_queue import QueueUser, Released, TargetQueue
 from scheduler.model.target_usage import Place, TargetUsage, UsageChange
 from scheduler.model.work import WorkItem, WorkKind
@@ -41,7 +42,7 @@ class Queues(Stage):
         jobs = []
         for _ in range(count):
             claimed = a_job(owner=owner, target="t", claim=Claim("m", "n", NOW, False), **fields)
-            jobs.append(settlement.requeue(claimed, RequeueCause.LIMIT, "limit", NOW, shards=2, target="t"))
+            jobs.append(settlement.requeue(claimed, RequeueCause.LIMIT, "limit", NOW, Rules(shards=2), target="t"))
             assert self.jobs.put(jobs[-1])
         self.targets.join_queue("t", owner, self.clock.now())
         return jobs
