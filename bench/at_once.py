@@ -15,7 +15,7 @@ from typing import Any
 from bench.figures import Figure, picture
 from lambdas._children import Children
 from lambdas._clock import SystemClock
-from lambdas._pool import CHILDREN, THREADS, InOrder, ThreadPool, ahead
+from lambdas._pool import CHILDREN, THREADS, InOrder, Resources, ThreadPool, ahead
 from local.steps import console, step
 from local.verdict import percentile
 from scheduler.model import ids
@@ -83,13 +83,15 @@ class _Pools:
 
     def _round(self, count: int, spec: JobSpec) -> list[int]:
         pool = ThreadPool(
-            self._threads,
-            self._clock,
-            self._children,
-            lambda: self._outputs,
-            in_order=self._in_order,
-            allow_private=True,
-            reach=Reach(plain_http=True),
+            Resources(
+                self._threads,
+                self._clock,
+                self._children,
+                lambda: self._outputs,
+                in_order=self._in_order,
+                allow_private=True,
+                reach=Reach(plain_http=True),
+            )
         )
         due = self._clock.now() + MADE_MS
         jobs = [Job("ada", ids.new(due, number), spec, due, due, due, None) for number in range(count)]

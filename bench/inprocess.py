@@ -21,9 +21,10 @@ from bench.answered import Answered
 from lambdas._settings import Settings
 from scheduler.model import ids, lifecycle, settlement, slots
 from scheduler.model.job import Claim, Finished, Job, Lane, Message, Misfire, Overlap, Result, RunInfo, TaskKey, UnitKey
-from scheduler.model.lifecycle import Retention
 from scheduler.model.rules import Rules
+from scheduler.model.schedule import Cron, Schedule
 from scheduler.model.spec import JobSpec
+from scheduler.model.task import Task
 from scheduler.storage import messages
 from scheduler.storage.aws import clients, items, keys, task_items
 from scheduler.storage.aws.batches import chunks
@@ -33,8 +34,6 @@ from scheduler.storage.aws.updates import as_call, as_statement
 from scheduler.storage.ports import Change, ClaimRequest
 from scheduler.tasks import planning
 from scheduler.tasks.planning import PLAN_SHARDS
-from scheduler.tasks.schedule import Cron, Schedule
-from scheduler.tasks.task import Task
 
 OWNER = "5f1d7e3c-6a90-4b7e-9d4e-0d6c2f7a1b58"  # as long as Cognito's
 NOW = 1_795_000_000_000  # some day in November 2026
@@ -414,7 +413,7 @@ def _pair(at: int, request_id: str, *, of_task: bool = False) -> tuple[Job, Job]
 
 def _succeeded(taken: Job) -> Job:
     done = Finished(taken, taken.due_at + 1, taken.due_at + 2, Result(output=_text(0)))
-    return settlement.settle(done, taken.due_at + 3, shards=SHARDS, retention=Retention())
+    return settlement.settle(done, taken.due_at + 3, Rules(shards=SHARDS))
 
 
 def _batch(aws: Answered, request_id: str, due_at: int, *, read_again: bool = False, of_tasks: bool = False) -> tuple[Json, Context]:

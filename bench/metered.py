@@ -147,13 +147,6 @@ def _compare(rested: Mapping[str, float], counted: Mapping[str, float]) -> None:
         raise RuntimeError(f"the counted minutes differ from those in memory, in verbs a minute: {wrong}")
 
 
-class Ports(MemoryPorts):
-    """The ports of all functions, with what only an executor has."""
-
-    lane: Lane
-    process: Process
-
-
 class Stage:
     """One stage. `pass_by` lets its functions run at their times, one after the other."""
 
@@ -163,7 +156,7 @@ class Stage:
         self.meter, self._duty, self._now, self._random = Meter(), "", FIRST, Random(7)
         self.clock = VirtualClock(FIRST)
         self._lanes, self._work = _Lanes(self.clock), MemoryWork(self.clock)
-        self.ports = Ports(self.clock, settings.deployed)
+        self.ports = MemoryPorts(self.clock, settings.deployed)
         self._wire({name: getattr(self.ports, name) for name in TABLED})
         self._due: list[tuple[int, str]] = []  # when the functions run that a schedule starts
         self._stream: dict[str, list[dict[str, Any]]] = defaultdict(list)  # records by stream and shard
@@ -304,12 +297,11 @@ class Stage:
                 self.meter.metrics |= {each["Name"] for each in json.loads(line)["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
         return answer
 
-    def _handle(self, name: str, at: int, event: Mapping[str, Any], ports: Ports | None = None) -> Any:
+    def _handle(self, name: str, at: int, event: Mapping[str, Any], executor: "_Executor | None" = None) -> Any:
         from lambdas import _runtime, dispatch, execute, plan, project, scale, tick
 
         handlers = {module.__name__.rpartition(".")[2]: module.handler for module in (dispatch, execute, plan, project, scale, tick)}
-        used = self.ports if ports is None else ports
-        with patch.multiple(_runtime, ports=lambda: used, execute=lambda: used, pool=lambda: _Pool(self)):
+        with patch.multiple(_runtime, ports=lambda: self.ports, execute=lambda: executor):
             return self._call(name, at, lambda: handlers[name](dict(event), Context("request")))
 
     def _scheduled(self, at: int) -> None:
@@ -362,8 +354,8 @@ class Stage:
             }
             for each in batch
         ]
-        ports = self.ports.but(lane=lane, process=self._processes[lane])
-        answer = self._handle("execute", at + DELIVERY_MS, {"Records": records}, ports)
+        executor = _Executor(lane, self.ports, self._processes[lane], lambda: _Pool(self))
+        answer = self._handle("execute", at + DELIVERY_MS, {"Records": records}, executor)
         left = {each["itemIdentifier"] for each in answer["batchItemFailures"]}
         self.meter.requests["SQS with a group"] += 1 + (len(left) < len(batch))
         for each in batch:
@@ -453,6 +445,15 @@ class _Lanes(MemoryLanes):
     def next_at(self, lane: Lane) -> int | None:
         """Return when the next message is visible (ms); None if there is none."""
         return min((each.visible_at for each in self.queues[lane].values()), default=None)
+
+
+class _Executor(NamedTuple):
+    """What the handler of execute uses of an executor."""
+
+    lane: Lane
+    ports: MemoryPorts
+    process: Process
+    pool: "Callable[[], _Pool]"
 
 
 class _Pool:

@@ -21,6 +21,7 @@ from scheduler.model import ids, slots
 from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Lane, Overlap, Receipt, Result, TaskHead, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
+from scheduler.model.task import Task
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.execute import Process, execute
 from scheduler.pipeline.submit import NewJob, Submission, submit_all
@@ -40,7 +41,6 @@ from scheduler.storage.ports import Jobs, Receipts, Tasks
 from scheduler.tasks import planning, service
 from scheduler.tasks.plan import plan
 from scheduler.tasks.service import NewTask
-from scheduler.tasks.task import Task
 from tests.contract import tables
 
 BUDGET = 5  # units of a one-time job: create 2, claim 1, settle 2

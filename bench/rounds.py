@@ -104,11 +104,13 @@ class Stage:
 
     def __init__(self, settings: Settings) -> None:
         from lambdas import _runtime
+        from lambdas._executor import Executor
 
         self.recorder, self.clock = _Recorder(), _Clock()
         with patch.object(_runtime, "SystemClock", lambda: self.clock):
-            self.api, self.executor = _runtime.Api(settings), _runtime.Executor(settings)
-        for ports in (self.api, self.executor):
+            self.api, ports_of_executor = _runtime.Api(settings), _runtime.AwsPorts(settings)
+            self.executor = Executor(ports_of_executor, settings)
+        for ports in (self.api, ports_of_executor):
             ports.side_by_side = self.recorder.side_by_side  # type: ignore[method-assign]
             for client in (ports._dynamodb, ports._sqs):
                 client.meta.events.register("before-call", self.recorder.called)

@@ -16,8 +16,9 @@ from croniter import croniter
 from bench.figures import Figure, picture
 from local.steps import console, step
 from scheduler.model import instants
+from scheduler.model.schedule import Cron, Schedule
 from scheduler.tasks import cron, zones
-from scheduler.tasks.schedule import Cron, Schedule, next_runs
+from scheduler.tasks.schedule import next_runs
 
 TARGET = 100_000  # per second
 SINCE = instants.parse("2027-01-01T00:00:00Z")

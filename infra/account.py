@@ -7,14 +7,10 @@ https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST
 from scheduler.model.job import Lane
-
-if TYPE_CHECKING:
-    from infra.settings import Settings
 
 LEAST_ACCOUNT = 10  # of a new account
 RESERVES = 250  # executions of the smallest account in which some are reserved: AWS keeps `UNRESERVED`
@@ -27,49 +23,37 @@ USUAL = 1_000  # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-lim
 CALLS = 6  # calls of `fetch` by one executor where the account is unknown: with all executors of `dev`, six sevenths of the usual account
 
 
-def within(settings: "Settings", account: int) -> "Settings":
-    """Return the settings of a stage in an account that allows `account` executions at once; 0: unknown, which limits nothing."""
-    if not account:
-        return settings
+class Share(NamedTuple):
+    """The concurrent executions of one stage. `is_small`: of a small account, in which nothing can be reserved."""
+
+    is_small: bool
+    reserved: Mapping[str, int]  # by verb
+    concurrency: Mapping[Lane, int]  # executors
+    steps: int  # of the engine
+
+
+def share(account: int, concurrency: Mapping[Lane, int], *, http_apart: bool) -> Share:
+    """Return the share of a stage in an account that allows `account` executions at once.
+
+    `concurrency`: the most executors that the stage may have. `http_apart`: `fetch` calls URLs for them, unless the account is small.
+    """
     small = account < RESERVES
     reserved = {} if small else _engine(account)
     left = account - sum(reserved.values()) - (OTHERS_SMALL if small else OTHERS)
-    if settings.http_apart and not small:
+    if http_apart and not small:
         reserved["fetch"] = round(left * FETCH)
         left -= reserved["fetch"]
-    part = max(left - LEAST_MAPPING * len(settings.concurrency), 0) / sum(settings.concurrency.values())
-    concurrency = {lane: min(LEAST_MAPPING + int(most * part), most) for lane, most in settings.concurrency.items()}
-    ready = min(settings.rules.ready_executors, concurrency[Lane.ONE_TIME], concurrency[Lane.RECURRING])
-    return replace(
-        settings,
-        account_concurrency=account,
-        reserved=reserved,
-        concurrency=concurrency,
-        steps=max(account // 20, LEAST_MAPPING),
-        notices=LEAST_MAPPING if small else settings.notices,
-        http_apart=settings.http_apart and not small,
-        rules=replace(settings.rules, ready_executors=ready, most_pollers=_pollers(settings, concurrency)),
-    )
+    part = max(left - LEAST_MAPPING * len(concurrency), 0) / sum(concurrency.values())
+    limited = {lane: min(LEAST_MAPPING + int(most * part), most) for lane, most in concurrency.items()}
+    return Share(small, reserved, limited, max(account // 20, LEAST_MAPPING))
 
 
-def calls_at_once(settings: "Settings") -> int:
-    """The most calls of `fetch` of one executor. A reservation limits them all; without one, they must leave room for the engine."""
-    return settings.rules.calls_at_once if settings.account_concurrency or not settings.http_apart else CALLS
-
-
-def calls(settings: "Settings") -> int:
-    """The most calls of `fetch` by all executors; 0: they call URLs themselves."""
-    if not settings.http_apart:
-        return 0
-    return settings.reserved.get("fetch", calls_at_once(settings) * sum(settings.concurrency.values()))
+def pollers(most: Mapping[Lane, int], concurrency: Mapping[Lane, int]) -> dict[Lane, int]:
+    """Return the most pollers that are kept ready, for ten executors each: none for a lane with too few executors."""
+    wanted = {lane: min(each, concurrency[lane] // EXECUTORS_EACH) for lane, each in most.items()}
+    return {lane: each for lane, each in wanted.items() if each >= LEAST}
 
 
 def _engine(account: int) -> dict[str, int]:
     """The reserved executions by verb: these functions must run while jobs take all others."""
     return {"tick": 2, "plan": 2, "scale": 2, "dispatch": account // 20, "api": account // 20}
-
-
-def _pollers(settings: "Settings", concurrency: Mapping[Lane, int]) -> dict[Lane, int]:
-    """The most pollers that are kept ready, for ten executors each: none for a lane with too few executors."""
-    wanted = {lane: min(most, concurrency[lane] // EXECUTORS_EACH) for lane, most in settings.rules.most_pollers.items()}
-    return {lane: most for lane, most in wanted.items() if most >= LEAST}

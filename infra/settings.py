@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
-from infra.account import calls, calls_at_once, within
+from infra.account import CALLS, LEAST_MAPPING, pollers, share
 from infra.options import Events, Options
 from infra.parameters import API_ID, CONSOLE_URL, ORIGIN_SECRET, parameter
 from scheduler.insight.scaling import EXECUTORS_EACH, LEAST, MOST
@@ -174,8 +174,8 @@ class Settings:
         return replace(
             self.rules,
             events=self.events is not Events.NONE,
-            calls_at_once=calls_at_once(self),
-            calls=calls(self),
+            calls_at_once=self._calls_at_once,
+            calls=self._calls,
             steps=self.steps,
             operating=min(max(self.steps // OPERATING, 1), MOST_OPERATING),
             executors=sum(max(self.concurrency[lane], EXECUTORS_EACH * pollers.get(lane, 0)) for lane in first),
@@ -183,6 +183,18 @@ class Settings:
             windows={lane: self.concurrency[lane] * BATCH[lane] for lane in Lane},
             crowds={lane: self.concurrency[lane] * HELD for lane in first},
         )
+
+    @property
+    def _calls_at_once(self) -> int:
+        """The most calls of `fetch` of one executor. A reservation limits them all; without one, they must leave room for the engine."""
+        return self.rules.calls_at_once if self.account_concurrency or not self.http_apart else CALLS
+
+    @property
+    def _calls(self) -> int:
+        """The most calls of `fetch` by all executors; 0: they call URLs themselves."""
+        if not self.http_apart:
+            return 0
+        return self.reserved.get("fetch", self._calls_at_once * sum(self.concurrency.values()))
 
     @property
     def removal_policy(self) -> RemovalPolicy:
@@ -315,3 +327,22 @@ def settings_for(
         origin_secret_version=origin_secret_version,
     )
     return within(made, account)
+
+
+def within(settings: Settings, account: int) -> Settings:
+    """Return the settings of a stage in an account that allows `account` executions at once; 0: unknown, which limits nothing."""
+    if not account:
+        return settings
+    part = share(account, settings.concurrency, http_apart=settings.http_apart)
+    ready = min(settings.rules.ready_executors, part.concurrency[Lane.ONE_TIME], part.concurrency[Lane.RECURRING])
+    most_pollers = pollers(settings.rules.most_pollers, part.concurrency)
+    return replace(
+        settings,
+        account_concurrency=account,
+        reserved=part.reserved,
+        concurrency=part.concurrency,
+        steps=part.steps,
+        notices=LEAST_MAPPING if part.is_small else settings.notices,
+        http_apart=settings.http_apart and not part.is_small,
+        rules=replace(settings.rules, ready_executors=ready, most_pollers=most_pollers),
+    )

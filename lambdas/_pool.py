@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 
@@ -182,44 +182,31 @@ class _Results:
         return [done for _ in range(self._queue.qsize()) if (done := self._queue.get_nowait()) is not None]
 
 
+@dataclass(slots=True)
+class Resources:
+    """What the pools of an executor's process share, and what its jobs may use."""
+
+    threads: ThreadPoolExecutor
+    clock: Clock
+    children: Children
+    outputs: Callable[[], Outputs]
+    in_order: InOrder | None = None  # for quick jobs
+    allow_private: bool = False
+    reach: Reach = field(default_factory=Reach)
+    calls: Callable[[], Calls] = no_calls
+    callbacks: Callable[[Job, int], CallBackAddress] | None = None
+    named: TargetCache | None = None
+    fetcher: str = ""
+    limit: CallLimit = field(default_factory=CallLimit)
+    secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: no_secrets(name)
+    admits_mail: Callable[[Job, int], bool] = lambda job, recipients: any_mail(recipients)
+
+
 class ThreadPool:
-    """The port `Pool`. All targets end by their deadline; a thread that does not end is abandoned until the invocation ends.
+    """The port `Pool`. All targets end by their deadline; a thread that does not end is abandoned until the invocation ends."""
 
-    `threads`, `in_order` (for quick jobs), `children` and `outputs` live as long as the executor's process.
-    """
-
-    def __init__(
-        self,
-        threads: ThreadPoolExecutor,
-        clock: Clock,
-        children: Children,
-        outputs: Callable[[], Outputs],
-        *,
-        in_order: "InOrder | None" = None,
-        allow_private: bool = False,
-        reach: Reach | None = None,
-        calls: Callable[[], Calls] = no_calls,
-        callbacks: Callable[[Job, int], CallBackAddress] | None = None,
-        named: TargetCache | None = None,
-        fetcher: str = "",
-        limit: CallLimit | None = None,
-        secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: no_secrets(name),
-        admits_mail: Callable[[Job, int], bool] = lambda job, recipients: any_mail(recipients),
-    ) -> None:
-        self._threads = threads
-        self._in_order = in_order
-        self._clock = clock
-        self._children = children
-        self._outputs = outputs
-        self._allow_private = allow_private
-        self._reach = reach or Reach()
-        self._calls = calls
-        self._callbacks = callbacks
-        self._named = named
-        self._fetcher = fetcher
-        self._limit = limit or CallLimit()
-        self._secrets = secrets
-        self._admits_mail = admits_mail
+    def __init__(self, resources: Resources) -> None:
+        self._resources, self._clock, self._limit = resources, resources.clock, resources.limit
         self._finished = _Results()
         self._stops: dict[JobKey, threading.Event] = {}
         self._forces: dict[JobKey, threading.Event] = {}
@@ -243,10 +230,10 @@ class ThreadPool:
         force = self._forces[job.key] = threading.Event()
         latest = job.due_at + LATE_MS if self._clock.now() < job.due_at else None
         run = partial(self._run, self._finished, job, not_after, latest, task, stop, force)
-        if self._in_order is not None and _is(job, QUICK):
-            self._in_order.submit(job.due_at, run)
+        if self._resources.in_order is not None and _is(job, QUICK):
+            self._resources.in_order.submit(job.due_at, run)
         else:
-            self._threads.submit(run)
+            self._resources.threads.submit(run)
 
     def _start_call(self, job: Job, not_after: int | None, task: TaskHead | None) -> None:
         """Let `fetch` run a job once it has a place. One that Lambda refuses waits again; one that found no place has not begun."""
@@ -263,7 +250,7 @@ class ThreadPool:
         def call() -> None:
             latest = self._clock.now() + LATE_MS
             run = partial(self._run, finished, job, not_after, latest, task, stop, force)
-            self._threads.submit(self._call, finished, waiting, run)
+            self._resources.threads.submit(self._call, finished, waiting, run)
 
         waiting = self._calling[job.key] = Waiting(call, give_up, self._limit.now() + wait)
         self._count(0)
@@ -281,7 +268,7 @@ class ThreadPool:
 
     def _is_called(self, job: Job) -> bool:
         """Whether `fetch` runs the job."""
-        return bool(self._fetcher) and _is(job, _sent_ahead)
+        return bool(self._resources.fetcher) and _is(job, _sent_ahead)
 
     def wait(self, until: int) -> list[Finished]:
         first = self._first(until)
@@ -335,7 +322,7 @@ class ThreadPool:
         force: threading.Event,
     ) -> bool:
         """Run one job, and put its result. False: `fetch` was busy, and there is no result."""
-        start = _Start(self._clock, self._in_order, job.due_at, latest, stop)
+        start = _Start(self._clock, self._resources.in_order, job.due_at, latest, stop)
         if not _is(job, _prepares):
             start.wait()
         started_at = self._clock.now()
@@ -343,7 +330,8 @@ class ThreadPool:
             finished.put(Finished(job, started_at, started_at, NOT_BEGUN))
             return True
         try:
-            callback = self._callbacks(job, started_at) if self._callbacks is not None and job.spec.callback is not None else None
+            sign = self._resources.callbacks
+            callback = sign(job, started_at) if sign is not None and job.spec.callback is not None else None
         except SchedulerError as error:
             failure = Failure(FailureKind.RETRYABLE, f"the call-back address could not be signed: {error}")
             finished.put(Finished(job, started_at, self._clock.now(), Result(failure=failure)))
@@ -353,16 +341,16 @@ class ThreadPool:
             # The executor may start the job before its instant.
             deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.spec.timeout_ms) / 1000,
             stop=stop,
-            allow_private=self._allow_private,
-            reach=self._reach,
-            calls=self._calls,
+            allow_private=self._resources.allow_private,
+            reach=self._resources.reach,
+            calls=self._resources.calls,
             callback=callback,
-            fetcher=self._fetcher,
+            fetcher=self._resources.fetcher,
             not_before=job.due_at,
             not_after=not_after,
             begin=start.begin,
-            secrets=partial(self._secrets, job),
-            admits_mail=partial(self._admits_mail, job),
+            secrets=partial(self._resources.secrets, job),
+            admits_mail=partial(self._resources.admits_mail, job),
         )
         result = self._result(job, context, force)
         if result.unstarted and result.failure is not None and result.failure.message == ALL_BUSY:
@@ -377,13 +365,14 @@ class ThreadPool:
     def _result(self, job: Job, context: Context, force: threading.Event) -> Result:
         """Run the target. An exception is a bug of the target: the job may be retried, and the other jobs of the batch go on."""
         try:
-            named = self._named.find(job.spec.target) if self._named is not None and job.spec.target is not None else None
+            targets = self._resources.named
+            named = targets.find(job.spec.target) if targets is not None and job.spec.target is not None else None
             payload = named_target.work_of(job, named, context.job)
             if isinstance(payload, Failure):
                 return Result(failure=payload)
             target = registry.load(job.spec.type)
             if target.is_work(payload):
-                return self._children.run(replace(job, spec=replace(job.spec, payload=payload)), context, force)
+                return self._resources.children.run(replace(job, spec=replace(job.spec, payload=payload)), context, force)
             return target.run(payload, context)
         except NotBegun:
             return NOT_BEGUN
@@ -395,7 +384,7 @@ class ThreadPool:
 
     def _kept(self, job: Job, result: Result) -> Result:
         try:
-            return keep(job, result, self._outputs)
+            return keep(job, result, self._resources.outputs)
         except BaseException as error:  # as above
             log.exception("output not stored", extra=job.log_context())
             return Result(failure=result.failure or Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"))

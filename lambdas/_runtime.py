@@ -5,16 +5,14 @@ An import only defines names. On Lambda, a handler's import also creates the por
 
 import logging
 import os
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from lambdas._clock import SystemClock
-from lambdas._logger import logger
 from lambdas._settings import Settings
-from scheduler.model.job import Job, Lane
+from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
 from scheduler.storage.aws import clients, readable
 from scheduler.storage.aws.jobs import DynamoJobs
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_sqs import SQSClient
 
-    from lambdas._pool import ThreadPool
+    from lambdas._executor import Executor
     from scheduler.accounts.names import Names
     from scheduler.accounts.quota import QuotaGate
     from scheduler.admission.lane_state import LaneStateCache
@@ -55,7 +53,6 @@ if TYPE_CHECKING:
     from scheduler.pipeline.direct_path import DirectPath
     from scheduler.storage.aws.notice_queue import SqsNoticeQueue
     from scheduler.targets.base import Reach
-    from scheduler.targets.calls import Calls
 
 
 SIDE_BY_SIDE = 4  # threads: no service makes more calls at once
@@ -275,29 +272,6 @@ class Api(AwsPorts):
         return QuotaGate(self)
 
 
-class Executor(AwsPorts):
-    """The ports of an executor, and the state that its process keeps from one batch to the next: threads, child processes, caches."""
-
-    def __init__(self, settings: Settings) -> None:
-        from lambdas._children import Children
-        from lambdas._make_way import Way
-        from lambdas._pool import THREADS, InOrder
-        from scheduler.callbacks.reports import Addresses
-        from scheduler.pipeline.execute import Process
-        from scheduler.pipeline.latency import REPORTERS
-        from scheduler.targets.call_limit import CallLimit
-
-        super().__init__(settings)
-        self.lane = Lane(settings.lane)
-        self.process = Process.of(self.lane, str(secrets.randbelow(REPORTERS)), self, ahead)
-        self.threads = ThreadPoolExecutor(THREADS, "job")
-        self.in_order = InOrder(self.clock)
-        self.children = Children()
-        self.limit = CallLimit(settings.rules.calls_at_once)
-        self.way = Way(_call_fetcher, self.clock)
-        self.callbacks = Addresses(settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", "")), self.secrets)
-
-
 @cache
 def ports() -> AwsPorts:
     """Return the ports of a function that keeps no other state."""
@@ -310,80 +284,7 @@ def api() -> Api:
 
 
 @cache
-def execute() -> Executor:
-    return Executor(Settings.parse(os.environ))
+def execute() -> "Executor":
+    from lambdas._executor import Executor
 
-
-def pool() -> "ThreadPool":
-    """Create the pool for the jobs of one batch. Its threads and child processes belong to the executor and outlive it."""
-    from lambdas._pool import ThreadPool
-
-    at = execute()
-    return ThreadPool(
-        at.threads,
-        at.clock,
-        at.children,
-        lambda: at.outputs,
-        in_order=at.in_order,
-        allow_private=at.rules.allow_private_http,
-        reach=at.reach,
-        calls=calls,
-        callbacks=at.callbacks.of,
-        named=at.process.named,
-        fetcher=at.settings.fetch_function,
-        limit=at.limit,
-        secrets=_secrets_of,
-        admits_mail=_admits_mail,
-    )
-
-
-def ahead(job: Job, jobs: int) -> int:
-    """Return how long before its instant (ms) the pool gets a job that the executor has just taken; `jobs`: those of its batch."""
-    from lambdas import _pool
-    from scheduler.targets import registry
-
-    try:
-        target = registry.load(job.spec.type)  # also imports the type, before the instant
-    except registry.UnknownType:  # the pool reports it, for this job alone
-        return 0
-    if not (target.ahead_ms and execute().settings.fetch_function):
-        return _pool.ahead(jobs, prepares=target.prepares)
-    execute().way.use(job.due_at, (job.spec.timeout_ms + target.ahead_ms) / 1000)
-    return target.ahead_ms
-
-
-def _call_fetcher(seconds: float) -> None:
-    from scheduler.targets import aws_call, fetch_call
-    from scheduler.targets.calls import Refused
-
-    at, is_busy = execute(), False
-    if not at.limit.take():
-        return
-    try:
-        aws_call.invoke(calls(), at.settings.fetch_function, "{}", wait=True, left=lambda: seconds)
-    except Exception as error:  # the job itself reports a lasting error
-        is_busy = isinstance(error, Refused) and error.code in fetch_call.BUSY
-        logger.info("could not start the function that calls URLs ahead of its first job")
-    finally:
-        (at.limit.refused if is_busy else at.limit.answered)()
-
-
-def _admits_mail(job: Job, recipients: int) -> bool:
-    from scheduler.targets import mail_budget  # with the first e-mail
-
-    at = execute()
-    return mail_budget.admit(job.owner, recipients, at.rules.mails_per_day, at.users, at.clock.now())
-
-
-def _secrets_of(job: Job, name: str) -> Sequence[str]:
-    """Return the values of a secret of the job's owner, or of its named target if `named_target.secret_of` composed the name."""
-    target, _, own = name.rpartition("/")
-    return execute().secrets.values(f"targets/{target}" if target else job.key.owner, own, execute().clock.now())
-
-
-@cache
-def calls() -> "Calls":
-    """Return the means by which an executor calls AWS for its jobs. It is loaded with the first job that needs it."""
-    from scheduler.storage.aws.calls import AwsCalls
-
-    return AwsCalls(execute().clock)
+    return Executor(ports(), ports().settings)

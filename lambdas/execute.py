@@ -7,7 +7,7 @@ from lambdas._logger import logger
 from scheduler.pipeline.execute import execute
 from scheduler.storage.aws.deliveries import deliveries, ids
 
-_init.end(_runtime.execute, "jobs", "lanes", "ledger", "tasks", "orders", "targets", "users")
+_init.end(lambda: _runtime.execute().ports, "jobs", "lanes", "ledger", "tasks", "orders", "targets", "users")
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -15,6 +15,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     at = _runtime.execute()
     received, poison = deliveries(event)
     remaining = context.get_remaining_time_in_millis()
-    left = execute(at.lane, received, at, at.process, pool=_runtime.pool(), request_id=context.aws_request_id, left_ms=remaining)
+    left = execute(at.lane, received, at.ports, at.process, pool=at.pool(), request_id=context.aws_request_id, left_ms=remaining)
     logger.info("execute", extra={"jobs": len(received), "left": len(left), "poison": ids(poison)})
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in [*left, *ids(poison)]]}

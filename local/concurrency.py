@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from infra.account import LEAST_ACCOUNT, OTHERS, UNRESERVED, USUAL, within
-from infra.settings import Settings
+from infra.account import LEAST_ACCOUNT, OTHERS, UNRESERVED, USUAL
+from infra.settings import Settings, within
 
 ENGINE = 10  # tick, plan, scale, project, bury, notify, a few steps of dispatch and requests of the API, all at the same instant
 MORE = "Request more, at no charge: Service Quotas, AWS Lambda, Concurrent executions"

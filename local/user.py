@@ -10,7 +10,7 @@ from typing import Any
 
 from local.cloud import reported, stage_of
 from local.failure import Trouble, exit_code
-from scheduler.accounts.model import PASSWORD
+from scheduler.model.account import PASSWORD
 from scheduler.storage.aws.users import DynamoUsers
 
 ADMINISTRATORS = "administrators"  # the group of that name in infra/accounts.py

@@ -1,6 +1,6 @@
 """Everything Punctual decides, by feature, in the order of a job's life. Start with `docs/internals/architecture.md`.
 
-    model         jobs and their life cycle, retries, slots, ids, instants, errors: what every other package uses
+    model         jobs and their life cycle, retries, slots, ids, instants, errors, and all records that are stored
     storage       ports (what the services need), their implementations `aws` (the only boto3) and `memory`
     targets       what a job calls: one module per target type, named targets, payload schemas
     sharing       fair shares: who goes next when more is due than can run, and how much a lane may hold
@@ -15,8 +15,8 @@
     insight       counters, forecast, statistics, archive, scaling
     accounts      users, roles, quotas, sign-in, audit trail
 
-A package imports only from those above it; `storage.aws` and `storage.memory` may import them all, and only
-`storage.aws` may import boto3. `tests/test_architecture.py` checks this.
+A package imports only from those above it, also for annotations; no modules import each other in a circle. `storage.aws` and
+`storage.memory` may import all packages, and only `storage.aws` may import boto3. `tests/test_architecture.py` checks this.
 """
 
 VERSION = "0.1.0"  # as in pyproject.toml

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -98,11 +99,22 @@ def layer(module: str) -> str:
     return ".".join(parts[1:3]) if parts[1] == "storage" and len(parts) > 2 and parts[2] in ("aws", "memory") else parts[1]
 
 
-def imported_at_run_time(path: Path) -> list[str]:
-    """Every module that a file imports, except those that only its annotations use (`if TYPE_CHECKING`)."""
-    branches = [node for node in nodes(path) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
-    typing = {node for branch in branches for statement in branch.body for node in ast.walk(statement)}
-    return [module for node in nodes(path) if node not in typing for module in imported_by(node)]
+def module_of(path: Path) -> str:
+    """Return the name by which the file is imported."""
+    folder = ROOT / "client" / "src" if path.is_relative_to(ROOT / "client") else ROOT
+    parts = path.relative_to(folder).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def circle_in(wing: Path) -> list[str]:
+    """Return modules of a wing of which each imports the one before it, and the first the last; empty if there is no such circle."""
+    files = {module_of(path): path for path in wing.rglob("*.py")}
+    named = {module: {each if each in files else each.rpartition(".")[0] for each in imports(path)} for module, path in files.items()}
+    try:
+        TopologicalSorter({module: others & files.keys() - {module} for module, others in named.items()}).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def test_mypy_reads_every_module_of_cdk_that_the_infrastructure_imports() -> None:
@@ -123,13 +135,20 @@ def test_the_scheduler_imports_nothing_of_aws_outside_its_adapters() -> None:
 
 
 def test_a_package_imports_only_from_lower_packages() -> None:
+    """Imports for annotations only (`if TYPE_CHECKING`) are checked, too."""
     above = {}
     for path in under("scheduler/", but=("scheduler/__init__.py",)):
         own = layer(".".join(path.relative_to(ROOT).with_suffix("").parts))
-        used = {layer(module) for module in imported_at_run_time(path) if within(module, ("scheduler",))} - {own}
+        used = {layer(module) for module in imports(path) if within(module, ("scheduler",))} - {own}
         if found := sorted(package for package in used if LAYERS.index(package) > LAYERS.index(own)):
             above[name(path)] = found
     assert above == {}
+
+
+@pytest.mark.parametrize("wing", ["scheduler", "lambdas", "infra", "client/src", "local"])
+def test_no_modules_import_each_other_in_a_circle(wing: str) -> None:
+    """Imports for annotations only are checked, too."""
+    assert circle_in(ROOT / wing) == []
 
 
 def test_the_map_lists_every_package_in_the_order_of_its_layers() -> None:
@@ -228,7 +247,8 @@ def test_a_hot_function_loads_no_heavy_module(verb: str) -> None:
     heavy += (
         "scheduler.tasks.schedule",
         "scheduler.tasks.schedule_form",
-        "scheduler.tasks.task",
+        "scheduler.model.task",
+        "scheduler.model.schedule",
         "scheduler.tasks.cron",
         "scheduler.tasks.zones",
     )

@@ -12,7 +12,8 @@ from lambdas import _runtime
 from lambdas._settings import ADMINISTRATORS, OPERATORS, RESOURCE_SERVER
 from lambdas.rest import audit_trail
 from scheduler.accounts import sessions
-from scheduler.accounts.access import REFUSALS, Caller, Need, Role, Scope, need_of_foreign
+from scheduler.accounts.access import REFUSALS, Caller, Need, Scope, need_of_foreign
+from scheduler.model.account import Role
 from scheduler.model.errors import Forbidden, Invalid, Unauthorized
 
 BASE = "/api/v1"

@@ -11,8 +11,9 @@ from lambdas._logger import logger
 from lambdas.rest import envelope
 from lambdas.rest.client_address import client_address
 from scheduler.accounts.access import Caller
-from scheduler.accounts.audit import Entry, redacted
+from scheduler.accounts.audit import redacted
 from scheduler.model import ids
+from scheduler.model.audit import AuditEntry
 from scheduler.model.errors import SchedulerError, Unavailable
 
 # path parameters that name the changed object
@@ -27,7 +28,7 @@ def recorded(
     now = world.clock.now()
     named = next((arguments[name] for name in _OBJECTS if name in arguments), None)
     of_user = action.startswith("user.") and named is not None and re.fullmatch(r"[A-Za-z0-9-]{1,64}", named) is not None
-    entry = Entry(
+    entry = AuditEntry(
         id=ids.new(now, secrets.randbits(ids.RANDOM_BITS), partitions=1),
         at=now,
         actor=caller.id,
@@ -49,7 +50,7 @@ def recorded(
     return answered
 
 
-def _end(entry: Entry, status: int, made: str | None) -> None:
+def _end(entry: AuditEntry, status: int, made: str | None) -> None:
     """Complete an entry. If that fails, the entry shows only the request: better than an error for a change that was made."""
     world = _runtime.api()
     object = entry.object or (made.rpartition("/")[2] if made else None)  # a created object is named by the answer's Location

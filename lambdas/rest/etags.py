@@ -6,8 +6,8 @@ from typing import Any
 
 from scheduler.model.errors import SchedulerError
 from scheduler.model.job import Job
-from scheduler.targets.named_target import NamedTarget
-from scheduler.tasks.task import Task
+from scheduler.model.named_target import NamedTarget
+from scheduler.model.task import Task
 
 IF_MATCH = "If-Match"
 

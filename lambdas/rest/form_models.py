@@ -12,8 +12,8 @@ from lambdas.rest.models import Instant, Request
 from lambdas.rest.parameters import Part
 from lambdas.rest.resolution import given_to, payload_of
 from lambdas.rest.shapes import WRITTEN_INSTANT, Json, ListShape, Shape, WrittenTime
+from scheduler.model.named_target import NamedTarget
 from scheduler.targets import registry
-from scheduler.targets.named_target import NamedTarget
 from scheduler.tasks import schedule_form
 from scheduler.tasks.schedule import DST_GAP, DST_OVERLAP, Run, Skipped
 

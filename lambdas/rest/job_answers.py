@@ -29,7 +29,7 @@ from scheduler.targets.called import calls
 
 if TYPE_CHECKING:
     from scheduler.jobs.by_key import Put
-    from scheduler.tasks.task import Task
+    from scheduler.model.task import Task
 
 LONGEST_ERROR = 500  # characters of the last error in a reason; the attempt has all of it
 AFTER_FAILURE = {"continue": OnFailure.BLOCK, "pause": OnFailure.PARK, "block": OnFailure.BLOCK, "park": OnFailure.PARK}

@@ -28,12 +28,13 @@ from scheduler.jobs.ordering_keys import LineView
 from scheduler.model import durations, instants, own_keys, texts
 from scheduler.model.errors import Invalid, SchedulerError
 from scheduler.model.job import Lane
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.spec import REQUESTED_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
 from scheduler.pipeline.lag import Lag
 from scheduler.pipeline.submit import Accepted, NewJob
 from scheduler.storage.ports import Session
 from scheduler.targets import placeholders, registry
-from scheduler.targets.named_target import NAME, NamedTarget, merged
+from scheduler.targets.named_target import NAME, merged
 
 T = TypeVar("T")
 

@@ -13,9 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lambdas.rest import envelope, unknown_fields
+from scheduler.model.named_target import NamedTarget
 from scheduler.targets import payload_schema, placeholders, registry
 from scheduler.targets.base import NotAllowed, Reach
-from scheduler.targets.named_target import NamedTarget, merged, overridden
+from scheduler.targets.named_target import merged, overridden
 
 Field = tuple[str | int, ...]
 Broken = tuple[Field, str]  # a field and the rule that it breaks

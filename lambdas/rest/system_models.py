@@ -8,7 +8,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from lambdas.rest.models import LINE, Request
 from lambdas.rest.parameters import Part
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
-from scheduler.admission.breaker import Breaker, Circuit
+from scheduler.model.breaker import Breaker, Circuit
 from scheduler.model.job import Lane, LaneState
 
 

@@ -16,9 +16,9 @@ from lambdas.rest.resolver import answers
 from lambdas.rest.shapes import Answer
 from lambdas.rest.system_models import BreakerRequest, BreakersShape, ClosedShape, LanesRequest, PauseLanesRequest, SystemShape
 from scheduler.accounts.access import Need
-from scheduler.admission.breaker import Circuit
 from scheduler.admission.breaker_gate import close, not_closed
 from scheduler.admission.lane_state import PausedBy, pause, resume, states
+from scheduler.model.breaker import Circuit
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 

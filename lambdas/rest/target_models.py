@@ -11,15 +11,9 @@ from lambdas.rest.models import LINES, Request, TargetName
 from lambdas.rest.parameters import Part
 from lambdas.rest.resolution import Broken, Stage, given_to, payload_of
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
+from scheduler.model.named_target import NamedTarget
 from scheduler.targets import payload_schema, placeholders, registry
-from scheduler.targets.named_target import (
-    LEAST_PER_SECOND,
-    MOST_AT_ONCE,
-    MOST_PER_SECOND,
-    NamedTarget,
-    default_locks,
-    own_secrets,
-)
+from scheduler.targets.named_target import LEAST_PER_SECOND, MOST_AT_ONCE, MOST_PER_SECOND, default_locks, own_secrets
 
 MOST_DEFAULTS = 32_768  # bytes of all defaults
 EARLIER = ("missing", "missing_argument")  # rules of fields that the jobs will give

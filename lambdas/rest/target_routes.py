@@ -16,8 +16,8 @@ from lambdas.rest.resolver import CONDITIONAL, answers, owner_of
 from lambdas.rest.shapes import Answer
 from lambdas.rest.target_models import EXAMPLES, DeletedTargetShape, TargetEdit, TargetRequest, TargetShape, TargetsShape
 from scheduler.accounts.access import Need
+from scheduler.model.named_target import NamedTarget
 from scheduler.targets import service as verbs
-from scheduler.targets.named_target import NamedTarget
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 

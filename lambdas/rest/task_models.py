@@ -11,11 +11,11 @@ from lambdas.rest.job_answers import SpecShape
 from lambdas.rest.models import LINE, LINES, Request, WorkRequest, check_same_key
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional
 from scheduler.model.job import Misfire, Overlap
+from scheduler.model.task import Task, TaskPage, TaskStatus
+from scheduler.model.task import status as task_status
 from scheduler.tasks import schedule_form
 from scheduler.tasks.schedule import Run
 from scheduler.tasks.service import NewTask, PutOutcome
-from scheduler.tasks.task import Task, TaskPage, TaskStatus
-from scheduler.tasks.task import status as task_status
 
 _Overlap = Annotated[Overlap, Field(strict=False)]  # an enum has no form of its own in JSON
 _Misfire = Annotated[Misfire, Field(strict=False)]

@@ -15,8 +15,8 @@ from lambdas.rest.shapes import Json
 from lambdas.rest.task_models import TaskEdit, TaskShape, without_read_only
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Misfire
+from scheduler.model.task import Task
 from scheduler.tasks import schedule_form
-from scheduler.tasks.task import Task
 
 _OF_RECURRING = ("misfire", "misfire_threshold_seconds", "max_catch_up")
 

@@ -36,10 +36,10 @@ from scheduler.jobs.history import history
 from scheduler.model import ids
 from scheduler.model.errors import NotFound
 from scheduler.model.job import Receipt, TaskKey
+from scheduler.model.task import Task, TaskStatus
 from scheduler.tasks import service
 from scheduler.tasks.preview import with_skipped
 from scheduler.tasks.service import NewTask, Search
-from scheduler.tasks.task import Task, TaskStatus
 
 NEXT_RUNS = 10
 ANY_TASK: list[TaskStatus] = []

@@ -8,10 +8,10 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from lambdas.rest.models import Request
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime
-from scheduler.accounts.access import Caller, Role, Scope
-from scheduler.accounts.audit import Entry
-from scheduler.accounts.model import PASSWORD, Quotas
+from scheduler.accounts.access import Caller, Scope
 from scheduler.accounts.user_admin import KnownUser
+from scheduler.model.account import PASSWORD, Quotas, Role
+from scheduler.model.audit import AuditEntry
 from scheduler.storage.ports import Session
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
@@ -219,5 +219,5 @@ class TrailShape(ListShape):
     """The same as `entries`."""
 
     @classmethod
-    def of(cls, entries: Iterable[Entry], cursor: str | None) -> Json:
+    def of(cls, entries: Iterable[AuditEntry], cursor: str | None) -> Json:
         return cls.page([EntryShape.from_record(entry) for entry in entries], cursor)

@@ -29,9 +29,9 @@ from lambdas.rest.user_models import (
 )
 from scheduler.accounts import user_admin
 from scheduler.accounts.access import Need
-from scheduler.accounts.model import Quotas
 from scheduler.accounts.sessions import change_password, end_all
 from scheduler.accounts.user_admin import KnownUser
+from scheduler.model.account import Quotas
 from scheduler.model.errors import Invalid, NotFound, Unauthorized
 
 MOST_LISTED = 60  # users in an answer of Cognito

@@ -3,13 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-
-class Role(StrEnum):
-    """The role of a person. Each role includes the permissions of those before it."""
-
-    USER = "user"  # has tasks and jobs of their own
-    OPERATOR = "operator"  # also sees the tasks and jobs of all users
-    ADMINISTRATOR = "administrator"  # also changes them, and manages users and the system
+from scheduler.model.account import Role
 
 
 class Scope(StrEnum):

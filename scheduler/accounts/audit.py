@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-KEPT_DAYS = 400
 HIDDEN = "(not kept)"  # replaces a value that may contain secrets
 _HIDES = frozenset(
     {"payload", "message", "password", "current_password", "new_password", "refresh_token", "headers", "secrets"}
@@ -18,24 +16,6 @@ _FIELDS, _NAME = 40, 50  # kept of each object: fields, and characters of their 
 _ELEMENTS = 20  # kept of each list
 _MOST = 300  # characters kept of each value
 _DEPTH = 6  # levels of objects and lists below a field
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One requested change."""
-
-    id: str  # sorts by time, as ids of jobs do
-    at: int
-    actor: str  # id of the user or machine client
-    actor_name: str
-    owner: str  # the owner of the object; `system` for an object that belongs to no user
-    action: str  # "task.edit"
-    object: str | None  # its id; None: not known yet
-    request_id: str
-    address: str  # the address of the client
-    changes: Mapping[str, Any] = field(default_factory=dict)  # the requested values by field, without those that may be secret
-    status: int | None = None  # of the answer; None: no answer yet, or it was not recorded
-    ended_at: int | None = None
 
 
 def redacted(body: Any) -> dict[str, Any]:

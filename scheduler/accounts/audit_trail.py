@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scheduler.accounts.audit import Entry
+from scheduler.model.audit import AuditEntry
 from scheduler.model.errors import Invalid
 from scheduler.model.paging import read_on, read_position
 from scheduler.storage.ports import Trail
@@ -24,14 +24,14 @@ class Search:
     cursor: str | None = None
 
 
-def search(query: Search, *, trail: Trail, now: int) -> tuple[list[Entry], str | None]:
+def search(query: Search, *, trail: Trail, now: int) -> tuple[list[AuditEntry], str | None]:
     """A page of entries, newest first. The cursor is None only if nothing more can match. Raises Invalid for a bad range or cursor."""
     until = now + 1 if query.until is None else query.until
     since = until - BACK_MS if query.since is None else query.since
     if since >= until:
         raise Invalid.field("to", "must be later than from")
 
-    def read(after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+    def read(after: str | None, limit: int) -> tuple[list[AuditEntry], str | None]:
         return trail.entries(query.owner, since=since, until=until, after=after, limit=limit)
 
     filtered = any(wanted is not None for wanted in (query.action, query.object, query.actor))
@@ -45,7 +45,7 @@ def search(query: Search, *, trail: Trail, now: int) -> tuple[list[Entry], str |
     )
 
 
-def _matches(entry: Entry, query: Search) -> bool:
+def _matches(entry: AuditEntry, query: Search) -> bool:
     return (
         (query.action is None or entry.action == query.action or entry.action.startswith(f"{query.action}."))
         and query.object in (None, entry.object)

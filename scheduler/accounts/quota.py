@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from scheduler.accounts.model import Ceiling, Profile, Quotas, Stock, Tally
+from scheduler.model.account import Ceiling, Profile, Quotas, Stock, Tally
 from scheduler.model.errors import TooMany, Unavailable
 from scheduler.storage.ports import Ports
 

@@ -5,7 +5,7 @@ others. A process of the API reads it at most `quota.FRESH_MS` late.
 """
 
 from scheduler.accounts.login import count_change
-from scheduler.accounts.model import Profile
+from scheduler.model.account import Profile
 from scheduler.model.errors import Unauthorized
 from scheduler.storage.ports import Ports, Session
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler.accounts import sessions
-from scheduler.accounts.access import Role
-from scheduler.accounts.model import Account, Profile, Quotas
+from scheduler.model.account import Account, Profile, Quotas, Role
 from scheduler.model.errors import Conflict, NotFound
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.ports import Ports

@@ -6,10 +6,11 @@ a result is given up, and another job may try.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from scheduler.model import misfire
+from scheduler.model.breaker import Breaker, Circuit
 from scheduler.model.job import FailureKind, Finished, Job, Result
 from scheduler.model.spec import DEFAULT_TIMEOUT_MS
 
@@ -18,29 +19,6 @@ FIRST_MS, LONGEST_MS = 10_000, 300_000  # how long a breaker stays open, at firs
 PROBE_MS = 10_000  # another probe may start if one has no result this long after its time-out: its process has ended
 PATIENCE_MS = 3_600_000  # the longest wait of a job without `max_elapsed_ms` for a breaker; after that it uses its attempts
 MOST_OF_OWNER = 100  # open breakers of one owner: every executor reads all of them every second
-
-
-class Circuit(NamedTuple):
-    """The target of jobs that fail together: a named target, a host, an AWS resource.
-
-    A raw URL or ARN is the circuit of its owner alone, because each owner chooses the calls, and so the failures. Users share the
-    circuit of a named target.
-    """
-
-    name: str  # as shown in reasons
-    owner: str | None = None  # None: all users share it
-
-
-@dataclass(frozen=True, slots=True)
-class Breaker:
-    """A breaker that is open or half-open; a closed one is not stored. Every change is conditional on `version`."""
-
-    circuit: Circuit
-    opened_at: int  # when it last opened
-    until: int  # no job starts before this; from the start of a probe on, when that started
-    waits_ms: int  # how long it stays open, from `opened_at`
-    probe_until: int | None = None  # a job tries, and has until this instant; None: no job tries
-    version: int = 1
 
 
 def circuit(job: Job) -> Circuit | None:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scheduler.admission import breaker as rule
-from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.admission.gate import Clear, Requeue, Verdict
 from scheduler.admission.lane_state import LaneStateCache
 from scheduler.admission.why_waits import open_breaker
+from scheduler.model.breaker import Breaker, Circuit
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Finished, Job, JobKey, RequeueCause
 from scheduler.storage.ports import Clock, Ledger, Ports

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scheduler.admission import why_waits
-from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.admission.why_waits import Seen
+from scheduler.model.breaker import Breaker, Circuit
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane, LaneState
 from scheduler.model.work import WorkItem, WorkKind

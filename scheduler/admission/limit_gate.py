@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 
 from scheduler.admission import limits, target_queue
 from scheduler.admission.gate import UNDECIDED, AskAgain, Clear, Requeue, Verdict
-from scheduler.admission.limits import Answer, Ask, At, Full, Place, Queue, Start, TargetUsage, UsageChange
+from scheduler.admission.limits import Answer, Ask, At, Full, Queue, Start
 from scheduler.admission.target_cache import TargetCache
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, RequeueCause
 from scheduler.model.lifecycle import is_open, waits
+from scheduler.model.named_target import NamedTarget
+from scheduler.model.target_usage import USUAL_MS, Place, TargetUsage, UsageChange
 from scheduler.storage.ports import Change, Ports, Written
-from scheduler.targets.named_target import ITEMS, NamedTarget, item_name, share_of, target_of
+from scheduler.targets.named_target import ITEMS, item_name, share_of, target_of
 
 ROUNDS = 5  # tries at a usage that other executors change at the same time
 LEAST_WAIT_MS, WAIT_MS = 500, 2_000  # a due job waits for a slot this long at least, and at most; then it goes into the target queue ...
@@ -95,7 +97,7 @@ class LimitGate:
         """
         now = self.ports.clock.now()
         wake = set[str]()
-        uses = [limits.freed(name, places, self._took.get(name, limits.USUAL_MS), now) for name, places in ended.items()]
+        uses = [limits.freed(name, places, self._took.get(name, USUAL_MS), now) for name, places in ended.items()]
         left: dict[str, list[Place]] = {}
         for use, (done, usage) in zip(uses, self.ports.targets.use(uses), strict=True):
             if usage is not None and target_queue.wants_ends(usage, now):

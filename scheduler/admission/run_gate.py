@@ -166,7 +166,7 @@ class RunGate:
             if job.claim is None:
                 changes.append(Change(job, lifecycle.cancel(job, now, reason=overlap.REPLACED, retention=self.ports.rules.retention)))
             elif job.cancel_requested_at is None:
-                changes.append(Change.of_slot(job, settlement.flag(job, overlap.REPLACED, now, shards=self.ports.rules.shards)))
+                changes.append(Change.of_slot(job, settlement.flag(job, overlap.REPLACED, now, self.ports.rules)))
         held = self.ports.jobs.change(changes) if changes else []
         waits = isinstance(decision, overlap.Wait)  # perhaps for one that has ended now
         return all(ok is Written.YES and not (waits and not is_open(change.after)) for change, ok in zip(changes, held, strict=True))

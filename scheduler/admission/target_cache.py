@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from scheduler.model.errors import Unavailable
+from scheduler.model.named_target import NamedTarget
 from scheduler.storage.ports import Ports
-from scheduler.targets.named_target import NamedTarget
 
 KNOWN_MS = 1_000  # an older entry is read again: a change applies after this time at the latest
 

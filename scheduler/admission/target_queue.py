@@ -10,16 +10,16 @@ The users of a queue are noted when they join. The index shows a job only after 
 import heapq
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from scheduler.admission import limits
-from scheduler.admission.limits import TargetUsage
 from scheduler.model.errors import Unavailable
+from scheduler.model.named_target import NamedTarget
+from scheduler.model.target_queue import QueueUser, Released
+from scheduler.model.target_usage import TargetUsage
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.sharing.fair_queue import DEFAULT_WEIGHT, LEAST_WEIGHT
 from scheduler.storage.ports import Ports
-from scheduler.targets.named_target import NamedTarget
 
 LINGER_MS = 300_000  # a user without waiting jobs is dropped this long after the last one joined
 STEP_MS, IDLE_MS = 1_000, 2_000  # between two release steps while jobs wait: the first while a start is due sooner
@@ -31,40 +31,6 @@ MOST = 500  # jobs released at once
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """The number of jobs that a release step released, and of slots of the target that had been taken until then."""
-
-    at: int
-    jobs: int
-    taken: int
-
-
-@dataclass(frozen=True, slots=True)
-class TargetQueue:
-    """The state of the release steps of a target. `epoch` fences its changes; one message of the work queue drives the steps."""
-
-    target: str
-    epoch: int = 0
-    lease_until: int = 0
-    next_at: int = 0
-    message_id: str = ""
-    clock: float = 0.0  # the tag of the job released last
-    checked_at: int = 0  # when the jobs with concurrency slots were last checked
-    released: tuple[Released, ...] = ()  # by the steps of the last seconds
-
-
-@dataclass(frozen=True, slots=True)
-class QueueUser:
-    """A user with jobs in a target queue."""
-
-    target: str
-    owner: str
-    joined_at: int  # when a process last noted that a job joined
-    finish: float = 0.0  # the tag of the user's next job
-    waiting: bool = True  # whether jobs wait, as the last release step saw it
 
 
 def in_turn(

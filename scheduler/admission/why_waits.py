@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduler.admission import breaker as breakers
-from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.model import slots
+from scheduler.model.breaker import Breaker, Circuit
 from scheduler.model.instants import render
 from scheduler.model.job import Job, Lane, LaneState, RequeueCause
 

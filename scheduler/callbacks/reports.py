@@ -77,7 +77,7 @@ def report(which: AttemptKey, result: Result, ports: Ports) -> Job:
         reported = replace(result, output=result.output or job.output, response=result.response or job.response)
         fits, whole = attempt_output.split(job, reported)  # a report has no full output: the API cannot store one
         fits = fits if whole is None else replace(fits, kept=Kept.CUT)
-        return settlement.settle(Finished(job, started_at, now, fits), now, shards=ports.rules.shards, retention=ports.rules.retention)
+        return settlement.settle(Finished(job, started_at, now, fits), now, ports.rules)
 
     def again(job: Job) -> Job | None:
         return job if any(_is_told(attempt, which, result) for attempt in job.attempts) else None

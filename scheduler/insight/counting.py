@@ -11,15 +11,15 @@ Each is kept for each owner and for all owners together.
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from scheduler.insight.forecast import Recurrence, recurrence
 from scheduler.insight.histogram import bucket
 from scheduler.model import lifecycle
+from scheduler.model.counters import Counted, Row
 from scheduler.model.job import CANARY_OWNER, Job, Status
 from scheduler.model.slots import MINUTE, minute_of, start_of
+from scheduler.model.task import Task
 from scheduler.tasks import schedule_form
-from scheduler.tasks.task import Task
 
 EVERYBODY = "*"
 DAY_S = 86_400
@@ -29,32 +29,6 @@ RUNS, RUN_MS, BUCKET = "runs", "run_ms", "h"  # of stats: number of runs, their 
 LATE = "late"
 TASKS = "tasks"
 DEAD_NAMES = tuple(map(str, lifecycle.DEAD))
-
-
-class Row(NamedTuple):
-    """The key of a row of counters; rows of one partition sort by name."""
-
-    partition: str
-    name: str
-    expires: int | None = None  # epoch seconds
-    about: str | None = None  # the text behind a digest in the name
-
-
-class Entry(NamedTuple):
-    """The amounts that one change adds to one row; `sequence` orders the changes of a stream shard as text."""
-
-    row: Row
-    sequence: str
-    amounts: Mapping[str, int]
-
-
-class Counted(NamedTuple):
-    """A row of counters as it is read."""
-
-    name: str
-    amounts: Mapping[str, int]
-    about: str | None = None
-
 
 Amounts = Mapping[str, int]
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
-from scheduler.tasks.schedule import Once, Rate, Schedule, after, next_runs
-from scheduler.tasks.task import Task
+from scheduler.model.schedule import Once, Rate, Schedule
+from scheduler.model.task import Task
+from scheduler.tasks.schedule import after, next_runs
 
 MINUTE = 60_000
 AHEAD = 180 * MINUTE  # the forecast that the API shows

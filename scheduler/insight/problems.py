@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from scheduler.admission.breaker import Breaker
+from scheduler.model.breaker import Breaker
 from scheduler.model.instants import render
 from scheduler.model.job import LaneState
 from scheduler.pipeline.lag import SHORT_MS, Lag

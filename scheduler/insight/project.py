@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from scheduler.insight.archive import Details, record
-from scheduler.insight.counting import DEAD_NAMES, Entry, ended_at, of_job, of_task, run_ms
+from scheduler.insight.counting import DEAD_NAMES, ended_at, of_job, of_task, run_ms
 from scheduler.model import lifecycle
+from scheduler.model.counters import CounterEntry
 from scheduler.model.job import CANARY_OWNER, Job
-from scheduler.notify.policy import News, of_change
+from scheduler.model.notice import News
+from scheduler.model.task import Task
+from scheduler.notify.policy import of_change
 from scheduler.storage.ports import Ports
-from scheduler.tasks.task import Task
 
 
 class Change(Protocol):
@@ -70,17 +72,17 @@ def project(shard: str, changes: Sequence[Change], ports: Ports, *, details: Det
     return result
 
 
-def _entries(change: Change) -> Iterable[Entry]:
+def _entries(change: Change) -> Iterable[CounterEntry]:
     """One entry for each row: all amounts that a change adds to a row are added in one write."""
     before, after = change.before, change.after
     if isinstance(before, Task) or isinstance(after, Task):
         amounts_by_row = of_task(*(each if isinstance(each, Task) else None for each in (before, after)))
     else:
         amounts_by_row = of_job(before, after)
-    entries = dict[tuple[str, str], Entry]()
+    entries = dict[tuple[str, str], CounterEntry]()
     for row, amounts in amounts_by_row:
         earlier = entries.get(row[:2])
-        entries[row[:2]] = Entry(row, change.sequence, amounts if earlier is None else {**earlier.amounts, **amounts})
+        entries[row[:2]] = CounterEntry(row, change.sequence, amounts if earlier is None else {**earlier.amounts, **amounts})
     return entries.values()
 
 

@@ -10,22 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
-from scheduler.insight.counting import (
-    EVERYBODY,
-    Entry,
-    Row,
-    day_of,
-    hour_of,
-    load_partition,
-    of_job,
-    of_task,
-    recurring_partition,
-    stats_partition,
-)
+from scheduler.insight.counting import EVERYBODY, day_of, hour_of, load_partition, of_job, of_task, recurring_partition, stats_partition
 from scheduler.model import slots
+from scheduler.model.counters import CounterEntry, Row
 from scheduler.model.job import Job
+from scheduler.model.task import Task
 from scheduler.storage.ports import Counters
-from scheduler.tasks.task import Task
 
 DAY = 86_400_000
 _LAST = "~"  # sorts after every name
@@ -74,7 +64,7 @@ def recount(jobs: Iterable[Job], tasks: Iterable[Task], now: int, kept_days: int
 
 def _differences(
     partition: str, low: str, right: dict[tuple[str, str], Counter[str]], known: dict[tuple[str, str], Row], now: int, counters: Counters
-) -> Iterable[Entry]:
+) -> Iterable[CounterEntry]:
     counted = {row.name: row for row in counters.read(partition, low, _LAST)}
     names = counted.keys() | {name for each, name in right if each == partition and name >= low}
     for name in sorted(names):
@@ -84,7 +74,7 @@ def _differences(
             amounts = {key: amount for key, amount in amounts.items() if _is_to_come(name, key, now)}
         if amounts:
             about = counted[name].about if name in counted else None
-            yield Entry(known.get((partition, name), Row(partition, name, _expires(partition, now), about)), "1", amounts)
+            yield CounterEntry(known.get((partition, name), Row(partition, name, _expires(partition, now), about)), "1", amounts)
 
 
 def _is_to_come(hour: str, key: str, now: int) -> bool:

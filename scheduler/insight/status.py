@@ -15,7 +15,6 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from scheduler.admission import why_waits
-from scheduler.admission.breaker import Breaker
 from scheduler.insight.counting import DEAD_NAMES, EVERYBODY, day_of, stats_partition
 from scheduler.insight.problems import (
     Disabled,
@@ -29,6 +28,7 @@ from scheduler.insight.problems import (
     problems,
 )
 from scheduler.model import fingerprint, lifecycle, slots
+from scheduler.model.breaker import Breaker
 from scheduler.model.job import CANARY_OWNER, DeadLetter, DueEntry, Job, Lane, LaneState, TaskKey, Unit, new_job
 from scheduler.model.job import Status as JobStatus
 from scheduler.model.spec import JobSpec

@@ -69,7 +69,7 @@ def _cancelling(job: Job, ports: Ports) -> Change:
     now = ports.clock.now()
     if job.claim is None:
         return Change(job, lifecycle.cancel(job, now, reason=settlement.CANCELLED, retention=ports.rules.retention))
-    return Change.of_slot(job, settlement.flag(job, settlement.CANCELLED, now, shards=ports.rules.shards))
+    return Change.of_slot(job, settlement.flag(job, settlement.CANCELLED, now, ports.rules))
 
 
 def _freed(job: Job, ports: Ports) -> Job:

@@ -1,89 +1,90 @@
 """The job after the end of an attempt: pure decisions over the lifecycle, shared by execute, reconcile and bury.
 
-Each function returns the job to write. Instants are in ms; `shards` is the number of slots of a minute.
+Each function returns the job to write. Instants are in ms.
 """
 
 from scheduler.model import callback_lease, lifecycle, retry, slots
 from scheduler.model.job import Failure, FailureKind, Finished, Job, RequeueCause, Result
-from scheduler.model.lifecycle import NO_RESULT, Retention
+from scheduler.model.lifecycle import NO_RESULT
+from scheduler.model.rules import Rules
 
 CANCELLED = "cancelled by request"
 NOT_STARTED_MS = (250, 30_000)  # the wait of a job whose work did not begin: it doubles with the fence, from the first to the second
 BURIED = Failure(FailureKind.CRASHED, "no executor could settle it: its message reached the dead-letter queue")
 
 
-def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
+def settle(done: Finished, now: int, rules: Rules) -> Job:
     """The job after its work ended: final as of the end of the work, or scheduled again in the retry lane.
 
     If a cancel was requested, a failed attempt cancels the job and an attempt that still succeeded completes it.
     """
     job, result, end = done.job, done.result, done.ended_at
     if result.failure is None:
-        return lifecycle.succeed(job, end, started_at=done.started_at, result=result, retention=retention)
+        return lifecycle.succeed(job, end, started_at=done.started_at, result=result, retention=rules.retention)
     if job.cancel_requested_at is not None:
-        return cancel(job, end, retention=retention, started_at=done.started_at, result=result)
+        return cancel(job, end, rules, started_at=done.started_at, result=result)
     decision = retry.decide(job, result.failure, now)
     if isinstance(decision, retry.GiveUp):
-        return _given_up(done, result.failure.kind, decision.reason, now, retention)
-    slot = slots.place(decision.at, now, job.id, shards).slot
+        return _given_up(done, result.failure.kind, decision.reason, now, rules)
+    slot = slots.place(decision.at, now, job.id, rules.shards).slot
     return lifecycle.retry(job, end, started_at=done.started_at, result=result, due_at=decision.at, slot=slot)
 
 
-def returned(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
+def returned(done: Finished, now: int, rules: Rules) -> Job:
     """The job after its target answered: accepted if it reports by call-back and the answer has no failure, else settled.
 
     A job whose work did not begin is requeued: nothing is charged, and its gates decide again.
     """
     job = done.job
     if done.result.unstarted:
-        return _not_started(done, now, shards=shards, retention=retention)
+        return _not_started(done, now, rules)
     if job.spec.callback is None or done.result.failure is not None:
-        return settle(done, now, shards=shards, retention=retention)
+        return settle(done, now, rules)
     until = callback_lease.lease(job, now)
-    slot = slots.place(until, now, job.id, shards).slot
+    slot = slots.place(until, now, job.id, rules.shards).slot
     return lifecycle.accept(job, started_at=done.started_at, result=done.result, lease_until=until, slot=slot)
 
 
 _RECORDED = (RequeueCause.MISFIRE, RequeueCause.CROWDED, RequeueCause.BREAKER)
 
 
-def _not_started(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
+def _not_started(done: Finished, now: int, rules: Rules) -> Job:
     job, failure = done.job, done.result.failure
     if job.cancel_requested_at is not None:
-        return cancel(job, now, retention=retention)
+        return cancel(job, now, rules)
     least, most = NOT_STARTED_MS
     wait = min(least << min(job.fence - 1, 20), most)
-    return requeue(job, RequeueCause.LIMIT, failure.message if failure else "", now, shards=shards, at=now + wait)
+    return requeue(job, RequeueCause.LIMIT, failure.message if failure else "", now, rules, at=now + wait)
 
 
-def still_safe(before: Job, after: Job, now: int, *, shards: int) -> Job:
+def still_safe(before: Job, after: Job, now: int, rules: Rules) -> Job:
     """`after` as it may be written now, some time after it was decided: dispatch of its new slot must not have begun."""
     if after.slot is None or after.slot == before.slot or slots.is_safe(after.slot, now):
         return after
-    return lifecycle.move(after, slot=slots.place(after.due_at, now, after.id, shards).slot)
+    return lifecycle.move(after, slot=slots.place(after.due_at, now, after.id, rules.shards).slot)
 
 
-def _given_up(done: Finished, kind: FailureKind, reason: str, now: int, retention: Retention) -> Job:
+def _given_up(done: Finished, kind: FailureKind, reason: str, now: int, rules: Rules) -> Job:
     job, start, result = done.job, done.started_at, done.result
     if kind is FailureKind.TIMEOUT:
         reason = reason if reason == retry.TIMED_OUT else f"{retry.TIMED_OUT}; {reason}"
-        return lifecycle.kill(job, done.ended_at, started_at=start, result=result, reason=reason, retention=retention)
-    return lifecycle.fail(job, now, started_at=start, result=result, reason=reason, retention=retention)
+        return lifecycle.kill(job, done.ended_at, started_at=start, result=result, reason=reason, retention=rules.retention)
+    return lifecycle.fail(job, now, started_at=start, result=result, reason=reason, retention=rules.retention)
 
 
-def cancel(job: Job, now: int, *, retention: Retention, started_at: int | None = None, result: Result = NO_RESULT) -> Job:
+def cancel(job: Job, now: int, rules: Rules, *, started_at: int | None = None, result: Result = NO_RESULT) -> Job:
     """The job after a requested cancel. `started_at` if its work had begun; `result` if the work returned one."""
     reason = job.reason or CANCELLED
-    return lifecycle.cancel(job, now, reason=reason, started_at=started_at, result=result, retention=retention)
+    return lifecycle.cancel(job, now, reason=reason, started_at=started_at, result=result, retention=rules.retention)
 
 
-def flag(job: Job, reason: str, now: int, *, shards: int) -> Job:
+def flag(job: Job, reason: str, now: int, rules: Rules) -> Job:
     """The claimed job after a cancel was requested. A job that waits for its call-back is checked again at the end of its grace."""
     flagged = lifecycle.flag(job, now, reason=reason)
     if not lifecycle.waits(job):
         return flagged
     at = callback_lease.ends_at(flagged)
-    return lifecycle.flag(flagged, now, due_at=at, slot=slots.place(at, now, job.id, shards).slot)
+    return lifecycle.flag(flagged, now, due_at=at, slot=slots.place(at, now, job.id, rules.shards).slot)
 
 
 def requeue(
@@ -91,8 +92,8 @@ def requeue(
     cause: RequeueCause,
     reason: str,
     now: int,
+    rules: Rules,
     *,
-    shards: int,
     at: int | None = None,
     look_at: int | None = None,
     target: str | None = None,
@@ -112,37 +113,37 @@ def requeue(
         keeps = job.reason and not lifecycle.has_only_died(job)
         reason, recorded = (job.reason or "", job.requeue_cause) if keeps else (reason, cause)
         if at is None:
-            slot = slots.slot(room or slots.room_of(job.lane), job.id, shards)
+            slot = slots.slot(room or slots.room_of(job.lane), job.id, rules.shards)
             return lifecycle.requeue(job, slot=slot, reason=reason, cause=recorded)
     if target is not None:
         return lifecycle.requeue(job, slot=slots.queued(target, job.owner, job.id), reason=reason)
     due_at = max(job.due_at, at or 0)
-    slot = slots.place(max(due_at, look_at or 0), now, job.id, shards).slot
+    slot = slots.place(max(due_at, look_at or 0), now, job.id, rules.shards).slot
     return lifecycle.requeue(job, slot=slot, due_at=due_at, reason=reason, cause=recorded)
 
 
-def take_back(job: Job, now: int, *, shards: int, retention: Retention, crash: Failure = lifecycle.CRASHED) -> Job:
+def take_back(job: Job, now: int, rules: Rules, *, crash: Failure = lifecycle.CRASHED) -> Job:
     """The running job after its executor ended (`crash` describes it), or its worker if it reports by call-back.
 
     It goes to the retry lane; or it ends, if a cancel was requested or no attempt may follow.
     """
     start = lifecycle.crashed_start(job, now)
     if job.cancel_requested_at is not None:
-        return cancel(job, now, retention=retention, started_at=start)
+        return cancel(job, now, rules, started_at=start)
     failure, result = crash, Result(failure=crash)
     if lifecycle.waits(job):
         failure = callback_lease.silence(job, now)
         result = Result(job.output, job.response, failure)
         if failure.kind is FailureKind.TIMEOUT:
-            return settle(Finished(job, lifecycle.started_at(job), now, result), now, shards=shards, retention=retention)
+            return settle(Finished(job, lifecycle.started_at(job), now, result), now, rules)
     decision = retry.decide(job, failure, now)
     if isinstance(decision, retry.GiveUp):
-        return lifecycle.fail(job, now, started_at=start, result=result, reason=decision.reason, retention=retention)
-    slot = slots.place(decision.at, now, job.id, shards).slot
+        return lifecycle.fail(job, now, started_at=start, result=result, reason=decision.reason, retention=rules.retention)
+    slot = slots.place(decision.at, now, job.id, rules.shards).slot
     return lifecycle.take_back(job, now, slot=slot, due_at=decision.at, failure=failure)
 
 
-def bury(job: Job, message_id: str, fence: int, now: int, *, shards: int, retention: Retention) -> Job | None:
+def bury(job: Job, message_id: str, fence: int, now: int, rules: Rules) -> Job | None:
     """The job after its message reached a dead-letter queue; None if the message no longer concerns the job.
 
     A running job of this very message is taken back, as after the end of an executor. A scheduled job keeps its slot, however often
@@ -153,5 +154,5 @@ def bury(job: Job, message_id: str, fence: int, now: int, *, shards: int, retent
     if job.claim is not None:
         if job.claim.message_id != message_id or lifecycle.waits(job):  # the lease, not a message, ends a job that waits for a call-back
             return None
-        return take_back(job, now, shards=shards, retention=retention, crash=BURIED)
+        return take_back(job, now, rules, crash=BURIED)
     return lifecycle.bury(job)

@@ -5,9 +5,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from scheduler.model import lifecycle
+from scheduler.model.event import Event
 from scheduler.model.instants import render as instant
 from scheduler.model.job import Job, Status
 from scheduler.notify.policy import error_of
@@ -16,15 +17,6 @@ from scheduler.storage.ports import Ports
 SOURCE = "punctual"
 VERSION = 1  # of the schema; only a change that breaks receivers raises it
 DETAIL_TYPES: Mapping[Status, str] = {status: f"Punctual Job {status.value.title()}" for status in lifecycle.FINAL_TIMES}
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """An event on the bus. `at` is the instant of the end."""
-
-    detail_type: str
-    at: int
-    detail: Mapping[str, Any]
 
 
 class Change(Protocol):

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from scheduler.notify.policy import Sending
+from scheduler.model.notice import Sending
 
 AT_ONCE = 40  # calls in progress in one process; each is a thread
 SLOW_PLACES = 8

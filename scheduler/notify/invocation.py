@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
-from scheduler.notify.messages import Received
+from scheduler.model.notice import ReceivedNotice
 from scheduler.notify.notify import BatchResult, Incoming, Post, notify
 from scheduler.storage.ports import Clock, NoticeQueue, Ports
 
@@ -36,7 +36,7 @@ class InvocationResult:
         self.given_up += batch.given_up
 
 
-def process(event: Sequence[Received], queue: NoticeQueue, ports: Ports, *, post: Post, threads: Executor) -> InvocationResult:
+def process(event: Sequence[ReceivedNotice], queue: NoticeQueue, ports: Ports, *, post: Post, threads: Executor) -> InvocationResult:
     """Process the messages of the event, and further ones of the queue while receivers are called.
 
     The caller deletes the messages of the event, except the unfinished ones.
@@ -59,7 +59,7 @@ def process(event: Sequence[Received], queue: NoticeQueue, ports: Ports, *, post
         of_event -= {each.message_id for each in batch}  # one that came again is deleted by its new receipt
 
 
-def _further(queue: NoticeQueue, clock: Clock, begun: int) -> Sequence[Received]:
+def _further(queue: NoticeQueue, clock: Clock, begun: int) -> Sequence[ReceivedNotice]:
     if clock.monotonic() - begun < RECEIVES_MS:
         return queue.receive(WAIT_S)
     clock.sleep_until(clock.now() + WAIT_S * 1_000)

@@ -3,30 +3,20 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Status, TaskKey
+from scheduler.model.notice import News, Notice, NoticeMessage, NotificationState, Outbox, Sending, Window, WindowEnd
 from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
-from scheduler.notify.policy import News, Notice, NotificationState, Outbox, Sending, Window, WindowEnd
 
 VERSION = 1
-Message = News | WindowEnd | Sending
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _OMITTED: Mapping[str, Any] = {"alone": False, "zone": "UTC"}  # unless they have another value: the previous version refuses unknown fields
 _KINDS: Mapping[type, str] = {News: "news", WindowEnd: "end", Sending: "sending"}
 
 
-class Received(NamedTuple):
-    """One received message. `receipt`: for its deletion or its next delivery."""
-
-    message_id: str
-    receipt: str
-    message: Message
-    sent_at: int | None = None
-
-
-def encode(message: Message) -> str:
+def encode(message: NoticeMessage) -> str:
     content = (
         {"notice": _notice(message.notice), "to": _receiver(message.receiver), "id": message.id}
         if isinstance(message, Sending)
@@ -35,7 +25,7 @@ def encode(message: Message) -> str:
     return _json({"v": VERSION, "kind": _KINDS[type(message)], **content})
 
 
-def decode(text: str) -> Message:
+def decode(text: str) -> NoticeMessage:
     """Decode a message. Raises Invalid for a text that `encode` does not write."""
     try:
         fields = json.loads(text)

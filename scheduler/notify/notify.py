@@ -17,15 +17,15 @@ from typing import NamedTuple
 
 from scheduler.model.errors import Unavailable, Unreadable
 from scheduler.model.job import Failure, FailureKind, Job, JobKey, Result
+from scheduler.model.notice import DeliveryRecord, News, NoticeMessage, NotificationState, Outbox, Sending, WindowEnd
 from scheduler.model.notifications import Notifications, WebhookFormat
+from scheduler.model.task import Task
 from scheduler.notify import text
 from scheduler.notify.calls import Answer, Call, Calls, receiver_of
-from scheduler.notify.messages import Message
-from scheduler.notify.policy import Decision, DeliveryRecord, News, NotificationState, Outbox, Sending, WindowEnd, decide, digest, is_over
+from scheduler.notify.policy import Decision, decide, digest, is_over
 from scheduler.notify.text import Links
 from scheduler.storage.ports import Notices, Ports
 from scheduler.tasks import planning
-from scheduler.tasks.task import Task
 
 TRIES = 5  # how often a decision that collides with another one is repeated
 MOST_TRIES = 10  # of a sending; with the waits between them they take a bit over four hours
@@ -45,7 +45,7 @@ class Incoming(NamedTuple):
     """A received message; `name` identifies it in the result of the batch."""
 
     name: str
-    message: Message
+    message: NoticeMessage
     sent_at: int | None = None  # None: unknown
 
 
@@ -184,7 +184,7 @@ def _decide(message: News | WindowEnd, ports: Ports) -> Answer:
                 outbox = decision.outbox and _completed(decision.outbox, told_of, now)
                 if not ports.notices.decide(state, decision.state, message.id, outbox, now):
                     continue
-            following: list[Message] = [] if outbox is None else [*outbox.sendings(), *outbox.ends]
+            following: list[NoticeMessage] = [] if outbox is None else [*outbox.sendings(), *outbox.ends]
             if following:
                 ports.notices.send(following, ports.clock.now())
             return Answer("decided")

@@ -10,9 +10,9 @@ from typing import Any
 
 from scheduler.model.instants import render as instant
 from scheduler.model.job import Status
+from scheduler.model.notice import Notice
 from scheduler.model.notifications import Occasion
 from scheduler.model.texts import as_line
-from scheduler.notify.policy import Notice
 from scheduler.tasks.schedule import local_time
 
 KEPT_NAME = 120  # characters of a task's name in a subject

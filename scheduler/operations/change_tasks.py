@@ -7,9 +7,9 @@ from scheduler.model import ids
 from scheduler.model.errors import NotFound, Unavailable
 from scheduler.model.job import TaskKey
 from scheduler.model.operation import Action, Candidate, Counts, Operation
+from scheduler.model.task import Task, TaskStatus, status
 from scheduler.storage.ports import Ports, Written
 from scheduler.tasks import service
-from scheduler.tasks.task import Task, TaskStatus, status
 
 READ = 100  # tasks read at once
 STATUSES = {

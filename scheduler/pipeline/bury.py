@@ -50,7 +50,7 @@ def bury(deliveries: Sequence[Delivery], ports: Ports) -> Burial:
         if job is not None and _is_leased(job, item, now):
             done.returned.append(item.message_id)
             continue
-        after = job and settlement.bury(job, item.message_id, item.message.fence, now, shards=rules.shards, retention=rules.retention)
+        after = job and settlement.bury(job, item.message_id, item.message.fence, now, rules)
         if job is None or after is None:
             done.dropped += 1
             continue

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from scheduler.model import lifecycle, slots
+from scheduler.model.backlog import Backlog
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import FailureKind, Job, JobKey, Lane, Unit, UnitKey, changed
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import packs
-from scheduler.pipeline.overflow import unit_of, want
-from scheduler.sharing.fair_queue import Backlog
+from scheduler.pipeline.overflow_units import unit_of, want
 from scheduler.sharing.pins import LONG_MS
 from scheduler.sharing.window import PUBLISHED_MS
 from scheduler.storage.ports import Found, Ports

@@ -143,8 +143,8 @@ class _Write:
         """
         before, after, guard = self.change
         if self.done is not None and callback_lease.is_half_over(after, now):
-            after = settlement.returned(self.done, now, shards=rules.shards, retention=rules.retention)
-        return _Write(Change(before, settlement.still_safe(before, after, now, shards=rules.shards), guard), self.requeue, self.done)
+            after = settlement.returned(self.done, now, rules)
+        return _Write(Change(before, settlement.still_safe(before, after, now, rules), guard), self.requeue, self.done)
 
 
 class _Claimed(NamedTuple):
@@ -479,7 +479,7 @@ class Execution:
         for job in lost:
             log.warning("the worker did not report within its lease" if waits(job) else "the executor died", extra=job.log_context())
         rules = self.ports.rules
-        after = self._shared([settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost], now)
+        after = self._shared([settlement.take_back(job, now, rules) for job in lost], now)
         self._write([_Write(Change(job, back, Guard.LEASE)) for job, back in zip(lost, after, strict=True)])
 
     # wait and start
@@ -693,7 +693,7 @@ class Execution:
             verdict.cause,
             verdict.reason,
             now,
-            shards=self.ports.rules.shards,
+            self.ports.rules,
             at=verdict.at,
             look_at=verdict.look_at,
             target=verdict.target,
@@ -702,7 +702,7 @@ class Execution:
 
     def _cancelled(self, job: Job, now: int) -> _Write:
         """Return the end of a job that does not start, for which a cancel was requested."""
-        return _Write(Change(job, settlement.cancel(job, now, retention=self.ports.rules.retention)))
+        return _Write(Change(job, settlement.cancel(job, now, self.ports.rules)))
 
     def _wake(self) -> int:
         """Return when there is something to do next (ms), unless a job finishes before."""
@@ -744,7 +744,7 @@ class Execution:
 
     def _settlements(self, done: Sequence[Finished], now: int) -> list[_Write]:
         rules = self.ports.rules
-        after = self._shared([settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done], now)
+        after = self._shared([settlement.returned(each, now, rules) for each in done], now)
         # The write that accepts a job may be repeated after a lost answer; it must not undo a lease that a heartbeat got in between.
         guards = [Guard.LEASE if waits(job) else Guard.FENCE for job in after]
         changes = [Change(each.job, job, guard) for each, job, guard in zip(done, after, guards, strict=True)]

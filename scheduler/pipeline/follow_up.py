@@ -8,7 +8,6 @@ A wake-up may be lost (its sender ends, or the lane refuses): the waiting job is
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from scheduler.admission import overlap
 from scheduler.admission.gate import Requeue
@@ -20,11 +19,9 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Lane, RequeueCause, TaskKey
 from scheduler.model.lifecycle import is_open
 from scheduler.pipeline import leftover
+from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.enqueue import try_enqueue
 from scheduler.storage.ports import Change, Guard, Ports, Tasks, Written
-
-if TYPE_CHECKING:  # the overflow, to which the direct path leads, reconciles jobs, and so enqueues what follows them
-    from scheduler.pipeline.direct_path import DirectPath
 
 DELAYED_MS = 900_000  # SQS delays a message for this long at most
 EXPIRED_MS = 2_000  # from the expiry of a job to its message: delays are whole seconds, and clocks differ
@@ -44,7 +41,7 @@ class FollowUps:
     is_paused: Callable[[Lane], bool]
     owners: BarredOwners
     beat: Callable[[], object]
-    direct: "DirectPath"
+    direct: DirectPath
 
     def send(self, written: Sequence[Job], requeues: Mapping[JobKey, Requeue]) -> None:
         """Enqueue the successors of jobs just written: retries that are due soon, and jobs that waited for an ended job.
@@ -169,7 +166,7 @@ def _take_back(heads: Sequence[Job], ports: Ports, now: int) -> None:
     """Take those of these jobs back that have lost their executors, as reconciling does."""
     rules = ports.rules
     lost = [job for job in heads if job.claim is not None and not lifecycle.waits(job) and leftover.is_lost(job, now)]
-    after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
+    after = [settlement.take_back(job, now, rules) for job in lost]
     if lost:
         held = ports.jobs.change([Change(job, back, Guard.LEASE) for job, back in zip(lost, after, strict=True)])
         log.warning("the executor died", extra={"jobs": [job.id for job in lost]})

@@ -59,7 +59,7 @@ def pieces(entries: Sequence[DueEntry]) -> list[Sequence[DueEntry]]:
 Decision = Leave | Stay | Move | TakeBack
 
 
-def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, paused: bool = False) -> Decision:
+def decide(job: Job | None, slot: str, now: int, rules: Rules, *, behind: bool, paused: bool = False) -> Decision:
     """Decide about a job that the index shows in `slot`; `job` is the stored record (None: it was deleted).
 
     A lane that is `behind` gets no second message, a lane that is `paused` gets none at all.
@@ -68,17 +68,17 @@ def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, p
         return Leave()
     if lifecycle.waits(job):
         ends_at = callback_lease.ends_at(job)
-        placement = slots.place(ends_at, now, job.id, shards)
+        placement = slots.place(ends_at, now, job.id, rules.shards)
         return TakeBack() if now >= callback_lease.over_at(job) else Move(placement.slot, placement.direct, ends_at)
     if lifecycle.state(job) is Status.RUNNING:
-        return TakeBack() if is_lost(job, now) else _move(job, _lost_at(job), now, shards, hand_over=False)
+        return TakeBack() if is_lost(job, now) else _move(job, _lost_at(job), now, rules, hand_over=False)
     if paused:
         return Stay()
     if job.due_at > now:
-        placement = slots.place(job.due_at, now, job.id, shards)
+        placement = slots.place(job.due_at, now, job.id, rules.shards)
         return Move(placement.slot, hand_over=placement.direct)
     pause = BACKOFF[min(job.looks, len(BACKOFF) - 1)]
-    return _move(job, now + pause, now, shards, hand_over=not behind)
+    return _move(job, now + pause, now, rules, hand_over=not behind)
 
 
 def is_lost(job: Job, now: int) -> bool:
@@ -95,5 +95,5 @@ def lane_is_behind(backlog: int, lane: Lane, rules: Rules) -> bool:
     return backlog > max(rules.max_backlog, rules.windows.get(lane, 0))
 
 
-def _move(job: Job, at: int, now: int, shards: int, *, hand_over: bool) -> Move:
-    return Move(slots.place(at, now, job.id, shards).slot, hand_over)
+def _move(job: Job, at: int, now: int, rules: Rules, *, hand_over: bool) -> Move:
+    return Move(slots.place(at, now, job.id, rules.shards).slot, hand_over)

@@ -13,20 +13,19 @@ user is the user's own overflow: a process marks its unit before it puts a job t
 the user is not disabled any more and the unit stays empty, it is closed like a unit of a minute: such rooms are many.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from scheduler.admission.owner_gate import BarredOwners
 from scheduler.model import slots
-from scheduler.model.errors import Unavailable
-from scheduler.model.job import DueEntry, Lane, LaneState, LaterCheck, Unit, UnitKey
+from scheduler.model.job import DueEntry, Lane, LaneState, LaterCheck
 from scheduler.pipeline import leftover, waiting_room
+from scheduler.pipeline.overflow_units import unit_of
 from scheduler.pipeline.publisher import DispatchResult, Publisher
 from scheduler.pipeline.reconcile import recheck
 from scheduler.pipeline.slot_pages import SlotReader
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.storage.ports import Ports
 
-WIDTH = 8  # shards of one unit
 READ_MS = 1_000  # from the end of a read to the next one, at least ...
 READ_PAUSE = 3  # ... and this number of times as long as the read took: most of the time is for publishing
 WHOLE_PAUSE = 5  # the same for a read of all jobs
@@ -36,7 +35,6 @@ EMPTY_MS = 3_000  # the dispatcher stays this long after the last job was there:
 LOOK_MS = 2_000  # an empty unit is read again after this time, then after twice as long each time ...
 IDLE_MS = 3_600_000  # ... up to this
 BARRED_MS = 10_000  # a unit is read again after this time in which wait only jobs of users with as many long jobs as they may have
-WANT_TRIES = 5
 RECHECK_AGAIN_MS = 10_000  # the time until a job is reconciled again if the table refused
 
 
@@ -300,44 +298,6 @@ class Overflow:
         """
         oldest = min(self.publisher.first_dues(), default=0)
         return max(oldest, self._began_at) if oldest and self.owner is not None else oldest
-
-
-def unit_of(slot: str, shards: int) -> Unit:
-    """The unit to which a slot of the overflow or of a waiting room belongs, not leased yet; `shards` is the number of shards."""
-    part = int(slot.rpartition("#")[2]) // WIDTH
-    return Unit(UnitKey(slots.minute(slot), part), part * WIDTH, min((part + 1) * WIDTH, max(shards, part * WIDTH + 1)) - 1)
-
-
-def units_of(name: str, shards: int) -> list[Unit]:
-    """All units of the overflow, or of the waiting room of this name."""
-    return [unit_of(f"{name}#{shard:02d}", shards) for shard in range(0, shards, WIDTH)]
-
-
-def open_unit(unit: Unit, ports: Ports, now: int) -> None:
-    """Create a unit of the overflow that is wanted. Idempotent. Raises Unavailable."""
-    ports.ledger.open_unit(replace(unit, opened_at=now, next_at=now))
-
-
-def want(unit: Unit, ports: Ports, now: int) -> bool:
-    """Mark a unit of the overflow as wanted, unless a dispatcher stays there; return whether one does.
-
-    A process does this before it puts jobs there: else no tick would send its work. A dispatcher that only looks may leave before the jobs
-    are there, so it loses its lease. Raises Unavailable.
-    """
-    for _ in range(WANT_TRIES):
-        found = ports.ledger.unit(unit.key)
-        if found is None:
-            open_unit(unit, ports, now)
-            return False
-        if found.handed_out_at is None and found.lease_until > now:
-            return True
-        if found.handed_out_at is None and found.next_at <= now:
-            return False  # another process has marked it
-        # With a new epoch: a worker that has read the unit before does not lease it as one that nobody wants.
-        wanted = replace(found, epoch=found.epoch + 1, lease_until=0, next_at=now, handed_out_at=None)
-        if ports.ledger.change_unit(found, wanted):
-            return False
-    raise Unavailable(f"the unit {unit.key} changes all the time")
 
 
 def overflow(lease: UnitLease) -> DispatchResult:

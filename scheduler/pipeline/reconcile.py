@@ -99,7 +99,7 @@ def _decide(slot: str, job: Job, done: Recheck, now: int, paused: Collection[Lan
         done.lanes[job.lane] = leftover.lane_is_behind(ports.lanes.backlog(job.lane), job.lane, ports.rules)
     behind = done.lanes.get(job.lane, True)
     try:
-        return leftover.decide(job, slot, now, shards=ports.rules.shards, behind=behind, paused=job.lane in paused)
+        return leftover.decide(job, slot, now, ports.rules, behind=behind, paused=job.lane in paused)
     except Exception:
         log.exception("could not decide on a job; it stays in its slot", extra=job.log_context())
         return None
@@ -122,7 +122,7 @@ def _still_lost(lost: Mapping[JobKey, str], done: Recheck, now: int, paused: Col
 
 def _take_back(job: Job, now: int, ports: Ports) -> tuple[Change, bool]:
     """Return the change, and whether to enqueue the job afterwards."""
-    after = settlement.take_back(job, now, shards=ports.rules.shards, retention=ports.rules.retention)
+    after = settlement.take_back(job, now, ports.rules)
     return Change(job, after, Guard.LEASE), is_open(after) and slots.is_direct(after.due_at, now)
 
 

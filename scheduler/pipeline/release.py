@@ -14,15 +14,16 @@ from dataclasses import dataclass, field, replace
 from scheduler.admission import limits, target_queue
 from scheduler.admission.lane_state import paused_lanes
 from scheduler.admission.limit_gate import runs
-from scheduler.admission.limits import Place, TargetUsage, UsageChange
-from scheduler.admission.target_queue import QueueUser, Released, TargetQueue
 from scheduler.model import lifecycle, misfire, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Lane
+from scheduler.model.named_target import NamedTarget
+from scheduler.model.target_queue import QueueUser, Released, TargetQueue
+from scheduler.model.target_usage import Place, TargetUsage, UsageChange
 from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
 from scheduler.pipeline.enqueue import try_enqueue
 from scheduler.storage.ports import Change, Ports, Written
-from scheduler.targets.named_target import ITEMS, NamedTarget, item_name
+from scheduler.targets.named_target import ITEMS, item_name
 
 LEASE_MS = 15_000
 WORK_MS = 8_000  # a step ends after this time

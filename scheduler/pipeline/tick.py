@@ -15,7 +15,7 @@ from scheduler.model.job import Cursor, Lane, LaneState, Unit, UnitKey
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import FIRST_MINUTES, lag, plan_lag
-from scheduler.pipeline.overflow import open_unit, units_of
+from scheduler.pipeline.overflow_units import open_unit, units_of
 from scheduler.pipeline.turns import is_overdue, waits_its_turn
 from scheduler.pipeline.unit_lease import woken
 from scheduler.storage.ports import Ports

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic, TypeVar
 
-from scheduler.model.job import Lane, UnitKey
+from scheduler.model.backlog import Demand
 
 DEFAULT_WEIGHT = 1.0  # of a user without a weight
 AHEAD_S = 1.0  # seconds of work that wait in a lane: enough until the next poll, and for jobs that the index does not show yet
@@ -129,29 +129,6 @@ class FairQueue(Generic[T]):
 
     def _step(self, name: str) -> float:
         return 1 / max(self._weights.get(name, DEFAULT_WEIGHT), LEAST_WEIGHT)
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """The demand of one user in one unit: the user's weight, and the number of waiting jobs."""
-
-    weight: float
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """The jobs that wait in one dispatcher for one lane, as published to the other dispatchers.
-
-    `users` names the users with the most jobs; the other users are together listed as `REST`.
-    """
-
-    unit: UnitKey
-    lane: Lane
-    at: int  # when it was published
-    outstanding: int  # jobs released and not finished
-    rate: float  # jobs finished per second
-    users: Mapping[str, Demand]
 
 
 @dataclass(frozen=True, slots=True)

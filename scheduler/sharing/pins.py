@@ -11,25 +11,15 @@ dispatcher there knows the counts, and releases it once its owner may pin a furt
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from scheduler.model.job import Lane
+from scheduler.model.pin import Pin
 
 LONG_MS = 2_000  # a job that has run this long pins its executor
 PERIOD_MS = 60_000  # of the counters: an executor that goes on moves from the one of the period before to the present one
 RATIO = 3.0  # executors that a user of weight 1 may pin for each one that nobody has pinned
 
 Pins = Mapping[Lane, Mapping[str, int]]  # executors by lane and user
-
-
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """The counter of one user in one lane and period."""
-
-    lane: Lane
-    owner: str
-    period: int
-    executors: int
 
 
 def period(now: int) -> int:

@@ -13,11 +13,12 @@ from itertools import groupby
 from math import inf
 from operator import attrgetter
 
+from scheduler.model.backlog import Backlog, Demand
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import DueEntry, Lane, UnitKey
 from scheduler.model.rules import BATCH
 from scheduler.sharing import fair_queue, pins
-from scheduler.sharing.fair_queue import Backlog, Demand, FairQueue
+from scheduler.sharing.fair_queue import FairQueue
 from scheduler.storage.ports import Ports
 
 STEP_MS = 500  # between two polls of a lane

@@ -1,10 +1,11 @@
 """Named targets: an administrator registers where and how to call, and jobs refer to it by name; locked fields are the target's own."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model.job import Failure, FailureKind, Job
+from scheduler.model.named_target import NamedTarget
 from scheduler.targets import placeholders
 from scheduler.targets.job_context import JobContext
 
@@ -15,32 +16,6 @@ NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 MOST_PER_SECOND, LEAST_PER_SECOND, MOST_AT_ONCE = 1_000, 0.1, 500  # every start writes one item: docs/internals/decisions.md
 IN_ONE_ITEM = 50  # a target with more concurrency slots has most of them in further items; a write costs as many units as its item has KB
 ITEMS, OWN = 25, 8  # the further items, of 20 slots at most; and the slots that stay in the first one, which has the cursors too
-
-
-@dataclass(frozen=True, slots=True)
-class NamedTarget:
-    """A registered target. `version` rises with every change, and every change is conditional on it."""
-
-    name: str
-    kind: str  # one of the task types; never changes
-    created_at: int
-    updated_at: int
-    created_by: str
-    updated_by: str
-    defaults: Mapping[str, Any] = field(default_factory=dict)  # fields of the payload
-    locked: tuple[str, ...] = ()  # default fields that no job may override
-    payload_schema: Mapping[str, Any] | None = None  # of the fields that jobs set; None: any that complete the defaults
-    rate: float | None = None  # starts per second
-    concurrency: int | None = None  # maximum of running jobs
-    beside: int = 0  # of these, the slots in the further items: see `slots_beside`
-    description: str | None = None
-    enabled: bool = True
-    version: int = 1
-    placeholders: bool = False  # whether the defaults have placeholders; those of an earlier version are never searched for them
-
-    @property
-    def is_limited(self) -> bool:
-        return self.rate is not None or self.concurrency is not None
 
 
 def slots_beside(before: NamedTarget | None, concurrency: int | None) -> int:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
+from scheduler.model.named_target import NamedTarget
 from scheduler.storage.ports import Targets
-from scheduler.targets.named_target import NAME, NamedTarget, slots_beside
+from scheduler.targets.named_target import NAME, slots_beside
 
 TRIES = 5  # how often a change that collides with another one is tried
 

@@ -16,10 +16,10 @@ from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import TaskKey
 from scheduler.model.slots import MINUTE
+from scheduler.model.task import Task
 from scheduler.pipeline.lag import PLAN_SETTLED_MS
 from scheduler.storage.ports import Barred, Found, Ports, Written
 from scheduler.tasks.planning import PLAN_SHARDS
-from scheduler.tasks.task import Task
 from scheduler.tasks.top_up import TopUp
 
 WORK_MS = 45_000  # the longest time of a plan; the next one continues

@@ -17,9 +17,10 @@ from scheduler.model import ids, lifecycle, slots
 from scheduler.model.job import Job, JobKey, Lane, Misfire, Overlap, RunInfo, changed, new_job
 from scheduler.model.misfire import missed_with, plan_start_by
 from scheduler.model.rules import Rules
+from scheduler.model.schedule import Once, Schedule
 from scheduler.model.slots import MINUTE
-from scheduler.tasks.schedule import Once, Run, Schedule, after
-from scheduler.tasks.task import Gap, Task
+from scheduler.model.task import Gap, Task
+from scheduler.tasks.schedule import Run, after
 
 PLAN_SHARDS = 8  # slots of a minute of the replenish index
 RUNS_AHEAD, TIME_AHEAD = 10, 15 * MINUTE  # a top-up stores at least this many runs, and those of at least this time (ms)

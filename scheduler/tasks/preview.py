@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from scheduler.model import instants
 from scheduler.model.errors import Invalid
+from scheduler.model.schedule import Once, Schedule
 from scheduler.tasks import schedule_form
-from scheduler.tasks.schedule import Once, Run, Schedule, Skipped, next_runs, skipped
+from scheduler.tasks.schedule import Run, Skipped, next_runs, skipped
 
 
 def preview(form: Mapping[str, object], *, count: int, after: int | None, now: int) -> list[Run | Skipped]:

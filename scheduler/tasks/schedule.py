@@ -14,7 +14,7 @@ A rate follows elapsed time and ignores clock changes. Instants are in ms since 
 """
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from functools import lru_cache
 from hashlib import blake2b
@@ -22,6 +22,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from scheduler.model import instants
+from scheduler.model.schedule import Cron, Once, Rate, Schedule
 from scheduler.tasks import cron, zones
 
 MINUTE = 60_000
@@ -29,48 +30,6 @@ HORIZON = 41 * 366 * 24 * 60  # minutes; the rarest day, a 29 February on a give
 
 DST_GAP = ("shift", "skip")
 DST_OVERLAP = ("first", "second", "both")
-
-
-@dataclass(frozen=True, slots=True)
-class Once:
-    """At one instant. The zone affects only the local time that is shown, as in `Rate`."""
-
-    at: int
-    zone: str = "UTC"
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """At `start`, and every `every_ms` after it."""
-
-    every_ms: int
-    start: int
-    zone: str = "UTC"
-
-
-@dataclass(frozen=True, slots=True)
-class Cron:
-    """By the local time of a zone."""
-
-    expression: str
-    zone: str = "UTC"
-    dst_gap: str = "shift"  # shift | skip; applies to fixed times only
-    dst_overlap: str = "first"  # first | second | both; applies to fixed times only
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """The times of a task's runs, and their bounds.
-
-    `start` is inclusive (None for a rate, which has its own), `end` is exclusive. With `max_runs` the schedule ends after that number of
-    runs. Jitter delays each run by a part of `jitter_ms` that depends on the task, but never up to the next run or the end.
-    """
-
-    spec: Once | Rate | Cron
-    start: int | None = None
-    end: int | None = None
-    max_runs: int | None = None
-    jitter_ms: int = 0
 
 
 class Run(NamedTuple):

@@ -10,8 +10,9 @@ from typing import Any
 
 from scheduler.model import instants
 from scheduler.model.errors import Invalid
+from scheduler.model.schedule import Cron, Once, Rate, Schedule
 from scheduler.tasks import cron, zones
-from scheduler.tasks.schedule import DST_GAP, DST_OVERLAP, Cron, Once, Rate, Schedule, next_runs
+from scheduler.tasks.schedule import DST_GAP, DST_OVERLAP, next_runs
 
 KINDS = ("at", "rate", "cron")
 OF_RECURRING = ("start", "end", "max_runs")

@@ -13,12 +13,13 @@ from scheduler.model.job import Job, JobKey, Misfire, Overlap, OwnKey, Receipt, 
 from scheduler.model.notifications import Notifications
 from scheduler.model.paging import read_on, read_position
 from scheduler.model.rules import Rules
+from scheduler.model.schedule import Once, Schedule
 from scheduler.model.spec import JobSpec
+from scheduler.model.task import STORED_WITH_IT, Task, TaskPage, TaskStatus, planned_as, status
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Ports
 from scheduler.tasks import planning, schedule_form
-from scheduler.tasks.schedule import Once, Run, Schedule
-from scheduler.tasks.task import STORED_WITH_IT, Task, TaskPage, TaskStatus, planned_as, status
+from scheduler.tasks.schedule import Run
 from scheduler.tasks.top_up import TopUp
 from scheduler.tasks.withdraw import withdraw_runs
 

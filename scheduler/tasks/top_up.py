@@ -16,11 +16,11 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, TaskKey
 from scheduler.model.lifecycle import is_open
 from scheduler.model.rules import Rules
+from scheduler.model.task import Task
 from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Ports, Written
 from scheduler.tasks import planning
 from scheduler.tasks.planning import MOST, Planned, earlier_keys, further
-from scheduler.tasks.task import Task
 from scheduler.tasks.withdraw import withdraw
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ from scheduler.admission.gate import READ_WINDOW_MS
 from scheduler.jobs import stock
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import JobKey, OrderKey
+from scheduler.model.task import Task
 from scheduler.storage.ports import Jobs, OrderingQueues, Ports, Written
 from scheduler.tasks.planning import to_withdraw
-from scheduler.tasks.task import Task
 
 TRIES = 3
 MARKERS = 2_000  # entries read of an ordering queue to find those of the runs; executors remove the rest when they read them

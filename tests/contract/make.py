@@ -19,9 +19,9 @@ from scheduler.model.job import (
     RunLock,
     TaskKey,
 )
+from scheduler.model.schedule import Rate, Schedule
+from scheduler.model.task import Task
 from scheduler.storage.ports import ClaimRequest
-from scheduler.tasks.schedule import Rate, Schedule
-from scheduler.tasks.task import Task
 from tests.conftest import with_spec
 
 NOW = 1_795_000_000_000  # some day in November 2026

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.accounts.access import Role
+from scheduler.model.account import Role
 from scheduler.model.errors import Conflict, Invalid, NotFound, SchedulerError, Unauthorized, Unavailable
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.accounts import CognitoAccounts

@@ -5,15 +5,15 @@ from collections import Counter
 
 import pytest
 
-from scheduler.insight.counting import Counted, Entry, Row
+from scheduler.model.counters import Counted, CounterEntry, Row
 from scheduler.storage.aws.counters import MOST_NAMES
 from scheduler.storage.ports import Counters
 
 ROW = Row("load#ada", "2026-11-20T10")
 
 
-def entry(number: int, row: Row = ROW, **amounts: int) -> Entry:
-    return Entry(row, f"{number:040d}", amounts or {"05#log": 1})
+def entry(number: int, row: Row = ROW, **amounts: int) -> CounterEntry:
+    return CounterEntry(row, f"{number:040d}", amounts or {"05#log": 1})
 
 
 def amounts(counters: Counters, row: Row = ROW) -> dict[str, int]:
@@ -85,13 +85,13 @@ def test_everything_counts_once_despite_cuts_repeats_and_deaths(counters: Counte
     rows = [Row("load#ada", f"2026-11-20T{hour:02d}") for hour in range(4)]
     stream = [entry(number, chance.choice(rows)) for number in range(1, 80)]
 
-    def half_done(batch: list[Entry]) -> None:
+    def half_done(batch: list[CounterEntry]) -> None:
         """Some rows were written when the call failed: each of them with all its entries of the batch."""
         written = chance.sample(rows, chance.randint(0, 3))
         counters.add("a", [each for each in batch if each.row in written])
 
     done, size = 0, 0
-    stale: list[list[Entry]] = []
+    stale: list[list[CounterEntry]] = []
     while done < len(stream):
         size = size or chance.randint(1, 20)
         batch = stream[done : done + size]

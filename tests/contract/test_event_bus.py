@@ -6,7 +6,7 @@ import boto3
 import pytest
 
 from scheduler.model.errors import SchedulerError
-from scheduler.notify.announce import Event
+from scheduler.model.event import Event
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.event_bus import EventBridgeBus
 from scheduler.storage.memory.event_bus import MemoryEvents

@@ -30,6 +30,7 @@ from scheduler.model.job import (
 )
 from scheduler.model.lifecycle import Event
 from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
+from scheduler.model.rules import Rules
 from scheduler.model.spec import CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
 from scheduler.storage.aws import items, keys
 from tests.contract import make, tables
@@ -196,7 +197,7 @@ def test_an_unknown_kind_of_failure_is_readable() -> None:
 
 
 def test_a_job_of_a_paused_lane_stores_the_cause_of_its_wait() -> None:
-    job = settlement.requeue(make.claimed(make.job()), RequeueCause.PAUSED, gate.PAUSED.reason, NOW, shards=1)
+    job = settlement.requeue(make.claimed(make.job()), RequeueCause.PAUSED, gate.PAUSED.reason, NOW, Rules(shards=1))
     item = items.encode(job)
     assert (item["requeue_cause"], item["reason"]) == ({"S": "paused"}, {"S": "its lane is paused"})
     assert items.decode(item) == job

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from scheduler.model import slots
+from scheduler.model.backlog import Backlog, Demand
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Lane, LaneState, LaterCheck, Unit, UnitKey
 from scheduler.pipeline import dispatch
-from scheduler.sharing.fair_queue import Backlog, Demand
 from scheduler.sharing.pins import PERIOD_MS
 from scheduler.storage.aws import items, keys
 from scheduler.storage.aws.ledger import DynamoLedger, _unit

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scheduler.admission import breaker
-from scheduler.admission.breaker import Circuit
-from scheduler.admission.limits import Move, Place, TargetUsage, UsageChange
-from scheduler.admission.target_queue import QueueUser, Released, TargetQueue
+from scheduler.model.breaker import Circuit
 from scheduler.model.job import JobKey, Lane, LaneState
+from scheduler.model.named_target import NamedTarget
+from scheduler.model.target_queue import QueueUser, Released, TargetQueue
+from scheduler.model.target_usage import Move, Place, TargetUsage, UsageChange
 from scheduler.storage.aws import items, keys
 from scheduler.storage.aws import targets as stored
 from scheduler.storage.ports import ChangeResult, Ledger, Targets, Watched, Written
-from scheduler.targets.named_target import IN_ONE_ITEM, ITEMS, OWN, NamedTarget, item_name, share_of, slots_beside
+from scheduler.targets.named_target import IN_ONE_ITEM, ITEMS, OWN, item_name, share_of, slots_beside
 from tests.contract import tables
 from tests.contract.make import NOW
 

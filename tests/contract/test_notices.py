@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from scheduler.model.job import Status, TaskKey
+from scheduler.model.notice import DeliveryRecord, News, Notice, NotificationState, Outbox, Window, WindowEnd
 from scheduler.model.notifications import Occasion, Webhook
 from scheduler.notify.messages import encode
-from scheduler.notify.policy import DeliveryRecord, News, Notice, NotificationState, Outbox, Window, WindowEnd
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.notice_queue import SqsNoticeQueue, received
 from scheduler.storage.aws.notices import DynamoNotices

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from scheduler.accounts.audit import Entry
-from scheduler.accounts.model import Ceiling, Profile, Quotas, Stock, Tally
 from scheduler.model import ids
+from scheduler.model.account import Ceiling, Profile, Quotas, Stock, Tally
+from scheduler.model.audit import AuditEntry
 from scheduler.model.errors import SchedulerError
 from scheduler.model.instants import parse
 from scheduler.storage.aws import clients
@@ -156,9 +156,9 @@ def test_freed_jobs_add_up_once_a_count_is_stored(users: Users) -> None:
     assert users.profiles(["ann"])["ann"] == Profile("ann", Quotas(5), stock=Stock(4, 20, NOW + 1, 5), freed=5)
 
 
-def entry(at: int, owner: str = "ann", **fields: object) -> Entry:
+def entry(at: int, owner: str = "ann", **fields: object) -> AuditEntry:
     id, changes = ids.new(at, next(_numbers), partitions=1), {"name": "n", "deep": {"a": [1]}}
-    made = Entry(id, at, "ada", "Ada", owner, "task.edit", "t1", "r1", "192.0.2.1", changes)
+    made = AuditEntry(id, at, "ada", "Ada", owner, "task.edit", "t1", "r1", "192.0.2.1", changes)
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
@@ -185,7 +185,7 @@ def test_the_entries_of_all_users_are_listed_across_months(trail: Trail) -> None
     made = [entry(at, owner=f"user{number}") for number, at in enumerate(times)]
     for one in made:
         trail.write(one)
-    found: list[Entry] = []
+    found: list[AuditEntry] = []
     after = None
     for _ in range(len(made) + 2):
         page, after = trail.entries(None, since=times[-1], until=NOW + 1, after=after, limit=1)

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local import strict
-from scheduler.accounts.model import PASSWORD
+from scheduler.model.account import PASSWORD
 from tests.contract import tables
 
 KEY = {"pk": {"S": "a"}, "sk": {"S": "b"}}

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scheduler.model import ids
 from scheduler.model.job import Job, Misfire, Overlap, Receipt, TaskHead, TaskKey
 from scheduler.model.notifications import Notifications, Occasion, Webhook
+from scheduler.model.schedule import Cron, Once, Rate, Schedule
 from scheduler.model.spec import JobSpec
+from scheduler.model.task import STORED_WITH_IT, Gap, Task
 from scheduler.storage.aws import task_items
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Tasks, Written
-from scheduler.tasks.schedule import Cron, Once, Rate, Schedule
-from scheduler.tasks.task import STORED_WITH_IT, Gap, Task
 from tests.contract import make
 from tests.contract.conftest import Stores
 from tests.contract.make import NOW

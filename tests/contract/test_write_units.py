@@ -12,6 +12,7 @@ from local import drills
 from scheduler.model import ids
 from scheduler.model.job import Job, Lane, Misfire, Overlap, Receipt, RunInfo
 from scheduler.model.spec import Ordering
+from scheduler.model.task import Task
 from scheduler.pipeline.submit import Accepted, Submission, submit_all
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.jobs import DynamoJobs
@@ -20,7 +21,6 @@ from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Change, Guard, Written
-from scheduler.tasks.task import Task
 from tests.conftest import FixedClock
 from tests.contract import make, tables
 from tests.contract.make import NOW

@@ -12,7 +12,7 @@ from infra import project
 from infra.settings import DEV
 from scheduler.model import lifecycle
 from scheduler.model.job import CANARY_OWNER, Claim, Finished, Job, Result, TaskKey, UnitKey
-from scheduler.model.lifecycle import Retention
+from scheduler.model.rules import Rules
 from scheduler.model.settlement import settle
 from scheduler.storage.aws import items, keys, task_items
 from scheduler.storage.aws.items import Item
@@ -30,7 +30,7 @@ def claimed(job: Job) -> Job:
 
 
 def ended(job: Job) -> Job:
-    return settle(Finished(claimed(job), NOW, NOW + 1, Result(output="done")), NOW + 2, shards=1, retention=Retention())
+    return settle(Finished(claimed(job), NOW, NOW + 1, Result(output="done")), NOW + 2, Rules(shards=1))
 
 
 def record(before: Item | None, after: Item | None) -> dict[str, Any]:

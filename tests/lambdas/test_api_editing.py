@@ -8,8 +8,8 @@ import pytest
 from lambdas.rest import job_answers, shapes, task_models
 from local.samples import sample_tasks
 from scheduler.model.instants import DAY, render
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.spec import RetryPolicy
-from scheduler.targets.named_target import NamedTarget
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 pytestmark = pytest.mark.usefixtures("world")

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.model import lifecycle, settlement
 from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Result
-from scheduler.model.lifecycle import Retention
+from scheduler.model.rules import Rules
 from scheduler.pipeline.output_store import keep
 from scheduler.storage.memory.stores import MemoryOutputs
 from tests.conftest import a_job
@@ -27,7 +27,7 @@ def ran(world: World, outputs: MemoryOutputs, *results: Result, owner: str = "su
     for number, result in enumerate(results):
         job = lifecycle.claim(job, claim=Claim("m", f"n{number}", NOW, alone=False))
         kept = keep(job, result, lambda: outputs)
-        job = settlement.settle(Finished(job, NOW, NOW, kept), NOW, shards=1, retention=Retention())
+        job = settlement.settle(Finished(job, NOW, NOW, kept), NOW, Rules(shards=1))
     world.jobs.put(job)
     return job
 

@@ -9,8 +9,8 @@ from scheduler.insight.project import project
 from scheduler.model import lifecycle
 from scheduler.model.instants import render
 from scheduler.model.job import Result
+from scheduler.model.schedule import Cron, Schedule
 from scheduler.storage.aws.stream import JobChange, TaskChange
-from scheduler.tasks.schedule import Cron, Schedule
 from tests.contract import make
 from tests.lambdas.gateway import NOW, World, send
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from lambdas.rest import shapes, system_models
-from scheduler.accounts.access import Role
 from scheduler.admission import breaker
-from scheduler.admission.breaker import Circuit
+from scheduler.model.account import Role
+from scheduler.model.breaker import Circuit
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import render
 from scheduler.model.job import Lane

@@ -14,8 +14,8 @@ from scheduler.model import ids, lifecycle, own_keys
 from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
 from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
 from scheduler.model.spec import CallBack
+from scheduler.model.task import Task
 from scheduler.tasks import schedule_form
-from scheduler.tasks.task import Task
 from tests.lambdas.gateway import GROWN, NOW, Answered, World, event, growing, send
 from tests.unit.test_docs import ROOT
 

@@ -7,7 +7,7 @@ import pytest
 
 from lambdas.rest import access
 from scheduler.accounts.audit import HIDDEN
-from scheduler.accounts.model import Quotas
+from scheduler.model.account import Quotas
 from scheduler.model.errors import Unauthorized, Unavailable
 from scheduler.model.work import WorkKind
 from tests.lambdas.gateway import Answered, World, send

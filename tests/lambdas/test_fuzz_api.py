@@ -14,16 +14,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from werkzeug.test import Client
 
 from lambdas import _runtime
-from scheduler.accounts.model import Account
 from scheduler.admission import ordering
 from scheduler.model import lifecycle
+from scheduler.model.account import Account
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Receipt, Result
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.operation import Action, Filter, Operation, new
+from scheduler.model.schedule import Rate, Schedule
 from scheduler.model.spec import Ordering
+from scheduler.model.task import Task
 from scheduler.storage.ports import KeyTaking
-from scheduler.targets.named_target import NamedTarget
-from scheduler.tasks.schedule import Rate, Schedule
-from scheduler.tasks.task import Task
 from tests.conftest import a_job
 from tests.contract import make
 from tests.lambdas.front import application

@@ -98,8 +98,8 @@ def _check(key: JobKey, *numbers: int) -> None:
 def a_world(clock: Any, monkeypatch: pytest.MonkeyPatch) -> World:
     made = World(clock)
     made.jobs = StrictJobs()
-    for name in ("ports", "execute"):
-        monkeypatch.setattr(_runtime, name, lambda: made)
+    monkeypatch.setattr(_runtime, "ports", lambda: made)
+    monkeypatch.setattr(_runtime, "execute", lambda: made.executor)
     return made
 
 
@@ -135,7 +135,7 @@ def test_execute_runs_the_others_and_leaves_poison_in_the_queue(poison: list[Any
         world = a_world(SystemClock(), patch)
         jobs = [due_now(world), due_now(world)]
         answer = execute.handler({"Records": among(receive(world, jobs), poison)}, CONTEXT)
-        world.threads.shutdown()
+        world.executor.resources.threads.shutdown()
     assert all(world.jobs.rows[job.key].completed_at is not None for job in jobs)
     failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
     named = [each for each in poison if isinstance(each, dict) and isinstance(each.get("messageId"), str)]

@@ -14,11 +14,11 @@ from lambdas._settings import Settings
 from local.receiver import Receiver
 from scheduler.insight import metrics
 from scheduler.model.job import Failure, FailureKind, Result, Status
+from scheduler.model.notice import News, NoticeMessage, WindowEnd
 from scheduler.model.notifications import Notifications
 from scheduler.model.rules import Rules
-from scheduler.notify.messages import Message, encode
+from scheduler.notify.messages import encode
 from scheduler.notify.notify import Post
-from scheduler.notify.policy import News, WindowEnd
 from scheduler.notify.text import Links
 from scheduler.storage.aws import clients
 from scheduler.storage.memory.ports import MemoryPorts
@@ -77,7 +77,7 @@ def news(world: World) -> News:
     return News(world.task.key, "j1.0", "j1", "http", Status.FAILED, NOW, NOW)
 
 
-def event(*messages: Message | str) -> dict[str, Any]:
+def event(*messages: NoticeMessage | str) -> dict[str, Any]:
     bodies = [each if isinstance(each, str) else encode(each) for each in messages]
     return {"Records": [{"messageId": f"m{n}", "receiptHandle": f"r{n}", "body": body} for n, body in enumerate(bodies)]}
 

@@ -5,7 +5,6 @@ import io
 import json
 import logging
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,19 +12,19 @@ from typing import Any
 import pytest
 
 from lambdas import _pool, _runtime, bury, dispatch, execute, plan, tick
-from lambdas._children import Children
 from lambdas._clock import SystemClock, WrongClock
+from lambdas._executor import Executor
 from lambdas._logger import logger
-from lambdas._make_way import MOST, RESTED_MS, Way
+from lambdas._make_way import MOST, RESTED_MS
 from lambdas._settings import Settings
-from scheduler.callbacks.reports import Addresses
 from scheduler.insight import metrics
 from scheduler.model import instants, operation, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import CANARY_OWNER, Failure, FailureKind, Job, Lane, Unit, UnitKey
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.rules import Rules
+from scheduler.model.schedule import Rate, Schedule
 from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
-from scheduler.pipeline.execute import Process
 from scheduler.storage import messages
 from scheduler.storage.aws import work_queue
 from scheduler.storage.memory.ports import MemoryPorts
@@ -34,9 +33,7 @@ from scheduler.targets.base import Reach
 from scheduler.targets.call_limit import CallLimit
 from scheduler.targets.calls import Refused
 from scheduler.targets.fetch_call import AHEAD_MS
-from scheduler.targets.named_target import NamedTarget
 from scheduler.targets.types import log
-from scheduler.tasks.schedule import Rate, Schedule
 from tests.conftest import FixedClock, a_job, a_message
 from tests.contract import make
 from tests.unit.fake_calls import FUNCTION, QUEUE, FakeCalls, raising
@@ -49,19 +46,16 @@ class World(MemoryPorts):
 
     def __init__(self, clock: Any) -> None:
         super().__init__(clock, Rules(shards=2))
-        self.settings, self.reach, self.lane = Settings(stage="test", lane="one-time"), Reach((QUEUE,)), Lane.ONE_TIME
-        self.process = Process.of(self.lane, "me", self)
-        self.threads, self.children = ThreadPoolExecutor(4), Children()
-        self.in_order, self.limit = None, CallLimit()
-        self.callbacks = Addresses("https://api.example.com", self.secrets)
+        self.settings = Settings(stage="test", lane="one-time", api_url="https://api.example.com", reach=Reach((QUEUE,)))
+        self.executor = Executor(self, self.settings)
 
 
 @pytest.fixture
 def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
     real = request.node.get_closest_marker("real_clock")
     made = World(SystemClock() if real else FixedClock())
-    for name in ("ports", "execute"):
-        monkeypatch.setattr(_runtime, name, lambda: made)
+    monkeypatch.setattr(_runtime, "ports", lambda: made)
+    monkeypatch.setattr(_runtime, "execute", lambda: made.executor)
     return made
 
 
@@ -110,7 +104,7 @@ def test_execute_runs_its_batch_and_leaves_poison_to_bury(world: World) -> None:
 @pytest.mark.real_clock
 def test_a_job_that_calls_aws_receives_the_calls_and_its_reach(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = FakeCalls()
-    monkeypatch.setattr(_runtime, "calls", lambda: calls)
+    monkeypatch.setattr(world.executor, "calls", calls)
     allowed, other = (due_now(world, type="sqs", payload={"queue": queue, "body": "b"}) for queue in (QUEUE, f"{QUEUE}-2"))
     execute.handler({"Records": received(world, allowed, other)}, CONTEXT)
     assert world.jobs.get(allowed.key).output == "m1"
@@ -147,10 +141,10 @@ def test_a_job_uses_its_named_target_as_stored_when_it_starts(world: World) -> N
     world.targets.put(None, first)
     execute.handler({"Records": received(world, jobs[0])}, CONTEXT)
     world.targets.put(first, second)
-    world.process.named.forget("notes")
+    world.executor.process.named.forget("notes")
     execute.handler({"Records": received(world, jobs[1])}, CONTEXT)
     world.targets.put(second, replace(second, version=3, enabled=False))
-    world.process.named.forget("notes")
+    world.executor.process.named.forget("notes")
     execute.handler({"Records": received(world, jobs[2])}, CONTEXT)
     done = [world.jobs.get(job.key) for job in jobs]
     assert [job.output for job in done] == ["first", "mine", None]
@@ -374,21 +368,15 @@ def test_tick_sends_the_work_of_the_minutes_that_it_opens(world: World) -> None:
     assert {item.of for item in sent if item.kind is WorkKind.UNIT} <= {unit.key.minute for unit in world.ledger.open_units()}
 
 
-class Executing(SimpleNamespace):
-    """The part of the executor that `_runtime.ahead` uses."""
-
-    def __init__(self, function: str) -> None:
-        clock = FixedClock()
-        settings, way = Settings(stage="test", fetch_function=function), Way(_runtime._call_fetcher, clock)
-        super().__init__(settings=settings, clock=clock, way=way, limit=CallLimit())
+def an_executor(function: str) -> Executor:
+    return Executor(MemoryPorts(FixedClock()), Settings(stage="test", lane="one-time", fetch_function=function))
 
 
 @pytest.fixture
-def way(monkeypatch: pytest.MonkeyPatch) -> tuple[Executing, FakeCalls]:
+def way(monkeypatch: pytest.MonkeyPatch) -> tuple[Executor, FakeCalls]:
     """An executor that has called no URL yet, and the calls that it makes."""
-    made, executor = FakeCalls(), Executing(FUNCTION)
-    monkeypatch.setattr(_runtime, "calls", lambda: made)
-    monkeypatch.setattr(_runtime, "execute", lambda: executor)
+    made, executor = FakeCalls(), an_executor(FUNCTION)
+    monkeypatch.setattr(executor, "calls", made)
     return executor, made
 
 
@@ -399,12 +387,12 @@ def started(made: FakeCalls) -> int:
     return len(made.asked)
 
 
-def a_call(executor: Executing, *, wait_ms: int = 2_000, **fields: Any) -> int:
+def a_call(executor: Executor, *, wait_ms: int = 2_000, **fields: Any) -> int:
     """Let the executor take an `http` job that is due later; return how long before its instant it starts."""
-    return _runtime.ahead(a_job(due_at=executor.clock.now() + wait_ms, **({"type": "http"} | fields)), 1)
+    return executor.ahead(a_job(due_at=executor.ports.clock.now() + wait_ms, **({"type": "http"} | fields)), 1)
 
 
-def test_a_waiting_http_job_starts_its_function(way: tuple[Executing, FakeCalls]) -> None:
+def test_a_waiting_http_job_starts_its_function(way: tuple[Executor, FakeCalls]) -> None:
     executor, made = way
     assert (a_call(executor, type="log"), started(made)) == (_pool.AHEAD_MS, 0)
     assert (a_call(executor), started(made)) == (AHEAD_MS, 1)
@@ -412,25 +400,25 @@ def test_a_waiting_http_job_starts_its_function(way: tuple[Executing, FakeCalls]
     assert (request.parameters["FunctionName"], request.parameters["Payload"], request.waits) == (FUNCTION, b"{}", True)
 
 
-def test_a_function_that_was_used_lately_is_not_started_again(way: tuple[Executing, FakeCalls]) -> None:
+def test_a_function_that_was_used_lately_is_not_started_again(way: tuple[Executor, FakeCalls]) -> None:
     executor, made = way
     a_call(executor)
     for _ in range(20):
-        executor.clock.at += RESTED_MS
+        executor.ports.clock.at += RESTED_MS
         a_call(executor)
     assert started(made) == 1
 
 
-def test_a_function_that_was_not_used_lately_is_started_again(way: tuple[Executing, FakeCalls]) -> None:
+def test_a_function_that_was_not_used_lately_is_started_again(way: tuple[Executor, FakeCalls]) -> None:
     executor, made = way
     for _ in range(3):
         a_call(executor)
-        executor.clock.at += RESTED_MS + 1
+        executor.ports.clock.at += RESTED_MS + 1
     assert started(made) == 3
     assert RESTED_MS < 240_000  # Lambda keeps an unused environment at least that long, as a rule
 
 
-def test_each_of_several_waiting_jobs_starts_an_environment(way: tuple[Executing, FakeCalls]) -> None:
+def test_each_of_several_waiting_jobs_starts_an_environment(way: tuple[Executor, FakeCalls]) -> None:
     executor, made = way
     for _ in range(4):
         a_call(executor)
@@ -442,28 +430,28 @@ def test_each_of_several_waiting_jobs_starts_an_environment(way: tuple[Executing
 
 @pytest.mark.parametrize(("error", "left"), [(None, 2), (Refused("AccessDeniedException", "no", retryable=False), 2), (BUSY, 1)])
 def test_an_environment_is_started_if_there_is_a_place_for_the_call(
-    way: tuple[Executing, FakeCalls], error: Refused | None, left: int
+    way: tuple[Executor, FakeCalls], error: Refused | None, left: int
 ) -> None:
     executor, made = way
-    executor.limit = CallLimit(2)
+    executor.resources.limit = CallLimit(2)
     if error is not None:
         made.answers["invoke"] = raising(error)
     a_call(executor)
-    assert started(made) == 1 and executor.limit.calls == 0
-    assert executor.limit._window.size == left, "a refusal teaches the executor its share before its jobs are due"
-    executor.limit = CallLimit(1)
-    assert executor.limit.take()
+    assert started(made) == 1 and executor.resources.limit.calls == 0
+    assert executor.resources.limit._window.size == left, "a refusal teaches the executor its share before its jobs are due"
+    executor.resources.limit = CallLimit(1)
+    assert executor.resources.limit.take()
     a_call(executor)
     assert started(made) == 1
 
 
-def test_a_job_that_is_due_starts_no_second_environment(way: tuple[Executing, FakeCalls]) -> None:
+def test_a_job_that_is_due_starts_no_second_environment(way: tuple[Executor, FakeCalls]) -> None:
     executor, made = way
     assert (a_call(executor, wait_ms=0), started(made)) == (AHEAD_MS, 0)
 
 
 @pytest.mark.parametrize("timeout_ms", [1_000, 30_000, 47_000])
-def test_the_function_is_started_by_the_client_that_its_job_uses(way: tuple[Executing, FakeCalls], timeout_ms: int) -> None:
+def test_the_function_is_started_by_the_client_that_its_job_uses(way: tuple[Executor, FakeCalls], timeout_ms: int) -> None:
     """A client has the time-out of its calls: a job that starts ahead of its instant has so much longer."""
     executor, made = way
     a_call(executor, timeout_ms=timeout_ms)
@@ -471,11 +459,9 @@ def test_the_function_is_started_by_the_client_that_its_job_uses(way: tuple[Exec
     assert made.left == [(timeout_ms + AHEAD_MS) / 1_000]
 
 
-def test_a_job_of_an_unknown_type_does_not_stop_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_runtime, "execute", lambda: Executing(FUNCTION))
-    assert _runtime.ahead(a_job(type="removed"), 1) == 0
+def test_a_job_of_an_unknown_type_does_not_stop_its_batch() -> None:
+    assert an_executor(FUNCTION).ahead(a_job(type="removed"), 1) == 0
 
 
-def test_executors_that_call_http_themselves_warm_no_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_runtime, "execute", lambda: Executing(""))
-    assert _runtime.ahead(a_job(type="http"), 1) == _pool.ahead(1, prepares=True)
+def test_executors_that_call_http_themselves_warm_no_function() -> None:
+    assert an_executor("").ahead(a_job(type="http"), 1) == _pool.ahead(1, prepares=True)

@@ -10,12 +10,13 @@ import pytest
 from lambdas import _runtime, project, provision, scale
 from lambdas._metrics import emit
 from scheduler.insight import counting, metrics
+from scheduler.model.counters import CounterEntry, Row
 from scheduler.model.errors import Invalid, Unavailable, Unreadable
 from scheduler.model.job import CANARY_OWNER, Job, Lane, RunInfo, Status, UnitKey
 from scheduler.model.rules import Rules
+from scheduler.model.task import Task
 from scheduler.storage.aws import items, keys, readable, task_items
 from scheduler.storage.memory.ports import MemoryPorts
-from scheduler.tasks.task import Task
 from tests.conftest import NOW, FixedClock
 from tests.contract import make
 
@@ -206,8 +207,8 @@ RINGS: dict[str, Any] = {"source": "aws.cloudwatch", "alarmArn": "arn", "alarmDa
 def provisioning(world: MemoryPorts) -> None:
     """Let the next minutes require 400 executors of the one-time lane, which may keep pollers ready."""
     world.rules = replace(world.rules, most_pollers={Lane.ONE_TIME: 100})
-    row = counting.Row(counting.load_partition(counting.EVERYBODY), counting.hour_of(NOW))
-    world.counters.add("s", [counting.Entry(row, "1", {"05#log": 3_600})])
+    row = Row(counting.load_partition(counting.EVERYBODY), counting.hour_of(NOW))
+    world.counters.add("s", [CounterEntry(row, "1", {"05#log": 3_600})])
 
 
 @pytest.mark.parametrize("event", [RINGS, {}, {"anything": ["at", "all"]}], ids=["an alarm", "by hand", "anything"])

@@ -16,9 +16,9 @@ import pytest
 from lambdas import _runtime
 from lambdas.rest import aliases
 from scheduler.accounts import audit
-from scheduler.accounts.model import Quotas
+from scheduler.model.account import Quotas
+from scheduler.model.named_target import NamedTarget
 from scheduler.targets.base import Reach
-from scheduler.targets.named_target import NamedTarget
 from tests.lambdas.gateway import NOW, Answered, World, send
 from tests.lambdas.test_fuzz_api import ANN, BOB
 from tests.lambdas.test_roles import BODIES, CALLERS, routes

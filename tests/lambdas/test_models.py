@@ -17,10 +17,10 @@ from lambdas.rest.target_models import TargetRequest
 from lambdas.rest.task_models import TaskRequest
 from scheduler.model.instants import parse
 from scheduler.model.job import Job
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.operation import Filter
 from scheduler.model.spec import JobSpec
 from scheduler.targets.base import Reach
-from scheduler.targets.named_target import NamedTarget
 
 ROOT = Path(__file__).parents[2]
 NOW = parse("2026-11-20T10:00:00.500Z")

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from lambdas import _children
 from lambdas._children import Children
 from lambdas._clock import SystemClock
-from lambdas._pool import ThreadPool
+from lambdas._pool import Resources, ThreadPool
 from lambdas.rest.resolution import payload_of
 from local import process
 from scheduler.admission import breaker
@@ -58,7 +58,7 @@ class Executor:
 
     def __init__(self, threads: ThreadPoolExecutor, children: Children) -> None:
         self.clock = SystemClock()
-        self.pool = ThreadPool(threads, self.clock, children, MemoryOutputs)
+        self.pool = ThreadPool(Resources(threads, self.clock, children, MemoryOutputs))
 
     def start(self, number: int, **fields: Any) -> Job:
         job = a_job(type="primes", payload={"number": number}, due_at=self.clock.now(), **fields)

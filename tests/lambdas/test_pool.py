@@ -25,6 +25,7 @@ from lambdas._pool import (
     THREADS,
     UNANSWERED_MS,
     InOrder,
+    Resources,
     ThreadPool,
     ahead,
 )
@@ -33,7 +34,7 @@ from scheduler.callbacks.reports import Addresses
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Failure, FailureKind, Finished, JobKey, Kept, Result, RunInfo, Status, TaskHead
-from scheduler.model.lifecycle import Retention
+from scheduler.model.rules import Rules
 from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemoryOutputs, MemorySecrets
 from scheduler.targets import registry
@@ -50,7 +51,7 @@ def children() -> Iterator[Children]:
 
 
 def a_pool(threads: ThreadPoolExecutor, children: Children, outputs: MemoryOutputs | None = None) -> ThreadPool:
-    return ThreadPool(threads, SystemClock(), children, lambda: outputs or MemoryOutputs())
+    return ThreadPool(Resources(threads, SystemClock(), children, lambda: outputs or MemoryOutputs()))
 
 
 def back(pool: ThreadPool, clock: SystemClock) -> dict[JobKey, Finished]:
@@ -107,7 +108,7 @@ def test_placeholders_are_replaced_in_a_marked_payload_alone(children: Children,
 def test_a_payload_with_placeholders_is_not_quick(children: Children) -> None:
     """Its message may become too long for the one thread of the quick jobs."""
     with ThreadPoolExecutor(1) as threads:
-        pool = ThreadPool(threads, SystemClock(), children, MemoryOutputs, in_order=InOrder(SystemClock()))
+        pool = ThreadPool(Resources(threads, SystemClock(), children, MemoryOutputs, in_order=InOrder(SystemClock())))
         pool._running = THREADS
         assert pool.has_room(a_job(payload={"message": "m"})) and not pool.has_room(a_job(payload={"message": "m"}, placeholders=True))
 
@@ -117,7 +118,7 @@ def test_a_payload_with_placeholders_is_not_quick(children: Children) -> None:
 def test_a_job_that_comes_ahead_begins_at_its_instant(children: Children, sleep: float) -> None:
     clock = SystemClock()
     with ThreadPoolExecutor(3) as threads:
-        pool = ThreadPool(threads, clock, children, MemoryOutputs, in_order=InOrder(clock))
+        pool = ThreadPool(Resources(threads, clock, children, MemoryOutputs, in_order=InOrder(clock)))
         now = clock.now()
         jobs = [a_job(due_at=now + offset, payload={"message": "m", "sleep_seconds": sleep}) for offset in (700, 500, -1_000)]
         for job in jobs:
@@ -136,7 +137,7 @@ def test_a_job_that_comes_ahead_begins_at_its_instant(children: Children, sleep:
 def test_a_job_that_is_stopped_before_its_instant_does_not_begin(children: Children, sleep: float) -> None:
     clock = SystemClock()
     with ThreadPoolExecutor(1) as threads:
-        pool = ThreadPool(threads, clock, children, MemoryOutputs, in_order=InOrder(clock))
+        pool = ThreadPool(Resources(threads, clock, children, MemoryOutputs, in_order=InOrder(clock)))
         job = a_job(due_at=clock.now() + 1_500, payload={"message": "m", "sleep_seconds": sleep})
         pool.start(job)
         pool.cancel(job)
@@ -184,7 +185,7 @@ def test_quick_beginnings_share_a_thread_and_their_errors_come_back(children: Ch
     monkeypatch.setattr(registry, "load", preparing(run))
     clock, failures = SystemClock(), []
     with ThreadPoolExecutor(1, "job") as threads:
-        pool = ThreadPool(threads, clock, children, MemoryOutputs, in_order=InOrder(clock))
+        pool = ThreadPool(Resources(threads, clock, children, MemoryOutputs, in_order=InOrder(clock)))
         for payload in ({"quick": True}, {"quick": True, "broken": True}, {}):
             pool.start(a_job(due_at=clock.now() + 20, payload=payload))
             (done,) = back(pool, clock).values()
@@ -251,7 +252,7 @@ def test_a_failure_to_prepare_a_call_is_a_failure_at_the_instant(children: Child
 def test_a_job_that_came_ahead_does_not_begin_after_a_freeze(children: Children) -> None:
     clock = FixedClock()
     with ThreadPoolExecutor(1) as threads:
-        pool, thaw = ThreadPool(threads, clock, children, MemoryOutputs), Event()
+        pool, thaw = ThreadPool(Resources(threads, clock, children, MemoryOutputs)), Event()
         threads.submit(thaw.wait)  # the one thread
         pool.start(a_job(due_at=NOW + 25))
         clock.advance(25 + LATE_MS + 1)
@@ -270,7 +271,7 @@ def test_a_job_comes_earlier_as_one_of_many() -> None:
 def test_threads_take_shorter_turns_while_few_jobs_run(children: Children) -> None:
     clock, turns = SystemClock(), []
     with ThreadPoolExecutor(1) as threads:
-        pool = ThreadPool(threads, clock, children, MemoryOutputs, in_order=InOrder(clock))
+        pool = ThreadPool(Resources(threads, clock, children, MemoryOutputs, in_order=InOrder(clock)))
         for number in range(FEW + 1):
             pool.start(a_job(due_at=clock.now() + (0 if number else 60_000), payload={"message": "m"}))
             turns.append(sys.getswitchinterval())
@@ -288,7 +289,7 @@ def test_a_type_of_another_version_is_refused_and_uses_no_attempt(children: Chil
         pool = a_pool(threads, children)
         pool.start(job)
         (done,) = back(pool, SystemClock()).values()
-    after = settlement.settle(done._replace(started_at=NOW, ended_at=NOW), NOW, shards=1, retention=Retention())
+    after = settlement.settle(done._replace(started_at=NOW, ended_at=NOW), NOW, Rules(shards=1))
     assert (lifecycle.state(after), after.charged) == (Status.SCHEDULED, 0)
     assert "there is no type 'newer'" in after.attempts[-1].failure.message and NOW < after.due_at <= NOW + 2_000
 
@@ -368,7 +369,7 @@ def test_a_failing_output_store_does_not_block_the_batch(children: Children) -> 
         raise RuntimeError("no client")
 
     with ThreadPoolExecutor(1) as threads:
-        pool, job = ThreadPool(threads, SystemClock(), children, broken), a_job(payload={"message": "m" * 10_000})
+        pool, job = ThreadPool(Resources(threads, SystemClock(), children, broken)), a_job(payload={"message": "m" * 10_000})
         pool.start(job)
         failure = back(pool, SystemClock())[job.key].result.failure
     assert failure is not None and "no client" in failure.message
@@ -389,12 +390,14 @@ def test_a_callback_job_gets_its_address_or_fails_retryably(monkeypatch: pytest.
     clock, plain, long = SystemClock(), a_job(), a_job(callback=CallBack())
     with ThreadPoolExecutor(1) as threads:
         pool = ThreadPool(
-            threads, clock, children, MemoryOutputs, callbacks=Addresses("https://api.example.com", MemorySecrets(signing=[b"key"])).of
+            Resources(
+                threads, clock, children, MemoryOutputs, callbacks=Addresses("https://api.example.com", MemorySecrets(signing=[b"key"])).of
+            )
         )
         for job in (plain, long):
             pool.start(job)
             back(pool, clock)
-        refusing = ThreadPool(threads, clock, children, MemoryOutputs, callbacks=Addresses("", Refusing()).of)
+        refusing = ThreadPool(Resources(threads, clock, children, MemoryOutputs, callbacks=Addresses("", Refusing()).of))
         refusing.start(long)
         (done,) = back(refusing, clock).values()
     none, address = seen
@@ -407,12 +410,14 @@ def test_a_callback_job_waits_only_for_a_worker_whose_call_was_answered(children
     addresses = Addresses("https://api.example.com", MemorySecrets(signing=[b"key"])).of
     with ThreadPoolExecutor(1) as threads, Receiver() as receiver:
         pool = ThreadPool(
-            threads, SystemClock(), children, MemoryOutputs, callbacks=addresses, allow_private=True, reach=Reach(plain_http=True)
+            Resources(
+                threads, SystemClock(), children, MemoryOutputs, callbacks=addresses, allow_private=True, reach=Reach(plain_http=True)
+            )
         )
         payload = {"url": receiver.url(path), "timeout_seconds": 20 if waits else 0.2}
         job = replace(a_job(type="http", payload=payload, callback=CallBack()), claim=Claim("m1", "n1", NOW, alone=False))
         pool.start(job)
         (done,) = back(pool, SystemClock()).values()
-    after = settlement.returned(done, done.ended_at, shards=4, retention=Retention())
+    after = settlement.returned(done, done.ended_at, Rules(shards=4))
     assert lifecycle.waits(after) == waits
     assert waits or (done.result.failure is not None and done.result.failure.kind is FailureKind.RETRYABLE)

@@ -10,7 +10,7 @@ import pytest
 
 from lambdas._children import Children
 from lambdas._clock import SystemClock
-from lambdas._pool import THREADS, ThreadPool
+from lambdas._pool import THREADS, Resources, ThreadPool
 from scheduler.model.job import FailureKind, Finished, Job, Result
 from scheduler.storage.memory.stores import MemoryOutputs
 from scheduler.targets import fetch_call
@@ -52,7 +52,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 
 def a_pool(threads: ThreadPoolExecutor, calls: Lambda, limit: CallLimit) -> ThreadPool:
-    return ThreadPool(threads, CLOCK, Children(), MemoryOutputs, calls=lambda: calls, fetcher=FUNCTION, limit=limit)
+    return ThreadPool(Resources(threads, CLOCK, Children(), MemoryOutputs, calls=lambda: calls, fetcher=FUNCTION, limit=limit))
 
 
 def a_call(**fields: Any) -> Job:
@@ -175,6 +175,6 @@ def test_the_time_of_a_call_begins_when_it_has_its_place(threads: ThreadPoolExec
 
 
 def test_a_stage_without_fetch_has_room_for_as_many_calls_as_threads(threads: ThreadPoolExecutor) -> None:
-    pool = ThreadPool(threads, CLOCK, Children(), MemoryOutputs)
+    pool = ThreadPool(Resources(threads, CLOCK, Children(), MemoryOutputs))
     pool._running = THREADS
     assert not pool.has_room(a_call())

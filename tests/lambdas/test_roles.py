@@ -13,9 +13,10 @@ import pytest
 from lambdas import _runtime, api
 from lambdas.rest import access, aliases
 from scheduler.accounts.access import Need
-from scheduler.admission.breaker import Circuit, opened
+from scheduler.admission.breaker import opened
+from scheduler.model.breaker import Circuit
 from scheduler.model.job import Status
-from scheduler.targets.named_target import NamedTarget
+from scheduler.model.named_target import NamedTarget
 from tests.lambdas.gateway import NOW, World, send
 from tests.lambdas.test_fuzz_api import ANN, BOB, Belongings
 

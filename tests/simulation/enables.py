@@ -10,8 +10,8 @@ There are always executors enough. `waited` counts the judged jobs by kind, `mos
 from collections import Counter
 
 from scheduler.accounts import user_admin
-from scheduler.accounts.model import Account
 from scheduler.model import lifecycle, slots
+from scheduler.model.account import Account
 from scheduler.model.job import Job, JobKey, Lane
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem, WorkKind

@@ -19,12 +19,12 @@ from scheduler.insight.forecast import AHEAD, MINUTE, Expected, required
 from scheduler.insight.project import project
 from scheduler.model.instants import parse
 from scheduler.model.rules import Rules
+from scheduler.model.schedule import Cron, Rate, Schedule
+from scheduler.model.task import Task
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.tasks.planning import further, next_runs
-from scheduler.tasks.schedule import Cron, Rate, Schedule
-from scheduler.tasks.task import Task
 from tests.contract import make
 
 NOW = parse("2026-11-20T08:00:00Z")

@@ -32,6 +32,7 @@ from scheduler.jobs.by_key import OnConflict, OnStarted
 from scheduler.model import operation, slots
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Job, Lane, Misfire, Overlap
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.operation import Action, Filter
 from scheduler.model.rules import Rules
 from scheduler.model.spec import CallBack, Jitter, JobSpec, Ordering, RetryPolicy
@@ -39,7 +40,6 @@ from scheduler.model.work import WorkDelivery
 from scheduler.operations import requests
 from scheduler.pipeline import dispatch, slot_pages
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
-from scheduler.targets.named_target import NamedTarget
 from scheduler.tasks import service
 from scheduler.tasks.service import NewTask
 from tests.simulation import limited

@@ -8,8 +8,8 @@ from random import Random
 from scheduler.admission import limits
 from scheduler.model import callback_lease, lifecycle
 from scheduler.model.job import Job, JobKey
+from scheduler.model.named_target import NamedTarget
 from scheduler.storage.memory.targets import MemoryTargets
-from scheduler.targets.named_target import NamedTarget
 from tests.simulation.hub import Hub
 
 TARGETS = {

@@ -70,15 +70,16 @@ from infra.options import Options
 from infra.settings import HELD, settings_for
 from lambdas._make_way import MOST as WARMED
 from lambdas._pool import THREADS, ahead
-from scheduler.admission.limits import UsageChange
 from scheduler.insight import scaling
 from scheduler.insight.project import project
 from scheduler.insight.provision import provision
 from scheduler.insight.scale import scale
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.job import Delivery, Finished, Job, JobKey, Lane, Message, Result, TaskHead
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
+from scheduler.model.target_usage import UsageChange
 from scheduler.model.work import WorkDelivery
 from scheduler.operations.step import step
 from scheduler.pipeline.execute import Process, execute
@@ -97,7 +98,7 @@ from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Change, ChangeResult, ClaimRequest, ClaimResult, Pool, Written
 from scheduler.targets.call_limit import CallLimit, Waiting, patience
 from scheduler.targets.fetch_call import AHEAD_MS, unstarted
-from scheduler.targets.named_target import NamedTarget, slots_beside
+from scheduler.targets.named_target import slots_beside
 from tests.contract import make
 from tests.simulation.aws import LaggingJobs, SimClock, SimPool, SimWork, outcome
 from tests.simulation.faults import CALM, Faults, Faulty

@@ -11,12 +11,11 @@ from random import Random
 from typing import Any, NamedTuple
 
 from scheduler.model.job import Failure, FailureKind, Result, Status, TaskKey
+from scheduler.model.notice import News, NoticeMessage, ReceivedNotice, Sending
 from scheduler.model.notifications import Notifications, Webhook
 from scheduler.notify import calls
 from scheduler.notify.invocation import process
-from scheduler.notify.messages import Message, Received
 from scheduler.notify.notify import Post
-from scheduler.notify.policy import News, Sending
 from scheduler.storage.memory.notices import MemoryNoticeQueue, MemoryNotices
 from scheduler.storage.memory.ports import MemoryPorts
 from tests.contract import make
@@ -68,11 +67,11 @@ class SimNoticeQueue(MemoryNoticeQueue):
         self._hub, self._random = hub, random
         self.most_receives = 0
 
-    def send(self, messages: Sequence[Message], now: int) -> None:
+    def send(self, messages: Sequence[NoticeMessage], now: int) -> None:
         self._hub.sleep_until(self._hub.time + QUEUE_MS)
         super().send(messages, self._hub.time)
 
-    def put(self, message: Message) -> None:
+    def put(self, message: NoticeMessage) -> None:
         super().send([message], self._hub.time)
 
     def put_back(self, delays: Mapping[str, int]) -> None:
@@ -87,13 +86,13 @@ class SimNoticeQueue(MemoryNoticeQueue):
         visible.sort(key=lambda name: flying[_owner(self.messages[name].message)])
         return visible[: self.TEN]
 
-    def _received(self, name: str) -> Received:
+    def _received(self, name: str) -> ReceivedNotice:
         received = super()._received(name)
         self.most_receives = max(self.most_receives, self.messages[name].receives)
         return received
 
 
-def _owner(message: Message) -> str:
+def _owner(message: NoticeMessage) -> str:
     return (message.notice.task if isinstance(message, Sending) else message.task).owner
 
 

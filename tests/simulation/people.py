@@ -13,13 +13,13 @@ from scheduler.model import ids, instants, lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Misfire, Overlap, TaskKey
 from scheduler.model.spec import CallBack, JobSpec
+from scheduler.model.task import Task
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Ports
 from scheduler.tasks import schedule, schedule_form
 from scheduler.tasks import service as verbs
 from scheduler.tasks.service import NewTask
-from scheduler.tasks.task import Task
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub
 

@@ -14,13 +14,13 @@ from typing import Any, Self
 
 from scheduler.model import lifecycle, operation, slots
 from scheduler.model.job import Job, JobKey, Outcome
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.operation import Action, Filter
 from scheduler.model.rules import Rules
 from scheduler.model.spec import CallBack, JobSpec, Ordering
 from scheduler.operations import requests
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import NewJob, Submission, submit_all
-from scheduler.targets.named_target import NamedTarget
 from tests.simulation.faults import Rates
 from tests.simulation.hub import Killed
 from tests.simulation.oracles import Counted

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from scheduler.accounts.model import Ceiling, Profile, Quotas, Stock, Tally
 from scheduler.accounts.quota import BELIEVED, BLOCK_S, BURST_S, QuotaGate
 from scheduler.jobs.cancel import cancel, cancel_many
 from scheduler.model import ids, lifecycle, slots
+from scheduler.model.account import Ceiling, Profile, Quotas, Stock, Tally
 from scheduler.model.errors import TooMany
 from scheduler.model.job import Job
 from scheduler.model.rules import Rules

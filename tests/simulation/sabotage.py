@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from scheduler.accounts import quota
-from scheduler.accounts.model import Ceiling, Tally
 from scheduler.admission import limit_gate, ordering, overlap, owner_gate, run_gate, target_queue
 from scheduler.admission.gate import Requeue
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
@@ -23,6 +22,7 @@ from scheduler.admission.run_gate import RunGate
 from scheduler.dead_letters import store as redrives
 from scheduler.jobs import by_key
 from scheduler.model import callback_lease, ids, lifecycle, misfire, retry, settlement, slots
+from scheduler.model.account import Ceiling, Tally
 from scheduler.model.job import (
     Delivery,
     DueEntry,
@@ -41,6 +41,7 @@ from scheduler.model.job import (
 from scheduler.model.operation import Operation
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
+from scheduler.model.task import Task
 from scheduler.model.work import WorkDelivery, WorkItem
 from scheduler.notify import invocation, notify
 from scheduler.notify.calls import Calls
@@ -54,6 +55,7 @@ from scheduler.pipeline import (
     latency,
     leftover,
     overflow,
+    overflow_units,
     packs,
     release,
     slot_pages,
@@ -80,7 +82,6 @@ from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger, MemoryOper
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Barred, Change, ClaimResult, Guard, KeyTaking, Ports
 from scheduler.tasks import plan, planning, top_up
-from scheduler.tasks.task import Task
 from tests.simulation import deployments, queues, upgrades
 from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.behind import changed_behind
@@ -227,8 +228,8 @@ def _hold_without_version(self: MemoryTasks, before: Any, after: Any) -> bool:
     return True
 
 
-def _bury_without_message(job: Job, message_id: str, fence: int, now: int, **rest: Any) -> Job | None:
-    return _bury(job, job.claim.message_id if job.claim is not None else message_id, fence, now, **rest)
+def _bury_without_message(job: Job, message_id: str, fence: int, now: int, rules: Rules) -> Job | None:
+    return _bury(job, job.claim.message_id if job.claim is not None else message_id, fence, now, rules)
 
 
 def _line_without_markers(self: MemoryOrderingQueues, order: OrderKey, limit: int) -> OrderingQueue:
@@ -245,8 +246,8 @@ def _retry_without_fence(job: Job, at: int, **data: Any) -> Job:
     return replace(_retry(job, at, **data), fence=job.fence)
 
 
-def _recheck_without_take_back(job: Job | None, slot: str, now: int, **rest: Any) -> Any:
-    decision = _recheck(job, slot, now, **rest)
+def _recheck_without_take_back(job: Job | None, slot: str, now: int, rules: Rules, **rest: Any) -> Any:
+    decision = _recheck(job, slot, now, rules, **rest)
     return leftover.Leave() if isinstance(decision, leftover.TakeBack) else decision
 
 
@@ -500,7 +501,7 @@ def _want_beside_a_look(unit: Unit, ports: Ports, now: int) -> bool:
     """Leave the unit to a dispatcher that only looks, which may have read the slots already."""
     found = ports.ledger.unit(unit.key)
     if found is None:
-        overflow.open_unit(unit, ports, now)
+        overflow_units.open_unit(unit, ports, now)
     elif found.lease_until <= now:
         ports.ledger.change_unit(found, replace(found, next_at=now, handed_out_at=None))
     return found is not None and found.lease_until > now

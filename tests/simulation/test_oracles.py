@@ -6,10 +6,10 @@ import pytest
 
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
+from scheduler.model.schedule import Rate, Schedule
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.tasks import planning
-from scheduler.tasks.schedule import Rate, Schedule
 from tests.contract import make
 from tests.simulation.aws import Lenience, SimLanes
 from tests.simulation.faults import CALM, Faults

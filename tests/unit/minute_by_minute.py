@@ -14,6 +14,7 @@ from itertools import islice, pairwise
 from random import Random
 from typing import NamedTuple
 
+from scheduler.model.schedule import Cron, Schedule
 from scheduler.tasks import schedule as product
 from scheduler.tasks import zones
 from scheduler.tasks.cron import read
@@ -179,10 +180,10 @@ def random_of_week(random: Random) -> str:
 def disagreement(case: Case, count: int = 2) -> str | None:
     """The first difference between both methods, in the first runs; None if they agree."""
     instant = round(case.instant.timestamp() * 1000)
-    spec = product.Cron(case.expression, case.zone, case.dst_gap, case.dst_overlap)
+    spec = Cron(case.expression, case.zone, case.dst_gap, case.dst_overlap)
     seen = [round(run.timestamp() * 1000) for run in islice(runs(case), count)]
     sight = instant + SIGHT // timedelta(milliseconds=1)
-    said = [run.nominal for run in product.next_runs(product.Schedule(spec), instant, count) if run.nominal < sight]
+    said = [run.nominal for run in product.next_runs(Schedule(spec), instant, count) if run.nominal < sight]
     return None if seen == said else f"{case}: by the minute {seen}, said {said}"
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scheduler.model import instants
-from scheduler.tasks.schedule import Cron, Schedule, next_runs
+from scheduler.model.schedule import Cron, Schedule
+from scheduler.tasks.schedule import next_runs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/schedules.md"
 BEGIN, END = "<!-- examples: begin -->\n", "<!-- examples: end -->\n"

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from scheduler.model.job import Job, JobKey, Receipt, TaskKey
+from scheduler.model.task import Task
 from scheduler.tasks import service
 from scheduler.tasks.plan import PlanResult, plan
 from scheduler.tasks.schedule import after
 from scheduler.tasks.service import NewTask
-from scheduler.tasks.task import Task
 from scheduler.tasks.top_up import TopUp
 from tests.conftest import with_spec
 from tests.unit.stage import Stage

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scheduler.model import attempt_output, lifecycle, settlement
 from scheduler.model.attempt_output import FORMER, ROOM, WHOLE, FullOutput
 from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Kept, Result
-from scheduler.model.lifecycle import Retention
+from scheduler.model.rules import Rules
 from tests.conftest import NOW, a_job
 
 SHORT = Result("done", log="one line")
@@ -22,7 +22,7 @@ def claimed(job: Job, number: int = 0) -> Job:
 
 def ended(job: Job, result: Result) -> Job:
     fits, _ = attempt_output.split(job, result)
-    return settlement.settle(Finished(job, NOW, NOW, fits), NOW, shards=1, retention=Retention())
+    return settlement.settle(Finished(job, NOW, NOW, fits), NOW, Rules(shards=1))
 
 
 def attempted(*results: Result) -> Job:

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from scheduler.admission import breaker
-from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.admission.breaker_gate import BreakerRegistry, close, not_closed
 from scheduler.admission.lane_state import LaneStateCache
-from scheduler.admission.limits import Place, UsageChange
 from scheduler.model import lifecycle
+from scheduler.model.breaker import Breaker, Circuit
 from scheduler.model.errors import NotFound, Unavailable
 from scheduler.model.job import Failure, FailureKind, Finished, Job, Lane, LaneState, RequeueCause, Result
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.spec import RetryPolicy
+from scheduler.model.target_usage import Place, UsageChange
 from scheduler.pipeline import delivery
 from scheduler.storage.ports import Written
-from scheduler.targets.named_target import NamedTarget
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 

@@ -12,6 +12,7 @@ from scheduler.jobs.cancel import cancel
 from scheduler.model import callback_lease, lifecycle, settlement, slots
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Claim, Delivery, Failure, FailureKind, Finished, Job, JobKey, Lane, Outcome, Progress, Result, Status
+from scheduler.model.rules import Rules
 from scheduler.model.spec import CallBack, RetryPolicy
 from scheduler.pipeline import delivery, leftover
 from scheduler.pipeline.bury import bury
@@ -145,7 +146,7 @@ def test_a_heartbeat_before_a_late_acceptance_counts() -> None:
     stage = Stage()
     (item,) = stage.hand(long_job())
     job = stage.claim(item)
-    late = settlement.returned(Finished(job, NOW, NOW, Result("taken")), NOW, shards=stage.rules.shards, retention=stage.rules.retention)
+    late = settlement.returned(Finished(job, NOW, NOW, Result("taken")), NOW, stage.rules)
     stage.clock.advance(7_000)
     promised = beat(stage, job).lease_until
     assert stage.jobs.change([Change(job, late)]) == [Written.YES]
@@ -182,7 +183,7 @@ def test_reports_on_unknown_jobs_are_refused() -> None:
 def test_an_older_heartbeat_never_shortens_an_answered_lease(is_accepted: bool) -> None:
     stage = Stage()
     job = accepted(stage) if is_accepted else stage.claim(stage.hand(long_job())[0])
-    late = settlement.returned(Finished(job, NOW, NOW, Result()), NOW, shards=stage.rules.shards, retention=stage.rules.retention)
+    late = settlement.returned(Finished(job, NOW, NOW, Result()), NOW, stage.rules)
     stage.clock.advance(30_000)
     real, answered = stage.jobs, list[Beat]()
 
@@ -348,7 +349,7 @@ def test_a_repeated_acceptance_keeps_the_lease_of_a_heartbeat() -> None:
 
 def test_reconciling_moves_slot_and_due_time_to_the_end_of_the_lease() -> None:
     job = waiting(NOW + 700_000, due_at=NOW)
-    assert leftover.decide(job, job.slot or "", NOW + 180_000, shards=1, behind=False) == leftover.Move(
+    assert leftover.decide(job, job.slot or "", NOW + 180_000, Rules(shards=1), behind=False) == leftover.Move(
         f"{slots.minute_of(NOW + 700_000)}#00", hand_over=False, due_at=NOW + 700_000
     )
 
@@ -513,7 +514,7 @@ def test_a_repeated_report_after_a_cancel_gets_the_same_answer() -> None:
 def test_a_cancel_before_the_acceptance_cuts_the_first_lease() -> None:
     asked = long_job(claim=Claim("m1", "n1", NOW, True), cancel_requested_at=NOW + 5_000)
     done = settlement.Finished(asked, NOW, NOW + 6_000, Result())
-    after = settlement.returned(done, NOW + 6_000, shards=2, retention=lifecycle.Retention())
+    after = settlement.returned(done, NOW + 6_000, Rules(shards=2))
     assert after.due_at == NOW + 5_000 + callback_lease.GRACE_MS
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.model import slots
+from scheduler.model.backlog import Backlog, Demand
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Job, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
@@ -15,10 +16,10 @@ from scheduler.model.work import WorkItem
 from scheduler.pipeline import direct_path as service
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import lag
-from scheduler.pipeline.overflow import EMPTY_MS, IDLE_MS, LOOK_MS, WIDTH, unit_of, want
+from scheduler.pipeline.overflow import EMPTY_MS, IDLE_MS, LOOK_MS
+from scheduler.pipeline.overflow_units import WIDTH, unit_of, want
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.pipeline.tick import LOST_MS
-from scheduler.sharing.fair_queue import Backlog, Demand
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 

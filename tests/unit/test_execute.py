@@ -12,6 +12,7 @@ from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, LaneStateCache, 
 from scheduler.model import callback_lease, lifecycle, retry, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Delivery, Failure, FailureKind, Job, Lane, Outcome, Result, Status, TaskHead
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.settlement import NOT_STARTED_MS
 from scheduler.model.spec import CallBack, Jitter, Ordering, RetryPolicy
 from scheduler.pipeline import delivery
@@ -20,7 +21,6 @@ from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.running_jobs import GRACE_MS, LOOK_MS
 from scheduler.storage.memory.stores import MAX_RECEIVES
 from scheduler.storage.ports import Change, Found, Guard, Written
-from scheduler.targets.named_target import NamedTarget
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 

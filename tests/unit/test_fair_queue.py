@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.sharing.fair_queue import AHEAD_S, NAMED, REST, Demand, FairQueue, Quota, published, quotas, window
+from scheduler.model.backlog import Demand
+from scheduler.sharing.fair_queue import AHEAD_S, NAMED, REST, FairQueue, Quota, published, quotas, window
 
 WEIGHTS = st.sampled_from([0.25, 0.5, 1.0, 2.0, 3.0, 10.0])
 USERS = st.dictionaries(st.sampled_from("abcdef"), st.tuples(WEIGHTS, st.integers(1, 60)), min_size=1)

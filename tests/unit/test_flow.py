@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from scheduler.model.backlog import Backlog, Demand
 from scheduler.model.job import DueEntry, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
-from scheduler.sharing.fair_queue import AHEAD_S, Backlog, Demand
+from scheduler.sharing.fair_queue import AHEAD_S
 from scheduler.sharing.window import PUBLISHED_MS, RESTED_MS, STEP_MS, STILL_MS, WEIGHTS_MS, WIDEN, Flow, narrowest
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.ports import MemoryPorts

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scheduler.insight import forecast
 from scheduler.insight.forecast import AHEAD, CALLED, MINUTE, UNKNOWN_MS, expected, recurrence, together
 from scheduler.model.instants import parse
+from scheduler.model.schedule import Cron, Once, Rate, Schedule
+from scheduler.model.task import Task
 from scheduler.targets import registry
 from scheduler.tasks.planning import next_runs
-from scheduler.tasks.schedule import Cron, Once, Rate, Schedule
-from scheduler.tasks.task import Task
 from tests.contract import make
 
 NOW = parse("2026-11-20T10:00:30Z")

@@ -8,7 +8,7 @@ from scheduler.model import lifecycle, settlement
 from scheduler.model.attempt_output import FullOutput
 from scheduler.model.errors import Gone, NotFound
 from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Kept, Result
-from scheduler.model.lifecycle import Retention
+from scheduler.model.rules import Rules
 from scheduler.pipeline.output_store import Text, keep, logged, output
 from scheduler.storage.memory.stores import MemoryOutputs
 from scheduler.storage.ports import Outputs
@@ -24,7 +24,7 @@ def run(outputs: Outputs, *results: Result) -> Job:
     for number, result in enumerate(results):
         job = lifecycle.claim(job, claim=Claim("m", f"n{number}", NOW, alone=False))
         kept = keep(job, result, lambda: outputs)
-        job = settlement.settle(Finished(job, NOW, NOW, kept), NOW, shards=1, retention=Retention())
+        job = settlement.settle(Finished(job, NOW, NOW, kept), NOW, Rules(shards=1))
     return job
 
 

@@ -25,7 +25,7 @@ def running(at: int, *, due_at: int = NOW, timeout_ms: int = 300_000, alone: boo
 
 
 def decide(job: Job | None, now: int, *, behind: bool = False, paused: bool = False) -> Leave | Stay | Move | TakeBack:
-    return leftover.decide(job, SLOT, now, shards=1, behind=behind, paused=paused)
+    return leftover.decide(job, SLOT, now, Rules(shards=1), behind=behind, paused=paused)
 
 
 def minutes_ahead(decision: object, now: int) -> float:

@@ -7,18 +7,19 @@ import pytest
 
 from scheduler.admission import limits
 from scheduler.admission.limit_gate import TRIED, WAIT_MS
-from scheduler.admission.limits import Place, TargetUsage, UsageChange
 from scheduler.admission.target_cache import KNOWN_MS, TargetCache
 from scheduler.callbacks.reports import report
 from scheduler.callbacks.tokens import AttemptKey
 from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Result, TaskHead
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.spec import CallBack
+from scheduler.model.target_usage import USUAL_MS, Place, TargetUsage, UsageChange
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.ports import Change, ChangeResult, Found, Written
-from scheduler.targets.named_target import ITEMS, NamedTarget, item_name, share_of, slots_beside
+from scheduler.targets.named_target import ITEMS, item_name, share_of, slots_beside
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
@@ -124,7 +125,7 @@ def test_concurrency_is_limited_and_each_end_frees_a_slot() -> None:
     spans = [(at, at + 300) for _, at in pool.starts]
     assert max(sum(a <= at < b for a, b in spans) for at, _ in spans) == 2
     assert len(spans) == 4 and offsets(pool)[:2] == [0, 0]
-    assert stage.usage.places == () and stage.usage.took_ms > limits.USUAL_MS
+    assert stage.usage.places == () and stage.usage.took_ms > USUAL_MS
 
 
 @pytest.mark.parametrize(

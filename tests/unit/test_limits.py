@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.admission import limits
-from scheduler.admission.limits import Ask, At, Full, Queue, Start, TargetUsage, UsageChange
+from scheduler.admission.limits import Ask, At, Full, Queue, Start
 from scheduler.model.job import JobKey
-from scheduler.targets.named_target import IN_ONE_ITEM, ITEMS, OWN, NamedTarget, share_of, slots_beside
+from scheduler.model.named_target import NamedTarget
+from scheduler.model.target_usage import Place, TargetUsage, UsageChange
+from scheduler.targets.named_target import IN_ONE_ITEM, ITEMS, OWN, share_of, slots_beside
 from tests.conftest import NOW
 
 
@@ -154,7 +156,7 @@ def test_few_jobs_wait_for_a_slot_in_their_executors() -> None:
     assert answers(usage, target, ask("b"), ask("c"))[1] == [Full(), Queue()], "as many as there are slots"
     assert answers(replace(usage, took_ms=60_000), target, ask("b"))[1] == [Queue()], "none where slots are kept for long"
     assert answers(usage, target, ask("b"), now=NOW + 5_000)[1] == [Queue()], "or where they are kept for long at this moment"
-    wide = replace(quick, queued_until=NOW + 1, places=tuple(limits.Place(JobKey("x", f"{n}"), 1, NOW, NOW + 9_999) for n in range(3)))
+    wide = replace(quick, queued_until=NOW + 1, places=tuple(Place(JobKey("x", f"{n}"), 1, NOW, NOW + 9_999) for n in range(3)))
     assert answers(wide, limit(concurrency=3), ask("b"), ask("c"))[1] == [Full(), Queue()], "one while others wait in the queue"
 
 

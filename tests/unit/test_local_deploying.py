@@ -19,8 +19,8 @@ from local.aws import Deployed, LocalAws
 from local.cloud import Stage
 from local.confirm import confirm
 from local.failure import Trouble
-from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.model import slots
+from scheduler.model.breaker import Breaker, Circuit
 from scheduler.model.instants import render
 from scheduler.model.job import Cursor, Lane, LaneState
 from scheduler.storage.memory.stores import MemoryLedger

@@ -6,9 +6,9 @@ import pytest
 
 from scheduler.model import ids
 from scheduler.model.job import Job, JobKey, Misfire
+from scheduler.model.task import Task
 from scheduler.tasks import planning, service
 from scheduler.tasks.planning import INHERITED
-from scheduler.tasks.task import Task
 from tests.conftest import NOW
 from tests.unit.stage import Wrapped
 from tests.unit.task_stage import TaskStage

@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from scheduler.model.job import Failure, FailureKind
+from scheduler.model.named_target import NamedTarget
 from scheduler.targets.job_context import JobContext
-from scheduler.targets.named_target import NamedTarget, default_locks, work_of
+from scheduler.targets.named_target import default_locks, work_of
 from tests.conftest import a_job
 
 DEFAULTS: dict[str, Any] = {"url": "https://a", "bearer_secret": "key", "header_secrets": {"X-Api-Key": "json#a"}, "body": {"a": 1}}

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from scheduler.model.job import Status, TaskKey
+from scheduler.model.notice import News, Notice, Sending
 from scheduler.model.notifications import Occasion, Webhook
 from scheduler.notify.calls import AT_ONCE, KEPT_MS, LONGEST_TURN_MS, SLOW_MS, SLOW_PLACES, Answer, Call, Calls, Receiver, receiver_of
-from scheduler.notify.policy import News, Notice, Sending
 from tests.conftest import NOW
 
 

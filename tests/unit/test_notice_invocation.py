@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from scheduler.model.job import Failure, FailureKind, Result, Status
+from scheduler.model.notice import News, Sending
 from scheduler.model.notifications import Notifications, Webhook
 from scheduler.notify import notify as service
 from scheduler.notify.invocation import RECEIVES_MS, SLOW_CALLS_MS, InvocationResult, process
 from scheduler.notify.notify import GIVE_UP_MS, PATIENCE_MS, BatchResult, Incoming, Post, notify
-from scheduler.notify.policy import News, Sending
 from scheduler.storage.memory.notices import MemoryNoticeQueue
 from scheduler.storage.memory.ports import MemoryPorts
 from tests.contract import make

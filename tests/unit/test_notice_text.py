@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from scheduler.model.instants import parse
 from scheduler.model.job import Status, TaskKey
+from scheduler.model.notice import News, Notice
 from scheduler.model.notifications import Occasion
-from scheduler.notify.policy import News, Notice
 from scheduler.notify.text import Links, mail, slack, webhook
 from scheduler.targets.types import email
 

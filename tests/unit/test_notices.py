@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from scheduler.model import lifecycle
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Result, RunInfo, Status, TaskKey
+from scheduler.model.notice import News, Notice, NotificationState, Outbox, Sending, Window, WindowEnd
 from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
 from scheduler.notify.messages import (
     decode,
@@ -21,7 +22,7 @@ from scheduler.notify.messages import (
     encode_outbox,
     encode_state,
 )
-from scheduler.notify.policy import News, Notice, NotificationState, Outbox, Sending, Window, WindowEnd, decide, digest, of_change
+from scheduler.notify.policy import decide, digest, of_change
 from tests.contract import make
 from tests.contract.make import NOW
 

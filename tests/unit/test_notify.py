@@ -12,16 +12,17 @@ import pytest
 from scheduler.model import instants
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Job, Result, Status
+from scheduler.model.notice import News, NoticeMessage, NotificationState, Sending, WindowEnd
 from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
+from scheduler.model.schedule import Cron, Schedule
 from scheduler.notify.calls import Answer, receiver_of
-from scheduler.notify.messages import Message, decode, encode
+from scheduler.notify.messages import decode, encode
 from scheduler.notify.notify import LEASE_MS, MOST_TRIES, BatchResult, Incoming, Post, notify, wait_s
-from scheduler.notify.policy import News, NotificationState, Sending, WindowEnd, of_change
+from scheduler.notify.policy import of_change
 from scheduler.notify.text import Links
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.targets.types import http
-from scheduler.tasks.schedule import Cron, Schedule
 from tests.conftest import NOW, FixedClock
 from tests.contract import make
 from tests.unit.stage import Wrapped, refuse
@@ -82,11 +83,11 @@ class Stage(MemoryPorts):
         chosen: dict[str, Any] = {"task": self.task.key, "id": f"j{now}.0", "job": f"j{now}", "type": "http", "ended": ended, "at": now}
         return News(**(chosen | {"scheduled_at": now, "error": "retryable: HTTP 500" if ended is FAILED else None} | fields))
 
-    def take(self, *messages: Message) -> BatchResult:
+    def take(self, *messages: NoticeMessage) -> BatchResult:
         batch = [Incoming(f"m{number}", decode(encode(message))) for number, message in enumerate(messages)]
         return notify(batch, self, post=self.post, threads=self.threads)
 
-    def know(self, sending: Message) -> None:
+    def know(self, sending: NoticeMessage) -> None:
         """Let the receiver be one that has answered in time, so that more than one call of it may be in progress."""
         assert isinstance(sending, Sending)
         call = self.post.calls.begin("known", receiver_of(sending), self.clock.monotonic())
@@ -94,7 +95,7 @@ class Stage(MemoryPorts):
         self.post.calls.answered(call, self.clock.monotonic())
         self.post.calls.end(call, Answer("sent"))
 
-    def sent(self) -> list[Message]:
+    def sent(self) -> list[NoticeMessage]:
         """Remove and return the messages of the queue."""
         messages, self.notices.sent = self.notices.sent, []
         return messages
@@ -342,7 +343,7 @@ def test_each_end_is_notified_once_wherever_notify_is_killed(seed: int) -> None:
     notices = stage.notices
     stage.notices = Mortal(notices, chance, 0.08)
     news = [stage.news(chance.choice([FAILED, SUCCEEDED]), id=f"j{n}.0", job=f"j{n}", at=NOW + n * 500) for n in range(60)]
-    waiting: list[Message] = [*news, *news[::3]]  # a batch of the stream is delivered again
+    waiting: list[NoticeMessage] = [*news, *news[::3]]  # a batch of the stream is delivered again
     rounds = 0
     while waiting:
         rounds += 1
@@ -371,7 +372,7 @@ def test_each_end_is_notified_once_wherever_notify_is_killed(seed: int) -> None:
 def test_without_kills_no_receiver_is_notified_twice(stage: Stage) -> None:
     chance = random.Random(1)
     news = [stage.news(chance.choice([FAILED, SUCCEEDED]), id=f"j{n}.0", at=NOW + n * 500) for n in range(60)]
-    waiting: list[Message] = [*news, *news, *news]
+    waiting: list[NoticeMessage] = [*news, *news, *news]
     while waiting:
         stage.clock.advance(chance.randint(0, 9_000))
         batch = [waiting.pop(chance.randrange(len(waiting))) for _ in range(min(len(waiting), 4))]

@@ -12,11 +12,11 @@ from scheduler.model.errors import Conflict, Invalid
 from scheduler.model.job import Job, JobKey, Lane, Status
 from scheduler.model.operation import MAX_RUNNING, SETTLED_MS, Action, Filter, Operation, State
 from scheduler.model.spec import Ordering
+from scheduler.model.task import Task
 from scheduler.operations import requests
 from scheduler.operations.step import LATE_MS, PERIOD_MS, STEP_MS, TRIES, OperationStep
 from scheduler.storage.ports import Found, Written
 from scheduler.tasks import service
-from scheduler.tasks.task import Task
 from tests.conftest import NOW
 from tests.unit.stage import Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from scheduler.accounts import user_admin
-from scheduler.accounts.model import Account
 from scheduler.admission.lane_state import pause
 from scheduler.admission.owner_gate import FRESH_MS, STALE_MS, WHY_DELETED, WHY_DISABLED, BarredOwners
 from scheduler.model import lifecycle, slots
+from scheduler.model.account import Account
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Job, Lane, RequeueCause, Status
 from scheduler.model.rules import Rules

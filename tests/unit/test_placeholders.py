@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model.job import Failure, FailureKind
+from scheduler.model.named_target import NamedTarget
 from scheduler.model.texts import as_line
 from scheduler.targets import placeholders, registry
 from scheduler.targets.job_context import JobContext, as_header, as_url_part
-from scheduler.targets.named_target import NamedTarget, work_of
+from scheduler.targets.named_target import work_of
 from scheduler.targets.placeholders import OPEN, VALUES, broken, rendered, used_in
 from tests.conftest import a_job
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane, Misfire, Status
+from scheduler.model.task import Task
 from scheduler.storage.ports import Found
 from scheduler.tasks import plan as service
 from scheduler.tasks import top_up
 from scheduler.tasks.planning import PLAN_SHARDS, further
-from scheduler.tasks.task import Task
 from tests.conftest import NOW
 from tests.unit.stage import Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage, nominal_times

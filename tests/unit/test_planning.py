@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from scheduler.model import ids, slots
 from scheduler.model.job import Job, Lane, Misfire, Overlap
 from scheduler.model.rules import Rules
+from scheduler.model.schedule import Cron, Once, Rate, Schedule
 from scheduler.model.spec import RetryPolicy
+from scheduler.model.task import Gap, Task
 from scheduler.tasks import planning
 from scheduler.tasks.planning import PLAN_SHARDS, further
-from scheduler.tasks.schedule import Cron, Once, Rate, Schedule, after
-from scheduler.tasks.task import Task
+from scheduler.tasks.schedule import after
 from tests.conftest import NOW, with_spec
 from tests.unit.task_stage import nominal_times
 
@@ -192,7 +193,7 @@ def test_a_second_outage_makes_the_gap_longer() -> None:
     (entry,) = [run for run in found if run.skipped_at]
     assert "119 missed runs" in (entry.reason or "") and after_all.gap is None
     again = further(task, NOW + 2 * HOUR, RULES).task
-    assert task.gap is not None and again.gap == planning.Gap(task.gap.after, NOW + 2 * HOUR, NOW + 2 * HOUR)
+    assert task.gap is not None and again.gap == Gap(task.gap.after, NOW + 2 * HOUR, NOW + 2 * HOUR)
 
 
 def test_the_same_step_has_the_same_runs_whenever_it_is_repeated() -> None:

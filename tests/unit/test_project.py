@@ -12,13 +12,14 @@ from scheduler.insight.counting import EVERYBODY, day_of, hour_of, load_at
 from scheduler.insight.forecast import MINUTE
 from scheduler.insight.project import ProjectResult, project
 from scheduler.model import ids, lifecycle
+from scheduler.model.counters import CounterEntry
 from scheduler.model.job import CANARY_OWNER, Claim, Job, Misfire, Overlap, Result, RunInfo, Status
+from scheduler.model.schedule import Cron, Rate, Schedule
 from scheduler.model.spec import Ordering
+from scheduler.model.task import Task
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.ports import MemoryPorts
-from scheduler.tasks.schedule import Cron, Rate, Schedule
-from scheduler.tasks.task import Task
 from tests.conftest import FixedClock
 from tests.contract import make
 from tests.contract.make import NOW
@@ -310,7 +311,7 @@ class _Dying:
     def __init__(self, counters: MemoryCounters, chance: random.Random) -> None:
         self._counters, self._chance = counters, chance
 
-    def add(self, shard: str, entries: list[counting.Entry]) -> None:
+    def add(self, shard: str, entries: list[CounterEntry]) -> None:
         rows = sorted({entry.row[:2] for entry in entries})
         written = set(self._chance.sample(rows, self._chance.randint(0, len(rows))))
         self._counters.add(shard, [entry for entry in entries if entry.row[:2] in written])

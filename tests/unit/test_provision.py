@@ -14,9 +14,9 @@ from scheduler.insight.scale import scale
 from scheduler.model.errors import SchedulerError, Unavailable
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
+from scheduler.model.schedule import Cron, Schedule
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.stores import MemoryFunctions
-from scheduler.tasks.schedule import Cron, Schedule
 from tests.conftest import NOW, a_message
 from tests.contract import make
 from tests.unit.stage import Stage, Wrapped, refuse

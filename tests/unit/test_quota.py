@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.accounts.model import Profile, Quotas, Stock, Tally
 from scheduler.accounts.quota import FRESH_MS, RECOUNT_MS, QuotaGate
 from scheduler.jobs.cancel import cancel, cancel_many
+from scheduler.model.account import Profile, Quotas, Stock, Tally
 from scheduler.model.errors import TooMany, Unavailable
 from scheduler.model.job import Job
 from scheduler.model.rules import Rules

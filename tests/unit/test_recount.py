@@ -12,10 +12,10 @@ from scheduler.insight.project import project
 from scheduler.insight.recount import recount
 from scheduler.model.instants import parse
 from scheduler.model.job import Job
+from scheduler.model.schedule import Cron, Schedule
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.ports import MemoryPorts
-from scheduler.tasks.schedule import Cron, Schedule
 from tests.conftest import FixedClock
 from tests.contract import make
 

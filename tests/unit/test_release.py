@@ -7,17 +7,19 @@ import pytest
 
 from scheduler.admission import target_queue
 from scheduler.admission.lane_state import pause, resume
-from scheduler.admission.limits import Place, TargetUsage, UsageChange
-from scheduler.admission.target_queue import QueueUser, Released, TargetQueue
 from scheduler.jobs.cancel import cancel_many
 from scheduler.model import lifecycle, settlement, slots
 from scheduler.model.job import Claim, Job, Lane, RequeueCause, Status
+from scheduler.model.named_target import NamedTarget
+from scheduler.model.rules import Rules
+from scheduler.model.target_queue import QueueUser, Released, TargetQueue
+from scheduler.model.target_usage import Place, TargetUsage, UsageChange
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline import later_checks, release
 from scheduler.pipeline.worker import work
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.ports import Change, Written
-from scheduler.targets.named_target import NamedTarget, item_name, share_of
+from scheduler.targets.named_target import item_name, share_of
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
@@ -40,7 +42,7 @@ class Queues(Stage):
         jobs = []
         for _ in range(count):
             claimed = a_job(owner=owner, target="t", claim=Claim("m", "n", NOW, False), **fields)
-            jobs.append(settlement.requeue(claimed, RequeueCause.LIMIT, "limit", NOW, shards=2, target="t"))
+            jobs.append(settlement.requeue(claimed, RequeueCause.LIMIT, "limit", NOW, Rules(shards=2), target="t"))
             assert self.jobs.put(jobs[-1])
         self.targets.join_queue("t", owner, self.clock.now())
         return jobs

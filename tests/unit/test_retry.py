@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from scheduler.model import lifecycle, retry, settlement
 from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Misfire, Result, RunInfo
-from scheduler.model.lifecycle import Retention
 from scheduler.model.retry import Again, GiveUp
+from scheduler.model.rules import Rules
 from scheduler.model.spec import Jitter, RetryPolicy
 from tests.conftest import NOW, a_job
 
@@ -189,8 +189,8 @@ def test_no_job_is_retried_after_its_expiry(failure: Failure) -> None:
 
 def settled(job: Job, failure: Failure, now: int) -> Job:
     if failure.kind is FailureKind.CRASHED:
-        return settlement.take_back(job, now, shards=4, retention=Retention())
-    return settlement.settle(Finished(job, lifecycle.started_at(job), now, Result(failure=failure)), now, shards=4, retention=Retention())
+        return settlement.take_back(job, now, Rules(shards=4))
+    return settlement.settle(Finished(job, lifecycle.started_at(job), now, Result(failure=failure)), now, Rules(shards=4))
 
 
 @given(policies, st.integers(1, 25), st.lists(failures, min_size=1, max_size=4), st.integers(1, 60_000))

@@ -34,11 +34,11 @@ from scheduler.model.job import (
 )
 from scheduler.model.lifecycle import Event
 from scheduler.model.spec import JobSpec
+from scheduler.model.task import Task
 from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.execute import ASK_LIMIT_MS, ASK_PAUSE_MS
 from scheduler.pipeline.follow_up import ASK_LATER_MS
 from scheduler.storage.ports import Change, Found, Written
-from scheduler.tasks.task import Task
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.events import happen
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times

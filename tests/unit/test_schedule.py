@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model.instants import parse, render
-from scheduler.tasks.schedule import Cron, Once, Rate, Schedule, after, local_time, next_runs
+from scheduler.model.schedule import Cron, Once, Rate, Schedule
+from scheduler.tasks.schedule import after, local_time, next_runs
 from tests.conftest import NOW
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000

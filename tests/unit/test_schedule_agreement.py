@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scheduler.model.instants import parse
+from scheduler.model.schedule import Cron, Schedule
 from scheduler.tasks import zones
-from scheduler.tasks.schedule import DST_OVERLAP, Cron, Schedule, next_runs
+from scheduler.tasks.schedule import DST_OVERLAP, next_runs
 from tests.unit.minute_by_minute import ODD_ZONES, clock_changes, disagreement, random_case
 
 randomly = st.randoms(use_true_random=False)

@@ -13,8 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from scheduler.model.instants import parse
+from scheduler.model.schedule import Cron, Schedule
 from scheduler.tasks import cron
-from scheduler.tasks.schedule import Cron, Schedule, after, next_runs
+from scheduler.tasks.schedule import after, next_runs
 from tests.unit.minute_by_minute import random_expression
 
 SINCE = parse("2027-01-01T00:00:00Z") - 1

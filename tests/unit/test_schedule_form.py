@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from scheduler.model.errors import Invalid
 from scheduler.model.instants import render
+from scheduler.model.schedule import Cron, Once, Rate, Schedule
 from scheduler.tasks import zones
-from scheduler.tasks.schedule import Cron, Once, Rate, Schedule
 from scheduler.tasks.schedule_form import LONGEST_RATE, parse, restore, write
 from tests.conftest import NOW
 

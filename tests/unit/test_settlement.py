@@ -20,11 +20,11 @@ from scheduler.model.job import (
     RunInfo,
     Status,
 )
-from scheduler.model.lifecycle import Retention
+from scheduler.model.rules import Rules
 from scheduler.model.spec import RetryPolicy
 from tests.conftest import NOW, a_job
 
-KEEP = Retention()
+RULES = Rules(shards=4)
 
 
 def running(*, alone: bool = True, message_id: str = "m1", **fields: object) -> Job:
@@ -32,7 +32,7 @@ def running(*, alone: bool = True, message_id: str = "m1", **fields: object) -> 
 
 
 def settle(result: Result, **fields: object) -> Job:
-    return settlement.settle(Finished(running(**fields), NOW + 2, NOW + 9, result), NOW + 10, shards=4, retention=KEEP)
+    return settlement.settle(Finished(running(**fields), NOW + 2, NOW + 9, result), NOW + 10, RULES)
 
 
 def failing(kind: FailureKind) -> Result:
@@ -101,28 +101,28 @@ def test_a_misfire_rule_does_not_end_retries() -> None:
 
 def test_a_requeued_job_takes_a_safe_slot_unless_its_lane_is_paused() -> None:
     job = running()
-    back = settlement.requeue(job, RequeueCause.OVERLAP, "it waits", NOW + 10, shards=4)
+    back = settlement.requeue(job, RequeueCause.OVERLAP, "it waits", NOW + 10, RULES)
     assert (back.fence, back.lane, back.reason, back.requeue_cause) == (2, job.lane, "it waits", None)
     assert slots.start_of(slots.minute(back.slot or "")) >= NOW + 10 + slots.HORIZON
-    paused = settlement.requeue(job, RequeueCause.PAUSED, "paused", NOW + 10, shards=4)
+    paused = settlement.requeue(job, RequeueCause.PAUSED, "paused", NOW + 10, RULES)
     assert (paused.due_at, paused.fence, paused.reason, paused.requeue_cause) == (job.due_at, 2, "paused", RequeueCause.PAUSED)
     assert paused.slot == slots.waiting(job.lane, job.id, 4)
 
 
 def test_a_pause_keeps_the_reason_of_a_run_that_waited_for_another() -> None:
     """Its misfire rule no longer applies."""
-    paused = settlement.requeue(running(reason="overlap: ..."), RequeueCause.PAUSED, "paused", NOW, shards=4)
+    paused = settlement.requeue(running(reason="overlap: ..."), RequeueCause.PAUSED, "paused", NOW, RULES)
     assert (paused.reason, paused.requeue_cause) == ("overlap: ...", None)
 
 
 def test_a_second_pause_keeps_the_cause_of_the_first() -> None:
     once = running(reason="paused", requeue_cause=RequeueCause.PAUSED)
-    again = settlement.requeue(once, RequeueCause.PAUSED, "paused", NOW, shards=4)
+    again = settlement.requeue(once, RequeueCause.PAUSED, "paused", NOW, RULES)
     assert (again.reason, again.requeue_cause, again.fence) == ("paused", RequeueCause.PAUSED, 2)
 
 
 def take_back(**fields: object) -> Job:
-    return settlement.take_back(running(**fields), NOW + 40_000, shards=4, retention=KEEP)
+    return settlement.take_back(running(**fields), NOW + 40_000, RULES)
 
 
 def test_a_job_whose_executor_died_goes_to_the_retry_lane_at_once() -> None:
@@ -144,7 +144,7 @@ def died(job: Job, times: int = 1) -> Job:
     for _ in range(times):
         at = max(job.due_at, NOW)
         claimed = lifecycle.claim(job, claim=Claim("m1", f"n{at}", at, True))
-        job = settlement.take_back(claimed, at + 30_000, shards=4, retention=KEEP)
+        job = settlement.take_back(claimed, at + 30_000, RULES)
     return job
 
 
@@ -161,7 +161,7 @@ def test_a_job_whose_executors_die_before_its_start_does_not_end() -> None:
 
 
 def settle_succeeded(job: Job) -> Job:
-    return settlement.settle(Finished(job, job.due_at, job.due_at + 1, Result("done")), job.due_at + 1, shards=4, retention=KEEP)
+    return settlement.settle(Finished(job, job.due_at, job.due_at + 1, Result("done")), job.due_at + 1, RULES)
 
 
 def test_the_first_crash_may_have_started_the_work() -> None:
@@ -174,7 +174,7 @@ def test_a_started_job_that_kills_its_executors_ends_whatever_came_before() -> N
     job = died(a_job(max_attempts=9), 8)
     for _ in range(retry.MAX_CRASHES):
         claimed = lifecycle.claim(job, claim=Claim("m1", f"n{job.due_at}", job.due_at, True))
-        job = settlement.take_back(lifecycle.start(claimed, job.due_at), job.due_at + 30_000, shards=4, retention=KEEP)
+        job = settlement.take_back(lifecycle.start(claimed, job.due_at), job.due_at + 30_000, RULES)
     assert (lifecycle.state(job), job.reason) == (Status.FAILED, "its executor died each time it ran alone")
 
 
@@ -193,11 +193,11 @@ def test_a_run_that_never_started_keeps_its_misfire_rule(missed: Misfire) -> Non
     assert misfire.too_late(died(run), NOW + 60_000) is None, "it may have started"
     assert (misfire.too_late(died(run, 3), NOW + 60_000) or "").startswith("misfire: ")
     waited = settlement.requeue(
-        lifecycle.claim(died(run, 3), claim=Claim("m1", "n1", NOW, True)), RequeueCause.OVERLAP, "waits", NOW, shards=4
+        lifecycle.claim(died(run, 3), claim=Claim("m1", "n1", NOW, True)), RequeueCause.OVERLAP, "waits", NOW, RULES
     )
     assert misfire.too_late(waited, NOW + 60_000) is None
     paused = settlement.requeue(
-        lifecycle.claim(died(run, 3), claim=Claim("m1", "n1", NOW, True)), RequeueCause.PAUSED, "paused", NOW, shards=4
+        lifecycle.claim(died(run, 3), claim=Claim("m1", "n1", NOW, True)), RequeueCause.PAUSED, "paused", NOW, RULES
     )
     assert (misfire.too_late(paused, NOW + 60_000) or "").startswith("misfire: ") and paused.reason == "paused"
 
@@ -237,12 +237,12 @@ def test_innocent_jobs_survive_any_number_of_killed_batches_a6() -> None:
     job = a_job()
     for number in range(20):
         job = lifecycle.claim(job, claim=Claim(f"m{number}", f"n{number}", NOW, False))
-        job = settlement.take_back(job, NOW + 40_000, shards=4, retention=KEEP)
+        job = settlement.take_back(job, NOW + 40_000, RULES)
     assert lifecycle.is_open(job) and job.charged == 0
 
 
 def bury(job: Job, message_id: str = "m1", fence: int = 1) -> Job | None:
-    return settlement.bury(job, message_id, fence, NOW + 99_000, shards=4, retention=KEEP)
+    return settlement.bury(job, message_id, fence, NOW + 99_000, RULES)
 
 
 def test_a_job_running_under_the_buried_message_is_taken_back() -> None:
@@ -269,7 +269,7 @@ def test_work_that_did_not_begin_waits_longer_each_time() -> None:
     busy = Result(failure=Failure(FailureKind.THROTTLED, "busy"), unstarted=True)
     found = []
     for fence in (1, 2, 3, 8, 99):
-        job = settlement.returned(Finished(running(fence=fence), NOW, NOW, busy), NOW, shards=4, retention=KEEP)
+        job = settlement.returned(Finished(running(fence=fence), NOW, NOW, busy), NOW, RULES)
         assert (job.fence, job.charged, job.throttled, job.attempts, job.reason) == (fence + 1, 0, 0, (), "busy")
         found.append(job.due_at - NOW)
     assert found == [250, 500, 1_000, 30_000, 30_000]
@@ -277,10 +277,10 @@ def test_work_that_did_not_begin_waits_longer_each_time() -> None:
 
 def test_a_change_written_late_gets_a_slot_that_is_safe_then() -> None:
     before = running()
-    after = settlement.requeue(before, RequeueCause.OVERLAP, "it waits", NOW, shards=4)
-    assert settlement.still_safe(before, after, NOW + 30_000, shards=4) == after
-    late = settlement.still_safe(before, after, NOW + 300_000, shards=4)
+    after = settlement.requeue(before, RequeueCause.OVERLAP, "it waits", NOW, RULES)
+    assert settlement.still_safe(before, after, NOW + 30_000, RULES) == after
+    late = settlement.still_safe(before, after, NOW + 300_000, RULES)
     assert slots.is_safe(late.slot or "", NOW + 300_000) and (late.fence, late.due_at) == (after.fence, after.due_at)
-    ended, paused = (settlement.cancel(before, NOW, retention=KEEP), replace(after, slot=before.slot))
-    assert settlement.still_safe(before, ended, NOW + 300_000, shards=4) == ended
-    assert settlement.still_safe(before, paused, NOW + 300_000, shards=4) == paused
+    ended, paused = (settlement.cancel(before, NOW, RULES), replace(after, slot=before.slot))
+    assert settlement.still_safe(before, ended, NOW + 300_000, RULES) == ended
+    assert settlement.still_safe(before, paused, NOW + 300_000, RULES) == paused

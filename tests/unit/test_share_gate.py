@@ -9,10 +9,11 @@ from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.admission.share_gate import ShareGate
 from scheduler.model import lifecycle, slots
 from scheduler.model.job import Job, Lane, RequeueCause, Status
+from scheduler.model.pin import Pin
 from scheduler.model.rules import Rules
 from scheduler.pipeline.execute import ROOM_AGAIN_MS
 from scheduler.sharing import pins
-from scheduler.sharing.pins import LONG_MS, PERIOD_MS, Pin, by_owner, is_within
+from scheduler.sharing.pins import LONG_MS, PERIOD_MS, by_owner, is_within
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 

@@ -6,16 +6,17 @@ from typing import Any
 import pytest
 
 from scheduler.admission import breaker
-from scheduler.admission.breaker import Circuit
 from scheduler.admission.lane_state import PausedBy, pause
 from scheduler.insight import status
 from scheduler.insight.problems import Kind, Severity, Status
 from scheduler.insight.project import project
 from scheduler.model import lifecycle, slots
+from scheduler.model.backlog import Backlog, Demand
+from scheduler.model.breaker import Circuit
 from scheduler.model.fingerprint import of_job
 from scheduler.model.job import Cursor, Failure, FailureKind, Job, Lane, Result, RunInfo, Unit, UnitKey, changed
 from scheduler.pipeline.lag import lag
-from scheduler.sharing.fair_queue import REST, Backlog, Demand
+from scheduler.sharing.fair_queue import REST
 from scheduler.storage.aws.stream import JobChange
 from scheduler.tasks import service
 from tests.conftest import NOW, a_job

@@ -8,6 +8,7 @@ from lambdas.rest.job_answers import JobShape
 from scheduler.model import ids, instants, lifecycle, settlement, slots
 from scheduler.model.errors import Conflict, TooLarge, Unavailable
 from scheduler.model.job import Claim, Job, Lane, OrderKey, Receipt, RequeueCause, Result
+from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec, Ordering
 from scheduler.pipeline import enqueue
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit, submit_all
@@ -405,7 +406,7 @@ def cancelled(job: Job) -> Job:
 
 def queued(job: Job) -> Job:
     claimed = lifecycle.claim(job, claim=Claim("m", "n", NOW, True))
-    return settlement.requeue(claimed, RequeueCause.LIMIT, "its target is at its limit", NOW, shards=2, target="invoices")
+    return settlement.requeue(claimed, RequeueCause.LIMIT, "its target is at its limit", NOW, Rules(shards=2), target="invoices")
 
 
 @pytest.mark.parametrize("become", [retried, cancelled, queued])

@@ -10,10 +10,10 @@ from scheduler.model import ids, lifecycle, paging, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.instants import render
 from scheduler.model.job import Claim, Job, Lane, Overlap, Receipt, TaskKey
+from scheduler.model.task import Task, TaskStatus, status
 from scheduler.storage.ports import Change, Written
 from scheduler.tasks import planning, service
 from scheduler.tasks.service import Search
-from scheduler.tasks.task import Task, TaskStatus, status
 from scheduler.tasks.withdraw import STARTED_MS
 from tests.conftest import NOW
 from tests.unit.stage import Wrapped, lost_answer, refuse, times

@@ -16,7 +16,8 @@ from scheduler.model.work import WorkItem
 from scheduler.pipeline import leftover, waiting_room
 from scheduler.pipeline.delivery import LEASE_MS
 from scheduler.pipeline.enqueue import message
-from scheduler.pipeline.overflow import EMPTY_MS, READ_MS, open_unit, unit_of, units_of
+from scheduler.pipeline.overflow import EMPTY_MS, READ_MS
+from scheduler.pipeline.overflow_units import open_unit, unit_of, units_of
 from scheduler.pipeline.tick import wake_rooms
 from scheduler.storage.ports import Written
 from tests.conftest import NOW, ScriptedPool, a_job

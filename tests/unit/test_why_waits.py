@@ -3,11 +3,11 @@
 from typing import Any
 
 from scheduler.admission import breaker, why_waits
-from scheduler.admission.breaker import Circuit
 from scheduler.admission.gate import PAUSED
 from scheduler.admission.owner_gate import WHY_DISABLED
 from scheduler.admission.why_waits import Seen
 from scheduler.model import slots
+from scheduler.model.breaker import Circuit
 from scheduler.model.instants import render
 from scheduler.model.job import Job, Lane, LaneState, RequeueCause, changed
 from tests.conftest import NOW, a_job

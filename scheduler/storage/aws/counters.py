@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from scheduler.insight.counting import Counted, Entry, Row
+from scheduler.model.counters import Counted, CounterEntry, Row
 from scheduler.storage.aws import errors, keys
 from scheduler.storage.aws.table import Table
 
@@ -28,8 +28,8 @@ class DynamoCounters:
         self._client = client
         self._table = Table(client, table)
 
-    def add(self, shard: str, entries: Sequence[Entry]) -> None:
-        rows: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    def add(self, shard: str, entries: Sequence[CounterEntry]) -> None:
+        rows: dict[tuple[str, str], list[CounterEntry]] = defaultdict(list)
         for entry in entries:
             rows[entry.row[:2]].append(entry)
         for _ in self._table.pool.map(lambda of_row: self._add(shard, of_row), rows.values()):
@@ -53,13 +53,13 @@ class DynamoCounters:
             for item in self._table.all(keys.IN_PARTITION.query(partition, keys.counted(row.name, ""), keys.counted(row.name, "~"))):
                 self._table.delete({"pk": item["pk"], "sk": item["sk"]})
 
-    def _add(self, shard: str, entries: Sequence[Entry]) -> None:
+    def _add(self, shard: str, entries: Sequence[CounterEntry]) -> None:
         for chunk in _chunks(entries):
-            left: Sequence[Entry] = chunk
+            left: Sequence[CounterEntry] = chunk
             while left and (seen := self._update(shard, left)) is not None:
                 left = [entry for entry in left if entry.sequence > seen]
 
-    def _update(self, shard: str, entries: Sequence[Entry]) -> str | None:
+    def _update(self, shard: str, entries: Sequence[CounterEntry]) -> str | None:
         """Add all entries in one write. If the row has the first one already, add none and return its highest sequence number."""
         with errors.translated():
             try:
@@ -72,7 +72,7 @@ class DynamoCounters:
         return None
 
 
-def _as_call(table: str, shard: str, entries: Sequence[Entry]) -> dict[str, Any]:
+def _as_call(table: str, shard: str, entries: Sequence[CounterEntry]) -> dict[str, Any]:
     total: Counter[str] = Counter()
     for entry in entries:
         total.update(entry.amounts)
@@ -99,9 +99,9 @@ def _as_call(table: str, shard: str, entries: Sequence[Entry]) -> dict[str, Any]
     }
 
 
-def _chunks(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+def _chunks(entries: Sequence[CounterEntry]) -> Iterator[list[CounterEntry]]:
     """The entries in order, in chunks that add to at most `MOST_NAMES` amounts."""
-    chunk: list[Entry] = []
+    chunk: list[CounterEntry] = []
     names: set[str] = set()
     for entry in entries:
         if chunk and len(names | entry.amounts.keys()) > MOST_NAMES:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from scheduler.accounts.access import Role
-from scheduler.accounts.model import Account
+from scheduler.model.account import Account, Role
 from scheduler.model.errors import Conflict, Invalid, NotFound
 from scheduler.storage.aws import errors
 

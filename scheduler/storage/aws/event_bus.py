@@ -7,7 +7,8 @@ from itertools import chain
 from typing import Any
 
 from scheduler.model.errors import Unavailable
-from scheduler.notify.announce import SOURCE, Event
+from scheduler.model.event import Event
+from scheduler.notify.announce import SOURCE
 from scheduler.storage.aws import batches, errors
 
 CONNECTIONS = 8

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from scheduler.model.job import Job
+from scheduler.model.task import Task
 from scheduler.storage.aws import items, keys, task_items
 from scheduler.storage.aws.table import Table
-from scheduler.tasks.task import Task
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

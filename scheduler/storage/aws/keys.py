@@ -27,8 +27,8 @@ from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest, Guar
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
-    from scheduler.accounts.model import Ceiling
-    from scheduler.admission.breaker import Circuit
+    from scheduler.model.account import Ceiling
+    from scheduler.model.breaker import Circuit
 
 Value = dict[str, "AttributeValueTypeDef"]  # an item, in the words of the type stubs
 FORMAT = "1"  # the newest format of items that this version reads, and the one that it writes

@@ -6,11 +6,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from scheduler.admission.breaker import Breaker, Circuit
+from scheduler.model.backlog import Backlog, Demand
+from scheduler.model.breaker import Breaker, Circuit
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Lane, LaneState, LaterCheck, Unit, UnitKey
-from scheduler.sharing.fair_queue import Backlog, Demand
-from scheduler.sharing.pins import PERIOD_MS, Pin
+from scheduler.model.pin import Pin
+from scheduler.sharing.pins import PERIOD_MS
 from scheduler.storage.aws import keys, readable
 from scheduler.storage.aws.table import Table
 from scheduler.storage.ports import Watched, Written

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model.errors import Invalid, SchedulerError, Unavailable
-from scheduler.notify.messages import Message, Received, decode, encode
-from scheduler.notify.policy import Sending, WindowEnd
+from scheduler.model.notice import NoticeMessage, ReceivedNotice, Sending, WindowEnd
+from scheduler.notify.messages import decode, encode
 from scheduler.storage.aws import batches, errors
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ class SqsNoticeQueue:
         self._url = url
         self._pool = ThreadPoolExecutor(CONNECTIONS, "notices")
 
-    def send(self, messages: Sequence[Message], now: int) -> None:
+    def send(self, messages: Sequence[NoticeMessage], now: int) -> None:
         tens = batches.chunks([_entry(message, now) for message in messages], batches.TEN)
         if not all(self._pool.map(self._send, tens) if len(tens) > 1 else map(self._send, tens)):
             raise Unavailable()
 
-    def receive(self, wait_s: int) -> list[Received]:
+    def receive(self, wait_s: int) -> list[ReceivedNotice]:
         try:
             with errors.translated():
                 answer = self._client.receive_message(
@@ -64,14 +64,14 @@ class SqsNoticeQueue:
             return False
 
 
-def received(event: Mapping[str, Any]) -> tuple[list[Received], dict[str, str]]:
+def received(event: Mapping[str, Any]) -> tuple[list[ReceivedNotice], dict[str, str]]:
     """The messages of an SQS event, and its unreadable records (poison), which end in the dead-letter queue: receipts by message id."""
-    good, poison = list[Received](), dict[str, str]()
+    good, poison = list[ReceivedNotice](), dict[str, str]()
     for record in event["Records"]:
         try:
             sent_at = record.get("attributes", {}).get("SentTimestamp")
             message = decode(record["body"])
-            good.append(Received(record["messageId"], record["receiptHandle"], message, None if sent_at is None else int(sent_at)))
+            good.append(ReceivedNotice(record["messageId"], record["receiptHandle"], message, None if sent_at is None else int(sent_at)))
         except (Invalid, LookupError, TypeError, AttributeError, ValueError):
             if isinstance(record, dict) and isinstance(record.get("messageId"), str):
                 poison[record["messageId"]] = str(record.get("receiptHandle"))
@@ -94,7 +94,7 @@ def _record(message: "MessageTypeDef") -> dict[str, Any]:
     return found | {"attributes": message.get("Attributes", {})}
 
 
-def _entry(message: Message, now: int) -> dict[str, Any]:
+def _entry(message: NoticeMessage, now: int) -> dict[str, Any]:
     task = message.notice.task if isinstance(message, Sending) else message.task
     entry: dict[str, Any] = {"MessageBody": encode(message), "MessageGroupId": task.owner}  # SQS fair queues protect the other users
     if isinstance(message, WindowEnd) and message.at > now:

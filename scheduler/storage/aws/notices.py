@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scheduler.model.job import TaskKey
-from scheduler.notify.messages import Message, decode_outbox, decode_state, encode_outbox, encode_state
-from scheduler.notify.policy import DeliveryRecord, NotificationState, Outbox
+from scheduler.model.notice import DeliveryRecord, NoticeMessage, NotificationState, Outbox
+from scheduler.notify.messages import decode_outbox, decode_state, encode_outbox, encode_state
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Table
 from scheduler.storage.aws.updates import as_put
@@ -68,7 +68,7 @@ class DynamoNotices:
             item["error"] = {"S": after.error}
         return self._table.put(item, keys.IF_NEW if before is None else keys.if_version(before.version))
 
-    def send(self, messages: Sequence[Message], now: int) -> None:
+    def send(self, messages: Sequence[NoticeMessage], now: int) -> None:
         if self._queue is None:
             raise RuntimeError("this function has no queue of notices")
         self._queue.send(messages, now)

@@ -10,8 +10,8 @@ from typing import Any
 
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Job
+from scheduler.model.task import Task
 from scheduler.storage.aws import items, keys, readable, task_items
-from scheduler.tasks.task import Task
 
 DIGITS = 40  # of a sequence number, at most
 

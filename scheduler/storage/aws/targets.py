@@ -5,14 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from scheduler.admission.limits import USUAL_MS, Move, Place, TargetUsage, UsageChange
-from scheduler.admission.target_queue import QueueUser, Released, TargetQueue
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import JobKey
+from scheduler.model.named_target import NamedTarget
+from scheduler.model.target_queue import QueueUser, Released, TargetQueue
+from scheduler.model.target_usage import USUAL_MS, Move, Place, TargetUsage, UsageChange
 from scheduler.storage.aws import keys, readable
 from scheduler.storage.aws.table import Table
 from scheduler.storage.ports import ChangeResult, Found, Written
-from scheduler.targets.named_target import ITEMS, NamedTarget, item_name
+from scheduler.targets.named_target import ITEMS, item_name
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -6,10 +6,10 @@ from dataclasses import astuple, fields
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model.job import Misfire, Overlap
+from scheduler.model.task import Gap, Task
 from scheduler.notify import messages
 from scheduler.storage.aws import keys, spec_items
 from scheduler.tasks import schedule_form
-from scheduler.tasks.task import Gap, Task
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef

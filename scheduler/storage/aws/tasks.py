@@ -16,7 +16,7 @@ from scheduler.storage.ports import Found, Written
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from scheduler.tasks.task import Task, TaskPage
+    from scheduler.model.task import Task, TaskPage
 
 HEAD = ("generation", "inactive_at", "inactive_reason", "name")
 
@@ -66,8 +66,8 @@ class DynamoTasks:
     def store(
         self, before: "Task | None", after: "Task", runs: Sequence[Job], receipt: Receipt | None = None, *, former: str | None = None
     ) -> bool:
+        from scheduler.model.task import planned_as
         from scheduler.storage.aws import task_items
-        from scheduler.tasks.task import planned_as
 
         condition = keys.IF_NEW if before is None else keys.if_generation(before.generation)
         actions = [as_put(task_items.encode(after), condition, self._table.name)]
@@ -114,8 +114,8 @@ class DynamoTasks:
         return readable.read(task_items.decode, item) if item else None
 
     def page(self, owner: str, *, after: str | None, limit: int) -> "TaskPage":
+        from scheduler.model.task import TaskPage
         from scheduler.storage.aws import task_items
-        from scheduler.tasks.task import TaskPage
 
         query = keys.all_of(owner) if after is None else keys.up_to(owner, after)
         found = self._table.all(query | {"Limit": limit + 1, "ScanIndexForward": False, "ConsistentRead": True})
@@ -140,8 +140,8 @@ def _moving(before: "Task", after: "Task") -> Update:
 
 def _moved(before: "Task", after: "Task", answer: Answer) -> Written:
     """The result of a move. If the stored task is planned as far already, an earlier call wrote it and its answer was lost."""
+    from scheduler.model.task import planned_as
     from scheduler.storage.aws import task_items
-    from scheduler.tasks.task import planned_as
 
     if answer.done is not Written.NO or answer.item is None:
         return answer.done

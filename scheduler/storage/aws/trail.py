@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from scheduler.accounts.audit import KEPT_DAYS, Entry
+from scheduler.model.audit import KEPT_DAYS, AuditEntry
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.errors import translated
 from scheduler.storage.aws.table import Item, Table
@@ -30,13 +30,13 @@ class DynamoTrail:
     def __init__(self, client: "DynamoDBClient", table: str) -> None:
         self._table = Table(client, table)
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AuditEntry) -> None:
         self._table.put(_encode(entry), {})
 
-    def entries(self, owner: str | None, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+    def entries(self, owner: str | None, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[AuditEntry], str | None]:
         if owner is not None:
             return self._page(keys.IN_PARTITION, owner, since, until, after, limit, ConsistentRead=True)
-        found: list[Entry] = []
+        found: list[AuditEntry] = []
         for month in _months(since, until):
             entries, cursor = self._page(keys.IN_MONTH, month, since, until, after, limit - len(found))
             found += entries
@@ -48,12 +48,12 @@ class DynamoTrail:
 
     def _page(
         self, keyed: keys.Range, pk: str, since: int, until: int, after: str | None, limit: int, **options: Any
-    ) -> tuple[list[Entry], str | None]:
+    ) -> tuple[list[AuditEntry], str | None]:
         low, high = keys.bounds(since, until, after, True)
         if low > high:
             return [], None
         query = keyed.query(pk, low, high) | {"Limit": limit + 1, "ScanIndexForward": False}
-        found: list[Entry] = []
+        found: list[AuditEntry] = []
         for item in self._table.all(query | options):
             if len(found) == limit:
                 return found, found[-1].id
@@ -67,7 +67,7 @@ class LockedTrail:
     def __init__(self, trail: "Trail", client: "S3Client", bucket: str) -> None:
         self._trail, self._client, self._bucket = trail, client, bucket
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AuditEntry) -> None:
         day = datetime.fromtimestamp(entry.at / 1000, UTC).strftime("%Y/%m/%d")
         end = "" if entry.status is None else "-ended"
         with translated():
@@ -80,7 +80,7 @@ class LockedTrail:
             )
         self._trail.write(entry)
 
-    def entries(self, owner: str | None, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+    def entries(self, owner: str | None, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[AuditEntry], str | None]:
         return self._trail.entries(owner, since=since, until=until, after=after, limit=limit)
 
 
@@ -97,7 +97,7 @@ def _month(at: int) -> str:
     return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m")
 
 
-def _encode(entry: Entry) -> dict[str, Any]:
+def _encode(entry: AuditEntry) -> dict[str, Any]:
     item: dict[str, Any] = {"pk": {"S": entry.owner}, "sk": {"S": entry.id}, "month": {"S": _month(entry.at)}}
     item |= {name: {"S": value} for name in _TEXTS if (value := getattr(entry, name)) is not None}
     item |= {name: {"N": str(value)} for name in _NUMBERS if (value := getattr(entry, name)) is not None}
@@ -105,7 +105,7 @@ def _encode(entry: Entry) -> dict[str, Any]:
     return item | {"expires": {"N": str(entry.at // 1000 + KEPT_DAYS * 86_400)}}
 
 
-def _decode(item: Item) -> Entry:
+def _decode(item: Item) -> AuditEntry:
     texts: Any = {name: item[name]["S"] if name in item else None for name in _TEXTS}
     numbers: Any = {name: int(item[name]["N"]) if name in item else None for name in _NUMBERS}
-    return Entry(id=item["sk"]["S"], changes=json.loads(item["changes"]["S"]), **texts, **numbers)
+    return AuditEntry(id=item["sk"]["S"], changes=json.loads(item["changes"]["S"]), **texts, **numbers)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from scheduler.accounts.model import Ceiling, Profile, Quotas, Stock, Tally
+from scheduler.model.account import Ceiling, Profile, Quotas, Stock, Tally
 from scheduler.model.errors import Unavailable
 from scheduler.storage.aws import errors, keys
 from scheduler.storage.aws.keys import Term

@@ -4,9 +4,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from scheduler.accounts.access import Role
-from scheduler.accounts.audit import Entry
-from scheduler.accounts.model import Account, Ceiling, Profile, Quotas, Stock, Tally
+from scheduler.model.account import Account, Ceiling, Profile, Quotas, Role, Stock, Tally
+from scheduler.model.audit import AuditEntry
 from scheduler.model.errors import Conflict, Invalid
 from scheduler.storage.ports import Barred
 
@@ -144,15 +143,17 @@ class MemoryTrail:
     """The audit trail."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, Entry] = {}
+        self.rows: dict[str, AuditEntry] = {}
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AuditEntry) -> None:
         self.rows[entry.id] = entry
 
-    def entries(self, owner: str | None, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+    def entries(self, owner: str | None, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[AuditEntry], str | None]:
         return self._page([entry for entry in self.rows.values() if owner in (None, entry.owner)], since, until, after, limit)
 
-    def _page(self, entries: list[Entry], since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+    def _page(
+        self, entries: list[AuditEntry], since: int, until: int, after: str | None, limit: int
+    ) -> tuple[list[AuditEntry], str | None]:
         chosen = [entry for entry in entries if since <= entry.at < until and (after is None or entry.id < after)]
         chosen.sort(key=lambda entry: entry.id, reverse=True)
         return chosen[:limit], chosen[limit - 1].id if len(chosen) > limit else None

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from scheduler.insight.counting import Counted, Entry
+from scheduler.model.counters import Counted, CounterEntry
 
 
 class MemoryCounters:
@@ -14,7 +14,7 @@ class MemoryCounters:
         self._seen: dict[tuple[str, str, str], str] = {}
         self._about: dict[tuple[str, str], str] = {}
 
-    def add(self, shard: str, entries: Sequence[Entry]) -> None:
+    def add(self, shard: str, entries: Sequence[CounterEntry]) -> None:
         for entry in entries:
             key = (entry.row.partition, entry.row.name, shard)
             if entry.sequence > self._seen.get(key, ""):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from scheduler.notify.announce import Event
+from scheduler.model.event import Event
 
 
 class MemoryEvents:

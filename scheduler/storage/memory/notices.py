@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scheduler.model.job import TaskKey
-from scheduler.notify.messages import Message, Received
-from scheduler.notify.policy import DeliveryRecord, NotificationState, Outbox, WindowEnd
+from scheduler.model.notice import DeliveryRecord, NoticeMessage, NotificationState, Outbox, ReceivedNotice, WindowEnd
 from scheduler.storage.ports import Clock
 
 
@@ -16,7 +15,7 @@ class MemoryNotices:
         self.states: dict[TaskKey, NotificationState] = {}
         self.outboxes: dict[tuple[TaskKey, str], Outbox] = {}
         self.deliveries: dict[tuple[TaskKey, str], DeliveryRecord] = {}
-        self.sent: list[Message] = []  # in order
+        self.sent: list[NoticeMessage] = []  # in order
 
     def read(self, task: TaskKey, id: str) -> tuple[NotificationState | None, Outbox | None]:
         return self.states.get(task), self.outboxes.get((task, id))
@@ -40,7 +39,7 @@ class MemoryNotices:
         self.deliveries[after.task, after.id] = replace(after, version=1 if before is None else before.version + 1)
         return True
 
-    def send(self, messages: Sequence[Message], now: int) -> None:
+    def send(self, messages: Sequence[NoticeMessage], now: int) -> None:
         self.sent += messages
 
 
@@ -48,7 +47,7 @@ class MemoryNotices:
 class QueuedNotice:
     """A message of the queue. Only its last receipt is valid."""
 
-    message: Message
+    message: NoticeMessage
     sent_at: int
     visible_at: int
     receives: int = 0
@@ -64,13 +63,13 @@ class MemoryNoticeQueue:
         self._clock = clock
         self._sent = 0
 
-    def send(self, messages: Sequence[Message], now: int) -> None:
+    def send(self, messages: Sequence[NoticeMessage], now: int) -> None:
         for message in messages:
             self._sent += 1
             at = message.at if isinstance(message, WindowEnd) else now
             self.messages[f"n{self._sent}"] = QueuedNotice(message, now, max(at, now))
 
-    def receive(self, wait_s: int) -> list[Received]:
+    def receive(self, wait_s: int) -> list[ReceivedNotice]:
         until = self._clock.now() + wait_s * 1_000
         while not (found := self._visible()) and self._clock.now() < until:
             self._clock.sleep_until(self._clock.now() + self.POLL_MS)
@@ -92,11 +91,11 @@ class MemoryNoticeQueue:
     def _chosen(self, visible: list[str]) -> list[str]:
         return visible[: self.TEN]
 
-    def _received(self, name: str) -> Received:
+    def _received(self, name: str) -> ReceivedNotice:
         queued = self.messages[name]
         queued.receives += 1
         queued.visible_at = self._clock.now() + self.VISIBILITY_MS
-        return Received(name, f"{name}#{queued.receives}", queued.message, queued.sent_at)
+        return ReceivedNotice(name, f"{name}#{queued.receives}", queued.message, queued.sent_at)
 
     def _name(self, receipt: str) -> str | None:
         name, _, receives = receipt.partition("#")

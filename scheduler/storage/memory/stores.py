@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from operator import attrgetter
 from typing import Any
 
-from scheduler.admission.breaker import Breaker, Circuit
 from scheduler.model import ids, item_limit, lifecycle, slots
 from scheduler.model.attempt_output import FullOutput
+from scheduler.model.backlog import Backlog
+from scheduler.model.breaker import Breaker, Circuit
 from scheduler.model.errors import NotFound, Unreadable
 from scheduler.model.job import (
     Claim,
@@ -37,10 +38,9 @@ from scheduler.model.job import (
 from scheduler.model.lifecycle import DEAD
 from scheduler.model.notifications import Notifications
 from scheduler.model.operation import Operation, State
+from scheduler.model.pin import Pin
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery, WorkItem
-from scheduler.sharing.fair_queue import Backlog
-from scheduler.sharing.pins import Pin
 from scheduler.storage.ports import MOVING, Change, ClaimRequest, ClaimResult, Found, Guard, KeyTaking, Watched, Written
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes

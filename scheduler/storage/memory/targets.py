@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scheduler.admission import limits
-from scheduler.admission.limits import TargetUsage, UsageChange
-from scheduler.admission.target_queue import QueueUser, TargetQueue
+from scheduler.model.named_target import NamedTarget
+from scheduler.model.target_queue import QueueUser, TargetQueue
+from scheduler.model.target_usage import TargetUsage, UsageChange
 from scheduler.storage.ports import ChangeResult, Found, Written
-from scheduler.targets.named_target import ITEMS, NamedTarget, item_name
+from scheduler.targets.named_target import ITEMS, item_name
 
 
 class MemoryTargets:

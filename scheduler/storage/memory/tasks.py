@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from scheduler.model import item_limit
 from scheduler.model.job import Job, OwnKey, Receipt, RunLock, TaskHead, TaskKey
+from scheduler.model.task import Task, TaskPage, planned_as
 from scheduler.storage.memory.stores import MemoryJobs, json_size
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Found, Written
-from scheduler.tasks.task import Task, TaskPage, planned_as
 
 
 class MemoryReceipts:

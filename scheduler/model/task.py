@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from scheduler.model.job import Lane, Misfire, Overlap, OwnKey, TaskHead, TaskKey
 from scheduler.model.notifications import Notifications
+from scheduler.model.schedule import Once, Schedule
 from scheduler.model.spec import JobSpec
-from scheduler.tasks.schedule import Once, Schedule
 
 STORED_WITH_IT = 10  # runs that are stored in one transaction with their task
 

@@ -1,12 +1,19 @@
-"""Users: their accounts, profiles and quotas, and the ports for both."""
+"""Users: their accounts, roles, profiles, quotas and tallies."""
 
 from dataclasses import dataclass, field
-
-from scheduler.accounts.access import Role
+from enum import StrEnum
 
 # A password that the user pool's policy may accept; Cognito refuses any other text as a bad parameter.
 # https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_AdminSetUserPassword.html
 PASSWORD = r"\S{1,256}"
+
+
+class Role(StrEnum):
+    """The role of a person. Each role includes the permissions of those before it."""
+
+    USER = "user"  # has tasks and jobs of their own
+    OPERATOR = "operator"  # also sees the tasks and jobs of all users
+    ADMINISTRATOR = "administrator"  # also changes them, and manages users and the system
 
 
 @dataclass(frozen=True, slots=True)

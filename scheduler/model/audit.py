@@ -1,0 +1,25 @@
+"""An entry of the audit trail."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+KEPT_DAYS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One requested change."""
+
+    id: str  # sorts by time, as ids of jobs do
+    at: int
+    actor: str  # id of the user or machine client
+    actor_name: str
+    owner: str  # the owner of the object; `system` for an object that belongs to no user
+    action: str  # "task.edit"
+    object: str | None  # its id; None: not known yet
+    request_id: str
+    address: str  # the address of the client
+    changes: Mapping[str, Any] = field(default_factory=dict)  # the requested values by field, without those that may be secret
+    status: int | None = None  # of the answer; None: no answer yet, or it was not recorded
+    ended_at: int | None = None

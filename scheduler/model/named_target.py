@@ -1,0 +1,31 @@
+"""A named target. `scheduler/targets/named_target.py` has the rules."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTarget:
+    """A registered target. `version` rises with every change, and every change is conditional on it."""
+
+    name: str
+    kind: str  # one of the task types; never changes
+    created_at: int
+    updated_at: int
+    created_by: str
+    updated_by: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # fields of the payload
+    locked: tuple[str, ...] = ()  # default fields that no job may override
+    payload_schema: Mapping[str, Any] | None = None  # of the fields that jobs set; None: any that complete the defaults
+    rate: float | None = None  # starts per second
+    concurrency: int | None = None  # maximum of running jobs
+    beside: int = 0  # of these, the slots in the further items: see `slots_beside`
+    description: str | None = None
+    enabled: bool = True
+    version: int = 1
+    placeholders: bool = False  # whether the defaults have placeholders; those of an earlier version are never searched for them
+
+    @property
+    def is_limited(self) -> bool:
+        return self.rate is not None or self.concurrency is not None

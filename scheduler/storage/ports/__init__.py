@@ -1,0 +1,74 @@
+"""The ports: the interfaces through which the services reach storage, queues, functions, secrets, people and time.
+
+`scheduler.storage.aws` and `scheduler.storage.memory` implement them; one contract suite in `tests/contract` runs over both.
+
+Common to all methods:
+- An implementation may fail any call with `errors.Unavailable` (AWS throttles, refuses or cannot be reached). The effect of a failed
+  write may or may not have happened, so callers repeat writes; a write is therefore conditional or idempotent.
+- No implementation reads the clock: instants are arguments, in UTC milliseconds. Durations are milliseconds, unless a name says otherwise.
+- A method that writes several items writes each on its own, and returns one `Written` for each argument, in their order.
+  A refusal of one item does not raise.
+- Reads are eventually consistent unless the method says "strongly consistent". A batch read returns a mapping; it omits objects that do
+  not exist.
+- An item is unreadable if its format (`v`) is newer than this version's, if it has an unknown value, or if a field is missing. Each
+  unreadable item is logged and counted with every read. Lists leave it out, `Found` names it, and a read of that one object raises
+  `errors.Unreadable`.
+- A cursor is opaque to the caller, unless the method says otherwise; None: there is no next page.
+"""
+
+from scheduler.storage.ports.counters import Counters
+from scheduler.storage.ports.everything import Ports
+from scheduler.storage.ports.execution import Clock, Pool
+from scheduler.storage.ports.jobs import KEPT_KEYS_MS, MOVING, Change, ClaimRequest, ClaimResult, Guard, Jobs, KeyTaking
+from scheduler.storage.ports.lanes import Functions, Lanes, WorkQueue
+from scheduler.storage.ports.ledger import Ledger, Watched
+from scheduler.storage.ports.notices import EventBus, NoticeQueue, Notices
+from scheduler.storage.ports.operations import Operations
+from scheduler.storage.ports.orders import OrderingQueues
+from scheduler.storage.ports.outputs import Outputs
+from scheduler.storage.ports.receipts import KEPT_RECEIPTS_MS, Receipts
+from scheduler.storage.ports.results import Found, Written
+from scheduler.storage.ports.secrets import Secrets
+from scheduler.storage.ports.targets import ChangeResult, Targets
+from scheduler.storage.ports.tasks import Tasks
+from scheduler.storage.ports.users import Barred, Identity, Session, Trail, User, Users
+
+__all__ = [
+    "KEPT_KEYS_MS",
+    "KEPT_RECEIPTS_MS",
+    "MOVING",
+    "Barred",
+    "Change",
+    "ChangeResult",
+    "ClaimRequest",
+    "ClaimResult",
+    "Clock",
+    "Counters",
+    "EventBus",
+    "Found",
+    "Functions",
+    "Guard",
+    "Identity",
+    "Jobs",
+    "KeyTaking",
+    "Lanes",
+    "Ledger",
+    "NoticeQueue",
+    "Notices",
+    "Operations",
+    "OrderingQueues",
+    "Outputs",
+    "Pool",
+    "Ports",
+    "Receipts",
+    "Secrets",
+    "Session",
+    "Targets",
+    "Tasks",
+    "Trail",
+    "User",
+    "Users",
+    "Watched",
+    "WorkQueue",
+    "Written",
+]

@@ -1,0 +1,168 @@
+"""Users: the scheduler's own records, the identity provider, and the audit trail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:  # hot functions do not load these records
+    from scheduler.model.account import Account, Ceiling, Profile, Quotas, Role, Stock, Tally
+    from scheduler.model.audit import AuditEntry
+
+
+class Barred(NamedTuple):
+    """The users whose jobs do not run: those of disabled users wait, those of deleted users are cancelled."""
+
+    disabled: frozenset[str] = frozenset()
+    deleted: frozenset[str] = frozenset()
+
+
+class Users(Protocol):
+    """The scheduler's own records of users: weights, quotas, states; and tallies, counts by name that many processes share."""
+
+    def weights(self, ids: Sequence[str]) -> dict[str, float]:
+        """Return the fair-share weights of these users. Users without a weight are omitted (they get `fair_queue.DEFAULT_WEIGHT`)."""
+
+    def set_weight(self, id: str, weight: float) -> None:
+        """Store the weight of a user. It applies within a minute, to jobs stored already as well."""
+
+    def profiles(self, ids: Sequence[str]) -> dict[str, Profile]:
+        """Return a profile for each of these users; a user without a record gets the defaults."""
+
+    def set_quotas(self, id: str, quotas: Quotas) -> None:
+        """Store the quotas of a user; None in a quota removes it.
+
+        Other fields of the profile are unchanged.
+        """
+
+    def set_disabled(self, id: str, at: int | None) -> None:
+        """Store the instant at which a user was disabled; None: the user is enabled. `barred` lists the user from then on, or no longer.
+
+        Idempotent. A refusal may leave one of the two done.
+        """
+
+    def set_sessions_since(self, id: str, at: int) -> None:
+        """Store the instant before which all sessions of the user began that have ended. Idempotent."""
+
+    def delete(self, id: str, at: int) -> None:
+        """Note that a user was deleted at this instant: the profile is disabled, and `barred` lists the user as deleted. Idempotent."""
+
+    def barred(self) -> Barred:
+        """Return the users whose jobs do not run, from one item that has them all (strongly consistent)."""
+
+    def set_stock(self, id: str, stock: Stock) -> None:
+        """Store a user's latest count of open jobs."""
+
+    def free(self, id: str, jobs: int) -> None:
+        """Add to the `freed` of a user's profile, if a count of the user's jobs is stored; else nothing is stored. Not idempotent."""
+
+    def profile_and_tally(self, id: str) -> tuple[Profile, Tally]:
+        """Return the profile of a user and the tally of the same name, read together; `Tally()` if none is stored."""
+
+    def add_to_tally(self, name: str, number: int, now: int) -> Tally:
+        """Add `number` to a tally, creating it if necessary, and return the tally after that. Atomic, not idempotent.
+
+        A tally that nothing was added to for a month expires: the next call creates it again.
+        """
+
+    def add_within(self, name: str, number: int, now: int, ceiling: Ceiling, *, restart: bool) -> tuple[bool, Tally]:
+        """Add `number` to a tally if it is within the ceiling; with `restart` its count begins again at `number`, since `now`.
+
+        Return whether it was added, and the tally after that: `Tally()` if none is stored. Atomic, not idempotent; expires as above.
+        """
+
+    def restart_tally(self, name: str, seen: Tally, number: int, now: int) -> bool:
+        """Set the count of a tally to `number`, counted since `now`, if it still counts since `seen.since`; `total` is unchanged.
+
+        False if another process restarted it, or if it does not exist.
+        """
+
+
+class Identity(Protocol):
+    """The identity provider (Cognito): the people who may sign in, and the machine clients of the deployment."""
+
+    @property
+    def clients(self) -> Mapping[str, str]:
+        """The names of the machine clients, by their ids."""
+
+    def login(self, username: str, password: str) -> Session:
+        """Sign in. Raises Unauthorized for a wrong name or password, without revealing which of them."""
+
+    def refresh(self, refresh_token: str) -> Session:
+        """Return a session with a new token. Raises Unauthorized for an invalid or expired refresh token."""
+
+    def revoke(self, refresh_token: str) -> None:
+        """End the session of a refresh token. Idempotent. Raises Unauthorized for a text that is none."""
+
+    def change_password(self, token: str, current: str, new: str) -> None:
+        """Change the password of the token's user.
+
+        Raises Invalid naming `current_password` if it is wrong, `new_password` if the policy refuses it.
+        """
+
+    def user(self, token: str, now: int) -> User:
+        """Return the user of a token. Raises Unauthorized for an invalid or expired token.
+
+        No authorizer has checked the token: one that cannot be ours causes no call, so that a flood of them uses up no quota.
+        """
+
+    def create(self, username: str, password: str, role: Role) -> Account:
+        """Create an account that can sign in. Raises Conflict if the name is taken, Invalid if the policy refuses the password.
+
+        A refused account leaves nothing behind: its user name stays free.
+        """
+
+    def get(self, id: str) -> Account | None:
+        """Return the account of an id, None if there is none."""
+
+    def page(self, cursor: str | None, limit: int) -> tuple[list[Account], str | None]:
+        """Return a page of all accounts, in no order, and the cursor of the next page. Raises Invalid for an invalid cursor."""
+
+    def set_role(self, id: str, role: Role) -> None:
+        """Set the role of an account. It applies from the next sign-in or refresh on."""
+
+    def set_enabled(self, id: str, enabled: bool) -> None:
+        """Enable or disable an account. A disabled account can neither sign in nor refresh."""
+
+    def delete(self, id: str) -> None:
+        """Delete an account; its user name is free again. Idempotent."""
+
+    def set_password(self, id: str, password: str) -> None:
+        """Set a permanent password. Raises Invalid if the policy refuses it."""
+
+    def sign_out(self, id: str) -> None:
+        """Revoke all refresh tokens of an account. Access tokens stay valid for the gateway until they expire."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user who has signed in. The weight is not in the token: `accounts.login` adds it from the users table."""
+
+    id: str
+    username: str
+    job_weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The tokens of a user who has signed in. `expire` is the instant (ms) at which `token` expires."""
+
+    token: str
+    expire: int
+    refresh_token: str | None = None
+    user: User | None = None
+
+
+class Trail(Protocol):
+    """The audit trail. An entry expires after `model.audit.KEPT_DAYS`."""
+
+    def write(self, entry: AuditEntry) -> None:
+        """Store an entry, over an earlier one of the same id: an entry is written when its request begins and when it ends."""
+
+    def entries(self, owner: str | None, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[AuditEntry], str | None]:
+        """Return a page of entries with `since <= at < until`, newest first, beyond the id `after`, and the cursor of the next page.
+
+        The cursor is the id of the page's last entry. `owner`: entries about this owner's objects; None: all entries, eventually
+        consistent.
+        """
