@@ -94,6 +94,22 @@ export function span(ms: number): string {
   return `${sign}${seconds} s`;
 }
 
+const SAME_MS = 5; // the two may come from two readings of a clock
+
+/** Whether the API's delay, which is that of the first start, is the delay of this start. */
+export function isFirstStart(started: string | null, job: { scheduled_at: string; start_delay_ms: number | null }): boolean {
+  if (started === null || job.start_delay_ms === null) return false;
+  return Math.abs(Date.parse(started) - Date.parse(job.scheduled_at) - job.start_delay_ms) <= SAME_MS;
+}
+
+/** The delay beside the start that is shown. After a retry that start is a later one, so the words name the first. */
+export function delayInWords(job: { scheduled_at: string; started_at: string | null; start_delay_ms: number | null }): string {
+  const ms = job.start_delay_ms;
+  if (ms === null) return '–';
+  if (isFirstStart(job.started_at, job)) return span(ms);
+  return ms === 0 ? 'first start on time' : `first start ${span(Math.abs(ms))} ${ms > 0 ? 'late' : 'early'}`;
+}
+
 /** An instant seen from another one: in 5 s, 3 min ago, now. */
 export function relative(instant: number, now: number): string {
   const away = instant - now;

@@ -6,7 +6,7 @@ import type { ReactNode } from 'react';
 import type { Job } from '../api/client';
 import { callsOf, type Listed } from '../calls';
 import { whyOf } from '../why';
-import { span } from '../words';
+import { delayInWords } from '../words';
 import { pageOfJob, pageOfTask } from './links';
 import { Reason, To, Words } from './parts';
 import { JobStatus } from './status';
@@ -46,7 +46,7 @@ function definitions(user: string | undefined, nameOf: NameOf, columns: readonly
       maxWidth: 260,
     },
     started: { id: 'started', header: 'Started', cell: (job) => <When at={job.started_at} exact /> },
-    delay: { id: 'delay', header: 'Delay', cell: (job) => (job.start_delay_ms === null ? '–' : span(job.start_delay_ms)) },
+    delay: { id: 'delay', header: 'Delay', cell: delayInWords },
     duration: { id: 'duration', header: 'Duration', cell: (job) => between(job.started_at, endedAt(job)) },
     attempts: { id: 'attempts', header: 'Attempts', cell: (job) => job.attempts.length || '–' },
     reason: {
