@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { LaneNow, Problem } from './api/status';
-import { bySeverity, concerned, drainingOf, homeOf, mayMend, pageOfProblem, pausedOf, questionOf, type Backlog } from './problems';
+import { bySeverity, concerned, drainingOf, homeOf, mayMend, pageOfProblem, pausedOf, questionOf, timesOf, type Backlog } from './problems';
 
 const NONE = { since: null, by: null, by_name: null, reason: null, count: null, lane: null, circuit: null, owner: null, owner_name: null, task: null, task_name: null, fingerprint: null } as const;
 
@@ -38,6 +38,17 @@ test('only a viewer whose role the API accepts gets the button', () => {
   expect([mayMend(own, 'user', 'me'), mayMend(own, 'operator', 'other'), mayMend(own, 'administrator', 'other')]).toEqual([true, false, true]);
   expect([mayMend(problem('lane_paused'), 'operator', 'me'), mayMend(problem('lane_paused'), 'administrator', 'me')]).toEqual([false, true]);
   expect(mayMend(problem('late_jobs', { remedy: null }), 'administrator', 'me')).toBe(false);
+});
+
+describe('the times of a problem are named for what they are', () => {
+  const [first, last] = ['2026-11-28T03:00:00Z', '2026-11-28T03:40:00Z'];
+  test.each([
+    [problem('lane_paused'), []],
+    [problem('lane_paused', { since: first }), [['Since', first]]],
+    [problem('failures', { since: first }), [['First failure', first]]],
+    [{ ...problem('failures', { since: first }), last_at: last }, [['First failure', first], ['last failure', last]]],
+    [{ ...problem('failures'), last_at: last }, [['Last failure', last]]],
+  ])('%j', (given, times) => expect(timesOf(given).map(({ label, at }) => [label, at])).toEqual(times));
 });
 
 test('what starts many jobs asks first, and says how many', () => {

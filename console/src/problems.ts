@@ -37,6 +37,13 @@ export function mayMend(problem: Problem, role: Role, me: string): boolean {
   return !ofTheStage && (problem.owner === null || problem.owner === me);
 }
 
+/** When it happened, each time with its label. `last_at` is of failures; absent: a version of the API without it. */
+export function timesOf({ kind, since, last_at: last }: Pick<Problem, 'kind' | 'since'> & { last_at?: string | null }): { label: string; at: string }[] {
+  const ofFailures = kind === 'failures';
+  const times = since === null ? [] : [{ label: ofFailures ? 'First failure' : 'Since', at: since }];
+  return ofFailures && last ? [...times, { label: times.length === 0 ? 'Last failure' : 'last failure', at: last }] : times;
+}
+
 /** What is asked before it is done. Null: it is done at once, since it starts nothing by itself or can be taken back. */
 export function questionOf(problem: Problem): string | null {
   switch (problem.kind) {
