@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { LaneNow, Problem } from './api/status';
-import { bySeverity, concerned, drainingOf, homeOf, mayMend, pageOfProblem, pausedOf, questionOf, timesOf, type Backlog } from './problems';
+import { bySeverity, concerned, drainingOf, healthOf, homeOf, mayMend, pageOfProblem, pausedOf, questionOf, timesOf, type Backlog } from './problems';
 
 const NONE = { since: null, by: null, by_name: null, reason: null, count: null, lane: null, circuit: null, owner: null, owner_name: null, task: null, task_name: null, fingerprint: null } as const;
 
@@ -92,6 +92,19 @@ describe('lanes', () => {
     ['/status', 'retry', false, true],
     ['/system', 'retry', false, true],
   ])('on %s, the lane %s that is paused (%s): %s', (path, name, paused, shown) => expect(concerned(path, name, paused)).toBe(shown));
+});
+
+describe('the scheduler is on time only if nothing waits that should run', () => {
+  const [open, paused, none] = [lane('one-time', { waiting: null }), lane('retry', PAUSED), { count: 0, at_least: false }];
+  test.each([
+    [0, [], none, [['loading', 'Not read yet']]],
+    [0, [open], none, [['success', 'On time']]],
+    [180, [open], none, [['success', 'On time']]],
+    [181, [open], none, [['warning', 'Behind']]],
+    [0, [open, paused], none, [['warning', 'Queue retry paused']]],
+    [0, [open], { count: 1, at_least: false }, [['warning', '1 job late']]],
+    [200, [open, paused], { count: 14, at_least: true }, [['warning', 'Behind'], ['warning', 'Queue retry paused'], ['warning', 'at least 14 jobs late']]],
+  ])('behind by %s s, %j, late %j', (behind, lanes, late, words) => expect(healthOf(behind, { lanes, late }).map(({ look, word }) => [look, word])).toEqual(words));
 });
 
 test('the home page of an operator is what is wrong, and of a user the tasks', () => expect([homeOf(true), homeOf(false)]).toEqual(['/status', '/tasks']));

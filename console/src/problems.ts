@@ -73,6 +73,24 @@ export function pausedOf(lanes: readonly LaneNow[]): LaneNow[] {
   return lanes.filter((lane) => lane.paused_at !== null);
 }
 
+const BEHIND = 180; // seconds; a healthy minute closes within two or three
+
+export interface Health {
+  look: 'success' | 'warning' | 'loading';
+  word: string;
+}
+
+/** What is wrong with the start of jobs, in short. "On time" alone if nothing is. */
+export function healthOf(behind: number, { lanes, late }: Pick<Backlog, 'lanes' | 'late'>): Health[] {
+  const wrong = [
+    ...(behind > BEHIND ? ['Behind'] : []),
+    ...pausedOf(lanes).map(({ lane }) => `Queue ${lane} paused`),
+    ...(late.count === 0 ? [] : [`${jobs(late.count, late.at_least)} late`]),
+  ];
+  if (wrong.length > 0) return wrong.map((word) => ({ look: 'warning', word }));
+  return [lanes.length === 0 ? { look: 'loading', word: 'Not read yet' } : { look: 'success', word: 'On time' }];
+}
+
 /** What was read of the lanes. */
 export interface Backlog {
   lanes: readonly LaneNow[];
