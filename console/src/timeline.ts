@@ -6,7 +6,7 @@ export interface Step {
   what: string;
   at: string | null;
   note: string | null;
-  look: 'success' | 'error' | 'stopped' | 'in-progress' | 'pending' | 'info';
+  look: 'success' | 'error' | 'warning' | 'stopped' | 'pending' | 'info';
 }
 
 type Story = Pick<
@@ -20,7 +20,7 @@ const ENDS = [
   ['failed_at', 'Failed', 'error'],
   ['killed_at', 'Killed', 'error'],
   ['cancelled_at', 'Cancelled', 'stopped'],
-  ['skipped_at', 'Skipped', 'stopped'],
+  ['skipped_at', 'Skipped', 'warning'],
 ] as const;
 
 export function timeline(job: Story): Step[] {
@@ -47,7 +47,7 @@ export function timeline(job: Story): Step[] {
     const at = job[field];
     if (at !== null) return [...past, step(what, at, null, look)];
   }
-  if (job.status === 'running') return [...past, step('Running', null, null, 'in-progress')];
+  if (job.status === 'running') return [...past, step('Running', null, null, 'info')];
   return [...past, step(attempts.length > 0 ? 'Next attempt' : 'Due', job.due_at, null, 'pending')];
 }
 

@@ -10,6 +10,7 @@ import { useState, type ReactNode } from 'react';
 import { api, take, type Schemas } from '../api/client';
 import type { LaneNow } from '../api/status';
 import { useRole } from '../api/session';
+import { GOES_ON } from '../colours';
 import { useLive } from '../live';
 import { useNotices } from '../parts/notices';
 import { useLanes } from '../parts/lanes';
@@ -134,7 +135,7 @@ export default function System(): ReactNode {
             columnDefinitions={[
               { id: 'circuit', header: 'Target', cell: (breaker) => <Words>{breaker.circuit}</Words>, isRowHeader: true },
               { id: 'owner', header: 'Jobs of', cell: (breaker) => (breaker.owner === null ? 'Everyone' : <To href={`/jobs?user=${breaker.owner}&view=ahead`}>{nameOf(breaker.owner, users.data?.users ?? [])}</To>) },
-              { id: 'state', header: 'State', cell: (breaker) => <StatusIndicator type={breaker.state === 'open' ? 'error' : 'in-progress'}>{breaker.state === 'open' ? 'Open' : 'Testing'}</StatusIndicator> },
+              { id: 'state', header: 'State', cell: (breaker) => <StatusIndicator {...(breaker.state === 'open' ? { type: 'error' } : GOES_ON)}>{breaker.state === 'open' ? 'Open' : 'Testing'}</StatusIndicator> },
               { id: 'opened', header: 'Opened', cell: (breaker) => <Ago at={breaker.opened_at} /> },
               { id: 'until', header: 'Next test', cell: (breaker) => (breaker.state === 'open' ? <Ago at={breaker.until} /> : <>until <When at={breaker.probe_until} /></>) },
               ...(administers
