@@ -306,7 +306,7 @@ describe('jobs', () => {
     await page.getByText('must be at most', { exact: false }).waitFor();
     await field('Jobs per second').fill('50');
     await page.getByRole('dialog').getByRole('button', { name: 'Run again', exact: true }).click();
-    await page.getByText('New runs of failed jobs done').waitFor({ timeout: 60_000 });
+    await page.getByText(/failed jobs( of this group)? run again$/).waitFor({ timeout: 60_000 });
     await picture(page, 'redrive');
     expect((await call<{ redrives: number }>('GET', `/me/jobs/${dead[1]?.id ?? ''}`)).redrives).toBe(1);
   });

@@ -149,7 +149,7 @@ BREAKS = (
     Break(
         "a failed job is retried, and redriven with similar ones",
         "the progress of a redrive is not shown",
-        "New runs of failed jobs done",
+        "( of this group)? run again",
         "pages/redrive.tsx",
         "show(made.id, expected, user);",
         "",
