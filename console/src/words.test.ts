@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, test } from 'vitest';
 
-import { cronInWords, delayInWords, errorInWords, onTimeShare, percent, plain, relative, runsInWords, scheduleInWords, span, termOf, TERMS, wordOf } from './words';
+import { cronInWords, delayInWords, errorInWords, misfireInWords, onTimeShare, overlapInWords, percent, plain, relative, runsInWords, scheduleInWords, span, termOf, TERMS, wordOf } from './words';
 
 describe('cron in words', () => {
   test.each([
@@ -155,4 +155,11 @@ describe('the delay of the first start beside the start that is shown', () => {
     [job('00:31.000', -20), 'first start 20 ms early'],
     [job('00:31.000', 0), 'first start on time'],
   ])('%j', (given, words) => expect(delayInWords(given)).toBe(words));
+});
+
+test('the rules of a task are told in words, and a rule that is new to this console by its term', () => {
+  expect(overlapInWords('skip')).toBe('The new run is skipped');
+  expect(overlapInWords('queue_one')).toBe('The new run waits; further runs are skipped');
+  expect(misfireInWords('run_latest')).toBe('Only the latest runs');
+  expect([overlapInWords('new_rule'), misfireInWords('new_rule')]).toEqual(['new rule', 'new rule']);
 });

@@ -53,6 +53,28 @@ export function termOf(word: string): string {
   return TERMS.find((each) => each.word === word)?.term ?? word;
 }
 
+const OVERLAPS: Record<string, string> = {
+  skip: 'The new run is skipped',
+  queue_one: 'The new run waits; further runs are skipped',
+  allow: 'Both runs continue',
+  cancel_running: 'The previous run is cancelled, then the new one starts',
+};
+const MISFIRES: Record<string, string> = {
+  run_latest: 'Only the latest runs',
+  run_all: 'All run, in order',
+  skip: 'None runs',
+};
+
+/** What happens to a run while the previous one has not ended. A rule that is new to this console by its term. */
+export function overlapInWords(rule: string): string {
+  return OVERLAPS[rule] ?? rule.replaceAll('_', ' ');
+}
+
+/** What happens to runs that could not start on time. */
+export function misfireInWords(rule: string): string {
+  return MISFIRES[rule] ?? rule.replaceAll('_', ' ');
+}
+
 const OF_AN_ANSWER = ['retryable', 'permanent']; // what a retry may do, not what happened
 
 /** The error of a failed job: its message, and what happened if the message is not of the target. */
