@@ -24,7 +24,7 @@ import { Runs } from '../form/preview';
 import { skippedMonths } from '../form/repeats';
 import { pageOfTarget } from '../form/target';
 import { COLOURS } from '../colours';
-import { useLive } from '../live';
+import { useLive, type Live } from '../live';
 import { endedAt, JobTable } from '../parts/job-table';
 import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
@@ -251,6 +251,11 @@ function History({ task }: { task: Task }): ReactNode {
 function Charts({ task }: { task: Task }): ReactNode {
   const { user } = useWhose();
   const live = useLive(`chart ${task.id}`, () => take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: task.id }, query: { limit: CHARTED, user } } })), 10_000);
+  return <LastRuns live={live} />;
+}
+
+/** The chart; of a single run the figures, since a point alone is not seen. */
+export function LastRuns({ live }: { live: Pick<Live<{ jobs: Job[] }>, 'data' | 'error' | 'loading'> }): ReactNode {
   const started = (live.data?.jobs ?? []).filter((job) => job.started_at !== null).reverse();
   const delays = started.map((job) => ({ x: new Date(job.scheduled_at), y: job.start_delay_ms ?? 0 }));
   const durations = started.flatMap((job) => {
@@ -268,7 +273,7 @@ function Charts({ task }: { task: Task }): ReactNode {
         xTitle="Scheduled"
         yTitle="Time"
         ariaLabel="Delay and duration of the last runs"
-        series={[
+        series={started.length === 0 ? [] : [
           { title: 'Delay', type: 'line', data: delays, valueFormatter: span, color: COLOURS.high },
           { title: 'Duration', type: 'line', data: durations, valueFormatter: span, color: COLOURS.measure },
         ]}
