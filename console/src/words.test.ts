@@ -160,7 +160,7 @@ describe('the delay of the first start beside the start that is shown', () => {
 test('the rules of a task are told in words, and a rule that is new to this console by its term', () => {
   expect(overlapInWords('skip')).toBe('The new run is skipped');
   expect(overlapInWords('queue_one')).toBe('The new run waits; further runs are skipped');
-  expect(misfireInWords('run_latest')).toBe('Only the latest runs');
+  expect(misfireInWords('run_latest')).toBe('Only the latest one runs');
   expect([overlapInWords('new_rule'), misfireInWords('new_rule')]).toEqual(['new rule', 'new rule']);
 });
 

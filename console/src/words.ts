@@ -60,9 +60,9 @@ const OVERLAPS: Record<string, string> = {
   cancel_running: 'The previous run is cancelled, then the new one starts',
 };
 const MISFIRES: Record<string, string> = {
-  run_latest: 'Only the latest runs',
-  run_all: 'All run, in order',
-  skip: 'None runs',
+  run_latest: 'Only the latest one runs',
+  run_all: 'All of them run, in order',
+  skip: 'None of them runs',
 };
 
 /** What happens to a run while the previous one has not ended. A rule that is new to this console by its term. */

@@ -19,7 +19,7 @@ test('the top of a task says what it calls, and its rules in words with their te
   const page = text(createElement(Overview, { task: TASK }));
   expect(page).toContain('Calls api.example.com/orders ');
   expect(page).toContain('If the previous run has not ended The new run is skipped overlap: skip');
-  expect(page).toContain('Missed runs Only the latest runs misfire: run_latest');
+  expect(page).toContain('Missed runs Only the latest one runs misfire: run_latest');
 });
 
 function runs(count: number): string {

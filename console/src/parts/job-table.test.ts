@@ -21,5 +21,5 @@ test('a list shortens the id, and names the whole one to a screen reader and on 
 
 test('a list does not show the delay of the first start as that of a retry', () => {
   const page = rendered(createElement(JobTable, { jobs: [JOB], columns: ['started', 'delay'] }));
-  expect(page).toContain('first start 200 ms late');
+  expect(page).toContain('first start<br/>200 ms late');
 });

@@ -46,7 +46,7 @@ function definitions(user: string | undefined, nameOf: NameOf, columns: readonly
       maxWidth: 260,
     },
     started: { id: 'started', header: 'Started', cell: (job) => <When at={job.started_at} exact /> },
-    delay: { id: 'delay', header: 'Delay', cell: delayInWords },
+    delay: { id: 'delay', header: 'Delay', cell: (job) => inLines(delayInWords(job)) },
     duration: { id: 'duration', header: 'Duration', cell: (job) => between(job.started_at, endedAt(job)) },
     attempts: { id: 'attempts', header: 'Attempts', cell: (job) => job.attempts.length || '–' },
     reason: {
@@ -59,6 +59,12 @@ function definitions(user: string | undefined, nameOf: NameOf, columns: readonly
       maxWidth: 360,
     },
   };
+}
+
+/** In two lines if it names the first start: a cell does not wrap by itself. */
+function inLines(delay: string): ReactNode {
+  const [, first, rest] = /^(first start) (.*)$/.exec(delay) ?? [];
+  return first === undefined ? delay : <>{first}<br />{rest}</>;
 }
 
 type Props = Omit<TableProps<Row>, 'items' | 'columnDefinitions'> & { jobs: readonly Row[]; columns: Column[] };
