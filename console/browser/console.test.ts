@@ -240,9 +240,12 @@ describe('tasks', () => {
     await until('both are back', 15, async () => (await page.getByRole('table', { name: 'Tasks' }).getByRole('row').count()) === 3);
     await page.getByRole('checkbox', { name: 'Select all' }).first().click({ force: true });
     await act('Pause');
+    await page.getByRole('dialog').getByLabel(/^Reason/).fill('until the move');
     await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click();
     await page.getByText('Paused 2 tasks.').waitFor();
     await until('both are paused', 15, async () => (await page.getByRole('table', { name: 'Tasks' }).getByText('Paused').count()) === 2);
+    const { items } = await call<{ items: { inactive_reason: string | null }[] }>('GET', `/tasks?tag=${tag}`);
+    expect(items.map((task) => task.inactive_reason), 'the reason of each').toEqual(['until the move', 'until the move']);
     await page.getByRole('checkbox', { name: 'Select all' }).first().click({ force: true });
     await act('Resume');
     await page.getByText('Resumed 2 tasks.').waitFor();
@@ -306,7 +309,7 @@ describe('jobs', () => {
     await page.getByText('must be at most', { exact: false }).waitFor();
     await field('Jobs per second').fill('50');
     await page.getByRole('dialog').getByRole('button', { name: 'Run again', exact: true }).click();
-    await page.getByText('New runs of failed jobs done').waitFor({ timeout: 60_000 });
+    await page.getByText(/failed jobs( of this group)? run again$/).waitFor({ timeout: 60_000 });
     await picture(page, 'redrive');
     expect((await call<{ redrives: number }>('GET', `/me/jobs/${dead[1]?.id ?? ''}`)).redrives).toBe(1);
   });
@@ -647,6 +650,26 @@ describe('for operators and administrators', () => {
         await call('POST', '/system/resume', { all: true });
       }
     });
+  });
+
+  test('after a resume the pages say how many jobs of the queue still wait, until none does', async () => {
+    const real = await call<{ lanes: object[] }>('GET', '/status?scope=all');
+    const answer = (paused: boolean, late: number) => ({
+      ...real,
+      lanes: [{ lane: 'one-time', paused_at: paused ? '2026-11-28T03:00:00Z' : null, paused_by: null, paused_by_name: null, reason: null, waiting: paused ? 14 : null, at_least: false }],
+      late: { count: late, at_least: false, longest_seconds: 60 },
+    });
+    let now = answer(true, 20); // six of them wait for something else
+    await page.route('**/api/v1/status?*', (route) => route.fulfill({ json: { success: true, data: now } }));
+    await signIn(page, '/jobs');
+    await page.getByText('The queue one-time is paused: 14 jobs wait').waitFor();
+    now = answer(false, 15);
+    await page.getByText('The queue one-time was resumed: 9 jobs still wait').waitFor({ timeout: 30_000 });
+    await picture(page, 'draining');
+    now = answer(false, 7);
+    await page.getByText('The queue one-time was resumed: 1 job still waits').waitFor();
+    now = answer(false, 6);
+    await until('the message is gone', 20, async () => (await page.getByText('was resumed', { exact: false }).count()) === 0);
   });
 
   test('a page of another role says that your role cannot see it', async () => {

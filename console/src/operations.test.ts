@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { chosenInWords, counted, countsInWords, toCancel, toChange } from './operations';
+import { chosenInWords, counted, countsInWords, headerOf, toCancel, toChange } from './operations';
 
 const NOW = Date.parse('2026-11-25T12:00:00Z');
 const AT = '2026-11-25T12:00:00.000Z';
@@ -46,3 +46,21 @@ test('counts: jobs that stay dead beside another job of their key are named', ()
   expect(countsInWords(counts)).toBe('8 matched: 6 run again at 10/s, 1 skipped, 1 failed');
   expect(countsInWords({ ...counts, matched: 9, conflicts: 1 })).toContain('1 failed, 1 still failed, since another open job has their key');
 });
+
+test.each([
+  ['cancel_jobs', 'running', 1, 1, null, 'Cancellation of jobs'],
+  ['cancel_jobs', 'done', 1, 1, null, 'Cancellation of jobs done'],
+  ['pause_tasks', 'aborted', 1, 1, null, 'Pause of tasks aborted'],
+  ['redrive', 'running', 2, 2, 'f1', 'New runs of failed jobs'],
+  ['redrive', 'done', 3, 3, 'f1', 'All failed jobs of this group run again'],
+  ['redrive', 'done', 3, 3, null, 'All 3 failed jobs run again'],
+  ['redrive', 'done', 3, 2, 'f1', '2 of 3 failed jobs run again'],
+  ['redrive', 'done', 0, 0, 'f1', 'No failed jobs run again'],
+  ['redrive', 'aborted', 3, 2, 'f1', 'Aborted: 2 failed jobs run again'],
+] as const)('%s, %s, matched %i, done %i, of the error %s: %s', (action, status, matched, done, fingerprint, words) => {
+  const filter = { fingerprint } as Parameters<typeof headerOf>[0]['filter'];
+  expect(headerOf({ action, status, matched, done, limit: null, filter })).toBe(words);
+});
+
+test('with a limit, a group may have more', () =>
+  expect(headerOf({ action: 'redrive', status: 'done', matched: 3, done: 3, limit: 3, filter: { fingerprint: 'f1' } as Parameters<typeof headerOf>[0]['filter'] })).toBe('All 3 failed jobs run again'));

@@ -9,7 +9,7 @@ export type TasksFilter = Pick<Schemas['DeleteTasksRequest'], 'type' | 'tag' | '
 export type Many = { action: 'cancel_jobs'; body: CancelFilter } | { action: 'pause_tasks' | 'resume_tasks' | 'delete_tasks'; body: TasksFilter };
 
 interface Words {
-  /** Before "done" and "aborted". */
+  /** Before "done" and "aborted", and in the list of operations. */
   name: string;
   /** After a number of jobs or tasks. */
   past: string;
@@ -26,6 +26,18 @@ export const WORDS: Record<Operation['action'], Words> = {
 
 export function counted(count: number, of: 'job' | 'task'): string {
   return `${count.toLocaleString('en')} ${of}${count === 1 ? '' : 's'}`;
+}
+
+/** What it does, or has done: for the box that shows its progress. */
+export function headerOf({ action, status, matched, done, limit, filter }: Pick<Operation, 'action' | 'status' | 'matched' | 'done' | 'limit' | 'filter'>): string {
+  const { name } = WORDS[action];
+  if (status === 'running') return name;
+  if (action !== 'redrive') return `${name} ${status}`;
+  if (done === 0) return status === 'aborted' ? 'Aborted: no failed jobs run again' : 'No failed jobs run again';
+  if (status === 'aborted') return `Aborted: ${done} failed ${done === 1 ? 'job runs' : 'jobs run'} again`;
+  if (done < matched) return `${done} of ${matched} failed jobs run again`;
+  if (filter.fingerprint !== null && limit === null) return 'All failed jobs of this group run again';
+  return done === 1 ? 'The failed job runs again' : `All ${done} failed jobs run again`;
 }
 
 /** How many were changed so far, and how many were not. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { LaneNow, Problem } from './api/status';
-import { bySeverity, concerned, drainingOf, homeOf, mayMend, pageOfProblem, pausedOf, questionOf, type Backlog } from './problems';
+import { bySeverity, concerned, drainingOf, healthOf, homeOf, mayMend, pageOfProblem, pausedOf, questionOf, timesOf, type Backlog } from './problems';
 
 const NONE = { since: null, by: null, by_name: null, reason: null, count: null, lane: null, circuit: null, owner: null, owner_name: null, task: null, task_name: null, fingerprint: null } as const;
 
@@ -38,6 +38,17 @@ test('only a viewer whose role the API accepts gets the button', () => {
   expect([mayMend(own, 'user', 'me'), mayMend(own, 'operator', 'other'), mayMend(own, 'administrator', 'other')]).toEqual([true, false, true]);
   expect([mayMend(problem('lane_paused'), 'operator', 'me'), mayMend(problem('lane_paused'), 'administrator', 'me')]).toEqual([false, true]);
   expect(mayMend(problem('late_jobs', { remedy: null }), 'administrator', 'me')).toBe(false);
+});
+
+describe('the times of a problem are named for what they are', () => {
+  const [first, last] = ['2026-11-28T03:00:00Z', '2026-11-28T03:40:00Z'];
+  test.each([
+    [problem('lane_paused'), []],
+    [problem('lane_paused', { since: first }), [['Since', first]]],
+    [problem('failures', { since: first }), [['First failure', first]]],
+    [{ ...problem('failures', { since: first }), last_at: last }, [['First failure', first], ['last failure', last]]],
+    [{ ...problem('failures'), last_at: last }, [['Last failure', last]]],
+  ])('%j', (given, times) => expect(timesOf(given).map(({ label, at }) => [label, at])).toEqual(times));
 });
 
 test('what starts many jobs asks first, and says how many', () => {
@@ -81,6 +92,19 @@ describe('lanes', () => {
     ['/status', 'retry', false, true],
     ['/system', 'retry', false, true],
   ])('on %s, the lane %s that is paused (%s): %s', (path, name, paused, shown) => expect(concerned(path, name, paused)).toBe(shown));
+});
+
+describe('the scheduler is on time only if nothing waits that should run', () => {
+  const [open, paused, none] = [lane('one-time', { waiting: null }), lane('retry', PAUSED), { count: 0, at_least: false }];
+  test.each([
+    [0, [], none, [['loading', 'Not read yet']]],
+    [0, [open], none, [['success', 'On time']]],
+    [180, [open], none, [['success', 'On time']]],
+    [181, [open], none, [['warning', 'Behind']]],
+    [0, [open, paused], none, [['warning', 'Queue retry paused']]],
+    [0, [open], { count: 1, at_least: false }, [['warning', '1 job late']]],
+    [200, [open, paused], { count: 14, at_least: true }, [['warning', 'Behind'], ['warning', 'Queue retry paused'], ['warning', 'at least 14 jobs late']]],
+  ])('behind by %s s, %j, late %j', (behind, lanes, late, words) => expect(healthOf(behind, { lanes, late }).map(({ look, word }) => [look, word])).toEqual(words));
 });
 
 test('the home page of an operator is what is wrong, and of a user the tasks', () => expect([homeOf(true), homeOf(false)]).toEqual(['/status', '/tasks']));

@@ -37,6 +37,13 @@ export function mayMend(problem: Problem, role: Role, me: string): boolean {
   return !ofTheStage && (problem.owner === null || problem.owner === me);
 }
 
+/** When it happened, each time with its label. `last_at` is of failures; absent: a version of the API without it. */
+export function timesOf({ kind, since, last_at: last }: Pick<Problem, 'kind' | 'since'> & { last_at?: string | null }): { label: string; at: string }[] {
+  const ofFailures = kind === 'failures';
+  const times = since === null ? [] : [{ label: ofFailures ? 'First failure' : 'Since', at: since }];
+  return ofFailures && last ? [...times, { label: times.length === 0 ? 'Last failure' : 'last failure', at: last }] : times;
+}
+
 /** What is asked before it is done. Null: it is done at once, since it starts nothing by itself or can be taken back. */
 export function questionOf(problem: Problem): string | null {
   switch (problem.kind) {
@@ -64,6 +71,24 @@ export function jobs(count: number, atLeast = false): string {
 /** The lanes that no job starts from. */
 export function pausedOf(lanes: readonly LaneNow[]): LaneNow[] {
   return lanes.filter((lane) => lane.paused_at !== null);
+}
+
+const BEHIND = 180; // seconds; a healthy minute closes within two or three
+
+export interface Health {
+  look: 'success' | 'warning' | 'loading';
+  word: string;
+}
+
+/** What is wrong with the start of jobs, in short. "On time" alone if nothing is. */
+export function healthOf(behind: number, { lanes, late }: Pick<Backlog, 'lanes' | 'late'>): Health[] {
+  const wrong = [
+    ...(behind > BEHIND ? ['Behind'] : []),
+    ...pausedOf(lanes).map(({ lane }) => `Queue ${lane} paused`),
+    ...(late.count === 0 ? [] : [`${jobs(late.count, late.at_least)} late`]),
+  ];
+  if (wrong.length > 0) return wrong.map((word) => ({ look: 'warning', word }));
+  return [lanes.length === 0 ? { look: 'loading', word: 'Not read yet' } : { look: 'success', word: 'On time' }];
 }
 
 /** What was read of the lanes. */

@@ -30,6 +30,12 @@ test('a retry is told attempt by attempt, with the error and the delay', () => {
   expect(timeline(story)[3]).toMatchObject({ note: 'no answer', look: 'error' });
 });
 
+test('the delay of the first start is not told of a later attempt, when the first is no longer listed', () => {
+  const story = { ...NOTHING, status: 'succeeded' as const, completed_at: at(22), start_delay_ms: 2, attempts: [attempt(6, 20, 'succeeded')] };
+  expect(timeline(story)[2]).toMatchObject({ what: 'Started, attempt 6', note: null });
+  expect(timeline({ ...NOTHING, status: 'running', picked_at: at(29), started_at: at(30), start_delay_ms: 2 })[2]).toMatchObject({ what: 'Started', note: null });
+});
+
 test('what failed once and waits tells of its next attempt', () =>
   expect(timeline({ ...NOTHING, due_at: at(30), attempts: [attempt(1, 9, 'failed', 'x')] }).at(-1)).toMatchObject({ what: 'Next attempt', at: at(30) }));
 

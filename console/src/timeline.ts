@@ -1,12 +1,12 @@
 /** What happened to a job, in its order. Pure. */
 import type { Job } from './api/client';
-import { span } from './words';
+import { isFirstStart, span } from './words';
 
 export interface Step {
   what: string;
   at: string | null;
   note: string | null;
-  look: 'success' | 'error' | 'stopped' | 'in-progress' | 'pending' | 'info';
+  look: 'success' | 'error' | 'warning' | 'stopped' | 'pending' | 'info';
 }
 
 type Story = Pick<
@@ -20,7 +20,7 @@ const ENDS = [
   ['failed_at', 'Failed', 'error'],
   ['killed_at', 'Killed', 'error'],
   ['cancelled_at', 'Cancelled', 'stopped'],
-  ['skipped_at', 'Skipped', 'stopped'],
+  ['skipped_at', 'Skipped', 'warning'],
 ] as const;
 
 export function timeline(job: Story): Step[] {
@@ -35,19 +35,19 @@ export function timeline(job: Story): Step[] {
   const last = attempts.at(-1)?.picked_at ?? '';
   if (job.status === 'running') {
     if (job.picked_at !== null && job.picked_at > last) past.push(step('Claimed', job.picked_at));
-    if (job.started_at !== null && attempts.length === 0) past.push(step('Started', job.started_at, delay(job.start_delay_ms)));
+    if (job.started_at !== null && attempts.length === 0) past.push(step('Started', job.started_at));
   }
   if (job.redriven_at !== null) past.push(step('Run again requested', job.redriven_at, null, 'info'));
   if (job.cancel_requested_at !== null) past.push(step('Cancellation requested', job.cancel_requested_at, null, 'info'));
   past.sort((one, other) => (one.at ?? '').localeCompare(other.at ?? ''));
   const first = past.find((each) => each.what.startsWith('Started'));
-  if (first !== undefined && first.note === null) first.note = delay(job.start_delay_ms);
+  if (first !== undefined && isFirstStart(first.at, job)) first.note = delay(job.start_delay_ms);
 
   for (const [field, what, look] of ENDS) {
     const at = job[field];
     if (at !== null) return [...past, step(what, at, null, look)];
   }
-  if (job.status === 'running') return [...past, step('Running', null, null, 'in-progress')];
+  if (job.status === 'running') return [...past, step('Running', null, null, 'info')];
   return [...past, step(attempts.length > 0 ? 'Next attempt' : 'Due', job.due_at, null, 'pending')];
 }
 

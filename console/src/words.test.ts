@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, test } from 'vitest';
 
-import { cronInWords, errorInWords, onTimeShare, percent, plain, relative, runsInWords, scheduleInWords, span, termOf, TERMS, wordOf } from './words';
+import { cronInWords, delayInWords, errorInWords, misfireInWords, onTimeShare, overlapInWords, percent, plain, relative, runsInWords, scheduleInWords, shortId, span, termOf, TERMS, wordOf } from './words';
 
 describe('cron in words', () => {
   test.each([
@@ -142,4 +142,29 @@ test.each([
   [{ kind: 'timeout', message: 'stopped before the answer came' }, 'timeout: stopped before the answer came'],
 ])('an error is shown without the word for what a retry may do', (error, told) => {
   expect(errorInWords(error)).toBe(told);
+});
+
+describe('the delay of the first start beside the start that is shown', () => {
+  const job = (started: string | null, delay: number | null) => ({ scheduled_at: '2026-11-28T08:00:00.000Z', started_at: started === null ? null : `2026-11-28T08:${started}Z`, start_delay_ms: delay });
+  test.each([
+    [job(null, null), '–'],
+    [job('00:00.200', 200), '200 ms'],
+    [job('00:00.198', 200), '200 ms'],
+    [job('00:31.000', 200), 'first start 200 ms late'],
+    [job(null, 2_400), 'first start 2.4 s late'],
+    [job('00:31.000', -20), 'first start 20 ms early'],
+    [job('00:31.000', 0), 'first start on time'],
+  ])('%j', (given, words) => expect(delayInWords(given)).toBe(words));
+});
+
+test('the rules of a task are told in words, and a rule that is new to this console by its term', () => {
+  expect(overlapInWords('skip')).toBe('The new run is skipped');
+  expect(overlapInWords('queue_one')).toBe('The new run waits; further runs are skipped');
+  expect(misfireInWords('run_latest')).toBe('Only the latest one runs');
+  expect([overlapInWords('new_rule'), misfireInWords('new_rule')]).toEqual(['new rule', 'new rule']);
+});
+
+test('an id is shortened in the middle: its time stays, by which runs of one task differ, and a part of the rest', () => {
+  expect(shortId('01ARZ3NDEKTSV4RRFFQ69G5FAV')).toBe('01ARZ3NDEK…G5FAV');
+  expect(shortId('order-17')).toBe('order-17');
 });

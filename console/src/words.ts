@@ -53,6 +53,28 @@ export function termOf(word: string): string {
   return TERMS.find((each) => each.word === word)?.term ?? word;
 }
 
+const OVERLAPS: Record<string, string> = {
+  skip: 'The new run is skipped',
+  queue_one: 'The new run waits; further runs are skipped',
+  allow: 'Both runs continue',
+  cancel_running: 'The previous run is cancelled, then the new one starts',
+};
+const MISFIRES: Record<string, string> = {
+  run_latest: 'Only the latest one runs',
+  run_all: 'All of them run, in order',
+  skip: 'None of them runs',
+};
+
+/** What happens to a run while the previous one has not ended. A rule that is new to this console by its term. */
+export function overlapInWords(rule: string): string {
+  return OVERLAPS[rule] ?? rule.replaceAll('_', ' ');
+}
+
+/** What happens to runs that could not start on time. */
+export function misfireInWords(rule: string): string {
+  return MISFIRES[rule] ?? rule.replaceAll('_', ' ');
+}
+
 const OF_AN_ANSWER = ['retryable', 'permanent']; // what a retry may do, not what happened
 
 /** The error of a failed job: its message, and what happened if the message is not of the target. */
@@ -92,6 +114,29 @@ export function span(ms: number): string {
     return `${sign}${Math.floor(seconds / big)} ${unit}${rest > 0 ? ` ${rest} ${next}` : ''}`;
   }
   return `${sign}${seconds} s`;
+}
+
+const TIME = 10; // the first characters of an id
+
+/** An id for lists: its time, by which runs of one task differ, and the end, by which jobs of one time do. */
+export function shortId(id: string): string {
+  return id.length <= TIME + 6 ? id : `${id.slice(0, TIME)}…${id.slice(-5)}`;
+}
+
+const SAME_MS = 5; // the two may come from two readings of a clock
+
+/** Whether the API's delay, which is that of the first start, is the delay of this start. */
+export function isFirstStart(started: string | null, job: { scheduled_at: string; start_delay_ms: number | null }): boolean {
+  if (started === null || job.start_delay_ms === null) return false;
+  return Math.abs(Date.parse(started) - Date.parse(job.scheduled_at) - job.start_delay_ms) <= SAME_MS;
+}
+
+/** The delay beside the start that is shown. After a retry that start is a later one, so the words name the first. */
+export function delayInWords(job: { scheduled_at: string; started_at: string | null; start_delay_ms: number | null }): string {
+  const ms = job.start_delay_ms;
+  if (ms === null) return '–';
+  if (isFirstStart(job.started_at, job)) return span(ms);
+  return ms === 0 ? 'first start on time' : `first start ${span(Math.abs(ms))} ${ms > 0 ? 'late' : 'early'}`;
 }
 
 /** An instant seen from another one: in 5 s, 3 min ago, now. */

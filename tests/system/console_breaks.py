@@ -149,7 +149,7 @@ BREAKS = (
     Break(
         "a failed job is retried, and redriven with similar ones",
         "the progress of a redrive is not shown",
-        "New runs of failed jobs done",
+        "( of this group)? run again",
         "pages/redrive.tsx",
         "show(made.id, expected, user);",
         "",
@@ -225,6 +225,14 @@ BREAKS = (
         "parts/lanes.tsx",
         "<>Reason: <Reason text={lane.reason} /></>",
         "''",
+    ),
+    Break(
+        "after a resume the pages say how many jobs of the queue still wait, until none does",
+        "the drain is not shown",
+        "was resumed: 9 jobs still wait",
+        "parts/lanes.tsx",
+        "    ...resumed.map(",
+        "    ...[].map(",
     ),
     Break(
         "a page of another role says that your role cannot see it",

@@ -72,7 +72,7 @@ export function end(why: 'expired' | null): void {
 }
 
 export function useSession(): Session | null {
-  return useSyncExternalStore(subscribe, session);
+  return useSyncExternalStore(subscribe, session, session);
 }
 
 export function hasExpired(): boolean {

@@ -67,6 +67,15 @@ export function labelOfPayload(name: string): string {
   return PAYLOAD[name] ?? name.charAt(0).toUpperCase() + name.slice(1).replaceAll('_', ' ');
 }
 
+/** A sentence after the API's description of a payload field, for what differs elsewhere. */
+const NOTES: Record<string, string> = {
+  method: 'The command line and the Python client send POST if they are given only a URL.',
+};
+
+export function descriptionOfPayload(name: string, description: string): string {
+  return [description.replaceAll('`', ''), NOTES[name] ?? ''].filter((sentence) => sentence !== '').join(' ');
+}
+
 /** The label at which the form shows what is wrong; a field that this console does not know by its own name. */
 export function labelOf(field: string): string {
   const known = LABELS[field];

@@ -11,7 +11,7 @@ import { useState, type ReactNode } from 'react';
 
 import { write } from '../exact';
 import type { FieldErrors } from './draft';
-import { anything, asText, fieldsOf, json, typedNumber, withField, type Field, type Schema } from './schema';
+import { anything, asText, fallbackOf, fieldsOf, json, typedNumber, withField, type Field, type Schema } from './schema';
 import { Section } from './section';
 import { authentication, AUTHENTICATION, headers, HEADERS } from './summaries';
 
@@ -44,7 +44,7 @@ export function PayloadForm({ schema, payload, errors, onChange, onBroken }: Pro
     );
   };
   const toggle = (
-    <Toggle checked={raw} onChange={({ detail }) => { setRaw(detail.checked); onBroken(false); }}>
+    <Toggle checked={raw} description="Write the payload as the API takes it, instead of in fields" onChange={({ detail }) => { setRaw(detail.checked); onBroken(false); }}>
       As JSON
     </Toggle>
   );
@@ -108,16 +108,16 @@ function One({ field, payload, error, onChange, onBroken }: OneProps): ReactNode
   }
   return (
     <FormField label={label} description={field.description} errorText={error} stretch={field.widget === 'pairs'}>
-      {widget(field, value, set)}
+      {widget(field, value, fallbackOf(field, payload), set)}
     </FormField>
   );
 }
 
-function widget(field: Field, value: unknown, set: (value: unknown) => void): ReactNode {
+function widget(field: Field, value: unknown, fallback: unknown, set: (value: unknown) => void): ReactNode {
   switch (field.widget) {
     case 'choice': {
       const options = field.choices.map((choice) => ({ value: choice, label: choice }));
-      const chosen = options.find((option) => option.value === (value ?? field.fallback)) ?? null;
+      const chosen = options.find((option) => option.value === (value ?? fallback)) ?? null;
       return <Select options={options} selectedOption={chosen} onChange={({ detail }) => set(detail.selectedOption.value)} placeholder="Choose one" />;
     }
     case 'number':
@@ -125,7 +125,7 @@ function widget(field: Field, value: unknown, set: (value: unknown) => void): Re
         <Input
           type="number"
           value={value === undefined ? '' : String(value)}
-          placeholder={field.fallback === undefined ? undefined : String(field.fallback)}
+          placeholder={fallback === undefined ? undefined : String(fallback)}
           onChange={({ detail }) => set(typedNumber(detail.value))}
         />
       );

@@ -1,6 +1,6 @@
 /** What of a JSON Schema a form of a payload needs. Pure. */
 import { Exact, read, write } from '../exact';
-import { labelOfPayload } from './labels';
+import { descriptionOfPayload, labelOfPayload } from './labels';
 
 export interface Schema {
   type?: string;
@@ -49,7 +49,7 @@ function resolved(given: Schema, root: Schema): Schema {
 }
 
 function field(name: string, schema: Schema, required: boolean): Field {
-  const base = { name, label: labelOfPayload(name), description: (schema.description ?? '').replaceAll('`', ''), required, choices: schema.enum ?? [], fallback: schema.default };
+  const base = { name, label: labelOfPayload(name), description: descriptionOfPayload(name, schema.description ?? ''), required, choices: schema.enum ?? [], fallback: schema.default };
   return { ...base, widget: widget(name, schema) };
 }
 
@@ -70,6 +70,12 @@ function widget(name: string, schema: Schema): Widget {
     default:
       return 'any';
   }
+}
+
+/** What the API takes for an absent choice. The method of a call depends on its body. */
+export function fallbackOf({ name, choices, fallback }: Field, payload: Record<string, unknown>): unknown {
+  const posts = name === 'method' && choices.includes('POST') && payload['body'] !== undefined && payload['body'] !== null;
+  return posts ? 'POST' : fallback;
 }
 
 /** With the field set; empty means absent. */

@@ -36,7 +36,7 @@ import { OfWhom, useWhose } from '../parts/whose';
 import { pausedOf } from '../problems';
 import { timeline } from '../timeline';
 import { whyOf } from '../why';
-import { span } from '../words';
+import { delayInWords, span } from '../words';
 
 const QUICK = 1_000;
 const LIVELY = 2_000;
@@ -206,7 +206,7 @@ function Overview({ job }: { job: Job }): ReactNode {
             { label: 'Status', value: <JobStatus job={job} /> },
             { label: 'Scheduled', value: <When at={job.scheduled_at} exact /> },
             begun ? { label: 'Started', value: <When at={job.started_at} exact /> } : { label: 'Due', value: <Ago at={job.due_at} /> },
-            { label: 'Delay', value: job.start_delay_ms === null ? '–' : span(job.start_delay_ms) },
+            { label: 'Delay', value: delayInWords(begun ? job : { ...job, started_at: null }) },
             { label: 'Duration', value: between(job.started_at, job.completed_at ?? job.failed_at ?? job.killed_at ?? job.cancelled_at) },
             { label: 'Attempts', value: `${job.attempts.length} of ${job.max_attempts}` },
             { label: 'Calls', value: <Words>{callsOf(job)}</Words> },

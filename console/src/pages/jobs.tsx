@@ -11,6 +11,7 @@ import { useState, type ReactNode } from 'react';
 import { useNavigate } from 'react-router';
 
 import { api, take, type Job } from '../api/client';
+import { JOB_LOOKS } from '../colours';
 import { InstantField } from '../form/instant';
 import { useLive, useSettled } from '../live';
 import { pageOfDocs } from '../docs';
@@ -22,7 +23,6 @@ import { usePages } from '../parts/pages';
 import { Empty, Failed, NotForRole, Stale, useTitle } from '../parts/parts';
 import { Progress } from '../parts/progress';
 import { useQuery } from '../parts/query';
-import { JOB_LOOKS } from '../parts/status';
 import { TaskChoice } from '../parts/task-choice';
 import { MOST_USERS, ofEverybody, useWhose, WhoseChoice, type Owned } from '../parts/whose';
 import { BETWEEN, bounds, spanOptions } from '../times';

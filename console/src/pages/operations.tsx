@@ -3,11 +3,12 @@ import Button from '@cloudscape-design/components/button';
 import Header from '@cloudscape-design/components/header';
 import Pagination from '@cloudscape-design/components/pagination';
 import SpaceBetween from '@cloudscape-design/components/space-between';
-import StatusIndicator, { type StatusIndicatorProps } from '@cloudscape-design/components/status-indicator';
+import StatusIndicator from '@cloudscape-design/components/status-indicator';
 import Table from '@cloudscape-design/components/table';
 import type { ReactNode } from 'react';
 
 import { api, take } from '../api/client';
+import { GOES_ON, type Look } from '../colours';
 import { useLive } from '../live';
 import { chosenInWords, WORDS, type Operation } from '../operations';
 import { pageOfDocs } from '../docs';
@@ -23,7 +24,7 @@ type Row = Owned<Operation>;
 const LIMIT = 20;
 const OFTEN = 2_000; // while one runs
 const SELDOM = 15_000;
-const LOOKS: Record<Operation['status'], StatusIndicatorProps.Type> = { running: 'in-progress', done: 'success', aborted: 'stopped' };
+const LOOKS: Record<Operation['status'], Look> = { running: GOES_ON, done: { type: 'success' }, aborted: { type: 'stopped' } };
 const NAMES: Record<Operation['status'], string> = { running: 'Running', done: 'Done', aborted: 'Aborted' };
 
 interface Found {
@@ -94,7 +95,7 @@ export default function Operations(): ReactNode {
         columnDefinitions={[
           { id: 'what', header: 'Operation', isRowHeader: true, cell: ({ action }) => WORDS[action].name, minWidth: 150 },
           ...(everybody ? [{ id: 'owner', header: 'Owner', cell: (each: Row) => each.owner?.username ?? '–' }] : []),
-          { id: 'status', header: 'Status', cell: ({ status }) => <StatusIndicator type={LOOKS[status]}>{NAMES[status]}</StatusIndicator>, minWidth: 115 },
+          { id: 'status', header: 'Status', cell: ({ status }) => <StatusIndicator {...LOOKS[status]}>{NAMES[status]}</StatusIndicator>, minWidth: 115 },
           {
             id: 'action',
             header: 'Action',

@@ -19,7 +19,7 @@ import { useNotices } from '../parts/notices';
 import { Empty, Loaded, Reason, To, useConfirm, useTitle, Words } from '../parts/parts';
 import { ScopeChoice, useScope } from '../parts/scope';
 import { Ago } from '../parts/time';
-import { bySeverity, jobs, mayMend, pageOfProblem, questionOf } from '../problems';
+import { bySeverity, jobs, mayMend, pageOfProblem, questionOf, timesOf } from '../problems';
 import { plain, span } from '../words';
 
 const OFTEN = 5_000;
@@ -127,10 +127,11 @@ function One({ problem, after }: { problem: Problem; after: () => void }): React
 }
 
 /** Since when, by whom and why. */
-function Background({ problem: { kind, since, by, by_name, owner, owner_name, reason } }: { problem: Problem }): ReactNode {
+function Background({ problem }: { problem: Problem }): ReactNode {
+  const { kind, by, by_name, owner, owner_name, reason } = problem;
   const paused = kind === 'lane_paused' || kind === 'task_paused';
   const parts = [
-    ...(since === null ? [] : [<>{kind === 'failures' ? 'Last failure' : 'Since'} <Ago at={since} /></>]),
+    ...timesOf(problem).map(({ label, at }) => <>{label} <Ago at={at} /></>),
     ...(by === null ? [] : [<>by {by_name ?? by}</>]),
     ...(owner === null ? [] : [<>owner {owner_name ?? owner}</>]),
     ...(reason !== null && kind !== 'failures' ? [<>reason: <Reason text={reason} /></>] : paused ? [<>no reason was given</>] : []),

@@ -10,6 +10,7 @@ import { useState, type ReactNode } from 'react';
 import { api, take, type Schemas } from '../api/client';
 import type { LaneNow } from '../api/status';
 import { useRole } from '../api/session';
+import { GOES_ON } from '../colours';
 import { useLive } from '../live';
 import { useNotices } from '../parts/notices';
 import { useLanes } from '../parts/lanes';
@@ -17,12 +18,11 @@ import { Empty, Loaded, To, useTitle, Words } from '../parts/parts';
 import { ReasonDialog, type Reasoned } from '../parts/reason-dialog';
 import { Ago, When } from '../parts/time';
 import { useUsers, type User } from '../parts/whose';
-import { jobs } from '../problems';
+import { healthOf, jobs, type Backlog } from '../problems';
 import { span } from '../words';
 
 type Lane = Schemas['LaneState'];
 type Breaker = Schemas['Breaker'];
-const BEHIND = 180; // seconds; a healthy minute closes within two or three
 
 /** For operators: how far behind the scheduler is, its lanes, and the breakers that are not closed. */
 export default function System(): ReactNode {
@@ -75,89 +75,93 @@ export default function System(): ReactNode {
     });
   return (
     <Loaded live={live} what="system state">
-      {({ health, lanes, breakers }) => {
-        const behind = health.lag_seconds ?? 0;
-        return (
-          <SpaceBetween size="l">
-            {asking !== null && <ReasonDialog {...asking} onClose={() => ask(null)} />}
-            <Header variant="h1">System</Header>
-            <Container header={<Header variant="h2" description={<>More on <To href="/status">What is wrong now</To>.</>}>Health</Header>}>
-              <KeyValuePairs
-                columns={3}
-                items={[
-                  { label: 'Scheduler', value: <StatusIndicator type={behind > BEHIND ? 'warning' : 'success'}>{behind > BEHIND ? 'Behind' : 'On time'}</StatusIndicator> },
-                  { label: 'Behind by', value: span(behind * 1_000) },
-                  { label: 'Oldest open minute', value: <When at={health.oldest_open_at ?? null} /> },
-                ]}
-              />
-            </Container>
-            <Table<Lane>
-              items={lanes}
-              trackBy="lane"
-              wrapLines
-              ariaLabels={{ tableLabel: 'Queues', selectionGroupLabel: '' }}
-              header={
-                <Header
-                  variant="h2"
-                  actions={administers &&
-                    <SpaceBetween direction="horizontal" size="xs">
-                      <Button onClick={() => void resume()}>Resume all</Button>
-                      <Button onClick={() => pause()}>Pause all</Button>
-                    </SpaceBetween>
-                  }
-                >
-                  Queues
-                </Header>
-              }
-              columnDefinitions={[
-                { id: 'lane', header: 'Queue', cell: (lane) => lane.lane, isRowHeader: true },
-                { id: 'state', header: 'State', cell: (lane) => <StatusIndicator type={lane.paused ? 'stopped' : 'success'}>{lane.paused ? 'Paused' : 'Running'}</StatusIndicator> },
-                { id: 'since', header: 'Since', cell: (lane) => <Ago at={lane.paused ? lane.paused_at : lane.resumed_at} /> },
-                { id: 'by', header: 'By', cell: (lane) => { const found = here(lane); return found?.paused_by_name ?? found?.paused_by ?? '–'; } },
-                { id: 'waiting', header: 'Waiting', cell: (lane) => { const found = here(lane); return found === undefined || found.waiting === null ? '–' : jobs(found.waiting, found.at_least); } },
-                { id: 'reason', header: 'Reason', cell: (lane) => <Words>{lane.reason ?? '–'}</Words> },
-                ...(administers
-                  ? [
-                      {
-                        id: 'action',
-                        header: 'Action',
-                        cell: (lane: Lane) =>
-                          lane.paused ? (
-                            <Button variant="inline-link" ariaLabel={`Resume ${lane.lane}`} onClick={() => void resume(lane.lane)}>Resume</Button>
-                          ) : (
-                            <Button variant="inline-link" ariaLabel={`Pause ${lane.lane}`} onClick={() => pause(lane.lane)}>Pause</Button>
-                          ),
-                      },
-                    ]
-                  : []),
-              ]}
-            />
-            <Table<Breaker>
-              items={breakers}
-              trackBy={(breaker) => `${breaker.circuit} ${breaker.owner ?? ''}`}
-              wrapLines
-              ariaLabels={{ tableLabel: 'Breakers', selectionGroupLabel: '' }}
-              header={
-                <Header variant="h2" counter={`(${breakers.length})`} description="A target that keeps failing is not called for a while; its jobs wait.">
-                  Open breakers
-                </Header>
-              }
-              empty={<Empty title="No open breakers">All targets receive their jobs.</Empty>}
-              columnDefinitions={[
-                { id: 'circuit', header: 'Target', cell: (breaker) => <Words>{breaker.circuit}</Words>, isRowHeader: true },
-                { id: 'owner', header: 'Jobs of', cell: (breaker) => (breaker.owner === null ? 'Everyone' : <To href={`/jobs?user=${breaker.owner}&view=ahead`}>{nameOf(breaker.owner, users.data?.users ?? [])}</To>) },
-                { id: 'state', header: 'State', cell: (breaker) => <StatusIndicator type={breaker.state === 'open' ? 'error' : 'in-progress'}>{breaker.state === 'open' ? 'Open' : 'Testing'}</StatusIndicator> },
-                { id: 'opened', header: 'Opened', cell: (breaker) => <Ago at={breaker.opened_at} /> },
-                { id: 'until', header: 'Next test', cell: (breaker) => (breaker.state === 'open' ? <Ago at={breaker.until} /> : <>until <When at={breaker.probe_until} /></>) },
-                ...(administers
-                  ? [{ id: 'action', header: 'Action', cell: (breaker: Breaker) => <Button variant="inline-link" ariaLabel={`Close the breaker of ${breaker.circuit}`} onClick={() => close(breaker)}>Close</Button> }]
-                  : []),
-              ]}
-            />
-          </SpaceBetween>
-        );
-      }}
+      {({ health, lanes, breakers }) => (
+        <SpaceBetween size="l">
+          {asking !== null && <ReasonDialog {...asking} onClose={() => ask(null)} />}
+          <Header variant="h1">System</Header>
+          <Health lag={health.lag_seconds ?? 0} oldest={health.oldest_open_at ?? null} now={now} />
+          <Table<Lane>
+            items={lanes}
+            trackBy="lane"
+            wrapLines
+            ariaLabels={{ tableLabel: 'Queues', selectionGroupLabel: '' }}
+            header={
+              <Header
+                variant="h2"
+                actions={administers &&
+                  <SpaceBetween direction="horizontal" size="xs">
+                    <Button onClick={() => void resume()}>Resume all</Button>
+                    <Button onClick={() => pause()}>Pause all</Button>
+                  </SpaceBetween>
+                }
+              >
+                Queues
+              </Header>
+            }
+            columnDefinitions={[
+              { id: 'lane', header: 'Queue', cell: (lane) => lane.lane, isRowHeader: true },
+              { id: 'state', header: 'State', cell: (lane) => <StatusIndicator type={lane.paused ? 'stopped' : 'success'}>{lane.paused ? 'Paused' : 'Running'}</StatusIndicator> },
+              { id: 'since', header: 'Since', cell: (lane) => <Ago at={lane.paused ? lane.paused_at : lane.resumed_at} /> },
+              { id: 'by', header: 'By', cell: (lane) => { const found = here(lane); return found?.paused_by_name ?? found?.paused_by ?? '–'; } },
+              { id: 'waiting', header: 'Waiting', cell: (lane) => { const found = here(lane); return found === undefined || found.waiting === null ? '–' : jobs(found.waiting, found.at_least); } },
+              { id: 'reason', header: 'Reason', cell: (lane) => <Words>{lane.reason ?? '–'}</Words> },
+              ...(administers
+                ? [
+                    {
+                      id: 'action',
+                      header: 'Action',
+                      cell: (lane: Lane) =>
+                        lane.paused ? (
+                          <Button variant="inline-link" ariaLabel={`Resume ${lane.lane}`} onClick={() => void resume(lane.lane)}>Resume</Button>
+                        ) : (
+                          <Button variant="inline-link" ariaLabel={`Pause ${lane.lane}`} onClick={() => pause(lane.lane)}>Pause</Button>
+                        ),
+                    },
+                  ]
+                : []),
+            ]}
+          />
+          <Table<Breaker>
+            items={breakers}
+            trackBy={(breaker) => `${breaker.circuit} ${breaker.owner ?? ''}`}
+            wrapLines
+            ariaLabels={{ tableLabel: 'Breakers', selectionGroupLabel: '' }}
+            header={
+              <Header variant="h2" counter={`(${breakers.length})`} description="A target that keeps failing is not called for a while; its jobs wait.">
+                Open breakers
+              </Header>
+            }
+            empty={<Empty title="No open breakers">All targets receive their jobs.</Empty>}
+            columnDefinitions={[
+              { id: 'circuit', header: 'Target', cell: (breaker) => <Words>{breaker.circuit}</Words>, isRowHeader: true },
+              { id: 'owner', header: 'Jobs of', cell: (breaker) => (breaker.owner === null ? 'Everyone' : <To href={`/jobs?user=${breaker.owner}&view=ahead`}>{nameOf(breaker.owner, users.data?.users ?? [])}</To>) },
+              { id: 'state', header: 'State', cell: (breaker) => <StatusIndicator {...(breaker.state === 'open' ? { type: 'error' } : GOES_ON)}>{breaker.state === 'open' ? 'Open' : 'Testing'}</StatusIndicator> },
+              { id: 'opened', header: 'Opened', cell: (breaker) => <Ago at={breaker.opened_at} /> },
+              { id: 'until', header: 'Next test', cell: (breaker) => (breaker.state === 'open' ? <Ago at={breaker.until} /> : <>until <When at={breaker.probe_until} /></>) },
+              ...(administers
+                ? [{ id: 'action', header: 'Action', cell: (breaker: Breaker) => <Button variant="inline-link" ariaLabel={`Close the breaker of ${breaker.circuit}`} onClick={() => close(breaker)}>Close</Button> }]
+                : []),
+            ]}
+          />
+        </SpaceBetween>
+      )}
     </Loaded>
+  );
+}
+
+/** Whether jobs start on time, and what keeps them from it. `lag` in seconds. */
+export function Health({ lag, oldest, now }: { lag: number; oldest: string | null; now: Pick<Backlog, 'lanes' | 'late'> }): ReactNode {
+  return (
+    <Container header={<Header variant="h2" description={<>More on <To href="/status">What is wrong now</To>.</>}>Health</Header>}>
+      <KeyValuePairs
+        columns={3}
+        items={[
+          { label: 'Scheduler', value: healthOf(lag, now).map(({ look, word }) => <div key={word}><StatusIndicator type={look}>{word}</StatusIndicator></div>) },
+          { label: 'Behind by', value: span(lag * 1_000) },
+          { label: 'Oldest open minute', value: <When at={oldest} /> },
+        ]}
+      />
+    </Container>
   );
 }
 

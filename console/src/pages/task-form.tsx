@@ -96,7 +96,7 @@ interface EditorProps {
   editing: boolean;
 }
 
-function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
+export function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
   const navigate = useNavigate();
   const { done } = useNotices();
   const { user } = useWhose();

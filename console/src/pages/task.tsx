@@ -15,14 +15,16 @@ import { useState, type ReactNode } from 'react';
 import { useNavigate, useParams } from 'react-router';
 
 import { api, take, type Job, type Task } from '../api/client';
+import { callsOfTask } from '../calls';
 import { taskCall } from '../code';
 import { write } from '../exact';
 import { empty, fromTask, toRequest } from '../form/draft';
+import { labelOf } from '../form/labels';
 import { Runs } from '../form/preview';
 import { skippedMonths } from '../form/repeats';
 import { pageOfTarget } from '../form/target';
 import { COLOURS } from '../colours';
-import { useLive } from '../live';
+import { useLive, type Live } from '../live';
 import { endedAt, JobTable } from '../parts/job-table';
 import { CopyAs } from '../parts/copy-as';
 import { useNotices } from '../parts/notices';
@@ -35,7 +37,7 @@ import { Ago, clock, When } from '../parts/time';
 import { Told } from '../parts/told';
 import { TrailTable } from '../parts/trail';
 import { OfWhom, useWhose } from '../parts/whose';
-import { runsInWords, scheduleInWords, span } from '../words';
+import { misfireInWords, overlapInWords, runsInWords, scheduleInWords, span } from '../words';
 import { change } from './tasks';
 
 const LIMIT = 25;
@@ -141,7 +143,12 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
   );
 }
 
-function Overview({ task }: { task: Task }): ReactNode {
+/** A rule in words, with the field of the API and its value. */
+function Rule({ words, term }: { words: string; term: string }): ReactNode {
+  return <>{words}<Box variant="p" color="text-body-secondary">{term}</Box></>;
+}
+
+export function Overview({ task }: { task: Task }): ReactNode {
   const schedule = task.schedule;
   return (
     <Container header={<Header variant="h2">Overview</Header>}>
@@ -157,13 +164,14 @@ function Overview({ task }: { task: Task }): ReactNode {
               </>
             ),
           },
+          { label: 'Calls', value: <Words>{callsOfTask(task)}</Words> },
           { label: 'Schedule', value: <>{scheduleInWords(schedule)}{schedule?.cron ? <Box variant="p" color="text-body-secondary">{schedule.cron}</Box> : null}{schedule?.cron && skippedMonths(schedule.cron) !== null ? <StatusIndicator type="warning">{skippedMonths(schedule.cron)}</StatusIndicator> : null}{schedule?.at ? <Box variant="p" color="text-body-secondary"><When at={schedule.at} /></Box> : null}</> },
           { label: 'Time zone', value: schedule === null ? '–' : (schedule.time_zone ?? 'UTC') },
           { label: 'Type', value: task.target === null ? task.type : <><To href={pageOfTarget(task.target)}>{task.target}</To> ({task.type})</> },
           { label: 'Max attempts', value: String(task.max_attempts) },
           { label: 'Attempt time-out', value: span(task.timeout_seconds * 1_000) },
-          { label: 'Overlap', value: task.overlap.replaceAll('_', ' ') },
-          { label: 'Missed runs', value: task.misfire === null ? '–' : task.misfire.replaceAll('_', ' ') },
+          { label: labelOf('overlap'), value: <Rule words={overlapInWords(task.overlap)} term={`overlap: ${task.overlap}`} /> },
+          { label: labelOf('misfire'), value: task.misfire === null ? '–' : <Rule words={misfireInWords(task.misfire)} term={`misfire: ${task.misfire}`} /> },
           { label: 'Key', value: <Words>{task.key ?? '–'}</Words> },
           { label: 'Ordering key', value: <Words>{task.ordering_key ?? '–'}</Words> },
           { label: 'Tags', value: <Words>{task.tags.join(', ') || '–'}</Words> },
@@ -243,6 +251,11 @@ function History({ task }: { task: Task }): ReactNode {
 function Charts({ task }: { task: Task }): ReactNode {
   const { user } = useWhose();
   const live = useLive(`chart ${task.id}`, () => take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: task.id }, query: { limit: CHARTED, user } } })), 10_000);
+  return <LastRuns live={live} />;
+}
+
+/** The chart; of a single run the figures, since a point alone is not seen. */
+export function LastRuns({ live }: { live: Pick<Live<{ jobs: Job[] }>, 'data' | 'error' | 'loading'> }): ReactNode {
   const started = (live.data?.jobs ?? []).filter((job) => job.started_at !== null).reverse();
   const delays = started.map((job) => ({ x: new Date(job.scheduled_at), y: job.start_delay_ms ?? 0 }));
   const durations = started.flatMap((job) => {
@@ -260,7 +273,7 @@ function Charts({ task }: { task: Task }): ReactNode {
         xTitle="Scheduled"
         yTitle="Time"
         ariaLabel="Delay and duration of the last runs"
-        series={[
+        series={started.length === 0 ? [] : [
           { title: 'Delay', type: 'line', data: delays, valueFormatter: span, color: COLOURS.high },
           { title: 'Duration', type: 'line', data: durations, valueFormatter: span, color: COLOURS.measure },
         ]}

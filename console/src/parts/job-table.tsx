@@ -6,7 +6,7 @@ import type { ReactNode } from 'react';
 import type { Job } from '../api/client';
 import { callsOf, type Listed } from '../calls';
 import { whyOf } from '../why';
-import { span } from '../words';
+import { delayInWords, shortId } from '../words';
 import { pageOfJob, pageOfTask } from './links';
 import { Reason, To, Words } from './parts';
 import { JobStatus } from './status';
@@ -29,7 +29,7 @@ function definitions(user: string | undefined, nameOf: NameOf, columns: readonly
   return {
     scheduled: { id: 'scheduled', header: 'Scheduled', cell: (job) => <When at={job.scheduled_at} exact /> },
     owner: { id: 'owner', header: 'Owner', cell: (job) => job.owner?.username ?? '–' },
-    job: { id: 'job', header: 'Job', cell: (job) => <To href={pageOfJob(job.id, ownerOf(job))}>{job.id}</To>, isRowHeader: !columns.includes('calls') },
+    job: { id: 'job', header: 'Job', cell: (job) => <To href={pageOfJob(job.id, ownerOf(job))} ariaLabel={job.id}><span title={job.id}>{shortId(job.id)}</span></To>, isRowHeader: !columns.includes('calls') },
     status: { id: 'status', header: 'Status', cell: (job) => <JobStatus job={job} />, minWidth: 120 },
     calls: {
       id: 'calls',
@@ -46,7 +46,7 @@ function definitions(user: string | undefined, nameOf: NameOf, columns: readonly
       maxWidth: 260,
     },
     started: { id: 'started', header: 'Started', cell: (job) => <When at={job.started_at} exact /> },
-    delay: { id: 'delay', header: 'Delay', cell: (job) => (job.start_delay_ms === null ? '–' : span(job.start_delay_ms)) },
+    delay: { id: 'delay', header: 'Delay', cell: (job) => inLines(delayInWords(job)) },
     duration: { id: 'duration', header: 'Duration', cell: (job) => between(job.started_at, endedAt(job)) },
     attempts: { id: 'attempts', header: 'Attempts', cell: (job) => job.attempts.length || '–' },
     reason: {
@@ -59,6 +59,12 @@ function definitions(user: string | undefined, nameOf: NameOf, columns: readonly
       maxWidth: 360,
     },
   };
+}
+
+/** In two lines if it names the first start: a cell does not wrap by itself. */
+function inLines(delay: string): ReactNode {
+  const [, first, rest] = /^(first start) (.*)$/.exec(delay) ?? [];
+  return first === undefined ? delay : <>{first}<br />{rest}</>;
 }
 
 type Props = Omit<TableProps<Row>, 'items' | 'columnDefinitions'> & { jobs: readonly Row[]; columns: Column[] };

@@ -8,7 +8,7 @@ import { useSearchParams } from 'react-router';
 
 import { api, take } from '../api/client';
 import { useLive } from '../live';
-import { countsInWords, WORDS } from '../operations';
+import { countsInWords, headerOf, WORDS } from '../operations';
 import { useNotices } from './notices';
 import { useWhose } from './whose';
 
@@ -75,7 +75,7 @@ export function Progress({ onEnd }: { onEnd: () => void }): ReactNode {
     <Box margin={{ bottom: 'm' }}>
       <Alert
         type={running ? 'info' : found.status === 'aborted' || found.failed + found.conflicts > 0 ? 'warning' : 'success'}
-        header={running ? name : `${name} ${found.status}`}
+        header={headerOf(found)}
         dismissible={!running}
         onDismiss={() => setQuery(without, { replace: true })}
         action={running && whose.mayChange ? <Button onClick={() => void abort(id, user)}>Abort</Button> : undefined}

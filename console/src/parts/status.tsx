@@ -3,20 +3,9 @@ import StatusIndicator, { type StatusIndicatorProps } from '@cloudscape-design/c
 import type { ReactNode } from 'react';
 
 import type { Job, Schemas } from '../api/client';
+import { lookOfJob } from '../colours';
 
-type Look = StatusIndicatorProps.Type;
-
-export const JOB_LOOKS: Record<Job['status'], Look> = {
-  scheduled: 'pending',
-  queued: 'in-progress',
-  running: 'in-progress',
-  succeeded: 'success',
-  failed: 'error',
-  killed: 'error',
-  cancelled: 'stopped',
-  skipped: 'stopped',
-};
-const TASK_LOOKS: Record<Schemas['TaskStatus'], Look> = { active: 'success', inactive: 'stopped', ended: 'info' };
+const TASK_LOOKS: Record<Schemas['TaskStatus'], StatusIndicatorProps.Type> = { active: 'success', inactive: 'stopped', ended: 'info' };
 const TASK_WORDS: Record<Schemas['TaskStatus'], string> = { active: 'Active', inactive: 'Paused', ended: 'Ended' };
 
 export const FINAL: readonly Job['status'][] = ['succeeded', 'failed', 'killed', 'cancelled', 'skipped'];
@@ -28,7 +17,7 @@ export function isFinal(job: Pick<Job, 'status'>): boolean {
 /** A job that waits for its worker's call-back is running, without an executor. */
 export function JobStatus({ job }: { job: Pick<Job, 'status' | 'late'> }): ReactNode {
   const word = job.status.charAt(0).toUpperCase() + job.status.slice(1);
-  return <StatusIndicator type={JOB_LOOKS[job.status]}>{job.late ? `${word}, late` : word}</StatusIndicator>;
+  return <StatusIndicator {...lookOfJob(job)}>{job.late ? `${word}, late` : word}</StatusIndicator>;
 }
 
 export function TaskStatus({ status }: { status: Schemas['TaskStatus'] }): ReactNode {
