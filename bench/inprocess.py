@@ -467,7 +467,7 @@ def _numbers_of(fields: dict[str, int]) -> bytes:
     return ",".join(f'"{name}":{{"N":"{value}"}}' for name, value in fields.items()).encode()
 
 
-def _post(body: Json, path: str = "/api/v1/me/jobs") -> Json:
+def _post(body: Json, path: str = "/api/v1/jobs") -> Json:
     return {
         "version": "2.0",
         "routeKey": f"POST {path}",

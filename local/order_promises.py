@@ -30,7 +30,7 @@ def in_order(seen: Outcome, receiver: Receiver, lines: Mapping[str, Sequence[str
 
 def parked(seen: Outcome, client: Punctual, receiver: Receiver, key: str, jobs: Sequence[Json]) -> None:
     """Check that the first of these jobs has failed and parked its key. Resume the key, and check that the others then run in order."""
-    path, waiting = f"/me/ordering-keys/{key}", len(jobs) - 1
+    path, waiting = f"/ordering-keys/{key}", len(jobs) - 1
     line = client.request("GET", path)
     seen.expect(line["parked_by"] == jobs[0]["id"] and line["waiting"] == waiting, f"the ordering key is not paused: {line}")
     seen.expect(not any(call.path.startswith(f"/ok/{key}/") for call in receiver.calls()), "a job of the parked key ran")

@@ -2,7 +2,7 @@
 
 The document is made for generators of clients. Nothing here lists a route or a field, so a new one is published by the same rules:
 
-- an operation id is the name of the route's function in camelCase; under an earlier name of the route it ends in `Deprecated`;
+- an operation id is the name of the route's function in camelCase; under a second name of the route it ends in `Deprecated`;
 - the answers of `JobShape` are `JobAnswer`, and the object itself is `Job`;
 - a request with a `type` and a `payload` is one object for each type, with `type` as the discriminator.
 """
@@ -18,7 +18,7 @@ from scheduler.accounts.access import Scope
 
 Json = dict[str, Any]
 REF = "#/components/schemas/"
-EARLIER = "Deprecated"  # the suffix of the operation ids of earlier names
+DEPRECATED = "Deprecated"  # the suffix of the operation ids of second names
 MACHINE = {
     "type": "oauth2",
     "description": "Programs sign in with a client id and a secret. The scopes of the client decide which routes it may use. "
@@ -82,10 +82,10 @@ NAMES = {  # schemas whose plain name is too vague or already in use
 _VALUES = ("default", "example", "examples", "enum", "const")  # keywords whose values are no schemas
 
 
-def operation_id(function: str, *, earlier: bool = False) -> str:
+def operation_id(function: str) -> str:
     """The operation id of the route that a function with this name answers."""
     first, *others = function.strip("_").split("_")
-    return first + "".join(word.title() for word in others) + (EARLIER if earlier else "")
+    return first + "".join(word.title() for word in others)
 
 
 def published(document: Json, *, types: Sequence[str], choices: Sequence[str]) -> Json:

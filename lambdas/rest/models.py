@@ -476,7 +476,7 @@ class JobChange(Request):
 
 
 class BatchItem(JobRequest):
-    """One job of the batch, with the fields of POST /me/jobs."""
+    """One job of the batch, with the fields of POST /jobs."""
 
     idempotency_key: Key | None = None
     """The idempotency key of this job. Default: the header's key, if present, with `#` and the item's index."""

@@ -43,26 +43,26 @@ def shown(answered: Answered) -> Any:
 
 def test_a_dead_job_is_retried_and_returned(world: World) -> None:
     job = dead(world)
-    before = send("GET", f"/me/jobs/{job.id}").data
+    before = send("GET", f"/jobs/{job.id}").data
     assert (before["status"], before["fingerprint"], before["redrives"], before["redriven_at"]) == ("failed", job.fingerprint, 0, None)
-    answered = send("POST", f"/me/jobs/{job.id}/retry")
+    answered = send("POST", f"/jobs/{job.id}/retry")
     shapes.Answer[job_answers.JobShape].model_validate(answered.body)
     again = answered.data
     assert (answered.status, again["status"], again["lane"], again["failed_at"]) == (200, "queued", "retry", None)
     assert (again["fingerprint"], again["redrives"], again["redriven_at"], again["due_at"]) == (None, 1, render(NOW), render(NOW))
     assert [attempt["failure"]["message"] for attempt in again["attempts"]] == ["HTTP 404"]
-    second = send("POST", f"/me/jobs/{job.id}/retry")
+    second = send("POST", f"/jobs/{job.id}/retry")
     assert (second.status, second.error["code"]) == (409, "conflict")
 
 
 @pytest.mark.parametrize("job_id", ["nonsense", ids.new(NOW, 99)])
 def test_a_retry_of_an_unknown_job_is_not_found(world: World, job_id: str) -> None:
-    assert send("POST", f"/me/jobs/{job_id}/retry").status == 404
+    assert send("POST", f"/jobs/{job_id}/retry").status == 404
 
 
 def test_dead_letters_of_another_user_are_out_of_reach(world: World) -> None:
     job = dead(world, owner="sub-eve")
-    assert send("POST", f"/me/jobs/{job.id}/retry").status == 404
+    assert send("POST", f"/jobs/{job.id}/retry").status == 404
     assert send("GET", "/dead-letters").data["groups"] == []
     assert send("GET", f"/dead-letters/{job.fingerprint}/jobs").data["jobs"] == []
     send("POST", "/dead-letters/redrive", json_body={"all": True})

@@ -253,7 +253,7 @@ def test_no_body_breaks_the_preview(form: dict[str, Any], more: dict[str, Any]) 
 
 
 def task_types() -> dict[str, Any]:
-    answered = send("GET", "/task-types")
+    answered = send("GET", "/types")
     shapes.Answer[form_models.TaskTypesShape].model_validate(answered.body)
     return {each["type"]: each for each in answered.data["task_types"]}
 
@@ -280,7 +280,7 @@ def test_a_form_can_be_drawn_from_the_schema() -> None:
 
 def test_the_api_requires_the_fields_that_the_schema_requires() -> None:
     for name, each in task_types().items():
-        refused = send("POST", "/me/jobs", json_body={"type": name, "payload": {}}).fields
+        refused = send("POST", "/jobs", json_body={"type": name, "payload": {}}).fields
         assert refused == {f"payload.{field}": "is required" for field in each["payload_schema"]["required"]}
 
 

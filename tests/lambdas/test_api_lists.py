@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import aliases
+from lambdas.rest import door
 from scheduler.model import lifecycle
 from scheduler.model.instants import render
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Result
@@ -107,10 +107,11 @@ def test_a_job_shows_its_end_whatever_it_was(world: World) -> None:
     assert (cancelled["ended_at"], cancelled["duration_ms"]) == (render(NOW), None)
 
 
-def test_a_request_by_a_clear_name_is_the_same_request(world: World) -> None:
+def test_a_request_by_a_promised_name_is_the_same_request(world: World) -> None:
     headers = {"idempotency-key": "k"}
     first = send("POST", "/jobs", json_body={"message": "m"}, headers=headers)
     again = send("POST", "/me/jobs", json_body={"message": "m"}, headers=headers)
+    assert first.headers["Location"] == f"/api/v1/jobs/{first.data['id']}"
     assert (first.status, again.headers["Idempotency-Replayed"], again.data) == (201, "true", first.data)
 
 
@@ -122,21 +123,31 @@ def test_a_task_is_paused_and_resumed_by_clear_names(world: World) -> None:
     assert (refused.status, refused.headers["Allow"]) == (405, "POST")
 
 
-def test_reports_of_workers_are_no_clear_names() -> None:
-    assert not [name for name in aliases.table() if name.endswith(("/heartbeat", "/complete", "/fail"))]
+def test_a_task_is_paused_by_its_promised_name() -> None:
+    task = send("POST", "/tasks", json_body={"name": "n", "message": "m", "schedule": {"rate": "1 hours"}}).data["id"]
+    assert send("PUT", f"/tasks/{task}/inactive", json_body={"reason": "r"}).data["inactive_reason"] == "r"
+    refused = send("GET", f"/tasks/{task}/inactive")
+    assert (refused.status, refused.headers["Allow"]) == (405, "PUT")
+
+
+def test_a_wrong_method_of_a_promised_name_is_answered_with_405() -> None:
+    refused = send("DELETE", "/me/jobs")
+    assert (refused.status, refused.headers["Allow"]) == (405, "GET, POST")
+
+
+def test_reports_of_workers_have_one_name() -> None:
     assert send("POST", "/jobs/x/heartbeat", json_body={}, user=None).status == 401
 
 
-def test_the_document_has_clear_names_and_marks_the_earlier_ones(world: World) -> None:
+def test_the_document_has_clear_names_and_marks_the_promised_ones(world: World) -> None:
     document = send("GET", "/openapi.json", user=None).body
     operations = {
         f"{method.upper()} {path.removeprefix('/api/v1')}": operation
         for path, each in document["paths"].items()
         for method, operation in each.items()
     }
-    named = {name.replace("<", "{").replace(">", "}"): route.replace("<", "{").replace(">", "}") for name, route in aliases.table().items()}
-    assert {route for route, operation in operations.items() if operation.get("deprecated")} == set(named.values())
-    assert named.keys() <= operations.keys()
+    promised = {name.replace("<", "{").replace(">", "}") for name in door.PROMISED}
+    assert {name for name, operation in operations.items() if operation.get("deprecated")} == promised
     ids = [operation["operationId"] for operation in operations.values()]
     assert len(ids) == len(set(ids))
 

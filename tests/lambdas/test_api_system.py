@@ -32,7 +32,7 @@ def asked(verb: str, body: Any = None) -> Answered:
 
 
 def posted(body: Any) -> str:
-    return str(send("POST", "/me/jobs", json_body=body).data["id"])
+    return str(send("POST", "/jobs", json_body=body).data["id"])
 
 
 def lanes(answered: Answered) -> dict[str, Any]:
@@ -82,25 +82,25 @@ def test_a_waiting_job_names_its_paused_lane(world: World) -> None:
     asked("pause", {"lane": "one-time", "reason": "moving house"})
     world.clock.advance(5_000)
     reason = f"its lane one-time is paused since {render(NOW)} by ann: moving house"
-    assert send("GET", f"/me/jobs/{now}").data["reason"] == reason
-    assert send("GET", "/me/jobs/by-key/mine").data["reason"] == reason
-    assert [each["reason"] for each in send("GET", "/me/jobs").data["jobs"]] == [reason]
-    assert send("GET", f"/me/jobs/{later}").data["reason"] is None
+    assert send("GET", f"/jobs/{now}").data["reason"] == reason
+    assert send("GET", "/jobs/by-key/mine").data["reason"] == reason
+    assert [each["reason"] for each in send("GET", "/jobs").data["jobs"]] == [reason]
+    assert send("GET", f"/jobs/{later}").data["reason"] is None
     asked("resume", {"lane": "one-time"})
     world.clock.advance(5_000)
-    assert send("GET", f"/me/jobs/{now}").data["reason"] is None
+    assert send("GET", f"/jobs/{now}").data["reason"] is None
 
 
 def test_the_lane_states_are_not_read_for_jobs_that_are_not_due(world: World) -> None:
     later = posted({"message": "hello", "delay": "1h"})
     world.ledger = Wrapped(world.ledger, watched=lambda verb: pytest.fail("read the lane states"))
-    assert send("GET", f"/me/jobs/{later}").data["reason"] is None
+    assert send("GET", f"/jobs/{later}").data["reason"] is None
 
 
 def test_a_job_is_shown_though_the_lane_states_cannot_be_read(world: World) -> None:
     now = posted({"message": "hello"})
     world.ledger = Wrapped(world.ledger, watched=refuse)
-    assert send("GET", f"/me/jobs/{now}").data["reason"] is None
+    assert send("GET", f"/jobs/{now}").data["reason"] is None
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])

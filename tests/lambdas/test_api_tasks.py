@@ -293,7 +293,7 @@ def test_every_field_has_a_refusal() -> None:
 
 
 @pytest.mark.parametrize("body", ["[]", '"m"', "null", "1"])
-@pytest.mark.parametrize(("method", "path"), [("POST", ""), ("PUT", "/{id}"), ("PUT", "/{id}/inactive"), ("POST", "/{id}/run")])
+@pytest.mark.parametrize(("method", "path"), [("POST", ""), ("PUT", "/{id}"), ("POST", "/{id}/pause"), ("POST", "/{id}/run")])
 def test_a_body_that_is_no_object_is_refused(world: World, method: str, path: str, body: str) -> None:
     task = created()
     before = dict(world.tasks.rows), dict(world.jobs.rows)
@@ -346,8 +346,8 @@ ROUTES = [
     ("GET", ""),
     ("PUT", ""),
     ("DELETE", ""),
-    ("PUT", "/inactive"),
-    ("PUT", "/active"),
+    ("POST", "/pause"),
+    ("POST", "/resume"),
     ("POST", "/run"),
     ("GET", "/next"),
     ("GET", "/jobs"),
@@ -379,7 +379,7 @@ def test_lists_show_only_the_callers_tasks() -> None:
     task = created()
     assert send("GET", "/tasks", user="sub-bob").data == {"tasks": [], "items": [], "cursor": None, "has_more": False}
     for query in ({"task": task["id"]}, {"task": task["id"], "upcoming": "true"}):
-        assert send("GET", "/me/jobs", query=query, user="sub-bob").data["jobs"] == []
+        assert send("GET", "/jobs", query=query, user="sub-bob").data["jobs"] == []
 
 
 @pytest.mark.parametrize(("method", "path"), [*ROUTES, ("POST", None), ("GET", None)])
@@ -393,8 +393,8 @@ def test_the_routes_of_tasks_need_a_token(world: World, method: str, path: str |
     [
         ("DELETE", "", "GET, POST"),
         ("POST", "/x", "DELETE, GET, PATCH, PUT"),
-        ("POST", "/x/inactive", "PUT"),
-        ("GET", "/x/active", "PUT"),
+        ("PUT", "/x/pause", "POST"),
+        ("GET", "/x/resume", "POST"),
         ("PUT", "/x/run", "POST"),
         ("POST", "/x/next", "GET"),
         ("DELETE", "/x/jobs", "GET"),
@@ -436,7 +436,7 @@ def test_tasks_are_listed_newest_first_with_their_next_run(world: World) -> None
 
 def test_filters_of_the_list_are_combined(world: World) -> None:
     first, *_ = three(world)
-    send("PUT", f"/tasks/{first['id']}/inactive")
+    send("POST", f"/tasks/{first['id']}/pause")
     assert names(name="report") == ["Gamma REPORT", "Beta report"]
     assert names(tag="a") == ["Beta report", "Alpha"]
     assert names(type="http") == ["Beta report"]
@@ -449,7 +449,7 @@ def test_filters_of_the_list_are_combined(world: World) -> None:
 
 def test_a_task_without_future_runs_has_no_next_run(world: World) -> None:
     task = created()
-    send("PUT", f"/tasks/{task['id']}/inactive")
+    send("POST", f"/tasks/{task['id']}/pause")
     assert [each["next_run"] for each in send("GET", "/tasks").data["tasks"]] == [None]
 
 
@@ -567,7 +567,7 @@ def test_an_invalid_edit_is_refused_and_changes_nothing(world: World, changes: d
 def test_a_paused_task_shows_instant_and_reason_and_has_no_runs(world: World) -> None:
     task = created()
     world.clock.advance(1_000)
-    answered = send("PUT", f"/tasks/{task['id']}/inactive", json_body={"reason": "too loud"})
+    answered = send("POST", f"/tasks/{task['id']}/pause", json_body={"reason": "too loud"})
     shown = answered.data
     shapes.Answer[task_models.TaskShape].model_validate(answered.body)
     assert (shown["status"], shown["inactive_at"], shown["inactive_reason"]) == ("inactive", render(NOW + 1_000), "too loud")
@@ -580,7 +580,7 @@ def test_a_task_is_created_paused_with_its_reason(world: World) -> None:
     assert (task["status"], task["inactive_reason"], task["next_runs"]) == ("inactive", "was disabled before", [])
     assert task["inactive_at"] == task["created_at"] and runs_of(world, task) == [] and kept(world, task).replenish is None
     assert got(task) == task
-    resumed = send("PUT", f"/tasks/{task['id']}/active").data
+    resumed = send("POST", f"/tasks/{task['id']}/resume").data
     assert resumed["status"] == "active" and len(resumed["next_runs"]) == 10 and len(runs_of(world, task)) == 10
 
 
@@ -594,7 +594,7 @@ def test_an_edit_leaves_pauses_as_they_are() -> None:
     body = {**HOURLY, "paused": True, "pause_reason": "first"}
     made = send("PUT", "/tasks/by-key/k", json_body=body).data
     assert (made["outcome"], made["status"]) == ("created", "inactive")
-    send("PUT", f"/tasks/{made['id']}/active")
+    send("POST", f"/tasks/{made['id']}/resume")
     same = send("PUT", "/tasks/by-key/k", json_body=body).data
     assert (same["outcome"], same["status"]) == ("unchanged", "active")
     assert put(made, paused=True, name="Other").data["status"] == "active"
@@ -603,12 +603,12 @@ def test_an_edit_leaves_pauses_as_they_are() -> None:
 def test_a_patch_does_not_pause() -> None:
     task = created()
     answered = send("PATCH", f"/tasks/{task['id']}", json_body={"paused": True})
-    assert answered.status == 400 and "PUT /tasks/{id}/inactive pauses it" in answered.text
+    assert answered.status == 400 and "POST /tasks/{id}/pause pauses it" in answered.text
 
 
 def test_pausing_is_idempotent(world: World) -> None:
     task = created()
-    first, second = (send("PUT", f"/tasks/{task['id']}/inactive") for _ in range(2))
+    first, second = (send("POST", f"/tasks/{task['id']}/pause") for _ in range(2))
     assert first.data == second.data and first.data["inactive_reason"] is None
 
 
@@ -623,15 +623,15 @@ def test_pausing_is_idempotent(world: World) -> None:
 )
 def test_an_invalid_pause_is_refused(body: dict[str, Any], rules: dict[str, str]) -> None:
     task = created()
-    refused(send("PUT", f"/tasks/{task['id']}/inactive", json_body=body), rules)
+    refused(send("POST", f"/tasks/{task['id']}/pause", json_body=body), rules)
     assert got(task)["status"] == "active"
 
 
 def test_a_resumed_task_runs_from_now_on(world: World) -> None:
     task = created()
-    send("PUT", f"/tasks/{task['id']}/inactive", json_body={"reason": "r"})
+    send("POST", f"/tasks/{task['id']}/pause", json_body={"reason": "r"})
     world.clock.advance(3 * HOUR)
-    first, second = (send("PUT", f"/tasks/{task['id']}/active") for _ in range(2))
+    first, second = (send("POST", f"/tasks/{task['id']}/resume") for _ in range(2))
     assert first.data == second.data
     assert (first.data["status"], first.data["inactive_at"], first.data["inactive_reason"]) == ("active", None, None)
     assert first.data["next_runs"][0]["at"] == "2026-11-20T14:00:00.000Z"
@@ -649,8 +649,8 @@ def test_deleting_a_task_keeps_its_history(world: World) -> None:
     shapes.Answer[task_models.DeletedShape].model_validate(answered.body)
     assert (answered.status, answered.data) == (200, {"id": task["id"]})
     assert send("GET", f"/tasks/{task['id']}").status == send("DELETE", f"/tasks/{task['id']}").status == 404
-    assert [each["id"] for each in send("GET", "/me/jobs", query={"task": task["id"]}).data["jobs"]] == [done["id"]]
-    assert send("GET", "/me/jobs", query={"task": task["id"], "upcoming": "true"}).data["jobs"] == []
+    assert [each["id"] for each in send("GET", "/jobs", query={"task": task["id"]}).data["jobs"]] == [done["id"]]
+    assert send("GET", "/jobs", query={"task": task["id"], "upcoming": "true"}).data["jobs"] == []
 
 
 # Run now
@@ -663,7 +663,7 @@ def test_a_manual_run_is_a_job_of_the_task_outside_its_schedule(world: World) ->
     answered = send("POST", f"/tasks/{task['id']}/run")
     job = answered.data
     shapes.Answer[job_answers.JobShape].model_validate(answered.body)
-    assert (answered.status, answered.headers["Location"]) == (201, f"/api/v1/me/jobs/{job['id']}")
+    assert (answered.status, answered.headers["Location"]) == (201, f"/api/v1/jobs/{job['id']}")
     assert (job["task_id"], job["generation"], job["nominal_at"], job["misfire"]) == (task["id"], 1, None, None)
     assert (job["overlap"], job["scheduled_at"], job["status"], job["tags"], job["max_attempts"]) == (
         "skip",
@@ -673,7 +673,7 @@ def test_a_manual_run_is_a_job_of_the_task_outside_its_schedule(world: World) ->
         2,
     )
     assert [run["at"] for run in got(task)["next_runs"]] == ahead and got(task)["generation"] == 1
-    assert send("GET", f"/me/jobs/{job['id']}").data == job
+    assert send("GET", f"/jobs/{job['id']}").data == job
 
 
 def test_a_manual_run_may_have_its_own_overlap_policy() -> None:
@@ -685,7 +685,7 @@ def test_a_manual_run_may_have_its_own_overlap_policy() -> None:
 
 def test_a_paused_task_cannot_be_run_manually(world: World) -> None:
     task = created()
-    send("PUT", f"/tasks/{task['id']}/inactive")
+    send("POST", f"/tasks/{task['id']}/pause")
     answered = send("POST", f"/tasks/{task['id']}/run")
     assert (answered.status, answered.error["code"]) == (409, "conflict") and runs_of(world, task) == []
 
@@ -726,7 +726,7 @@ def test_skipped_times_before_the_end_are_shown_without_a_next_run(world: World)
 
 def test_skipped_times_of_a_paused_task_are_not_shown(world: World) -> None:
     task = created(schedule=DAILY | {"end": "2027-04-01T00:00:00Z"})
-    send("PUT", f"/tasks/{task['id']}/inactive")
+    send("POST", f"/tasks/{task['id']}/pause")
     world.clock.at = parse("2027-03-27T12:00:00Z")
     assert next_runs(task) == []
 
@@ -835,10 +835,8 @@ def test_the_document_shows_the_routes_that_accept_a_key(document: Any) -> None:
         for operation in operations.values()
         if any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", []))
     }
-    alike = {
-        f"/api/v1{path}" for path in ("/me/jobs", "/me/jobs/batch", "/me/jobs/by-key/{key}", "/jobs", "/jobs/batch", "/jobs/by-key/{key}")
-    }
-    assert keyed == {"/api/v1/tasks", "/api/v1/tasks/{task_id}/run", *alike}
+    paths = ("/jobs", "/jobs/batch", "/jobs/by-key/{key}", "/tasks", "/tasks/{task_id}/run", "/me/jobs")
+    assert keyed == {f"/api/v1{path}" for path in paths}
     assert "x-keyed" not in json.dumps(document)
 
 

@@ -152,7 +152,7 @@ def test_a_paused_task_is_exported_and_created_paused(client: Punctual, world: W
     apply(client, plan(client, parse([("t.yaml", text)])))
     (task,) = tasks(client)
     assert (task["status"], task["inactive_reason"]) == ("inactive", "not yet")
-    client.request("PUT", f"/tasks/{task['id']}/active")
+    client.request("POST", f"/tasks/{task['id']}/resume")
     assert plan(client, parse([("t.yaml", text)])).to_do == ()
 
 

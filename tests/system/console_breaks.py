@@ -135,7 +135,7 @@ BREAKS = (
         "the API is not asked to cancel",
         "getByText('Cancelled', { exact: true })",
         "pages/job.tsx",
-        "await take(api.POST('/api/v1/me/jobs/{job_id}/cancel', { params }));",
+        "await take(api.POST('/api/v1/jobs/{job_id}/cancel', { params }));",
         ";",
     ),
     Break(

@@ -74,6 +74,6 @@ def test_an_aborted_redrive_leaves_the_rest_dead(system: System) -> None:
 def test_a_dead_job_is_retried_by_hand_and_a_live_one_is_refused(system: System) -> None:
     client = system.client("retrier")
     (dead,) = bury_some(client, system.receiver.url("/status/404/retried"), 1)
-    assert client.request("POST", f"/me/jobs/{dead['id']}/retry", {})["redrives"] == 1
+    assert client.request("POST", f"/jobs/{dead['id']}/retry", {})["redrives"] == 1
     (again,) = ended(client, [dead], 60)
     assert (again["status"], len(again["attempts"])) == ("failed", 2)

@@ -51,12 +51,12 @@ export default function Jobs(): ReactNode {
   const statuses = status.split(',').filter((each): each is Job['status'] => Object.hasOwn(JOB_LOOKS, each));
   const chosen = STATUSES.filter(({ value }) => (statuses as string[]).includes(value));
   const settled = useSettled(tag.trim(), 300);
-  const types = useLive('types', () => take(api.GET('/api/v1/task-types')), 0);
+  const types = useLive('types', () => take(api.GET('/api/v1/types')), 0);
   const filter = JSON.stringify([user, everybody, upcoming, status, type, task, settled, time, from, to]);
   const pages = usePages(filter);
   const ask = (owner: string | undefined, cursor: string | undefined): Promise<Found> =>
     take(
-      api.GET('/api/v1/me/jobs', {
+      api.GET('/api/v1/jobs', {
         params: {
           query: {
             upcoming: upcoming || undefined,

@@ -38,7 +38,7 @@ export default function Metrics(): ReactNode {
   const [query, setQuery] = useSearchParams();
   const chosen = SPANS.find(({ value }) => value === query.get('span')) ?? USUAL;
   const days = chosen?.value === 'year' ? undefined : Number(chosen?.value);
-  const live = useLive(`metrics ${scope} ${days ?? ''}`, () => take(api.GET('/api/v1/task-summary', { params: { query: { scope, days } } })), EVERY);
+  const live = useLive(`metrics ${scope} ${days ?? ''}`, () => take(api.GET('/api/v1/statistics', { params: { query: { scope, days } } })), EVERY);
   const choose = (value: string): void =>
     setQuery(
       (before) => {
@@ -215,7 +215,7 @@ function shareOf(share: number | null): string {
 function SlowTasks(): ReactNode {
   const live = useLive('slow tasks', async () => {
     const [{ jobs }, { tasks }] = await Promise.all([
-      take(api.GET('/api/v1/me/jobs', { params: { query: { status: 'succeeded', limit: LATEST } } })),
+      take(api.GET('/api/v1/jobs', { params: { query: { status: 'succeeded', limit: LATEST } } })),
       take(api.GET('/api/v1/tasks', { params: { query: { limit: LATEST } } })),
     ]);
     return { slow: slowTasks(jobs), names: new Map(tasks.map(({ id, name }) => [id, name])) };

@@ -40,7 +40,7 @@ export default function TargetPage(): ReactNode {
     `target ${name ?? ''}`,
     async () => {
       const [types, target] = await Promise.all([
-        take(api.GET('/api/v1/task-types')),
+        take(api.GET('/api/v1/types')),
         name === undefined ? null : take(api.GET('/api/v1/targets/{name}', { params: { path: { name } } })),
       ]);
       return { types: types.task_types, target };

@@ -73,7 +73,7 @@ export default function TaskForm(): ReactNode {
     `form ${source ?? ''} ${user ?? ''}`,
     async () => {
       const [types, named, task] = await Promise.all([
-        take(api.GET('/api/v1/task-types')),
+        take(api.GET('/api/v1/types')),
         take(api.GET('/api/v1/targets')),
         source === null ? null : take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: source }, query: { user } } })),
       ]);

@@ -63,7 +63,7 @@ export default function Tasks(): ReactNode {
   const sort = query.get('sort') ?? '';
   const order = Object.hasOwn(ORDERS, sort) ? sort : '';
   const descending = query.get('order') === 'desc';
-  const types = useLive('types', () => take(api.GET('/api/v1/task-types')), 0);
+  const types = useLive('types', () => take(api.GET('/api/v1/types')), 0);
   const filter = JSON.stringify([user, everybody, name, tag, type, status]);
   const pages = usePages(filter);
   const [selected, setSelected] = useState<Row[]>([]);
@@ -364,9 +364,9 @@ export async function change(action: string, id: string, user: string | undefine
     case 'run':
       return take(api.POST('/api/v1/tasks/{task_id}/run', { params, body: {} }));
     case 'pause':
-      return take(api.PUT('/api/v1/tasks/{task_id}/inactive', { params, body: { reason } }));
+      return take(api.POST('/api/v1/tasks/{task_id}/pause', { params, body: { reason } }));
     case 'resume':
-      return take(api.PUT('/api/v1/tasks/{task_id}/active', { params }));
+      return take(api.POST('/api/v1/tasks/{task_id}/resume', { params }));
     default:
       return take(api.DELETE('/api/v1/tasks/{task_id}', { params }));
   }

@@ -49,7 +49,7 @@ export default function Users(): ReactNode {
   const allow = async (user: User, enabled: boolean): Promise<void> => {
     const params = { path: { user_id: user.id } };
     try {
-      await take(enabled ? api.PUT('/api/v1/users/{user_id}/enabled', { params }) : api.PUT('/api/v1/users/{user_id}/disabled', { params }));
+      await take(enabled ? api.POST('/api/v1/users/{user_id}/enable', { params }) : api.POST('/api/v1/users/{user_id}/disable', { params }));
       done(`${enabled ? 'Enabled' : 'Disabled'} ${user.username}.`);
       live.reload();
     } catch (error) {
