@@ -62,7 +62,8 @@ describe('signing in', () => {
 
   test('an expired session returns to its page after sign-in', async () => {
     await signIn(page, '/jobs');
-    await page.evaluate(() => localStorage.setItem('punctual.session', JSON.stringify({ token: 'over', refreshToken: 'over', username: 'x' })));
+    await page.context().clearCookies(); // one of them has the refresh token
+    await page.evaluate(() => localStorage.setItem('punctual.session', JSON.stringify({ token: 'over', username: 'x' })));
     await page.reload();
     await page.getByText('Your session has expired', { exact: false }).waitFor();
     await picture(page, 'session-expired');
@@ -104,7 +105,7 @@ describe('a day of work', () => {
     await row('Clean up uploads').getByText('Paused').waitFor();
     await until('the meters were read on the second', 60, async () => (await row('Read the meters').getByText('Succeeded').count()) > 0);
     await picture(page, 'tasks-of-a-day');
-    const { jobs } = await call<{ jobs: Job[] }>('GET', `/tasks/${tasks[5]?.id ?? ''}/jobs?status=succeeded`);
+    const { items: jobs } = await call<{ items: Job[] }>('GET', `/tasks/${tasks[5]?.id ?? ''}/jobs?status=succeeded`);
     await page.goto(`${CONSOLE}/jobs/${jobs[0]?.id ?? ''}`);
     await page.getByRole('heading', { name: 'Response: 200' }).waitFor();
     await picture(page, 'job-of-a-day');
@@ -592,7 +593,7 @@ describe('for operators and administrators', () => {
     const bert = await person('bert');
     const broken = RECEIVER.replace('/ok/console', '/status/500/bert');
     const circuit = `host ${new URL(RECEIVER).host}`;
-    const breakers = async () => (await call<{ breakers: { owner: string | null }[] }>('GET', '/system/breakers')).breakers.filter(({ owner }) => owner === bert.id);
+    const breakers = async () => (await call<{ items: { owner: string | null }[] }>('GET', '/system/breakers')).items.filter(({ owner }) => owner === bert.id);
     await atBoth(async (width) => {
       await until('the breaker is open', 90, async () => {
         if ((await breakers()).length > 0) return true;
@@ -676,7 +677,7 @@ describe('operations', () => {
       const tag = `many-${width}-${Date.now()}`;
       const jobs = Array.from({ length: 12 }, () => ({ type: 'log', payload: { message: tag }, tags: [tag], execute_at: later() }));
       await call('POST', '/jobs/batch', { jobs });
-      const waiting = async () => (await call<{ jobs: Job[] }>('GET', `/jobs?upcoming=true&status=scheduled&tag=${tag}`)).jobs.length;
+      const waiting = async () => (await call<{ items: Job[] }>('GET', `/jobs?upcoming=true&status=scheduled&tag=${tag}`)).items.length;
       await signIn(page, `/jobs?view=ahead&tag=${tag}`);
       await button('Cancel all that match').click();
       await dialog().getByText('12 jobs', { exact: true }).waitFor();

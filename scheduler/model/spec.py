@@ -9,8 +9,8 @@ from typing import Any
 class OnFailure(StrEnum):
     """The effect of a failing job on the jobs behind it in the ordering queue of its key."""
 
-    BLOCK = "block"  # they wait while it is retried, and continue when it has ended in any way
-    PARK = "park"  # if it fails or is killed, they wait until a user resumes the key, or retries the job and it succeeds
+    CONTINUE = "continue"  # they wait while it is retried, and continue when it has ended in any way
+    PAUSE = "pause"  # if it fails or is killed, they wait until a user resumes the key, or retries the job and it succeeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Ordering:
     """Jobs of one owner with the same ordering key start one after the other: `scheduler.admission.ordering`."""
 
     key: str
-    on_failure: OnFailure = OnFailure.BLOCK
+    on_failure: OnFailure = OnFailure.CONTINUE
 
 
 class Jitter(StrEnum):

@@ -32,7 +32,7 @@ def test_failures_and_recoveries_are_notified_by_default(world: World) -> None:
     made = post(MAIL).data
     assert made["notifications"] == USUAL
     assert send("GET", f"/tasks/{made['id']}").data["notifications"] == USUAL
-    assert send("GET", "/tasks").data["tasks"][0]["notifications"] == USUAL
+    assert send("GET", "/tasks").data["items"][0]["notifications"] == USUAL
     assert all(job.origin is not None and job.origin.notify for job in world.jobs.rows.values()) and world.jobs.rows
 
 

@@ -144,17 +144,17 @@ def test_operations_are_listed_with_redrives_by_pages(world: World) -> None:
     first = answered.data
     rest = send("GET", "/operations", query={"limit": "2", "cursor": first["cursor"]}).data
     newest = sorted(ended, reverse=True)
-    assert [each["id"] for each in first["operations"]] == [redrive, *newest[:2]] and first["operations"][0]["action"] == "redrive"
-    assert [each["id"] for each in rest["operations"]] == newest[2:] and rest["cursor"] is None
-    assert (first["has_more"], rest["has_more"], rest["items"]) == (True, False, rest["operations"])
-    assert send("GET", "/operations", user="sub-eve").data["operations"] == []
+    assert [each["id"] for each in first["items"]] == [redrive, *newest[:2]] and first["items"][0]["action"] == "redrive"
+    assert [each["id"] for each in rest["items"]] == newest[2:] and rest["cursor"] is None
+    assert (first["has_more"], rest["has_more"]) == (True, False)
+    assert send("GET", "/operations", user="sub-eve").data["items"] == []
     assert send("GET", "/operations", query={"colour": "red"}).status == 400 == send("GET", "/operations", query={"cursor": "x"}).status
 
 
 def test_start_and_abort_are_in_the_audit_trail(world: World) -> None:
     made = shown(send("POST", "/tasks/delete", json_body={"name": "report", "limit": 3}))
     send("POST", f"/operations/{made['id']}/abort")
-    entries = send("GET", "/me/audit", query={"action": "operation"}).data["entries"]
+    entries = send("GET", "/me/audit", query={"action": "operation"}).data["items"]
     assert {(entry["action"], entry["object"], entry["status"]) for entry in entries} == {
         ("operation.delete_tasks", made["id"], 202),
         ("operation.abort", made["id"], 200),

@@ -32,12 +32,12 @@ def fail(world: World, job_id: str) -> None:
 
 
 def test_a_job_shows_its_ordering_key_and_joins_the_queue(world: World) -> None:
-    job = posted(on_failure="park")
-    assert (job["ordering_key"], job["on_failure"]) == (KEY.key, "park")
+    job = posted(on_failure="pause")
+    assert (job["ordering_key"], job["on_failure"]) == (KEY.key, "pause")
     stored = world.jobs.rows[JobKey("sub-ann", job["id"])]
-    assert stored.spec.ordering == Ordering(KEY.key, OnFailure.PARK)
+    assert stored.spec.ordering == Ordering(KEY.key, OnFailure.PAUSE)
     assert world.orders.lines([KEY], limit=9)[KEY].markers == (ordering.marker(stored),)
-    assert posted()["on_failure"] == "block"
+    assert posted()["on_failure"] == "continue"
     plain = send("POST", "/jobs", json_body={"message": "m"}).data
     assert (plain["ordering_key"], plain["on_failure"]) == (None, None)
 
@@ -49,8 +49,8 @@ def test_a_job_shows_its_ordering_key_and_joins_the_queue(world: World) -> None:
         ({"ordering_key": "a/b"}, "ordering_key", "must be 1 to 128 letters, digits or any of - _ . : @"),
         ({"ordering_key": "a" * 129}, "ordering_key", "must be 1 to 128 letters, digits or any of - _ . : @"),
         ({"ordering_key": 7}, "ordering_key", "must be a string"),
-        ({"on_failure": "stop"}, "on_failure", "block"),
-        ({"ordering_key": None, "on_failure": "park"}, "on_failure", "requires an ordering_key"),
+        ({"on_failure": "stop"}, "on_failure", "'continue' or 'pause'"),
+        ({"ordering_key": None, "on_failure": "pause"}, "on_failure", "requires an ordering_key"),
     ],
 )
 def test_an_invalid_ordering_key_is_refused(world: World, fields: dict[str, Any], field: str, rule: str) -> None:
@@ -81,23 +81,23 @@ def test_a_queue_shows_its_jobs_and_block_and_is_resumed_once(world: World) -> N
     assert shown(send("GET", PATH)) == {
         "ordering_key": KEY.key,
         "job_id": None,
-        "parked_by": None,
-        "parked_at": None,
+        "paused_by": None,
+        "paused_at": None,
         "waiting": 0,
         "more": False,
     }
-    first, second = posted(on_failure="park")["id"], posted()["id"]
+    first, second = posted(on_failure="pause")["id"], posted()["id"]
     first, second = sorted([first, second], key=lambda each: ordering.marker(world.jobs.rows[JobKey("sub-ann", each)]).position)
     line = shown(send("GET", PATH))
-    assert (line["waiting"], line["parked_by"]) == (2, None)
+    assert (line["waiting"], line["paused_by"]) == (2, None)
     for job in list(world.jobs.rows.values()):
-        world.jobs.rows[job.key] = replace(job, spec=replace(job.spec, ordering=Ordering(KEY.key, OnFailure.PARK)))
+        world.jobs.rows[job.key] = replace(job, spec=replace(job.spec, ordering=Ordering(KEY.key, OnFailure.PAUSE)))
     assert send("POST", f"{PATH}/resume").status == 409
     fail(world, first)
-    parked = shown(send("GET", PATH))
-    assert (parked["waiting"], parked["parked_by"], parked["parked_at"]) == (1, first, "2026-11-20T10:00:00.500Z")
+    paused = shown(send("GET", PATH))
+    assert (paused["waiting"], paused["paused_by"], paused["paused_at"]) == (1, first, "2026-11-20T10:00:00.500Z")
     resumed = shown(send("POST", f"{PATH}/resume"))
-    assert (resumed["waiting"], resumed["parked_by"]) == (1, None)
+    assert (resumed["waiting"], resumed["paused_by"]) == (1, None)
     assert send("POST", f"{PATH}/resume").error["code"] == "conflict" and second in str(world.jobs.rows)
 
 
@@ -110,11 +110,11 @@ def test_queues_belong_to_their_owners_and_bad_keys_are_refused(world: World) ->
 
 
 def test_a_task_passes_its_ordering_key_on_to_its_runs(world: World) -> None:
-    body = {"name": "t", "message": "m", "schedule": {"rate": "rate(5 minutes)"}, "ordering_key": KEY.key, "on_failure": "park"}
+    body = {"name": "t", "message": "m", "schedule": {"rate": "rate(5 minutes)"}, "ordering_key": KEY.key, "on_failure": "pause"}
     task = send("POST", "/tasks", json_body=body).data
-    assert (task["ordering_key"], task["on_failure"]) == (KEY.key, "park")
+    assert (task["ordering_key"], task["on_failure"]) == (KEY.key, "pause")
     runs = list(world.jobs.rows.values())
-    assert runs and all(run.spec.ordering == Ordering(KEY.key, OnFailure.PARK) for run in runs)
+    assert runs and all(run.spec.ordering == Ordering(KEY.key, OnFailure.PAUSE) for run in runs)
     markers = world.orders.lines([KEY], limit=100)[KEY].markers
     assert [marker.job for marker in markers] == sorted(run.id for run in runs)
     by_hand = send("POST", f"/tasks/{task['id']}/run", json_body={}).data

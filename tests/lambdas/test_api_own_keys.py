@@ -311,7 +311,7 @@ def test_a_schedule_that_is_put_again_later_keeps_its_rhythm(world: World, sched
 
 def test_the_runs_of_a_task_carry_its_key(world: World) -> None:
     made = put_task().data
-    run = send("GET", f"/tasks/{made['id']}/jobs", query={"upcoming": "true"}).data["jobs"][0]
+    run = send("GET", f"/tasks/{made['id']}/jobs", query={"upcoming": "true"}).data["items"][0]
     assert (run["key"], run["task_key"]) == (None, "nightly")
     assert send("GET", "/jobs/by-key/nightly").status == 404
 

@@ -39,7 +39,7 @@ def test_a_postponed_job_keeps_its_id_and_is_listed_at_its_new_time(world: World
     shapes.Answer[job_answers.JobShape].model_validate(answered.body)
     assert (answered.status, answered.data["id"], answered.data["scheduled_at"], answered.data["due_at"]) == (200, moved, LATER, LATER)
     assert send("GET", f"/jobs/{moved}").data == answered.data
-    assert [job["id"] for job in send("GET", "/jobs", query={"upcoming": "true"}).data["jobs"]] == [other, moved]
+    assert [job["id"] for job in send("GET", "/jobs", query={"upcoming": "true"}).data["items"]] == [other, moved]
 
 
 def test_a_job_moved_to_now_is_enqueued(world: World) -> None:

@@ -84,7 +84,7 @@ def test_a_waiting_job_names_its_paused_lane(world: World) -> None:
     reason = f"its lane one-time is paused since {render(NOW)} by ann: moving house"
     assert send("GET", f"/jobs/{now}").data["reason"] == reason
     assert send("GET", "/jobs/by-key/mine").data["reason"] == reason
-    assert [each["reason"] for each in send("GET", "/jobs").data["jobs"]] == [reason]
+    assert [each["reason"] for each in send("GET", "/jobs").data["items"]] == [reason]
     assert send("GET", f"/jobs/{later}").data["reason"] is None
     asked("resume", {"lane": "one-time"})
     world.clock.advance(5_000)
@@ -181,7 +181,7 @@ SHOWN = {"circuit": "host example.com:8443", "owner": "sub-ann"}
 
 def breakers(answered: Answered) -> list[dict[str, Any]]:
     shapes.Answer[system_models.BreakersShape].model_validate(answered.body)
-    found: list[dict[str, Any]] = answered.data["breakers"]
+    found: list[dict[str, Any]] = answered.data["items"]
     return found
 
 
@@ -210,17 +210,17 @@ def test_an_administrator_closes_a_breaker_with_a_trace_in_the_trail(world: Worl
     world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
     asked_for = SHOWN | {"reason": "the host is back"}
     answered = asked("breakers/close", asked_for)
-    assert (answered.data["closed"], [each["circuit"] for each in answered.data["breakers"]]) == (SHOWN, ["target invoices"])
+    assert (answered.data["closed"], [each["circuit"] for each in answered.data["items"]]) == (SHOWN, ["target invoices"])
     shapes.Answer[system_models.ClosedShape].model_validate(answered.body)
     assert list(world.ledger.watched().breakers) == [Circuit("target invoices")]
     world.clock.advance(1)
     assert asked("breakers/close", asked_for).status == 404
-    entries = send("GET", "/audit", groups=ADMIN).data["entries"]
+    entries = send("GET", "/audit", groups=ADMIN).data["items"]
     assert [(entry["action"], entry["status"], entry["changes"]) for entry in entries] == [
         ("system.close-breaker", 404, asked_for),
         ("system.close-breaker", 200, asked_for),
     ]
-    assert asked("breakers/close", {"circuit": "target invoices", "owner": None}).data["breakers"] == []
+    assert asked("breakers/close", {"circuit": "target invoices", "owner": None}).data["items"] == []
 
 
 def test_the_only_breaker_of_a_circuit_is_closed_without_its_owner(world: World) -> None:

@@ -25,14 +25,14 @@ def create(**more: Any) -> Answered:
 def test_a_created_user_is_returned_with_their_settings(world: World) -> None:
     made = create(role="operator", job_weight=2.5, quotas={"max_jobs": 7})
     assert made.status == 201 and made.headers["Location"] == f"/api/v1/users/{made.data['id']}"
-    told = {name: made.data[name] for name in ("username", "role", "enabled", "job_weight", "quotas", "allowed")}
+    told = {name: made.data[name] for name in ("username", "role", "enabled", "job_weight", "quotas", "effective_quotas")}
     assert told == {
         "username": "eve",
         "role": "operator",
         "enabled": True,
         "job_weight": 2.5,
         "quotas": {"max_jobs": 7, "creates_per_second": None},
-        "allowed": {"max_jobs": 7, "creates_per_second": 1_000.0},
+        "effective_quotas": {"max_jobs": 7, "creates_per_second": 1_000.0},
     }
     assert send("GET", f"/users/{made.data['id']}", **ADMIN).data == made.data
     assert world.users.weights([made.data["id"]]) == {made.data["id"]: 2.5}
@@ -363,7 +363,7 @@ def test_an_operation_makes_jobs_at_most_at_the_rate_of_its_owner(path: str, quo
 
 
 def trail(path: str = "/me/audit", **options: Any) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = send("GET", path, **options).data["entries"]
+    entries: list[dict[str, Any]] = send("GET", path, **options).data["items"]
     return entries
 
 
@@ -423,7 +423,7 @@ def test_the_trail_is_filtered_and_paged(world: World) -> None:
     assert len(trail(query={"to": "2026-11-20T10:00:01Z"})) == 3
     first = send("GET", "/me/audit", query={"limit": "3"}).data
     rest = send("GET", "/me/audit", query={"limit": "3", "cursor": first["cursor"]}).data
-    assert len(first["entries"]) == 3 and len(rest["entries"]) == 1 and rest["cursor"] is None
+    assert len(first["items"]) == 3 and len(rest["items"]) == 1 and rest["cursor"] is None
     assert send("GET", "/me/audit", query={"cursor": "nonsense"}).status == 400
     assert send("GET", "/me/audit", query={"from": "2026-11-21T00:00:00Z", "to": "2026-11-20T00:00:00Z"}).status == 400
 

@@ -119,8 +119,8 @@ BREAKS = (
         "the mark is left out",
         "gap|shift|clock",
         "form/preview.tsx",
-        "run.odd === null ? ''",
-        "run.odd !== null ? ''",
+        "run.dst_note === null ? ''",
+        "run.dst_note !== null ? ''",
     ),
     Break(
         "many are found, run, paused and deleted at once; a nasty name is text",

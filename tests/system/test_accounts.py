@@ -41,12 +41,12 @@ def test_a_new_user_signs_in_and_sees_only_their_own_jobs(system: System) -> Non
     assert refused(lambda: of_ben.request("GET", "/users")).status == 403
     assert admin.request("GET", f"/jobs/{job['id']}", query={"user": ann["id"]})["id"] == job["id"]
     admin.request("POST", f"/jobs/{job['id']}/cancel", query={"user": ann["id"]})
-    entries = of_ann.request("GET", "/me/audit")["entries"]
+    entries = of_ann.request("GET", "/me/audit")["items"]
     assert [(entry["action"], entry["object"], entry["status"]) for entry in entries] == [("job.cancel", job["id"], 200)]
     assert entries[0]["actor_name"] == system.stack.username
-    everybodys = admin.request("GET", "/audit", query={"action": "user", "limit": 100})["entries"]
+    everybodys = admin.request("GET", "/audit", query={"action": "user", "limit": 100})["items"]
     assert ann["id"] in {entry["object"] for entry in everybodys if entry["action"] == "user.create"}
-    listed = {user["id"]: user for user in admin.request("GET", "/users", query={"limit": 60})["users"]}
+    listed = {user["id"]: user for user in admin.request("GET", "/users", query={"limit": 60})["items"]}
     assert listed[ann["id"]]["job_weight"] == 2.5
 
 
@@ -57,7 +57,7 @@ def test_roles_change_with_the_next_sign_in(system: System) -> None:
     assert refused(lambda: client.request("GET", "/users")).status == 403
     again = system.sign_in(user["username"], PASSWORD)
     assert again.request("GET", "/me")["role"] == "operator"
-    assert again.request("GET", "/users")["users"]
+    assert again.request("GET", "/users")["items"]
     assert refused(lambda: again.request("POST", "/system/pause", {})).status == 403
 
 

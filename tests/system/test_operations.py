@@ -60,9 +60,9 @@ def test_thousands_of_jobs_are_cancelled_at_a_rate_and_an_abort_stops_it(deploye
     assert aborted["done"] + ended["done"] == JOBS and (ended["skipped"], ended["failed"]) == (0, 0)
     assert any(0 < count < ended["done"] for count in seen) and seen == sorted(seen)
     assert statuses(client) == {"cancelled": JOBS, "scheduled": 10}
-    listed = client.request("GET", "/operations")["operations"]
+    listed = client.request("GET", "/operations")["items"]
     assert [each["id"] for each in listed] == [second["id"], first["id"]]
-    actions = Counter(entry["action"] for entry in client.request("GET", "/me/audit", query={"action": "operation"})["entries"])
+    actions = Counter(entry["action"] for entry in client.request("GET", "/me/audit", query={"action": "operation"})["items"])
     assert actions == {"operation.cancel_jobs": 3, "operation.abort": 1}
 
 

@@ -29,7 +29,7 @@ export default function DeadLetterGroup(): ReactNode {
   const [asking, setAsking] = useState(false);
   const [selected, setSelected] = useState<Job[]>([]);
   const { done, failed } = useNotices();
-  const jobs = live.data?.jobs ?? [];
+  const jobs = live.data?.items ?? [];
   const latest = jobs[0];
   const only = selected.length === 1 ? selected[0] : jobs.length === 1 ? latest : undefined; // the one that a change concerns
   const navigate = useNavigate();

@@ -42,7 +42,7 @@ export default function JobForm(): ReactNode {
         take(api.GET('/api/v1/targets')),
         source === null ? null : take(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: source }, query: { user } } })),
       ]);
-      return { types: types.task_types, targets: named.targets, job };
+      return { types: types.items, targets: named.items, job };
     },
     0,
   );

@@ -214,11 +214,11 @@ function shareOf(share: number | null): string {
 /** Of one's own tasks: the API tells times by type, so these come of the latest runs. */
 function SlowTasks(): ReactNode {
   const live = useLive('slow tasks', async () => {
-    const [{ jobs }, { tasks }] = await Promise.all([
+    const [jobs, tasks] = await Promise.all([
       take(api.GET('/api/v1/jobs', { params: { query: { status: 'succeeded', limit: LATEST } } })),
       take(api.GET('/api/v1/tasks', { params: { query: { limit: LATEST } } })),
     ]);
-    return { slow: slowTasks(jobs), names: new Map(tasks.map(({ id, name }) => [id, name])) };
+    return { slow: slowTasks(jobs.items), names: new Map(tasks.items.map(({ id, name }) => [id, name])) };
   }, EVERY);
   const names = live.data?.names;
   return (

@@ -28,8 +28,8 @@ const BEHIND = 180; // seconds; a healthy minute closes within two or three
 export default function System(): ReactNode {
   useTitle('System');
   const live = useLive('system', async () => {
-    const [health, system, { breakers }] = await Promise.all([take(api.GET('/api/v1/health')), take(api.GET('/api/v1/system')), take(api.GET('/api/v1/system/breakers'))]);
-    return { health, lanes: system.lanes, breakers };
+    const [health, system, breakers] = await Promise.all([take(api.GET('/api/v1/health')), take(api.GET('/api/v1/system')), take(api.GET('/api/v1/system/breakers'))]);
+    return { health, lanes: system.lanes, breakers: breakers.items };
   });
   const { done, failed } = useNotices();
   const administers = useRole() === 'administrator';
@@ -87,7 +87,7 @@ export default function System(): ReactNode {
                 items={[
                   { label: 'Scheduler', value: <StatusIndicator type={behind > BEHIND ? 'warning' : 'success'}>{behind > BEHIND ? 'Behind' : 'On time'}</StatusIndicator> },
                   { label: 'Behind by', value: span(behind * 1_000) },
-                  { label: 'Oldest open minute', value: <When at={health.oldest_open_at ?? null} /> },
+                  { label: 'Oldest open minute', value: <When at={health.oldest_open_minute ?? null} /> },
                 ]}
               />
             </Container>

@@ -213,7 +213,7 @@ function History({ task }: { task: Task }): ReactNode {
     <SpaceBetween size="l">
       <Charts task={task} />
       <JobTable
-        jobs={live.data?.jobs ?? []}
+        jobs={live.data?.items ?? []}
         loading={live.loading}
         loadingText="Loading runs"
         columns={view === 'ahead' ? ['status', 'scheduled', 'job', 'reason'] : ['status', 'scheduled', 'job', 'started', 'delay', 'duration', 'attempts', 'reason']}
@@ -243,7 +243,7 @@ function History({ task }: { task: Task }): ReactNode {
 function Charts({ task }: { task: Task }): ReactNode {
   const { user } = useWhose();
   const live = useLive(`chart ${task.id}`, () => take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: task.id }, query: { limit: CHARTED, user } } })), 10_000);
-  const started = (live.data?.jobs ?? []).filter((job) => job.started_at !== null).reverse();
+  const started = (live.data?.items ?? []).filter((job) => job.started_at !== null).reverse();
   const delays = started.map((job) => ({ x: new Date(job.scheduled_at), y: job.start_delay_ms ?? 0 }));
   const durations = started.flatMap((job) => {
     const end = endedAt(job);

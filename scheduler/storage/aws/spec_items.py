@@ -70,7 +70,7 @@ def _read_retry(base_ms: int, cap_ms: int, jitter: str, max_elapsed_ms: int | No
 
 
 def _ordering(rule: Ordering) -> list[str]:
-    return [rule.key] if rule.on_failure is OnFailure.BLOCK else [rule.key, rule.on_failure.value]
+    return [rule.key] if rule.on_failure is OnFailure.CONTINUE else [rule.key, rule.on_failure.value]
 
 
 def _read_ordering(key: str, *on_failure: str) -> Ordering:
