@@ -67,5 +67,5 @@ class JobSpec:
     callback: CallBack | None = None
     ordering: Ordering | None = None  # None: the job waits for no other
     events: bool = False  # whether its end is sent to the stage's event bus: `scheduler.notify.announce`
-    placeholders: bool = False  # whether its payload has placeholders. A payload of an earlier version is never searched for them
+    placeholders: bool = False  # whether its payload has placeholders; if not, it is not searched for them
     key: str | None = None  # the owner's own name for the job, or of a run for its task: `model.own_keys`
