@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lambdas.rest import door
+from local.expanded import expanded
 from local.openapi import PUBLISHED
 
 PAGES = PUBLISHED.parent
@@ -16,9 +17,8 @@ Schema = Mapping[str, Any]
 
 
 def document() -> dict[str, Any]:
-    """The published OpenAPI document."""
-    found: dict[str, Any] = json.loads(PUBLISHED.read_text())
-    return found
+    """The published OpenAPI document, without references to parts of operations and objects."""
+    return expanded(json.loads(PUBLISHED.read_text()))
 
 
 def routes(document: Schema) -> Iterator[str]:

@@ -124,6 +124,9 @@ def _sample(schema: Json, schemas: Json, *, only_required: bool = False) -> Any:
     for choice in ("anyOf", "oneOf"):
         if choice in schema:
             return None if {"type": "null"} in schema[choice] else _sample(schema[choice][0], schemas, only_required=only_required)
+    if "allOf" in schema:
+        parts = [_sample(part, schemas, only_required=only_required) for part in schema["allOf"]]
+        return {name: value for part in parts for name, value in part.items()}
     if "const" in schema or "enum" in schema:
         return schema.get("const", (schema.get("enum") or [None])[0])
     if schema.get("type") == "object" and "properties" in schema:

@@ -21,7 +21,10 @@ Text = Annotated[Any, WithJsonSchema({"type": "string"})]
 WrittenInstant = Annotated[Any, WRITTEN_INSTANT]
 EVERY = {
     "type": "object",
-    "properties": {"every": {"type": "integer", "minimum": 1}, "unit": {"type": "string", "examples": ["minutes"]}},
+    "properties": {
+        "every": {"type": "integer", "minimum": 1, "description": "The number of units."},
+        "unit": {"type": "string", "examples": ["minutes"], "description": "The unit of time."},
+    },
     "required": ["every", "unit"],
     "additionalProperties": False,
 }

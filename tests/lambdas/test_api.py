@@ -15,6 +15,7 @@ from lambdas import _runtime, api
 from lambdas._logger import logger
 from lambdas.rest import door, job_answers, models, shapes
 from lambdas.rest.envelope import refusal
+from local.expanded import expanded
 from scheduler.model import errors
 from scheduler.model.job import Cursor, JobKey
 from scheduler.targets import registry
@@ -339,7 +340,7 @@ def test_no_path_breaks_the_api(world: World, path: str) -> None:
 
 @pytest.fixture(scope="module")
 def document() -> Any:
-    return json.loads(api.handler(event("GET", "/api/v1/openapi.json", user=None), None)["body"])
+    return expanded(json.loads(api.handler(event("GET", "/api/v1/openapi.json", user=None), None)["body"]))
 
 
 def test_the_document_lists_every_route(document: Any) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from lambdas.rest import models, shapes
 from lambdas.rest.request_body import LARGE
+from local.expanded import expanded
 from scheduler.model import item_limit
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render
@@ -197,7 +198,7 @@ def test_a_batch_needs_a_token(world: World) -> None:
 
 
 def test_a_batch_is_described_by_the_job_request() -> None:
-    document = json.loads(send("GET", "/openapi.json", user=None).text)
+    document = expanded(send("GET", "/openapi.json", user=None).body)
     jobs = document["components"]["schemas"]["BatchRequest"]["properties"]["jobs"]
     assert (jobs["items"], jobs["maxItems"]) == ({"$ref": "#/components/schemas/BatchItem"}, 1_000)
     item, single = (document["components"]["schemas"][name]["properties"] for name in ("HttpBatchItem", "HttpJobRequest"))

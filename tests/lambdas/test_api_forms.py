@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lambdas.rest import form_models, shapes
+from local.expanded import expanded
 from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
 from scheduler.targets import registry
 from scheduler.tasks import schedule_form
@@ -284,7 +285,7 @@ def test_the_api_requires_the_fields_that_the_schema_requires() -> None:
 
 @pytest.fixture(scope="module")
 def document() -> Any:
-    return json.loads(send("GET", "/openapi.json", user=None).text)
+    return expanded(send("GET", "/openapi.json", user=None).body)
 
 
 def test_the_document_describes_every_field_of_a_schedule(document: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lambdas.rest import models, shapes
+from local.expanded import expanded
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import JobKey, Lane
@@ -113,7 +114,7 @@ def test_without_a_key_no_receipt_is_kept(world: World) -> None:
 
 @pytest.mark.parametrize("path", ["/jobs", "/jobs/batch"])
 def test_the_document_names_the_header(path: str) -> None:
-    operation = send("GET", "/openapi.json", user=None).body["paths"][f"/api/v1{path}"]["post"]
+    operation = expanded(send("GET", "/openapi.json", user=None).body)["paths"][f"/api/v1{path}"]["post"]
     found = [(each["name"].lower(), each["in"], each.get("required", False)) for each in operation["parameters"]]
     assert found == [("idempotency-key", "header", False)]
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lambdas import api
 from lambdas.rest import form_models, job_answers, models, shapes, task_models
+from local.expanded import expanded
 from scheduler.model import ids, lifecycle, own_keys
 from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
 from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
@@ -815,7 +816,7 @@ def test_no_parameters_break_the_lists(world: World, path: str, query: dict[str,
 
 @pytest.fixture(scope="module")
 def document() -> Any:
-    return json.loads(api.handler(event("GET", "/api/v1/openapi.json", user=None), None)["body"])
+    return expanded(json.loads(api.handler(event("GET", "/api/v1/openapi.json", user=None), None)["body"]))
 
 
 def test_the_api_accepts_the_examples_of_the_document(document: Any) -> None:
