@@ -45,8 +45,8 @@ PARTS: list[tuple[str, int, str, float | None]] = [  # measurement, jobs, what, 
     ("execute-batch-floor", 2_000, "  boto3 alone: three calls a batch", None),
     ("execute-floor", 2_000, "  boto3 alone: two UpdateItem calls a job", None),
     ("plan", 6_000, "plan, top-ups of hourly tasks, six runs each", None),
-    ("api", 500, "api, POST /me/jobs", None),
-    ("batch", 5_000, "api, POST /me/jobs/batch, 1,000 jobs a call", 0.12),
+    ("api", 500, "api, POST /jobs", None),
+    ("batch", 5_000, "api, POST /jobs/batch, 1,000 jobs a call", 0.12),
 ]
 
 

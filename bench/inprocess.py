@@ -124,7 +124,7 @@ def dispatch(per_second: int) -> Prepare:
         from scheduler.pipeline.unit_lease import UnitLease
 
         aws.slots = _due_index([START + number * 1000 // per_second for number in range(jobs)])
-        aws.items.append(b'{"Item":{"pk":{"S":"open"},"sk":{"S":"%s#00"},%s}}' % (MINUTE.encode(), _numbers_of(_UNIT)))
+        aws.items.append(unit_item())
         ports = _runtime.AwsPorts(SETTINGS)
         _ = ports.jobs, ports.ledger, ports.lanes, ports.users  # made before anything is measured
 
@@ -462,11 +462,16 @@ def _due_index(instants: list[int]) -> dict[bytes, bytes]:
     return {slot.encode(): json.dumps({"Items": page, "Count": len(page)}).encode() for slot, page in found.items()}
 
 
+def unit_item() -> bytes:
+    """The answer to a read of the unit, which nothing has driven yet."""
+    return b'{"Item":{"pk":{"S":"open"},"sk":{"S":"%s#00"},"message_id":{"S":""},%s}}' % (MINUTE.encode(), _numbers_of(_UNIT))
+
+
 def _numbers_of(fields: dict[str, int]) -> bytes:
     return ",".join(f'"{name}":{{"N":"{value}"}}' for name, value in fields.items()).encode()
 
 
-def _post(body: Json, path: str = "/api/v1/me/jobs") -> Json:
+def _post(body: Json, path: str = "/api/v1/jobs") -> Json:
     return {
         "version": "2.0",
         "routeKey": f"POST {path}",

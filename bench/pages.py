@@ -113,8 +113,8 @@ CPU_ROWS = (
     ("cpu.execute-held_ms", "the same, held for their instant and read again"),
     ("cpu.execute-batch-floor_ms", "its floor: three calls of boto3 a batch"),
     ("cpu.plan_ms", "plan, top-ups of hourly tasks, six runs each"),
-    ("cpu.api_ms", "api, `POST /me/jobs`"),
-    ("cpu.batch_ms", "api, `POST /me/jobs/batch`, 1,000 jobs a call"),
+    ("cpu.api_ms", "api, `POST /jobs`"),
+    ("cpu.batch_ms", "api, `POST /jobs/batch`, 1,000 jobs a call"),
     *((f"cpu.cold_{verb}_ms", f"import and first clients of {verb}") for verb in ("execute", "dispatch", "tick", "fetch", "api")),
 )
 COMPARISONS = ("compare", "compare-again")  # two whole runs

@@ -67,7 +67,7 @@ from scheduler.pipeline.lag import lag
 from scheduler.pipeline.submit import Accepted, Refusal, Submission, submit_all
 from scheduler.storage.ports import Outputs
 
-BATCH = "/api/v1/me/jobs/batch"
+BATCH = "/api/v1/jobs/batch"
 
 app = Resolver(
     title="Punctual",
@@ -173,7 +173,7 @@ def refresh_token(body: Annotated[Refresh, Body()]) -> Response[str]:
 
 
 @app.post(
-    "/api/v1/me/jobs",
+    "/api/v1/jobs",
     summary="Create a job",
     description="The job starts at `execute_at`, after `delay`, or now. Send an `Idempotency-Key` to repeat the request safely.",
     tags=["jobs"],
@@ -198,7 +198,7 @@ def _submit(asked: Sequence[Submission]) -> list[Accepted | Refusal | None]:
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:
-    return answer(JobShape.of(job, at), 201, {"Location": f"/api/v1/me/jobs/{job.id}", **(headers or {})})
+    return answer(JobShape.of(job, at), 201, {"Location": f"/api/v1/jobs/{job.id}", **(headers or {})})
 
 
 @app.post(
@@ -222,7 +222,7 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
 
 
 @app.get(
-    "/api/v1/me/jobs",
+    "/api/v1/jobs",
     summary="List jobs by scheduled time",
     description="Jobs that were due up to now, newest first. With `upcoming`: jobs that are due later, soonest first.",
     tags=["jobs"],
@@ -248,7 +248,7 @@ def list_jobs(
     return answer(PageShape.of(page, now, beside(page.jobs, now)))
 
 
-@app.get("/api/v1/me/jobs/<job_id>", summary="Get a job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
+@app.get("/api/v1/jobs/<job_id>", summary="Get a job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
 @needs(Need.READ, foreign=True)
 def get_job(job_id: str) -> Response[str]:
     world, key = _runtime.api(), _key(job_id)
@@ -262,7 +262,7 @@ def get_job(job_id: str) -> Response[str]:
 
 
 @app.patch(
-    "/api/v1/me/jobs/<job_id>",
+    "/api/v1/jobs/<job_id>",
     summary="Change a job before it starts",
     description=(
         "Changes its time, its content or its rules. An absent field stays as it is. "
@@ -286,7 +286,7 @@ def _job(job: Job, now: int) -> Response[str]:
 
 
 @app.post(
-    "/api/v1/me/jobs/<job_id>/cancel",
+    "/api/v1/jobs/<job_id>/cancel",
     summary="Cancel a job",
     description="A job that has not started is cancelled at once. A running job is requested to stop. Idempotent.",
     tags=["jobs"],
@@ -300,7 +300,7 @@ def cancel_job(job_id: str) -> Response[str]:
 
 
 @app.get(
-    "/api/v1/me/jobs/<job_id>/attempts/<number>/output",
+    "/api/v1/jobs/<job_id>/attempts/<number>/output",
     summary="Get the full output of an attempt",
     description="The output, or the response body of the target, up to 1 MB. Stored as long as dead letters; afterwards 410.",
     tags=["jobs"],
@@ -312,7 +312,7 @@ def get_attempt_output(job_id: str, number: Number) -> Response[str]:
 
 
 @app.get(
-    "/api/v1/me/jobs/<job_id>/attempts/<number>/log",
+    "/api/v1/jobs/<job_id>/attempts/<number>/log",
     summary="Get the full log of an attempt",
     description="Up to 1 MB; of a longer log, the end. Stored as long as dead letters; afterwards 410.",
     tags=["jobs"],

@@ -12,10 +12,7 @@ _init.end(_runtime.ports, "jobs", "lanes", "ledger", "work")
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Carry out one step of the work that each message names. A record that is no item of work is logged and dropped.
-
-    During a deployment, functions of the version before send events without records; the tick sends that work again.
-    """
+    """Carry out one step of the work that each message names. A record that is no item of work is logged and dropped."""
     ports, left = _runtime.ports(), []
     for record in event.get("Records", ()):
         found = delivery(record)

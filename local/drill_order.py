@@ -26,7 +26,7 @@ FREE, HELD_UP = "alone", "beside held keys"
 ROUNDS = (FREE, HELD_UP, HELD_UP, FREE)  # the p99 of one round varies by a half, and a stack gets slower with the jobs it stores
 MOST_RATIO = 1.5  # p99 of the keys beside blocked keys, divided by their p99 alone, over both rounds
 HELD: dict[str, tuple[int, Json]] = {  # an ordering queue whose first job always fails: the status it gets, and its options
-    "parked": (404, {"on_failure": "park"}),
+    "paused": (404, {"on_failure": "pause"}),
     "blocked": (503, {"max_attempts": 5, "retry": {"base_seconds": 4, "cap_seconds": 4, "jitter": "none"}}),
 }
 FAIL_ONCE = "/fail-once"  # the receiver answers the first call of such a path 500
@@ -47,7 +47,7 @@ class _Round(NamedTuple):
 def ordering(client: Punctual, receiver: Receiver, double: Double, *, keys: int = 50, each: int = 20, controls: int = 150) -> Outcome:
     """Post `each` jobs of each key for one instant. Check that they run strictly in order, one at a time.
 
-    `ROUNDS`: the keys run alone, and beside a key that is parked and a key whose first job is retried many times. These two must not
+    `ROUNDS`: the keys run alone, and beside a key that is paused and a key whose first job is retried many times. These two must not
     slow the others. `double` sends the messages of jobs again.
     """
     seen, run = Outcome(), f"{time.time_ns():x}"
@@ -59,7 +59,7 @@ def ordering(client: Punctual, receiver: Receiver, double: Double, *, keys: int 
         rounds[beside].append(lines)
         order_promises.in_order(seen, receiver, lines.lines, lines.jobs)
         if lines.held:
-            order_promises.parked(seen, client, receiver, *lines.held["parked"])
+            order_promises.paused(seen, client, receiver, *lines.held["paused"])
             order_promises.blocked(seen, client, lines.held["blocked"][1], HELD["blocked"][1]["max_attempts"])
     free, held = _together(rounds[FREE]), _together(rounds[HELD_UP])
     for beside, lines in {FREE: free, HELD_UP: held}.items():

@@ -260,11 +260,13 @@ def redrive(client: Punctual, receiver: Receiver, *, count: int = 500, rate: int
     fingerprint = dead(0)[0]["fingerprint"]
     wanted = {"fingerprint": fingerprint, "rate": rate, "from": began}
     made, counts, start = client.request("POST", "/dead-letters/redrive", wanted), list[int](), time.monotonic()
-    while (found := client.request("GET", f"/dead-letters/redrives/{made['id']}"))["state"] == "running" and time.monotonic() - start < 300:
+    while (found := client.request("GET", f"/dead-letters/redrives/{made['id']}"))[
+        "status"
+    ] == "running" and time.monotonic() - start < 300:
         counts.append(found["redriven"])
         time.sleep(0.5)
     took = time.monotonic() - start
-    seen.expect(found["state"] == "done" and found["redriven"] == count, f"{found['state']}: {found['redriven']} of {count} redriven")
+    seen.expect(found["status"] == "done" and found["redriven"] == count, f"{found['status']}: {found['redriven']} of {count} redriven")
     between = sorted({number for number in counts if 0 < number < count})
     seen.expect(bool(between) and counts == sorted(counts), f"the redrive showed no progress: {counts}")
     _until(lambda: len(dead(1)) == count, 120)
@@ -279,7 +281,7 @@ def redrive(client: Punctual, receiver: Receiver, *, count: int = 500, rate: int
     after = client.request("GET", f"/dead-letters/redrives/{made['id']}")
     time.sleep(3)
     later = client.request("GET", f"/dead-letters/redrives/{made['id']}")
-    seen.expect(after["state"] == later["state"] == "aborted", f"the aborted redrive is {later['state']}")
+    seen.expect(after["status"] == later["status"] == "aborted", f"the aborted redrive is {later['status']}")
     seen.expect(
         0 < after["redriven"] == later["redriven"] < count, f"the aborted redrive continued from {after['redriven']} to {later['redriven']}"
     )

@@ -28,12 +28,12 @@ def in_order(seen: Outcome, receiver: Receiver, lines: Mapping[str, Sequence[str
             seen.expect(after(following, one), f"{key}: {following['id']} started before {one['id']} had ended")
 
 
-def parked(seen: Outcome, client: Punctual, receiver: Receiver, key: str, jobs: Sequence[Json]) -> None:
-    """Check that the first of these jobs has failed and parked its key. Resume the key, and check that the others then run in order."""
-    path, waiting = f"/me/ordering-keys/{key}", len(jobs) - 1
+def paused(seen: Outcome, client: Punctual, receiver: Receiver, key: str, jobs: Sequence[Json]) -> None:
+    """Check that the first of these jobs has failed and paused its key. Resume the key, and check that the others then run in order."""
+    path, waiting = f"/ordering-keys/{key}", len(jobs) - 1
     line = client.request("GET", path)
-    seen.expect(line["parked_by"] == jobs[0]["id"] and line["waiting"] == waiting, f"the ordering key is not paused: {line}")
-    seen.expect(not any(call.path.startswith(f"/ok/{key}/") for call in receiver.calls()), "a job of the parked key ran")
+    seen.expect(line["paused_by"] == jobs[0]["id"] and line["waiting"] == waiting, f"the ordering key is not paused: {line}")
+    seen.expect(not any(call.path.startswith(f"/ok/{key}/") for call in receiver.calls()), "a job of the paused key ran")
     client.request("POST", f"{path}/resume")
     _succeeded(seen, client, jobs[1:], "after the resume")
     heard = [int(call.path.rpartition("/")[2]) for call in receiver.calls() if call.path.startswith(f"/ok/{key}/")]

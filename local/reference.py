@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from lambdas.rest import aliases
+from lambdas.rest import door
+from local.expanded import expanded
 from local.openapi import PUBLISHED
 
 PAGES = PUBLISHED.parent
@@ -16,13 +17,12 @@ Schema = Mapping[str, Any]
 
 
 def document() -> dict[str, Any]:
-    """The published OpenAPI document."""
-    found: dict[str, Any] = json.loads(PUBLISHED.read_text())
-    return found
+    """The published OpenAPI document, without references to parts of operations and objects."""
+    return expanded(json.loads(PUBLISHED.read_text()))
 
 
 def routes(document: Schema) -> Iterator[str]:
-    """A table of routes for each tag; routes under an earlier name are left out."""
+    """A table of routes for each tag; second names are left out."""
     for tag in document["tags"]:
         yield f"### {tag['name'].capitalize()}"
         yield ""
@@ -37,14 +37,17 @@ def routes(document: Schema) -> Iterator[str]:
         yield ""
 
 
-def earlier_names(document: Schema) -> Iterator[str]:
-    """The routes that have an earlier name."""
-    yield "| route | earlier name |"
+def promised_names(document: Schema) -> Iterator[str]:
+    """The routes that have a second name."""
+    yield "| route | second name |"
     yield "|---|---|"
-    for path, method, operation in _operations(document):
-        if operation.get("deprecated"):
-            name = aliases.clear_name(f"{method} {path}".replace("{", "<").replace("}", ">")) or ""
-            yield f"| `{name.replace('<', '{').replace('>', '}')}` | `{method} {path}` |"
+    for name, clear in door.PROMISED.items():
+        yield f"| {_without_base(clear)} | {_without_base(name)} |"
+
+
+def _without_base(name: str) -> str:
+    method, path = door.in_words(name)
+    return f"`{method} {path.removeprefix(BASE)}`"
 
 
 def fields(name: str) -> Callable[[Schema], Iterator[str]]:
@@ -101,7 +104,7 @@ def _type(schema: Schema) -> str:
 
 
 PARTS: dict[str, dict[str, Callable[[Schema], Iterator[str]]]] = {
-    "api.md": {"routes": routes, "earlier names": earlier_names},
+    "api.md": {"routes": routes, "second names": promised_names},
     "jobs.md": {
         "fields of a request": fields("HttpJobRequest"),
         "fields of a job": fields("Job"),

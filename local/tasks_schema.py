@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from local import openapi
+from local.expanded import expanded
 
 ROOT = Path(__file__).parent.parent
 PUBLISHED = ROOT / "docs/reference/tasks.schema.json"
@@ -23,7 +24,7 @@ _REF = "#/components/schemas/"
 
 def schema(document: Json) -> Json:
     """Return the schema of a file of tasks for an API with this OpenAPI document."""
-    schemas = document["components"]["schemas"]
+    schemas = expanded(document)["components"]["schemas"]
     typed = {name: schemas[ref.removeprefix(_REF)] for name, ref in schemas["TypedTaskRequest"]["discriminator"]["mapping"].items()}
     message, target = schemas["MessageTaskRequest"]["properties"], schemas["TargetTaskRequest"]["properties"]
     fields = {

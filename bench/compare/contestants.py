@@ -217,7 +217,7 @@ class Ours:
     stack: Stack
     url_log: str
     versions: Mapping[str, str] = field(default_factory=lambda: {"python": sys.version.split()[0]})
-    settings: str = f"the stack of `make run` on the local AWS, {READY} warm executors; POST /me/jobs/batch"
+    settings: str = f"the stack of `make run` on the local AWS, {READY} warm executors; POST /jobs/batch"
     per_second: int = 400
     roots: list[int] = field(default_factory=list)
     _posted: dict[str, tuple[str, float]] = field(default_factory=dict)  # the name and the instant of each job by its id
@@ -234,7 +234,7 @@ class Ours:
         if order.one_by_one:
             for name, at in lib.each(order):
                 self._posted[self._client.jobs.create(**_content(name, order.url)).id] = name, at
-            return {"began": began, "ended": time.time(), "cpu_s": time.process_time() - cpu, "api": "POST /me/jobs"}
+            return {"began": began, "ended": time.time(), "cpu_s": time.process_time() - cpu, "api": "POST /jobs"}
         jobs = order.jobs()
         for first in range(0, len(jobs), CALL):
             call = jobs[first : first + CALL]
@@ -242,7 +242,7 @@ class Ours:
             if made.errors:
                 raise Trouble(f"Punctual refused {made.refused} jobs: {made.errors[0].error}")
             self._posted |= {job.id: wanted for job, wanted in zip(made.jobs, call, strict=True)}
-        api = f"POST /me/jobs/batch, {CALL:,} a call"
+        api = f"POST /jobs/batch, {CALL:,} a call"
         return {"began": began, "ended": time.time(), "cpu_s": time.process_time() - cpu, "api": api}
 
     def store(self, count: int) -> None:

@@ -28,7 +28,7 @@ from punctual.profiles import Profile
 
 NOW = datetime(2026, 11, 20, 9, 59, 50, tzinfo=timezone.utc)
 ID = JOB["id"]
-RUN = {"nominal": "2026-11-21T01:30:00.000Z", "at": "2026-11-21T01:30:00.000Z", "local": "", "local_at": "2026-11-21T02:30:00.000+01:00"}
+RUN = {"nominal": "2026-11-21T01:30:00.000Z", "at": "2026-11-21T01:30:00.000Z", "local_at": "2026-11-21T02:30:00.000+01:00"}
 TASK: dict[str, Any] = {
     **{name: JOB[name] for name in ("id", "type", "payload", "created_at", "max_attempts", "timeout_seconds", "retry")},
     "name": "Nightly report",
@@ -64,13 +64,20 @@ GROUP = {
     "job_id": ID,
     "error": {"kind": "permanent", "message": "HTTP 404"},
 }
-ME = {"id": "u1", "username": "ann", "role": "user", "scopes": [], "job_weight": 1, "allowed": {}, "effective_quotas": {"max_jobs": 100}}
-USER = {"id": "u1", "username": "ann", "role": "user", "enabled": True, "job_weight": 1, "quotas": {}, "allowed": {"max_jobs": 100}}
+ME = {"id": "u1", "username": "ann", "role": "user", "scopes": [], "job_weight": 1, "effective_quotas": {"max_jobs": 100}}
+USER = {
+    "id": "u1",
+    "username": "ann",
+    "role": "user",
+    "enabled": True,
+    "job_weight": 1,
+    "quotas": {},
+    "effective_quotas": {"max_jobs": 100},
+}
 TARGET = {
     "name": "billing",
     "kind": "http",
     "enabled": True,
-    "given": {},
     "job_payload_schema": {},
     "version": 1,
     "rate": 20,
@@ -685,7 +692,7 @@ def test_targets_are_listed_created_replaced_and_deleted() -> None:
     assert "20/s" in done(cli("targets", "list", terminal=True))
     assert "20 a second" in done(cli("targets", "show", "billing"))
     fields = {"type": "object", "properties": {"headers": {"type": "object"}, "body": {}}}
-    shown = done(api({"GET /targets/billing": {**TARGET, "given": fields}})("targets", "show", "billing"))
+    shown = done(api({"GET /targets/billing": {**TARGET, "job_payload_schema": fields}})("targets", "show", "billing"))
     assert "headers, body\n" in shown and "properties" not in shown
     create = ("billing", "http", "--defaults", '{"url": "https://x"}', "--lock", "url", "--rate", "20", "--disabled")
     assert done(cli("targets", "create", *create)) == "Target billing is created.\n"

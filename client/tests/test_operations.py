@@ -12,11 +12,12 @@ from typing import Any
 import httpx
 import pytest
 from fake_api import Flavor
+from local.expanded import expanded
 
 from punctual import fields
 from punctual.records import Record
 
-DOCUMENT: dict[str, Any] = json.loads((Path(__file__).parents[2] / "docs/reference/openapi.json").read_text())
+DOCUMENT: dict[str, Any] = expanded(json.loads((Path(__file__).parents[2] / "docs/reference/openapi.json").read_text()))
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 ELSEWHERE = {"login", "refreshToken", "sendHeartbeat", "completeJob", "failJob"}  # the session's and the worker's
 ID, AT = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "2026-11-20T10:00:00.000Z"

@@ -203,7 +203,7 @@ class FakeTasks:
                 form = json.loads(request.content)
                 if form.get("cron") == "0 0 30 2 *":
                     return refusal(400, "validation_failed", "cron: bad", [{"field": "cron", "rule": "the date never comes"}])
-                return answer({"runs": [{"local": "2026-11-21T02:30+01:00", "at": "2026-11-21T01:30:00.000Z"}]})
+                return answer({"runs": [{"local_at": "2026-11-21T02:30:00+01:00", "at": "2026-11-21T01:30:00.000Z"}]})
             if path == "/types":
                 types = [{"type": "log", "target": None}, {"type": "http", "target": "hook"}]
                 return answer({"items": [{"description": "", "payload_schema": {}, **each} for each in types], "cursor": None})
@@ -275,7 +275,7 @@ def test_a_change_names_each_field_before_and_after(client: Punctual) -> None:
         ("schedule.time_zone", None, "Europe/Berlin"),
         ("retry.cap_seconds", 900, 60),
     ]
-    assert change.next_run == "2026-11-21T02:30+01:00"
+    assert change.next_run == "2026-11-21T02:30:00+01:00"
 
 
 def test_a_rate_keeps_its_beat_when_another_field_changes(api: FakeTasks, client: Punctual) -> None:

@@ -62,7 +62,8 @@ describe('signing in', () => {
 
   test('an expired session returns to its page after sign-in', async () => {
     await signIn(page, '/jobs');
-    await page.evaluate(() => localStorage.setItem('punctual.session', JSON.stringify({ token: 'over', refreshToken: 'over', username: 'x' })));
+    await page.context().clearCookies(); // one of them has the refresh token
+    await page.evaluate(() => localStorage.setItem('punctual.session', JSON.stringify({ token: 'over', username: 'x' })));
     await page.reload();
     await page.getByText('Your session has expired', { exact: false }).waitFor();
     await picture(page, 'session-expired');
@@ -104,7 +105,7 @@ describe('a day of work', () => {
     await row('Clean up uploads').getByText('Paused').waitFor();
     await until('the meters were read on the second', 60, async () => (await row('Read the meters').getByText('Succeeded').count()) > 0);
     await picture(page, 'tasks-of-a-day');
-    const { jobs } = await call<{ jobs: Job[] }>('GET', `/tasks/${tasks[5]?.id ?? ''}/jobs?status=succeeded`);
+    const { items: jobs } = await call<{ items: Job[] }>('GET', `/tasks/${tasks[5]?.id ?? ''}/jobs?status=succeeded`);
     await page.goto(`${CONSOLE}/jobs/${jobs[0]?.id ?? ''}`);
     await page.getByRole('heading', { name: 'Response: 200' }).waitFor();
     await picture(page, 'job-of-a-day');
@@ -269,19 +270,19 @@ describe('tasks', () => {
 
 describe('jobs', () => {
   test('a waiting job is cancelled', async () => {
-    const job = await call<Job>('POST', '/me/jobs', { message: 'later', execute_at: new Date(Date.now() + 3_600_000).toISOString(), notifications: { emails: ['ann@example.com'], on: ['success'] } });
+    const job = await call<Job>('POST', '/jobs', { message: 'later', execute_at: new Date(Date.now() + 3_600_000).toISOString(), notifications: { emails: ['ann@example.com'], on: ['success'] } });
     await signIn(page, `/jobs/${job.id}`);
     await status('Scheduled').waitFor();
     await page.getByText('ann@example.com', { exact: true }).waitFor(); // a receiver of its end
     await button('Cancel job').click();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel the job' }).click();
     await status('Cancelled').waitFor();
-    expect((await call<Job>('GET', `/me/jobs/${job.id}`)).status).toBe('cancelled');
+    expect((await call<Job>('GET', `/jobs/${job.id}`)).status).toBe('cancelled');
   });
 
   test('a running job ends while its page is open, with its answer, headers and log', async () => {
     await signIn(page, '/jobs');
-    const job = await call<Job>('POST', '/me/jobs', { type: 'http', payload: { url: RECEIVER, method: 'POST', body: { a: 1 } }, execute_at: new Date(Date.now() + 8_000).toISOString() });
+    const job = await call<Job>('POST', '/jobs', { type: 'http', payload: { url: RECEIVER, method: 'POST', body: { a: 1 } }, execute_at: new Date(Date.now() + 8_000).toISOString() });
     await page.goto(`${CONSOLE}/jobs/${job.id}`);
     await until('it has succeeded, on the page', 60, async () => (await status('Succeeded').count()) > 0);
     await page.getByRole('heading', { name: 'Response: 200' }).waitFor();
@@ -290,7 +291,7 @@ describe('jobs', () => {
 
   test('a failed job is retried, and redriven with similar ones', async () => {
     const port = 1;
-    const jobs = await Promise.all([0, 1, 2].map(() => call<Job>('POST', '/me/jobs', dying(port))));
+    const jobs = await Promise.all([0, 1, 2].map(() => call<Job>('POST', '/jobs', dying(port))));
     const dead = await Promise.all(jobs.map((job) => ended(job.id)));
     expect(dead.map((job) => job.status)).toEqual(['failed', 'failed', 'failed']);
     await signIn(page, `/jobs/${dead[0]?.id ?? ''}`);
@@ -311,7 +312,7 @@ describe('jobs', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Run again', exact: true }).click();
     await page.getByText(/failed jobs( of this group)? run again$/).waitFor({ timeout: 60_000 });
     await picture(page, 'redrive');
-    expect((await call<{ redrives: number }>('GET', `/me/jobs/${dead[1]?.id ?? ''}`)).redrives).toBe(1);
+    expect((await call<{ redrives: number }>('GET', `/jobs/${dead[1]?.id ?? ''}`)).redrives).toBe(1);
   });
 });
 
@@ -320,7 +321,7 @@ describe('call-backs', () => {
     const worker = await taken();
     try {
       const callback = { lease_seconds: 60, max_seconds: 600 };
-      const job = await call<Job>('POST', '/me/jobs', { type: 'http', payload: { url: worker.url, method: 'POST' }, callback });
+      const job = await call<Job>('POST', '/jobs', { type: 'http', payload: { url: worker.url, method: 'POST' }, callback });
       await worker.called;
       await signIn(page, `/jobs/${job.id}`);
       await status('Running').waitFor();
@@ -540,7 +541,7 @@ describe('for operators and administrators', () => {
     const name = `task of ${ann.username}`;
     const task = (await send('POST', '/tasks', { name, ...dying(5), schedule: { cron: '0 0 1 1 *' } }, ann.token)) as Named;
     const run = (await send('POST', `/tasks/${task.id}/run`, {}, ann.token)) as Named;
-    await until('it has failed', 60, async () => ((await send('GET', `/me/jobs/${run.id}`, undefined, ann.token)) as Job).status === 'failed');
+    await until('it has failed', 60, async () => ((await send('GET', `/jobs/${run.id}`, undefined, ann.token)) as Job).status === 'failed');
     await atBoth(async (width) => {
       await signIn(page, '/tasks');
       await until('the list is there', 15, async () => (await page.getByText('Loading tasks').count()) === 0);
@@ -595,13 +596,13 @@ describe('for operators and administrators', () => {
     const bert = await person('bert');
     const broken = RECEIVER.replace('/ok/console', '/status/500/bert');
     const circuit = `host ${new URL(RECEIVER).host}`;
-    const breakers = async () => (await call<{ breakers: { owner: string | null }[] }>('GET', '/system/breakers')).breakers.filter(({ owner }) => owner === bert.id);
+    const breakers = async () => (await call<{ items: { owner: string | null }[] }>('GET', '/system/breakers')).items.filter(({ owner }) => owner === bert.id);
     await atBoth(async (width) => {
       await until('the breaker is open', 90, async () => {
         if ((await breakers()).length > 0) return true;
         const at = (n: number) => new Date(Date.now() + 1_000 + n * 100).toISOString();
         const jobs = Array.from({ length: 45 }, (_, n) => ({ type: 'http', payload: { url: broken }, max_attempts: 1, execute_at: at(n) }));
-        await send('POST', '/me/jobs/batch', { jobs }, bert.token);
+        await send('POST', '/jobs/batch', { jobs }, bert.token);
         return until('an executor found it dead', 15, async () => (await breakers()).length > 0).catch(() => false);
       });
       await signIn(page, '/system');
@@ -629,7 +630,7 @@ describe('for operators and administrators', () => {
       await page.getByText('Paused one-time.').waitFor();
       try {
         // An executor at work starts jobs for up to 2.5 s after a pause; this one is due after that.
-        const job = await call<Job>('POST', '/me/jobs', { message: 'waits', execute_at: new Date(Date.now() + 4_000).toISOString() });
+        const job = await call<Job>('POST', '/jobs', { message: 'waits', execute_at: new Date(Date.now() + 4_000).toISOString() });
         for (const address of ['/jobs', `/jobs/${job.id}`]) {
           await page.goto(`${CONSOLE}${address}`);
           await seen('The queue one-time is paused');
@@ -694,12 +695,12 @@ describe('operations', () => {
   const shown = (name: string) => page.getByText(name, { exact: true }).waitFor({ timeout: 60_000 });
 
   test('all jobs that match are cancelled, with a count before, with progress, and with an end to it', { timeout: 400_000 }, async () => {
-    const other = await call<Job>('POST', '/me/jobs', { message: 'other', execute_at: later() });
+    const other = await call<Job>('POST', '/jobs', { message: 'other', execute_at: later() });
     await atBoth(async (width) => {
       const tag = `many-${width}-${Date.now()}`;
       const jobs = Array.from({ length: 12 }, () => ({ type: 'log', payload: { message: tag }, tags: [tag], execute_at: later() }));
-      await call('POST', '/me/jobs/batch', { jobs });
-      const waiting = async () => (await call<{ jobs: Job[] }>('GET', `/me/jobs?upcoming=true&status=scheduled&tag=${tag}`)).jobs.length;
+      await call('POST', '/jobs/batch', { jobs });
+      const waiting = async () => (await call<{ items: Job[] }>('GET', `/jobs?upcoming=true&status=scheduled&tag=${tag}`)).items.length;
       await signIn(page, `/jobs?view=ahead&tag=${tag}`);
       await button('Cancel all that match').click();
       await dialog().getByText('12 jobs', { exact: true }).waitFor();
@@ -739,7 +740,7 @@ describe('operations', () => {
       await listed.getByText('Done', { exact: true }).waitFor();
       await picture(page, `operations-${width}`);
     });
-    expect((await call<Job>('GET', `/me/jobs/${other.id}`)).status).toBe('scheduled');
+    expect((await call<Job>('GET', `/jobs/${other.id}`)).status).toBe('scheduled');
   });
 
   test('all tasks that match are paused, resumed and deleted', { timeout: 400_000 }, async () => {
@@ -763,7 +764,7 @@ describe('operations', () => {
       await change('Pause', 3, 'Pause of tasks');
       expect(await Promise.all(tasks.map(statusOf))).toEqual(['inactive', 'inactive', 'inactive']);
       await picture(page, `tasks-many-paused-${width}`);
-      await call('PUT', `/tasks/${tasks[0]?.id ?? ''}/active`);
+      await call('POST', `/tasks/${tasks[0]?.id ?? ''}/resume`);
       await change('Resume', 2, 'Resumption of tasks');
       expect(await Promise.all(tasks.map(statusOf))).toEqual(['active', 'active', 'active']);
       await change('Delete', 3, 'Deletion of tasks');
@@ -794,7 +795,7 @@ describe('posting jobs', () => {
       await submit();
       await page.getByText('Posted the job.').first().waitFor();
       const first = path().split('/').at(-1) ?? '';
-      const { scheduled_at } = await call<{ scheduled_at: string }>('GET', `/me/jobs/${first}`);
+      const { scheduled_at } = await call<{ scheduled_at: string }>('GET', `/jobs/${first}`);
       expect(Math.abs(Date.parse(scheduled_at) - posted - 3_000)).toBeLessThan(2_000);
       await until('it has succeeded, on the page', 60, async () => (await status('Succeeded').count()) > 0);
       await page.getByText(`order-17-${width}`, { exact: true }).waitFor();
@@ -806,7 +807,7 @@ describe('posting jobs', () => {
       await page.getByText('Posted the job.').first().waitFor();
       await until('it is another job', 15, async () => /^\/jobs\/[0-9A-Z]{26}$/.test(path()) && !path().endsWith(first));
 
-      const failed = await call<Job>('POST', '/me/jobs', { ...dying(6), tags: ['again'] });
+      const failed = await call<Job>('POST', '/jobs', { ...dying(6), tags: ['again'] });
       await ended(failed.id);
       await page.goto(`${CONSOLE}/jobs/${failed.id}`);
       await button('Run again with changes').click();
@@ -814,14 +815,14 @@ describe('posting jobs', () => {
       await submit();
       await page.getByText('Posted the job.').first().waitFor();
       await until('it has succeeded, on the page', 60, async () => (await status('Succeeded').count()) > 0);
-      const changed = await call<{ payload: { url: string }; tags: string[]; max_attempts: number }>('GET', `/me/jobs/${path().split('/').at(-1) ?? ''}`);
+      const changed = await call<{ payload: { url: string }; tags: string[]; max_attempts: number }>('GET', `/jobs/${path().split('/').at(-1) ?? ''}`);
       expect([changed.payload.url, changed.tags, changed.max_attempts]).toEqual([RECEIVER, ['again'], 1]);
-      expect((await call<Job>('GET', `/me/jobs/${failed.id}`)).status).toBe('failed');
+      expect((await call<Job>('GET', `/jobs/${failed.id}`)).status).toBe('failed');
     });
   });
 
   test('a failed job shows the error itself, and so does its group of dead letters', async () => {
-    const bad = await call<Job>('POST', '/me/jobs', { type: 'http', payload: { url: RECEIVER.replace('/ok/console', '/status/404/why') }, max_attempts: 1 });
+    const bad = await call<Job>('POST', '/jobs', { type: 'http', payload: { url: RECEIVER.replace('/ok/console', '/status/404/why') }, max_attempts: 1 });
     await ended(bad.id);
     await atBoth(async (width) => {
       await signIn(page, `/jobs/${bad.id}`);
@@ -892,7 +893,7 @@ describe('lists', () => {
       const run = await call<Job>('POST', `/tasks/${each.id}/run`, {});
       expect((await ended(run.id)).status).toBe('succeeded'); // one after the other: runs of one task that overlap are skipped
     }
-    await ended((await call<Job>('POST', '/me/jobs', { ...dying(7), tags: [tag] })).id);
+    await ended((await call<Job>('POST', '/jobs', { ...dying(7), tags: [tag] })).id);
     const shows = async (count: number) =>
       until(`${count} jobs are listed`, 20, async () => (await page.getByText('Loading jobs').count()) === 0 && (await rows('Jobs').filter({ has: page.getByRole('link') }).count()) === count);
     await atBoth(async (width) => {
@@ -1036,7 +1037,7 @@ describe('forms', () => {
   test('a long word wraps', async () => {
     const word = 'w'.repeat(600);
     const task = await call<Named>('POST', '/tasks', { name: word.slice(0, 120), description: word, message: 'x', schedule: { cron: '0 0 1 1 *' }, tags: ['t'.repeat(32)] });
-    await call('PUT', `/tasks/${task.id}/inactive`, { reason: word.slice(0, 200) });
+    await call('POST', `/tasks/${task.id}/pause`, { reason: word.slice(0, 200) });
     await atBoth(async (width) => {
       for (const address of [`/tasks/${task.id}`, `/tasks?name=${word.slice(0, 120)}`]) {
         await signInOnce(address);
@@ -1130,7 +1131,7 @@ describe('what goes wrong looks as it should', () => {
   });
 
   test('a body of 100 KB scrolls in its box', async () => {
-    const job = await call<Job>('POST', '/me/jobs', { type: 'log', payload: { message: 'x'.repeat(100_000) } });
+    const job = await call<Job>('POST', '/jobs', { type: 'log', payload: { message: 'x'.repeat(100_000) } });
     await signIn(page, `/jobs/${job.id}`);
     const box = page.getByRole('region', { name: 'Request' });
     await box.waitFor();
@@ -1144,11 +1145,11 @@ describe('every page', () => {
   const pages = async (): Promise<Record<string, string>> => {
     const task = await call<Named>('POST', '/tasks', { name: NASTY, message: NASTY, schedule: { cron: '0 0 1 1 *' }, tags: ['looked-at'], notifications: { emails: ['ann@example.com'], webhooks: [{ url: RECEIVER, signing_secret: 'hook' }] } });
     const job = await call<Job>('POST', `/tasks/${task.id}/run`, {});
-    const failed = await call<Job>('POST', '/me/jobs', dying(2));
+    const failed = await call<Job>('POST', '/jobs', dying(2));
     await ended(failed.id);
     const target = 'looked.at';
     await call('POST', '/targets', { name: target, kind: 'http', defaults: { url: RECEIVER } }).catch(() => null); // the second time it is there
-    const { fingerprint } = await call<{ fingerprint: string }>('GET', `/me/jobs/${failed.id}`);
+    const { fingerprint } = await call<{ fingerprint: string }>('GET', `/jobs/${failed.id}`);
     return {
       status: '/status', tasks: '/tasks', new: '/tasks/new', task: `/tasks/${task.id}`, edit: `/tasks/${task.id}/edit`, clone: `/tasks/new?clone=${task.id}`,
       jobs: '/jobs', 'job-new': '/jobs/new', 'job-again': `/jobs/new?retry=${failed.id}`, 'jobs-of-all': '/jobs?user=all', 'tasks-of-all': '/tasks?user=all&sort=name', job: `/jobs/${job.id}`, failed: `/jobs/${failed.id}`, 'dead-letters': '/dead-letters', operations: '/operations', group: `/dead-letters/${fingerprint}`,

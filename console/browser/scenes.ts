@@ -22,7 +22,7 @@ const DAYS_WORK = [
 
 export async function ended(id: string): Promise<Job> {
   return until(`${id} has ended`, 60, async () => {
-    const job = await call<Job>('GET', `/me/jobs/${id}`);
+    const job = await call<Job>('GET', `/jobs/${id}`);
     return ['succeeded', 'failed', 'killed', 'cancelled', 'skipped'].includes(job.status) && job;
   });
 }
@@ -31,7 +31,7 @@ export async function ended(id: string): Promise<Job> {
 export async function dayOfWork(): Promise<{ tasks: Named[]; runs: Job[] }> {
   const tasks: Named[] = [];
   for (const each of DAYS_WORK) tasks.push(await call<Named>('POST', '/tasks', each));
-  await call('PUT', `/tasks/${tasks[4]?.id ?? ''}/inactive`, { reason: 'until the move' });
+  await call('POST', `/tasks/${tasks[4]?.id ?? ''}/pause`, { reason: 'until the move' });
   const started = await Promise.all(tasks.slice(0, 4).map(({ id }) => call<Job>('POST', `/tasks/${id}/run`, {})));
   return { tasks, runs: await Promise.all(started.map(({ id }) => ended(id))) };
 }

@@ -22,7 +22,7 @@ beforeAll(async () => {
     return jobs.find(({ start_delay_ms: delay }) => delay === 0);
   });
   const dying = { type: 'http', payload: { url: RECEIVER.replace('/ok/console', '/status/404/orders') }, max_attempts: 1, tags: ['orders'] };
-  await Promise.all([1, 2, 3].map(async () => ended((await call<Job>('POST', '/me/jobs', dying)).id)));
+  await Promise.all([1, 2, 3].map(async () => ended((await call<Job>('POST', '/jobs', dying)).id)));
 }, 300_000);
 
 afterAll(async () => {

@@ -34,7 +34,7 @@ describe('a problem leads to the page with more about it', () => {
 });
 
 test('only a viewer whose role the API accepts gets the button', () => {
-  const own = problem('task_paused', { owner: 'me', remedy: { label: 'Resume', method: 'PUT', path: '/api/v1/tasks/t/active', body: null, command: '' } });
+  const own = problem('task_paused', { owner: 'me', remedy: { label: 'Resume', method: 'POST', path: '/api/v1/tasks/t/resume', body: null, command: '' } });
   expect([mayMend(own, 'user', 'me'), mayMend(own, 'operator', 'other'), mayMend(own, 'administrator', 'other')]).toEqual([true, false, true]);
   expect([mayMend(problem('lane_paused'), 'operator', 'me'), mayMend(problem('lane_paused'), 'administrator', 'me')]).toEqual([false, true]);
   expect(mayMend(problem('late_jobs', { remedy: null }), 'administrator', 'me')).toBe(false);

@@ -51,7 +51,7 @@ def main() -> int:
             max_attempts=5,
             notifications=notifications,
         )
-        print(f"task {put.outcome}, next run {put.task.next_run.local if put.task.next_run else 'never'}")
+        print(f"task {put.outcome}, next run {put.task.next_run.local_at if put.task.next_run else 'never'}")
         job = punctual.jobs.wait(punctual.tasks.run(put.task.id).id, timeout=120)
         print(f"run by hand: {job.status}, {job.start_delay_ms} ms after it was due")
         for past in punctual.tasks.jobs(put.task.id, limit=5):

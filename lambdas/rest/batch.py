@@ -17,7 +17,7 @@ from scheduler.model.errors import Conflict, Invalid, SchedulerError, TooLarge, 
 from scheduler.pipeline.submit import Accepted, Refusal, Submission
 from scheduler.storage.ports import Receipts
 
-SINGLE = "/api/v1/me/jobs"  # an item is the same request as one to this path: a key used for both is one key
+SINGLE = "/api/v1/jobs"  # an item is the same request as one to this path: a key used for both is one key
 ERRORS_BYTES = 500_000  # of all errors in an answer; the others have no details
 UNLISTED = "The answer has no room for the details of this error: send this item again with fewer others."
 

@@ -91,22 +91,17 @@ class GroupShape(Shape):
 
 
 class OverviewShape(ListShape):
-    first_name = "groups"
-    groups: list[GroupShape]
-    """At most 100 groups, the largest first."""
     items: list[GroupShape]
-    """The same as `groups`."""
+    """At most 100 groups, the largest first."""
     scanned: int
     """The number of dead letters that were counted."""
-    read: int
-    """The same as `scanned`."""
     complete: bool
     """False: there are more dead letters or groups than one answer counts. Request a shorter period with `from` and `to`."""
 
     @classmethod
     def of(cls, overview: Overview, limit: int | None, cursor: str | None) -> Json:
         shown = part(overview.groups, limit, cursor)
-        counted = {"read": overview.read, "scanned": overview.read, "complete": overview.complete}
+        counted = {"scanned": overview.read, "complete": overview.complete}
         return cls.page([GroupShape.of(group) for group in shown.entries], shown.cursor, **counted)
 
 
@@ -120,14 +115,10 @@ class FilterShape(Shape):
 
 class RedriveShape(Shape):
     id: str
-    state: State
     status: State
-    """The same as `state`."""
     filter: FilterShape
     rate: int
     limit: int | None
-    found: int
-    """The same as `matched`."""
     matched: int
     """The number of dead letters that have matched so far: `redriven`, `skipped`, `failed` and `conflicts` together."""
     redriven: int
@@ -144,4 +135,4 @@ class RedriveShape(Shape):
     @classmethod
     def of(cls, redrive: Operation) -> Json:
         filter = FilterShape.from_record(redrive.filter)
-        return cls.from_record(redrive, filter=filter, status=redrive.state, found=redrive.matched, redriven=redrive.done)
+        return cls.from_record(redrive, filter=filter, status=redrive.state, redriven=redrive.done)

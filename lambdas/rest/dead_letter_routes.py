@@ -31,7 +31,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
 
 @router.post(
-    "/api/v1/me/jobs/<job_id>/retry",
+    "/api/v1/jobs/<job_id>/retry",
     summary="Retry a failed or killed job",
     description=(
         "The job starts now, with all its attempts. Its expiry and its misfire rule no longer apply. "

@@ -2,9 +2,9 @@
 
 The document is made for generators of clients. Nothing here lists a route or a field, so a new one is published by the same rules:
 
-- an operation id is the name of the route's function in camelCase; under an earlier name of the route it ends in `Deprecated`;
+- an operation id is the name of the route's function in camelCase; under a second name of the route it ends in `Deprecated`;
 - the answers of `JobShape` are `JobAnswer`, and the object itself is `Job`;
-- a request with a `type` and a `payload` is one object for each type, with `type` as the discriminator.
+- a request with a `type` and a `payload` is a choice by type: each alternative is a work of the type beside the fields of all works.
 """
 
 import json
@@ -13,12 +13,12 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from lambdas._settings import RESOURCE_SERVER
-from lambdas.rest import document_examples, document_texts
+from lambdas.rest import document_examples, document_parts, document_texts
 from scheduler.accounts.access import Scope
 
 Json = dict[str, Any]
 REF = "#/components/schemas/"
-EARLIER = "Deprecated"  # the suffix of the operation ids of earlier names
+DEPRECATED = "Deprecated"  # the suffix of the operation ids of second names
 MACHINE = {
     "type": "oauth2",
     "description": "Programs sign in with a client id and a secret. The scopes of the client decide which routes it may use. "
@@ -79,13 +79,14 @@ NAMES = {  # schemas whose plain name is too vague or already in use
     "TypeSummaryShape": "TypeStatistics",
     "DaySummaryShape": "DayStatistics",
 }
+WORK = ("message", "target", "type", "payload")  # the fields that say what to run
 _VALUES = ("default", "example", "examples", "enum", "const")  # keywords whose values are no schemas
 
 
-def operation_id(function: str, *, earlier: bool = False) -> str:
+def operation_id(function: str) -> str:
     """The operation id of the route that a function with this name answers."""
     first, *others = function.strip("_").split("_")
-    return first + "".join(word.title() for word in others) + (EARLIER if earlier else "")
+    return first + "".join(word.title() for word in others)
 
 
 def published(document: Json, *, types: Sequence[str], choices: Sequence[str]) -> Json:
@@ -93,50 +94,68 @@ def published(document: Json, *, types: Sequence[str], choices: Sequence[str]) -
     components = document["components"]
     schemas = components["schemas"]
     payloads = {each: f"{each.title()}Payload" for each in types}
-    needed = {name for name in payloads.values() if schemas[name].get("required")}
+    schemas |= _works(
+        [schemas[name] for name in choices], payloads, needed={name for name in payloads.values() if schemas[name].get("required")}
+    )
     for name in choices:
-        schemas.update(_choice(name, schemas[name], payloads, needed))
+        schemas |= _choice(name, schemas[name], types, schemas["WorkFields"]["properties"])
     components["schemas"] = dict(sorted((name, _plain(schema)) for name, schema in schemas.items()))
     paths = {path: {verb: _operation(each) for verb, each in verbs.items()} for path, verbs in document["paths"].items()}
     document["paths"] = dict(sorted(paths.items()))
     document["tags"] = [{"name": name, "description": TAGS.get(name, name.capitalize() + ".")} for name in _tags(paths)]
     components["securitySchemes"]["machine"] = MACHINE
     document["security"] = [*document["security"], {"machine": []}]
-    return document_examples.added(document_texts.added(_renamed(document)))
+    return document_parts.shared(document_examples.added(document_texts.added(_renamed(document))))
 
 
-def _choice(name: str, schema: Json, payloads: Mapping[str, str], needed: Container[str]) -> Json:
-    """The request `name` as a choice: of a type with its payload, of a named target, or of a message alone.
+def _works(requests: Sequence[Json], payloads: Mapping[str, str], *, needed: Container[str]) -> Json:
+    """The schemas of works (a type with its payload, a named target, or a message alone), and of the fields of all requests.
 
     `payloads` has the schema of each type's payload; the payloads in `needed` have required fields.
     """
-    fields = schema["properties"]
-    common = {field: rule for field, rule in fields.items() if field not in ("message", "target", "type", "payload")}
-
-    def variant(kind: str, own: Json, required: list[str]) -> Json:
-        described = f"{schema['description']} {kind}"
-        return schema | {"properties": own | common, "required": [*required, *schema.get("required", [])], "description": described}
-
-    found: Json = {}
-    for each, payload in payloads.items():
-        own = {"type": {"type": "string", "const": each}, "payload": {"$ref": REF + payload}}
-        required = ["type", "payload"] if payload in needed else ["type"]
-        found[f"{each.title()}{name}"] = variant(f"Of type `{each}`.", own, required)
-    mapping = {each: f"{REF}{each.title()}{name}" for each in payloads}
-    typed = {"oneOf": [{"$ref": ref} for ref in mapping.values()], "discriminator": {"propertyName": "type", "mapping": mapping}}
+    fields, *others = (request["properties"] for request in requests)
     described = {key: value for key, value in fields["target"].items() if key == "description"}
-    target = {
+    of_target = {
         "target": _given(fields["target"]) | described,
         "type": {"type": "string", "enum": list(payloads), "description": "The kind of the target. It may be absent."},
         "payload": {"type": "object", "additionalProperties": True, "description": "The fields that the target does not set."},
     }
-    message = {"message": _given(fields["message"]) | {"description": fields["message"].get("description", "")}}
-    found[f"Typed{name}"] = {"description": f"{schema['description']} The `type` determines the fields of the `payload`."} | typed
-    found[f"Target{name}"] = variant("For a named target.", target, ["target"])
-    found[f"Message{name}"] = variant("A message for the log: a short form of type `log`.", message, ["message"])
-    parts = [{"$ref": f"{REF}{kind}{name}"} for kind in ("Typed", "Target", "Message")]
-    found[name] = {"description": schema["description"], "anyOf": parts}
+    message = _given(fields["message"]) | {"description": fields["message"].get("description", "")}
+    common = {field: rule for field, rule in fields.items() if field not in WORK and all(each.get(field) == rule for each in others)}
+    found: Json = {
+        "TargetWork": {"type": "object", "properties": of_target, "required": ["target"]},
+        "MessageWork": {"type": "object", "properties": {"message": message}, "required": ["message"]},
+        "WorkFields": {"type": "object", "properties": common},
+    }
+    for each, payload in payloads.items():
+        properties = {"type": {"type": "string", "const": each}, "payload": {"$ref": REF + payload}}
+        required = ["type", "payload"] if payload in needed else ["type"]
+        found[f"{each.title()}Work"] = {"type": "object", "properties": properties, "required": required}
     return found
+
+
+def _choice(name: str, schema: Json, types: Sequence[str], common: Container[str]) -> Json:
+    """The request `name` as a choice: of a type with its payload, of a named target, or of a message alone.
+
+    Each alternative is a work, the fields in `common`, and the fields of this request alone.
+    """
+    own = {field: rule for field, rule in schema["properties"].items() if field not in WORK and field not in common}
+    required = {"required": schema["required"]} if schema.get("required") else {}
+
+    def variant(kind: str, description: str) -> Json:
+        parts = [{"$ref": f"{REF}{part}"} for part in (f"{kind}Work", "WorkFields", f"{name}Fields")]
+        return {"description": f"{schema['description']} {description}", "allOf": parts, "unevaluatedProperties": False}
+
+    mapping = {each: f"{REF}{each.title()}{name}" for each in types}
+    typed = {"oneOf": [{"$ref": ref} for ref in mapping.values()], "discriminator": {"propertyName": "type", "mapping": mapping}}
+    return {
+        f"{name}Fields": {"type": "object", "properties": own, **required},
+        **{f"{each.title()}{name}": variant(each.title(), f"Of type `{each}`.") for each in types},
+        f"Typed{name}": {"description": f"{schema['description']} The `type` determines the fields of the `payload`."} | typed,
+        f"Target{name}": variant("Target", "For a named target."),
+        f"Message{name}": variant("Message", "A message for the log: a short form of type `log`."),
+        name: {"description": schema["description"], "anyOf": [{"$ref": f"{REF}{kind}{name}"} for kind in ("Typed", "Target", "Message")]},
+    }
 
 
 def _given(rule: Json) -> Json:

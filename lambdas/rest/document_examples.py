@@ -26,7 +26,6 @@ FIELDS: Json = {  # example values by the names of fields
     "id": JOB_ID,
     "job_id": JOB_ID,
     "job_weight": 1,
-    "local": "2026-11-21T02:30+01:00",
     "local_at": "2026-11-21T02:30:00+01:00",
     "log": "calling https://example.com/orders/7/expire",
     "max_attempts": 3,
@@ -34,7 +33,6 @@ FIELDS: Json = {  # example values by the names of fields
     "method": "POST",
     "name": "Nightly report",
     "new_password": "another-horse-Battery-2",
-    "oldest_open_minute": "2026-11-20T09:00",
     "ordering_key": "order-7",
     "output": "done",
     "owner": "ada",
@@ -61,7 +59,6 @@ FIELDS: Json = {  # example values by the names of fields
     "time_zone": "Europe/Berlin",
     "timeout_seconds": 30,
     "token": "eyJhbGciOiJSUzI1NiJ9",
-    "access_token": "eyJhbGciOiJSUzI1NiJ9",
     "type": "http",
     "url": "https://example.com/orders/7/expire",
     "username": "ada",
@@ -127,6 +124,9 @@ def _sample(schema: Json, schemas: Json, *, only_required: bool = False) -> Any:
     for choice in ("anyOf", "oneOf"):
         if choice in schema:
             return None if {"type": "null"} in schema[choice] else _sample(schema[choice][0], schemas, only_required=only_required)
+    if "allOf" in schema:
+        parts = [_sample(part, schemas, only_required=only_required) for part in schema["allOf"]]
+        return {name: value for part in parts for name, value in part.items()}
     if "const" in schema or "enum" in schema:
         return schema.get("const", (schema.get("enum") or [None])[0])
     if schema.get("type") == "object" and "properties" in schema:

@@ -21,7 +21,10 @@ Text = Annotated[Any, WithJsonSchema({"type": "string"})]
 WrittenInstant = Annotated[Any, WRITTEN_INSTANT]
 EVERY = {
     "type": "object",
-    "properties": {"every": {"type": "integer", "minimum": 1}, "unit": {"type": "string", "examples": ["minutes"]}},
+    "properties": {
+        "every": {"type": "integer", "minimum": 1, "description": "The number of units."},
+        "unit": {"type": "string", "examples": ["minutes"], "description": "The unit of time."},
+    },
     "required": ["every", "unit"],
     "additionalProperties": False,
 }
@@ -84,12 +87,8 @@ class RunShape(Shape):
     """The time by the schedule. For a skipped time: the first instant after the gap."""
     at: WrittenTime | None
     """The start, with jitter; a preview shows an example of the jitter. Null: skipped, nothing runs."""
-    local: str
-    """`nominal` in the time zone, with its offset."""
     local_at: WrittenTime
-    """The same with seconds, by RFC 3339."""
-    odd: str | None
-    """The same as `dst_note`."""
+    """`nominal` in the time zone, with its offset."""
     dst_note: str | None
     """The effect of a change of the clock on this time."""
 
@@ -135,11 +134,8 @@ class TaskTypeShape(Shape):
 
 
 class TaskTypesShape(ListShape):
-    first_name = "task_types"
-    task_types: list[TaskTypeShape]
-    """The types, followed by the enabled targets."""
     items: list[TaskTypeShape]
-    """The same as `task_types`."""
+    """The types, followed by the enabled targets."""
 
     @classmethod
     def of(cls, found: Part[str | NamedTarget]) -> Json:

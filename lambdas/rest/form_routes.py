@@ -34,7 +34,7 @@ def preview_schedule(body: Annotated[PreviewRequest, Body(openapi_examples=EXAMP
 
 
 @router.get(
-    "/api/v1/task-types",
+    "/api/v1/types",
     summary="List types and named targets",
     tags=["tasks"],
     responses=answers(200, Answer[TaskTypesShape], errors=(400, 401, 503)),

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from scheduler.model.task import Task
 
 LONGEST_ERROR = 500  # characters of the last error in a reason; the attempt has all of it
-AFTER_FAILURE = {"continue": OnFailure.BLOCK, "pause": OnFailure.PARK, "block": OnFailure.BLOCK, "park": OnFailure.PARK}
-_PLAIN = {rule: name for name, rule in reversed(AFTER_FAILURE.items())}  # the plain name of each rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +140,7 @@ class SpecShape(Shape):
     ordering_key: str | None
     """Jobs with the same key start one after the other."""
     on_failure: OnFailure | None
-    """The rule for the jobs behind it after it has failed, by its earlier name: `block` or `park`. Null without an ordering key."""
-    after_failure: Literal["continue", "pause"] | None
-    """The same as `continue` or `pause`, the values of `on_failure` in requests."""
+    """The rule for the jobs behind it after it has failed. Null without an ordering key."""
     notifications: NotificationsShape | None
     """The receivers of its notices. Null: none. Always null for a run: its task has the receivers."""
     events: bool
@@ -166,7 +162,6 @@ class SpecShape(Shape):
             callback=optional(CallBackShape.of, spec.callback),
             ordering_key=None if spec.ordering is None else spec.ordering.key,
             on_failure=None if spec.ordering is None else spec.ordering.on_failure,
-            after_failure=None if spec.ordering is None else _PLAIN[spec.ordering.on_failure],
             notifications=optional(NotificationsShape.of, record.notifications),
             events=spec.events,
             **others,
@@ -328,10 +323,7 @@ class PutJobShape(JobShape):
 
 
 class PageShape(ListShape):
-    first_name = "jobs"
-    jobs: list[JobShape]
     items: list[JobShape]
-    """The same as `jobs`."""
 
     @classmethod
     def of(cls, page: Page, now: int, beside: Beside) -> Json:

@@ -42,7 +42,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
 
 @router.put(
-    "/api/v1/me/jobs/by-key/<key>",
+    "/api/v1/jobs/by-key/<key>",
     summary="Create or change the job of a key",
     description="201: a job was created, since no open job had this key. 200: `outcome` states what was done.",
     tags=["jobs"],
@@ -64,12 +64,12 @@ def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examp
         random = secrets.randbits(ids.RANDOM_BITS)
         done = by_key.put(new, world, random=random, on_conflict=body.on_conflict, on_started=body.on_started, direct=world.direct)
     created = done.outcome is by_key.PutOutcome.CREATED
-    headers = ({"Location": f"/api/v1/me/jobs/{done.job.id}"} if created else {}) | (idempotency.REPLAYED if done.repeated else {})
+    headers = ({"Location": f"/api/v1/jobs/{done.job.id}"} if created else {}) | (idempotency.REPLAYED if done.repeated else {})
     return answer(PutJobShape.of_put(done, world.clock.now()), 201 if created else 200, headers)
 
 
 @router.get(
-    "/api/v1/me/jobs/by-key/<key>",
+    "/api/v1/jobs/by-key/<key>",
     summary="Get the job of a key",
     description="The job that has the key. If that job has ended: the last job that had the key.",
     tags=["jobs"],
@@ -83,7 +83,7 @@ def get_job_by_key(key: str) -> Response[str]:
 
 
 @router.post(
-    "/api/v1/me/jobs/by-key/<key>/cancel",
+    "/api/v1/jobs/by-key/<key>/cancel",
     summary="Cancel the job of a key",
     description="A job that has not started is cancelled at once. A running job is requested to stop. Idempotent.",
     tags=["jobs"],

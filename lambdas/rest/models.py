@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from lambdas.rest import envelope, idempotency, resolution
-from lambdas.rest.job_answers import AFTER_FAILURE, AcceptedShape
+from lambdas.rest.job_answers import AcceptedShape
 from lambdas.rest.notification_models import NotificationsRequest
 from lambdas.rest.request import Request as Request
 from lambdas.rest.resolution import Broken, Stage
@@ -107,18 +107,6 @@ OwnKeyText = Annotated[str, AfterValidator(_own_key), WithJsonSchema({"type": "s
 Delay = Annotated[int, BeforeValidator(durations.parse), WithJsonSchema({"type": "string"})]
 Tag = Annotated[str, AfterValidator(_tag), WithJsonSchema({"type": "string", "pattern": f"^{TAG}$"})]
 Tags = Annotated[list[Tag], Field(max_length=10), AfterValidator(_different)]
-
-
-def _after_failure(value: Any) -> OnFailure:
-    named = AFTER_FAILURE.get(value) if isinstance(value, str) else value
-    if not isinstance(named, OnFailure):
-        raise ValueError("must be continue or pause (earlier names: block, park)")
-    return named
-
-
-AfterFailure = Annotated[
-    OnFailure, BeforeValidator(_after_failure), WithJsonSchema({"type": "string", "enum": ["continue", "pause", "block", "park"]})
-]
 
 
 def _target_name(text: str) -> str:
@@ -228,9 +216,9 @@ class WorkRequest(Request):
     """Labels for filters."""
     ordering_key: OrderingKey | None = None
     """Your jobs with the same key start one after the other, by scheduled time, then by creation. Default: none."""
-    on_failure: AfterFailure | None = None
+    on_failure: Annotated[OnFailure, Field(strict=False)] | None = None
     """The rule for the jobs with the same ordering key after this one has failed. `continue` (default): they start. `pause`: they wait
-    until you resume the key, or retry the failed job and it succeeds. The earlier names are `block` and `park`."""
+    until you resume the key, or retry the failed job and it succeeds."""
     notifications: NotificationsRequest | None = None
     """The receivers of notices when it fails, recovers, succeeds, starts late or is killed. Default: none."""
     events: bool = False
@@ -322,7 +310,7 @@ class WorkRequest(Request):
             retry=REQUESTED_RETRIES if self.retry is None else self.retry.policy,
             timeout_ms=self.timeout_seconds * 1_000,
             callback=None if self.callback is None else self.callback.policy,
-            ordering=None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.BLOCK),
+            ordering=None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.CONTINUE),
             events=self.events,
             key=self.key,
         )
@@ -477,7 +465,7 @@ class JobChange(Request):
 
 
 class BatchItem(JobRequest):
-    """One job of the batch, with the fields of POST /me/jobs."""
+    """One job of the batch, with the fields of POST /jobs."""
 
     idempotency_key: Key | None = None
     """The idempotency key of this job. Default: the header's key, if present, with `#` and the item's index."""
@@ -508,9 +496,9 @@ class OrderingKeyShape(Shape):
     ordering_key: str
     job_id: str | None
     """The current job, which runs or waits for another attempt."""
-    parked_by: str | None
+    paused_by: str | None
     """The failed job that pauses the key. Null: the key is not paused."""
-    parked_at: WrittenTime | None
+    paused_at: WrittenTime | None
     """When that job failed."""
     waiting: int
     """The number of waiting or scheduled jobs; at most 100 are counted."""
@@ -519,13 +507,13 @@ class OrderingKeyShape(Shape):
 
     @classmethod
     def of(cls, key: str, line: LineView) -> Json:
-        parked = line.parked_by
+        paused = line.paused_by
         return cls.from_record(
             line,
             ordering_key=key,
             job_id=None if line.turn is None else line.turn.id,
-            parked_by=None if parked is None else parked.id,
-            parked_at=None if parked is None else parked.failed_at or parked.killed_at,
+            paused_by=None if paused is None else paused.id,
+            paused_at=None if paused is None else paused.failed_at or paused.killed_at,
         )
 
 
@@ -573,12 +561,10 @@ class UserShape(Shape):
 
 
 class RefreshedShape(Shape):
-    """The new token, under its names in this API and in OAuth 2."""
+    """The new access token."""
 
     token: str
     expire: WrittenTime
-    access_token: str
-    """The same as `token`."""
     token_type: Literal["Bearer"]
     expires_in: int
     """The seconds until `expire`."""
@@ -588,7 +574,7 @@ class RefreshedShape(Shape):
     @classmethod
     def of(cls, session: Session, now: int, **others: Any) -> Json:
         left = max(0, session.expire - now) // 1000
-        return present(cls.from_record(session, access_token=session.token, token_type="Bearer", expires_in=left, **others))
+        return present(cls.from_record(session, token_type="Bearer", expires_in=left, **others))
 
 
 class SessionShape(RefreshedShape):
@@ -616,10 +602,8 @@ class HealthShape(Shape):
     """The state of the API and, with a token, the lag of the scheduler."""
 
     status: Literal["ok"]
-    oldest_open_minute: str | None = None
-    """The oldest minute with unfinished jobs, in UTC (with a token only)."""
-    oldest_open_at: WrittenTime | None = None
-    """The same as an instant."""
+    oldest_open_minute: WrittenTime | None = None
+    """The beginning of the oldest minute with unfinished jobs (with a token only)."""
     lag_seconds: float | None = None
     """The time since the end of that minute (with a token only). Minutes that wait only for a paused lane are ignored."""
     paused_lanes: list[Lane] | None = None
@@ -632,8 +616,7 @@ class HealthShape(Shape):
         return cls.from_record(
             behind,
             status="ok",
-            oldest_open_minute=behind.minute,
-            oldest_open_at=None if behind.minute is None else instants.parse(f"{behind.minute}:00Z"),
+            oldest_open_minute=None if behind.minute is None else instants.parse(f"{behind.minute}:00Z"),
             lag_seconds=behind.ms / 1000,
             paused_lanes=behind.paused,
         )

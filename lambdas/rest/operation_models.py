@@ -181,11 +181,8 @@ class EstimateShape(Shape):
 
 
 class OperationsShape(ListShape):
-    first_name = "operations"
-    operations: list[OperationShape]
-    """The running operations, followed by the ended ones; both newest first."""
     items: list[OperationShape]
-    """The same as `operations`."""
+    """The running operations, followed by the ended ones; both newest first."""
 
     @classmethod
     def of(cls, operations: Sequence[Operation], cursor: str | None) -> Json:

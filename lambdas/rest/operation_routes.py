@@ -37,7 +37,7 @@ STARTS: Any = answers(202, Answer[OperationShape], errors=(400, 401, 409, 413, 4
 
 
 @router.post(
-    "/api/v1/me/jobs/cancel",
+    "/api/v1/jobs/cancel",
     summary="Cancel jobs by a filter",
     description=f"Cancels the jobs that match the filter and have not started, at a rate. {STARTED}",
     tags=["operations"],

@@ -18,7 +18,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
 
 @router.get(
-    "/api/v1/me/ordering-keys/<ordering_key>",
+    "/api/v1/ordering-keys/<ordering_key>",
     summary="Get an ordering key",
     description=(
         "The current job, the number of waiting jobs, and the failed job that pauses the key, if any. "
@@ -34,7 +34,7 @@ def get_ordering_key(ordering_key: str) -> Response[str]:
 
 
 @router.post(
-    "/api/v1/me/ordering-keys/<ordering_key>/resume",
+    "/api/v1/ordering-keys/<ordering_key>/resume",
     summary="Resume a paused ordering key",
     description="The jobs behind the failed job start. The failed job stays failed: to run it first, retry it instead.",
     tags=["ordering keys"],

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from lambdas import _runtime
 from lambdas._logger import logger
-from lambdas.rest import access, aliases, document, envelope, etags, idempotency, models, parameters, request_body
+from lambdas.rest import access, document, door, envelope, etags, idempotency, models, parameters, request_body
 from lambdas.rest.access import Route
 from lambdas.rest.resolution import Stage, payload_of
 from lambdas.rest.shapes import ErrorAnswer, GatewayAnswer
@@ -49,7 +49,7 @@ MATCH_PARAMETER = {
     "schema": {"type": "string", "minLength": 1},
 }
 USER_PARAMETER = {"name": "user", "in": "query", "required": False, "schema": {"type": "string", "pattern": f"^{access.USER_ID}$"}}
-BY_KEY = re.compile(rf"{access.BASE}/((me/)?jobs|tasks)/by-key/")
+BY_KEY = re.compile(rf"{access.BASE}/(jobs|tasks)/by-key/")
 REFERENCE = "#/components/schemas/{model}"
 SAFE = {  # headers of every answer
     "Strict-Transport-Security": "max-age=63072000; includeSubDomains",
@@ -146,7 +146,7 @@ class Resolver(APIGatewayHttpResolver):
 
     def resolve(self, event: Any, context: Any) -> dict[str, Any]:
         """The answer, with the headers that restrict what a browser does with it."""
-        answered = super().resolve(aliases.by_route(event), context)
+        answered = super().resolve(door.by_clear_name(event), context)
         page = str(answered["headers"].get("Content-Type", "")).startswith("text/html")
         answered["headers"] |= SAFE | ({} if page else {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"})
         return answered
@@ -174,7 +174,7 @@ class Resolver(APIGatewayHttpResolver):
         return json.dumps(self.openapi_document(**options), ensure_ascii=False, separators=(",", ":"))
 
     def openapi_document(self, **options: Any) -> dict[str, Any]:
-        """The OpenAPI document of all routes, under their clear names too."""
+        """The OpenAPI document of all routes, under their promised names too."""
         derived: dict[str, Any] = super().get_openapi_schema(**options).model_dump(mode="json", by_alias=True, exclude_none=True)
         routes = {(route.method.lower(), route.openapi_path): route for route in self._static_routes + self._dynamic_routes}
         for name, path in derived["paths"].items():
@@ -190,7 +190,7 @@ class Resolver(APIGatewayHttpResolver):
                     operation.setdefault("parameters", []).append(MATCH_PARAMETER)
                 if "requestBody" in operation:
                     operation["requestBody"]["required"] = _needs_body(routes[method, name])
-        derived["paths"] = _by_clear_names(derived["paths"])
+        derived["paths"] = _with_promised_names(derived["paths"])
         schemas = {name: schema for name, schema in derived["components"]["schemas"].items() if name not in NOT_OURS}
         derived["components"]["schemas"] = _with_payloads(schemas)
         return document.published(derived, types=registry.names(), choices=_works())
@@ -206,7 +206,9 @@ class Resolver(APIGatewayHttpResolver):
     def _no_route(self) -> SchedulerError:
         path = self.current_event.path
         taken = {route.method for route in self._static_routes + self._dynamic_routes if route.rule.match(path)}
-        allowed = sorted(taken | aliases.methods(path))
+        if (name := door.clear_name_of_removed(self.current_event.http_method, path)) is not None:
+            return NotFound(f"there is no such path: use {name}")
+        allowed = sorted(taken | door.methods(path))
         if allowed:
             return envelope.MethodNotAllowed(allowed)
         if BY_KEY.match(path):  # a key with a character that no route accepts
@@ -219,18 +221,15 @@ def _one_or_several(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [schema["items"], schema]} if schema.get("type") == "array" else schema
 
 
-def _by_clear_names(paths: dict[str, Any]) -> dict[str, Any]:
-    """The paths with the operations under their clear names too; under the earlier ones they are marked as deprecated."""
-    named: dict[str, Any] = {path: dict(operations) for path, operations in paths.items()}
-    for name, route in aliases.table().items():
-        (method, path), (verb, clear) = _in_document(route), _in_document(name)
-        operation = paths.get(path, {}).get(method)
-        if operation is not None:
-            named.setdefault(clear, {})[verb] = operation
-            described = " ".join(filter(None, [operation.get("description"), f"The clear name of this route is `{name}`."]))
-            earlier = operation["operationId"] + document.EARLIER
-            named[path][method] = operation | {"operationId": earlier, "deprecated": True, "description": described}
-    return named
+def _with_promised_names(paths: dict[str, Any]) -> dict[str, Any]:
+    """The paths with the operations under their promised names too, where they are marked as deprecated."""
+    for name, clear in door.PROMISED.items():
+        (method, path), (verb, clear_path) = door.in_words(name), door.in_words(clear)
+        operation = paths[clear_path][verb.lower()]
+        described = " ".join(filter(None, [operation.get("description"), f"The clear name of this route is `{clear}`."]))
+        deprecated = {"operationId": operation["operationId"] + document.DEPRECATED, "deprecated": True, "description": described}
+        paths.setdefault(path, {})[method.lower()] = operation | deprecated
+    return paths
 
 
 def _needs_body(route: Any) -> bool:
@@ -238,11 +237,6 @@ def _needs_body(route: Any) -> bool:
     (body,) = route.dependant.body_params
     _, broken = body.validate({}, loc=("body",))
     return bool(broken) or route.method == "PATCH"
-
-
-def _in_document(route: str) -> tuple[str, str]:
-    method, _, path = route.partition(" ")
-    return method.lower(), access.BASE + path.replace("<", "{").replace(">", "}")
 
 
 def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
@@ -254,7 +248,7 @@ def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
         role = "operators" if need_of_foreign(method.upper()) is Need.OVERSEE else "administrators"
         operation.setdefault("parameters", []).append(USER_PARAMETER | {"description": f"the id of another user, for {role}"})
     codes = [403] if rule.need is not Need.OPEN else []
-    codes += [429] if rule.creates or path in (f"{access.BASE}/auth/login", f"{access.BASE}/me/jobs/batch") else []
+    codes += [429] if rule.creates or path in (f"{access.BASE}/auth/login", f"{access.BASE}/jobs/batch") else []
     codes += [400] if rule.need is not Need.OPEN else []  # a parameter `user`
     codes += [503] if rule.action else []
     for code in codes:

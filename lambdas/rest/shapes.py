@@ -77,9 +77,8 @@ class Answer(Shape, Generic[T]):
 
 
 class ListShape(Shape):
-    """A page of a list. Every list has these fields; `first_name` is the field that had the entries before `items` did."""
+    """A page of a list. Every list has these fields, and its entries in `items`."""
 
-    first_name: ClassVar[str]
     cursor: str | None
     """Pass it as the parameter `cursor` to get the next page. Null on the last page. A page with few entries may have a successor."""
     has_more: bool
@@ -87,7 +86,7 @@ class ListShape(Shape):
 
     @classmethod
     def page(cls, entries: Sequence[Json], cursor: str | None, **others: Any) -> Json:
-        return {cls.first_name: entries, "items": entries, "cursor": cursor, "has_more": cursor is not None, **others}
+        return {"items": entries, "cursor": cursor, "has_more": cursor is not None, **others}
 
 
 class Violation(Shape):

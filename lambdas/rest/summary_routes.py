@@ -29,7 +29,7 @@ Days = Annotated[int | None, WHOLE, Query(ge=1, le=90, description="the number o
 
 
 @router.get(
-    "/api/v1/scheduled-tasks-summary",
+    "/api/v1/forecast",
     summary="Get the forecast of the next three hours",
     description="For each minute: the jobs, their expected work, and the executors required for it. Includes new jobs within seconds.",
     tags=["summaries"],
@@ -43,7 +43,7 @@ def get_forecast(scope: Scope = None) -> Response[str]:
 
 
 @router.get(
-    "/api/v1/task-summary",
+    "/api/v1/statistics",
     summary="Get statistics of past jobs",
     description="Durations and outcomes by type, over the past year. With `days`: over that number of days, and for each day.",
     tags=["summaries"],

@@ -111,11 +111,8 @@ class BreakerShape(Shape):
 
 
 class BreakersShape(ListShape):
-    first_name = "breakers"
-    breakers: list[BreakerShape]
-    """All breakers that are not closed, the last opened first."""
     items: list[BreakerShape]
-    """The same as `breakers`."""
+    """All breakers that are not closed, the last opened first."""
 
     @classmethod
     def of(cls, breakers: Part[Breaker], now: int) -> Json:

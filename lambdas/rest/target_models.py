@@ -126,8 +126,6 @@ class TargetShape(Shape):
     kind: str
     description: str | None
     enabled: bool
-    given: dict[str, Any]
-    """The same as `job_payload_schema`."""
     job_payload_schema: dict[str, Any]
     """The JSON Schema of the payload of a job."""
     rate: float | None
@@ -149,16 +147,12 @@ class TargetShape(Shape):
     def of(cls, target: NamedTarget, *, whole: bool) -> Json:
         """`whole`: with the fields for administrators."""
         hidden = {} if whole else dict.fromkeys(("defaults", "locked", "payload_schema", "created_by", "updated_by"))
-        schema = given_to(target)
-        return cls.from_record(target, given=schema, job_payload_schema=schema, **hidden)
+        return cls.from_record(target, job_payload_schema=given_to(target), **hidden)
 
 
 class TargetsShape(ListShape):
-    first_name = "targets"
-    targets: list[TargetShape]
-    """By name."""
     items: list[TargetShape]
-    """The same as `targets`."""
+    """By name."""
 
     @classmethod
     def of(cls, targets: Part[NamedTarget], *, whole: bool) -> Json:

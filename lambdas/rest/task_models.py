@@ -231,10 +231,7 @@ class ListedTaskShape(TaskFacts):
 
 
 class TaskPageShape(ListShape):
-    first_name = "tasks"
-    tasks: list[ListedTaskShape]
     items: list[ListedTaskShape]
-    """The same as `tasks`."""
 
     @classmethod
     def of(cls, page: TaskPage, next_runs: Callable[[Task], Sequence[Run]], now: int) -> Json:

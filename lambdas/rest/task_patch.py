@@ -38,7 +38,7 @@ def patched(task: Task, patch: Mapping[str, Any]) -> TaskEdit | None:
         raise Invalid.field("body", "give at least one field to change")
     for name in ("paused", "pause_reason"):
         if wanted.get(name) is not None:
-            raise Invalid.field(name, "goes with the creation of a task: PUT /tasks/{id}/inactive pauses it, and /active resumes it")
+            raise Invalid.field(name, "goes with the creation of a task: POST /tasks/{id}/pause pauses it, and /resume resumes it")
     answered: Json = json.loads(json.dumps(TaskShape.of(task, (), task.updated_at)))
     before = {name: value for name, value in answered.items() if name in TaskEdit.model_fields and name != "generation"}
     after = _merged(_replaced(before, wanted), wanted)

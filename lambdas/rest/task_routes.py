@@ -157,8 +157,8 @@ def delete_task(task_id: str) -> Response[str]:
     return answer(DeletedShape.from_record(gone))
 
 
-@router.put(
-    "/api/v1/tasks/<task_id>/inactive",
+@router.post(
+    "/api/v1/tasks/<task_id>/pause",
     summary="Pause a task",
     description="Until you resume it, no run is planned or started. Idempotent.",
     tags=["tasks"],
@@ -170,8 +170,8 @@ def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[
     return _task(service.deactivate(_key(task_id), body.reason, world), world.clock.now())
 
 
-@router.put(
-    "/api/v1/tasks/<task_id>/active",
+@router.post(
+    "/api/v1/tasks/<task_id>/resume",
     summary="Resume a task",
     description="Runs that were due during the pause are not caught up. Idempotent.",
     tags=["tasks"],
@@ -195,7 +195,7 @@ def resume_task(task_id: str) -> Response[str]:
 def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
     world, receipt = _runtime.api(), _receipt()
     job = service.run_now(_key(task_id), world, random=_random(receipt), overlap=body.overlap, receipt=receipt)
-    return answer(JobShape.of(job, job.created_at, beside([job], job.created_at)), 201, _created("me/jobs", job.id, receipt))
+    return answer(JobShape.of(job, job.created_at, beside([job], job.created_at)), 201, _created("jobs", job.id, receipt))
 
 
 @router.get(

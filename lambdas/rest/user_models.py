@@ -106,7 +106,7 @@ class SignOut(Request):
 
 class QuotasShape(Shape):
     max_jobs: int | None
-    """Null: the deployment's quota. In `allowed`, null means no limit."""
+    """Null: the deployment's quota. In `effective_quotas`, null means no limit."""
     creates_per_second: float | None
 
 
@@ -119,7 +119,7 @@ class AccountShape(Shape):
     job_weight: float
     quotas: QuotasShape
     """The quotas of their own. Null: the deployment's quota."""
-    allowed: QuotasShape
+    effective_quotas: QuotasShape
     """The quotas that apply to the user."""
     created_at: WrittenTime | None
 
@@ -127,15 +127,12 @@ class AccountShape(Shape):
     def of(cls, known: KnownUser, allowed: Quotas, *, machine: bool) -> Json:
         hidden = {"role": None, "created_at": None} if machine else {}
         return cls.from_record(
-            known.account, quotas=QuotasShape.from_record(known.profile.quotas), allowed=QuotasShape.from_record(allowed), **hidden
+            known.account, quotas=QuotasShape.from_record(known.profile.quotas), effective_quotas=QuotasShape.from_record(allowed), **hidden
         )
 
 
 class AccountPageShape(ListShape):
-    first_name = "users"
-    users: list[AccountShape]
     items: list[AccountShape]
-    """The same as `users`."""
     clients: list[AccountShape]
     """The machine clients of the deployment, on the first page."""
 
@@ -152,8 +149,6 @@ class MeShape(Shape):
     scopes: list[Scope]
     """Of a machine client."""
     job_weight: float
-    allowed: QuotasShape
-    """The same as `effective_quotas`."""
     effective_quotas: QuotasShape
     """The quotas that apply: your own, else those of the deployment."""
 
@@ -161,7 +156,7 @@ class MeShape(Shape):
     def of(cls, caller: Caller, weight: float, allowed: Quotas) -> Json:
         scopes = sorted(map(str, caller.scopes))
         quotas = QuotasShape.from_record(allowed)
-        return cls.from_record(caller, username=caller.name, scopes=scopes, job_weight=weight, allowed=quotas, effective_quotas=quotas)
+        return cls.from_record(caller, username=caller.name, scopes=scopes, job_weight=weight, effective_quotas=quotas)
 
 
 class ChangedShape(Shape):
@@ -213,10 +208,7 @@ class EntryShape(Shape):
 
 
 class TrailShape(ListShape):
-    first_name = "entries"
-    entries: list[EntryShape]
     items: list[EntryShape]
-    """The same as `entries`."""
 
     @classmethod
     def of(cls, entries: Iterable[AuditEntry], cursor: str | None) -> Json:

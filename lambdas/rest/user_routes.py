@@ -157,8 +157,8 @@ def update_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[s
     return _user(user_admin.change(_id(user_id), body.wanted, _caller(), _runtime.api()))
 
 
-@router.put(
-    "/api/v1/users/<user_id>/disabled",
+@router.post(
+    "/api/v1/users/<user_id>/disable",
     summary="Disable a user",
     description=(
         "Administrators only. The user's tokens stop working within 30 seconds, and no job of the user starts after a minute: "
@@ -172,8 +172,8 @@ def disable_user(user_id: str) -> Response[str]:
     return _user(user_admin.disable(_id(user_id), _caller(), _runtime.api()))
 
 
-@router.put(
-    "/api/v1/users/<user_id>/enabled",
+@router.post(
+    "/api/v1/users/<user_id>/enable",
     summary="Enable a user again",
     description="Administrators only. Idempotent.",
     tags=["users"],

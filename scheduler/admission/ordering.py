@@ -2,7 +2,7 @@
 
 Each open job has an entry in the queue of its key; entries are sorted by (scheduled time, creation, id). The first job becomes the
 head of the queue, and stays it from its start to its end, retries included; the other jobs wait. A failed job whose `on_failure`
-is park leaves its entry in the queue: nothing else marks a parked key.
+is pause leaves its entry in the queue: nothing else marks a paused key.
 
 An entry is written before its job and removed after its job, so it may be without one. Such an entry is respected while it is young,
 since its job may be about to be stored or redriven, and is removed after that. So many jobs that are redriven together start in order,
@@ -35,11 +35,11 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The job has to wait for the job `blocker`; if `parked`, until a user resumes the key, since `blocker` failed."""
+    """The job has to wait for the job `blocker`; if `paused`, until a user resumes the key, since `blocker` failed."""
 
     reason: str
     blocker: JobKey
-    parked: bool = False
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class _EntryState(Enum):
     """The state of an entry, by its job."""
 
     JOB = auto()  # it belongs to an open job
-    PARKS = auto()  # it belongs to a failed job that parks the key
+    PAUSES = auto()  # it belongs to a failed job that pauses the key
     UNSURE = auto()  # it is without a job, which may be about to be stored or redriven
     STALE = auto()  # it is without a job
     NOT_YET = auto()  # its job may be about to be rescheduled to it
@@ -80,9 +80,9 @@ def marker(job: Job, at: int = 0) -> QueueEntry:
     return QueueEntry(order_of(job), job.id, job.scheduled_at, job.created_at, job.redrives, at)
 
 
-def parks(job: Job) -> bool:
-    """Whether the job has ended in a way that parks its key."""
-    return job.spec.ordering is not None and job.spec.ordering.on_failure is OnFailure.PARK and not is_open(job) and state(job) in DEAD
+def pauses(job: Job) -> bool:
+    """Whether the job has ended in a way that pauses its key."""
+    return job.spec.ordering is not None and job.spec.ordering.on_failure is OnFailure.PAUSE and not is_open(job) and state(job) in DEAD
 
 
 def has_begun(job: Job) -> bool:
@@ -108,8 +108,8 @@ def decide(job: Job, line: OrderingQueue, jobs: Mapping[JobKey, Job], now: int, 
         entry_state = _entry_state(each, jobs.get(each.key), now)
         if entry_state is _EntryState.JOB:
             return Wait(after(each.job), each.key)
-        if entry_state is _EntryState.PARKS:
-            return Wait(f"order: its key {each.order.key} is parked, for job {each.job} failed", each.key, parked=True)
+        if entry_state is _EntryState.PAUSES:
+            return Wait(f"order: its key {each.order.key} is paused, for job {each.job} failed", each.key, paused=True)
         if entry_state is _EntryState.UNSURE:
             return LookLater()
         if entry_state is _EntryState.STALE:
@@ -117,13 +117,13 @@ def decide(job: Job, line: OrderingQueue, jobs: Mapping[JobKey, Job], now: int, 
     return LookAgain(tuple(stale))  # the job's own entry is behind those that were read
 
 
-def look_at(job: Job, line: OrderingQueue, now: int, *, parked: bool) -> int | None:
+def look_at(job: Job, line: OrderingQueue, now: int, *, paused: bool) -> int | None:
     """When to check a waiting job that no executor enqueues before; None: soon.
 
     One job of the beginning of a queue is checked soon: it finds a lost wake-up. See `to_watch`. The others wait long, and not until
-    the same minute. A parked key waits for its owner alone.
+    the same minute. A paused key waits for its owner alone.
     """
-    if not parked and line.markers and line.markers[-1].key == job.key:
+    if not paused and line.markers and line.markers[-1].key == job.key:
         return None
     waited = now - max(job.scheduled_at, job.created_at, job.redriven_at or 0)
     return now + min(max(3 * waited, LATE_MS), LATEST_MS) + zlib.crc32(job.id.encode()) % LATE_MS
@@ -143,12 +143,12 @@ def holding(line: OrderingQueue, jobs: Mapping[JobKey, Job], asking: Collection[
 
 
 def next_up(line: OrderingQueue, jobs: Mapping[JobKey, Job]) -> Job | None:
-    """The job that may start next, as far as the entries that were read show; None while the queue has a head or the key is parked."""
+    """The job that may start next, as far as the entries that were read show; None while the queue has a head or the key is paused."""
     if holding(line, jobs) is not None:
         return None
     for each in line.markers:
         job = jobs.get(each.key)
-        if job is not None and parks(job):
+        if job is not None and pauses(job):
             return None
         if job is not None and is_open(job) and marker(job) == each:
             return job
@@ -166,7 +166,7 @@ def to_watch(line: OrderingQueue, jobs: Mapping[JobKey, Job], now: int) -> Job |
         for each in line.markers
         if (job := jobs.get(each.key)) is not None and is_open(job) and job.claim is None and job.due_at <= now and marker(job) == each
     ]
-    if parked_by(line, jobs) or any(_is_near(job, now) for job in waiting if job is not following):
+    if paused_by(line, jobs) or any(_is_near(job, now) for job in waiting if job is not following):
         return None
     return waiting[-1] if waiting and waiting[-1] is not following else None
 
@@ -176,9 +176,9 @@ def _is_near(job: Job, now: int) -> bool:
     return slots.is_always_open(slot) or slots.is_queued(slot) or slots.start_of(slots.minute(slot)) <= now + NEAR_MS
 
 
-def parked_by(line: OrderingQueue, jobs: Mapping[JobKey, Job]) -> list[QueueEntry]:
-    """The entries of the failed jobs that park the key, in order."""
-    return [each for each in line.markers if (job := jobs.get(each.key)) is not None and parks(job) and marker(job) == each]
+def paused_by(line: OrderingQueue, jobs: Mapping[JobKey, Job]) -> list[QueueEntry]:
+    """The entries of the failed jobs that pause the key, in order."""
+    return [each for each in line.markers if (job := jobs.get(each.key)) is not None and pauses(job) and marker(job) == each]
 
 
 def _entry_state(each: QueueEntry, job: Job | None, now: int) -> _EntryState:
@@ -191,7 +191,7 @@ def _entry_state(each: QueueEntry, job: Job | None, now: int) -> _EntryState:
         return _EntryState.NOT_YET if is_young else _EntryState.STALE
     if is_open(job):
         return _EntryState.JOB
-    return _EntryState.PARKS if parks(job) else _EntryState.STALE
+    return _EntryState.PAUSES if pauses(job) else _EntryState.STALE
 
 
 def _turn(job: Job, line: OrderingQueue, now: int) -> QueueHead:

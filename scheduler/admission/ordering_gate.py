@@ -113,12 +113,12 @@ def _decide(jobs: Sequence[Job], line: OrderingQueue, known: Mapping[JobKey, Job
 
 
 def _verdicts(first: Job, jobs: Sequence[Job], decision: Start | Wait, line: OrderingQueue, asked_at: int) -> dict[JobKey, Verdict]:
-    parked = isinstance(decision, Wait) and decision.parked
+    paused = isinstance(decision, Wait) and decision.paused
 
     def wait(job: Job, reason: str, blocker: JobKey) -> Requeue:
-        return Requeue(RequeueCause.ORDERING, reason, blocker, look_at=ordering.look_at(job, line, asked_at, parked=parked))
+        return Requeue(RequeueCause.ORDERING, reason, blocker, look_at=ordering.look_at(job, line, asked_at, paused=paused))
 
-    if isinstance(decision, Wait) and parked:
+    if isinstance(decision, Wait) and paused:
         return {job.key: wait(job, decision.reason, decision.blocker) for job in jobs}
     verdict = Clear(asked_at) if isinstance(decision, Start) else wait(first, decision.reason, decision.blocker)
     behind: dict[JobKey, Verdict] = {job.key: wait(job, ordering.after(first.id), first.key) for job in jobs if job is not first}

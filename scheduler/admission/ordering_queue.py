@@ -32,8 +32,8 @@ def join_queues(jobs: Sequence[Job], *, orders: OrderingQueues, now: int) -> lis
 
 
 def leave_queues(left: Sequence[Job], *, orders: OrderingQueues) -> None:
-    """Remove the entries of jobs that have ended or whose time has changed. A job that parks its key keeps its entry."""
-    markers = [ordering.marker(job) for job in left if job.spec.ordering is not None and not ordering.parks(job)]
+    """Remove the entries of jobs that have ended or whose time has changed. A job that pauses its key keeps its entry."""
+    markers = [ordering.marker(job) for job in left if job.spec.ordering is not None and not ordering.pauses(job)]
     if not markers:
         return
     try:

@@ -1,4 +1,4 @@
-"""Shows the ordering queue of a key (the running job, the waiting jobs, the failure that parks it) and resumes a parked key."""
+"""Shows the ordering queue of a key (the running job, the waiting jobs, the failure that pauses it) and resumes a paused key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ COUNTED = 100  # jobs of an ordering queue that a view reads and counts
 
 @dataclass(frozen=True, slots=True)
 class LineView:
-    """A view of an ordering queue. `turn`: its job that runs or waits for another attempt. `parked_by`: the failed job that stops it."""
+    """A view of an ordering queue. `turn`: its job that runs or waits for another attempt. `paused_by`: the failed job that stops it."""
 
     turn: Job | None
-    parked_by: Job | None
+    paused_by: Job | None
     waiting: int
     more: bool  # more jobs wait than were counted
 
@@ -30,25 +30,25 @@ def look(order: OrderKey, ports: Ports) -> LineView:
     line, found = _read(order, ports)
     queued = [job for marker in line.markers if (job := found.get(marker.key)) is not None and ordering.marker(job) == marker]
     turn = ordering.holding(line, found)
-    parked = next((job for job in queued if ordering.parks(job)), None)
+    paused = next((job for job in queued if ordering.pauses(job)), None)
     waiting = [job for job in queued if is_open(job) and job is not turn]
-    return LineView(turn, parked, len(waiting), line.more)
+    return LineView(turn, paused, len(waiting), line.more)
 
 
 def resume(order: OrderKey, ports: Ports) -> LineView:
-    """Let the jobs behind failed jobs start; the failed jobs stay failed and leave the queue. Raises Conflict if no job parks the key.
+    """Let the jobs behind failed jobs start; the failed jobs stay failed and leave the queue. Raises Conflict if no job pauses the key.
 
     Without a message, the next job might be checked only an hour later. If its message is refused, this raises Unavailable, and
     another resume sends the message again.
     """
     line, found = _read(order, ports)
-    parked = ordering.parked_by(line, found)
-    if parked:
-        ports.orders.leave(parked)
+    paused = ordering.paused_by(line, found)
+    if paused:
+        ports.orders.leave(paused)
         line, found = _read(order, ports)
     now, first = ports.clock.now(), ordering.next_up(line, found)
     sleeping = [first] if first is not None and waits(first, now) else []
-    if not parked and not sleeping:
+    if not paused and not sleeping:
         raise Conflict("the ordering key is not paused")
     if enqueue(sleeping, lanes=ports.lanes, now=now):
         raise Unavailable("the ordering key is resumed, but its next job could not be enqueued; resume it again")

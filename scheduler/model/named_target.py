@@ -24,7 +24,7 @@ class NamedTarget:
     description: str | None = None
     enabled: bool = True
     version: int = 1
-    placeholders: bool = False  # whether the defaults have placeholders; those of an earlier version are never searched for them
+    placeholders: bool = False  # whether the defaults have placeholders; if not, they are not searched for them
 
     @property
     def is_limited(self) -> bool:

@@ -11,7 +11,7 @@ from scheduler.model.errors import Invalid
 
 CHUNK = 100  # records per read while a filter is set
 READS = 10  # reads per page; with a filter that few records match, the page is short and has a cursor
-ANSWER_BYTES = 2_000_000  # payload in one page: the answer of a Lambda function has at most 6 MB, and a list is in it by two names
+ANSWER_BYTES = 2_000_000  # payload in one page: a Lambda function answers at most 6 MB, and escapes can double a payload
 
 
 T = TypeVar("T")

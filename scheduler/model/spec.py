@@ -9,8 +9,8 @@ from typing import Any
 class OnFailure(StrEnum):
     """The effect of a failing job on the jobs behind it in the ordering queue of its key."""
 
-    BLOCK = "block"  # they wait while it is retried, and continue when it has ended in any way
-    PARK = "park"  # if it fails or is killed, they wait until a user resumes the key, or retries the job and it succeeds
+    CONTINUE = "continue"  # they wait while it is retried, and continue when it has ended in any way
+    PAUSE = "pause"  # if it fails or is killed, they wait until a user resumes the key, or retries the job and it succeeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Ordering:
     """Jobs of one owner with the same ordering key start one after the other: `scheduler.admission.ordering`."""
 
     key: str
-    on_failure: OnFailure = OnFailure.BLOCK
+    on_failure: OnFailure = OnFailure.CONTINUE
 
 
 class Jitter(StrEnum):
@@ -67,5 +67,5 @@ class JobSpec:
     callback: CallBack | None = None
     ordering: Ordering | None = None  # None: the job waits for no other
     events: bool = False  # whether its end is sent to the stage's event bus: `scheduler.notify.announce`
-    placeholders: bool = False  # whether its payload has placeholders. A payload of an earlier version is never searched for them
+    placeholders: bool = False  # whether its payload has placeholders; if not, it is not searched for them
     key: str | None = None  # the owner's own name for the job, or of a run for its task: `model.own_keys`

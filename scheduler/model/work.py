@@ -13,7 +13,7 @@ class WorkKind(StrEnum):
     CHECKS = "checks"  # the later checks that are due, and one page of the sweep
     RESUME = "resume"  # units that can continue after a lane was resumed, or a user was enabled or deleted
     RELEASE = "release"  # the queue of a limited target: which of the waiting jobs may start
-    OPERATION = "redrive"  # a running operation; redrives were the first kind
+    OPERATION = "operation"  # a running operation
 
 
 class WorkItem(NamedTuple):

@@ -12,15 +12,14 @@ from scheduler.model.notifications import Notifications, Occasion, Webhook, Webh
 
 VERSION = 1
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_OMITTED: Mapping[str, Any] = {"alone": False, "zone": "UTC"}  # unless they have another value: the previous version refuses unknown fields
 _KINDS: Mapping[type, str] = {News: "news", WindowEnd: "end", Sending: "sending"}
 
 
 def encode(message: NoticeMessage) -> str:
     content = (
-        {"notice": _notice(message.notice), "to": _receiver(message.receiver), "id": message.id}
+        {"notice": asdict(message.notice), "to": _receiver(message.receiver), "id": message.id}
         if isinstance(message, Sending)
-        else (_bare(message))
+        else asdict(message)
     )
     return _json({"v": VERSION, "kind": _KINDS[type(message)], **content})
 
@@ -44,7 +43,7 @@ def decode(text: str) -> NoticeMessage:
 
 
 def encode_outbox(outbox: Outbox) -> str:
-    return _json([list(map(_notice, outbox.notices)), list(map(_bare, outbox.ends)), list(map(_receiver, outbox.receivers))])
+    return _json([list(map(asdict, outbox.notices)), list(map(asdict, outbox.ends)), list(map(_receiver, outbox.receivers))])
 
 
 def decode_outbox(text: str) -> Outbox:
@@ -54,7 +53,7 @@ def decode_outbox(text: str) -> Outbox:
 
 def encode_state(state: NotificationState) -> str:
     """Encode all fields except the task and the version, which are stored beside this text."""
-    windows = {occasion: _bare(window) for occasion, window in state.windows.items()}
+    windows = {occasion: asdict(window) for occasion, window in state.windows.items()}
     rest = {name: value for name, value in asdict(state).items() if name not in ("task", "version", "windows")}
     return _json(rest | {"windows": windows})
 
@@ -69,7 +68,7 @@ def decode_state(task: TaskKey, version: int, text: str) -> NotificationState:
 
 
 def encode_notifications(wanted: Notifications) -> str:
-    return _json([wanted.emails, [_hook(hook) for hook in wanted.webhooks], wanted.on, wanted.after_failures, wanted.digest_ms])
+    return _json([wanted.emails, [asdict(hook) for hook in wanted.webhooks], wanted.on, wanted.after_failures, wanted.digest_ms])
 
 
 def decode_notifications(text: str) -> Notifications:
@@ -78,31 +77,12 @@ def decode_notifications(text: str) -> Notifications:
     return Notifications(tuple(emails), hooks, tuple(map(Occasion, on)), after_failures, digest_ms)
 
 
-def _bare(record: Any) -> dict[str, Any]:
-    """The record's fields."""
-    return _without_defaults(asdict(record))
-
-
-def _without_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
-    inner = {name: _without_defaults(value) if isinstance(value, dict) else value for name, value in fields.items()}
-    return {name: value for name, value in inner.items() if name not in _OMITTED or value != _OMITTED[name]}
-
-
-def _hook(hook: Webhook) -> dict[str, Any]:
-    """The default format is omitted, for the reason of `_OMITTED`."""
-    return {name: value for name, value in asdict(hook).items() if (name, value) != ("format", WebhookFormat.STANDARD)}
-
-
 def _read_hook(fields: Mapping[str, Any]) -> Webhook:
-    return Webhook(**{**fields, "format": WebhookFormat(fields.get("format", WebhookFormat.STANDARD))})
-
-
-def _notice(notice: Notice) -> dict[str, Any]:
-    return _bare(notice)
+    return Webhook(**{**fields, "format": WebhookFormat(fields["format"])})
 
 
 def _receiver(receiver: str | Webhook) -> Any:
-    return receiver if isinstance(receiver, str) else _hook(receiver)
+    return receiver if isinstance(receiver, str) else asdict(receiver)
 
 
 def _read_receiver(value: Any) -> str | Webhook:

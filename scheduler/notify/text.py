@@ -43,7 +43,7 @@ class Links:
         job = notice.news.job
         of_task = {} if notice.news.alone else {"task": f"{self.console}/tasks/{notice.task.id}"}
         pages = of_task | {"job": f"{self.console}/jobs/{job}"} if self.console else {}
-        return pages | ({"api": f"{self.api}/api/v1/me/jobs/{job}"} if self.api else {})
+        return pages | ({"api": f"{self.api}/api/v1/jobs/{job}"} if self.api else {})
 
 
 def mail(notice: Notice, links: Links) -> dict[str, Any]:

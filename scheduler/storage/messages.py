@@ -9,7 +9,7 @@ from scheduler.model import ids
 from scheduler.model.errors import Invalid
 from scheduler.model.job import JobKey, Lane, Message, Packed
 
-VERSION, PACK_VERSION = 1, 2  # of a message with one job, and with several; an older program reads no packs and leaves them to a newer one
+VERSION, PACK_VERSION = 1, 2  # of a message with one job, and with several
 MOST = 1_000  # jobs of one message
 LARGEST = 2**53  # of any number: the scheduler never writes a larger one, and the table could not read it
 LONGEST = 512  # bytes of an owner's id
@@ -41,7 +41,7 @@ def _by_owner(more: Sequence[Packed]) -> list[list[Any]]:
 
 
 def decode(text: str) -> Message:
-    """The message in a text. Raises Invalid for a text that `encode` of this or an earlier version cannot have written."""
+    """The message in a text. Raises Invalid for a text that `encode` cannot have written."""
     try:
         fields = json.loads(text)
         version = _whole(fields["v"])

@@ -59,7 +59,7 @@ def decode_event(event: Mapping[str, Any], reach: Reach, *, allow_private: bool)
         allow_private=allow_private,
         reach=reach,
         not_before=event["not_before"],
-        not_after=event.get("not_after"),  # an executor of an earlier version sends none
+        not_after=event["not_after"],
         callback=None if event["callback"] is None else CallBackAddress(*event["callback"]),
     )
     return event["payload"], event["secret"], context

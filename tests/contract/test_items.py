@@ -203,24 +203,6 @@ def test_a_job_of_a_paused_lane_stores_the_cause_of_its_wait() -> None:
     assert items.decode(item) == job
 
 
-@pytest.mark.parametrize(
-    ("reason", "slot", "cause"),
-    [
-        ("its lane is paused", "2026-11-20T10:05#00", RequeueCause.PAUSED),
-        ("order: it waits", "2026-11-20T10:05#00", None),
-        ("its lane is paused", None, None),
-    ],
-    ids=["open", "another reason", "it has ended"],
-)
-def test_the_cause_of_old_items_is_read_from_their_reason(reason: str, slot: str | None, cause: RequeueCause | None) -> None:
-    former = items.encode(make.job(fence=2, reason=reason, slot=slot))
-    assert "requeue_cause" not in former
-    read = items.decode(former)
-    assert read.requeue_cause is cause
-    changed, removed = items.differences(read, make.claimed(read) if slot else read)
-    assert ("requeue_cause" in changed, removed) == (False, [])
-
-
 def test_an_unknown_cause_is_none() -> None:
     item = items.encode(make.job(fence=2, reason="why")) | {"requeue_cause": {"S": "flooded"}}
     assert items.decode(item).requeue_cause is None

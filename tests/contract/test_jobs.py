@@ -663,7 +663,7 @@ LONGEST = "0" * 64  # a user id
 
 def largest() -> JobSpec:
     """The largest spec that is allowed, to the byte."""
-    rules = {"max_attempts": 25, "callback": CallBack(60_000, 600_000), "ordering": Ordering("k" * 200, OnFailure.PARK)}
+    rules = {"max_attempts": 25, "callback": CallBack(60_000, 600_000), "ordering": Ordering("k" * 200, OnFailure.PAUSE)}
     spec = JobSpec("http", {"body": ""}, tags=("t" * 40,) * 10, **rules)
     room = item_limit.LIMIT - item_limit.NEW_JOB - items.size(spec_items.encode(spec))
     return replace(spec, payload={"body": "x" * room})

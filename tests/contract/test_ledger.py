@@ -277,17 +277,6 @@ def test_a_unit_keeps_its_next_step_its_rest_and_its_message(ledger: Ledger) -> 
     assert ledger.looks(AT + 5) == [look(driven, at=AT + 5)]
 
 
-def test_a_unit_of_the_version_before_is_read_as_due_and_undriven(request: pytest.FixtureRequest) -> None:
-    client = tables.on_moto(request, "ledger", tables.LEDGER)
-    old = {"first_shard": 0, "last_shard": 15, "epoch": 4, "lease_until": AT, "progress": 0, "opened_at": AT - 9}
-    numbers: Any = {name: {"N": str(value)} for name, value in old.items()}
-    client.put_item(TableName="ledger", Item=keys.open_unit(unit().key) | numbers)
-    ledger, stored = DynamoLedger(client, "ledger"), Unit(unit().key, 0, 15, epoch=4, lease_until=AT, opened_at=AT - 9)
-    assert ledger.unit(unit().key) == stored and ledger.open_units() == [stored]
-    assert (stored.next_at, stored.resting, stored.message_id) == (0, 0, "")
-    assert ledger.change_unit(stored, replace(stored, epoch=5, message_id="w1", next_at=AT))
-
-
 @pytest.mark.parametrize("minute", ["2026-11-20T10:01", slots.OVERFLOW])
 def test_a_unit_that_cannot_be_read_hides_no_other(request: pytest.FixtureRequest, minute: str) -> None:
     client = tables.on_moto(request, "ledger", tables.LEDGER)

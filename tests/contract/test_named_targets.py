@@ -1,8 +1,7 @@
 """The registry of named targets, the usage of their limits, and the breakers: the same in memory and on DynamoDB."""
 
-import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,11 +15,7 @@ from scheduler.storage.aws import items, keys
 from scheduler.storage.aws import targets as stored
 from scheduler.storage.ports import ChangeResult, Ledger, Targets, Watched, Written
 from scheduler.targets.named_target import IN_ONE_ITEM, ITEMS, OWN, item_name, share_of, slots_beside
-from tests.contract import tables
 from tests.contract.make import NOW
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 
 def target(name: str = "invoices", **fields: Any) -> NamedTarget:
@@ -156,14 +151,6 @@ def test_a_new_target_of_the_same_name_inherits_no_usage(targets: Targets) -> No
     assert targets.usages(["invoices"]) == {}
 
 
-def test_the_usage_of_the_version_before_is_read_and_changed(local_dynamodb: "DynamoDBClient") -> None:
-    local_dynamodb.create_table(TableName=(name := f"tasks-{uuid.uuid4().hex}"), **tables.TASKS)
-    targets = stored.DynamoTargets(local_dynamodb, name)
-    former: dict[str, Any] = {name: {"N": "5"} for name in ("next_us", "start_us", "took_ms")}
-    local_dynamodb.put_item(TableName=name, Item=keys.usage("invoices") | former | {"places": {"M": {}}})
-    assert one(targets, UsageChange("invoices", takes=(FIRST,), most=5)) == TargetUsage("invoices", 5, 0, (FIRST,), 5, 1, stored=True)
-
-
 # The queue of a target
 
 USER = QueueUser("invoices", "ada#b", NOW)
@@ -234,12 +221,6 @@ def test_a_target_with_slots_beside_round_trips(targets: Targets) -> None:
     assert targets.put(None, wanted) and targets.targets(["invoices"]) == {"invoices": wanted}
 
 
-def test_the_version_before_reads_the_share_of_the_first_item_as_the_limit() -> None:
-    item = stored.target_item(target(concurrency=500, beside=492))
-    del item["beside"]  # unknown to it
-    assert stored.read_target(item).concurrency == 8
-
-
 def test_the_items_of_a_deleted_target_are_deleted(targets: Targets) -> None:
     targets.put(None, target(concurrency=500, beside=492))
     names = ["invoices", "invoices#1", "invoices#25"]
@@ -253,7 +234,7 @@ def units_a_write(target: NamedTarget, number: int) -> int:
     """The write units of a change of an item whose share of the slots is in use: DynamoDB bills its size in KB, rounded up."""
     job, owner = "01M7W6C38030000000000000C0", "0b9a3f52-6f0e-4d3c-9b61-0a2f5f1d9c11"
     places = [Place(JobKey(owner, f"{job[:-3]}{n:03d}"), 12, NOW, NOW + 360_000) for n in range(share_of(target, number) or 0)]
-    item: dict[str, Any] = {name: {"N": str(NOW * 1_000)} for name in ("next_us", "start_us", "step_us", "took_ms", "taken")}
+    item: dict[str, Any] = {name: {"N": str(NOW * 1_000)} for name in ("start_us", "step_us", "took_ms", "taken", "queued_until")}
     item["places"] = {"M": {stored._name(place): stored._lease(place) for place in places}}
     return -(-items.size(keys.usage(item_name("t" * 40, number)) | item) // 1_024)
 

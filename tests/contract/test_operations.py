@@ -13,7 +13,6 @@ from scheduler.model.job import Lane
 from scheduler.model.operation import MAX_RUNNING, Action, Filter, Operation, State
 from scheduler.model.rules import Rules
 from scheduler.operations import requests
-from scheduler.storage.aws.operations import DynamoOperations
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Operations
 from tests.conftest import FixedClock
@@ -159,31 +158,3 @@ def test_ended_operations_of_an_owner_are_listed_newest_first_by_pages(operation
     assert page == newest[2:4]
     assert operations.ended("ada", after=cursor, limit=2) == (newest[4:], None)
     assert operations.ended("bob", after=None, limit=2) == ([], None)
-
-
-# Other versions
-
-
-def test_a_redrive_of_the_version_before_is_read_and_begins_again(operations: Operations) -> None:
-    """That version reads newest first, and what it has redriven is no dead letter any more."""
-    if not isinstance(operations, DynamoOperations):
-        pytest.skip("the memory store has no items")
-    numbers = {"started_at": NOW, "rate": 20, "found": 3, "redriven": 2, "skipped": 1, "version": 4, "lease_until": 0}
-    item = {"pk": "redrives", "sk": "ada#01JD4Q8XKZ38W2M5R7T9V1C4FH", "owner": "ada", "id": "01JD4Q8XKZ38W2M5R7T9V1C4FH"}
-    texts = item | {"state": "running", "filter": '{"type": "http"}', "after": "01JD4Q8XKZ38W2M5R7T9V1C4FG"}
-    stored = {name: {"S": value} for name, value in texts.items()} | {name: {"N": str(value)} for name, value in numbers.items()}
-    operations._table.put(stored, {})
-    (found,) = operations.running()
-    assert found == Operation("ada", texts["id"], NOW, Action.REDRIVE, Filter(type="http"), 20, done=2, skipped=1, after=None, version=4)
-
-
-@pytest.mark.parametrize("action", list(Action))
-def test_the_version_before_can_read_redrives_and_nothing_else(operations: Operations, action: Action) -> None:
-    """It would take any item with a `filter` for a redrive: an operation on all tasks for one of all dead letters."""
-    if not isinstance(operations, DynamoOperations):
-        pytest.skip("the memory store has no items")
-    one = made(operations, 1, action, Filter())
-    (item,) = operations._table.all({"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": "redrives"}}})
-    assert item["sk"]["S"] == f"ada#{one.id}"
-    assert ({"filter", "found", "redriven", "skipped"} <= set(item)) == (action is Action.REDRIVE)
-    assert ("filter" in item) == (action is Action.REDRIVE)

@@ -18,7 +18,7 @@ FULL = JobSpec(
     retry=RetryPolicy(2_000, 60_000, Jitter.EQUAL, 3_600_000, True),
     timeout_ms=20_000,
     callback=CallBack(60_000, 120_000),
-    ordering=Ordering("k", OnFailure.PARK),
+    ordering=Ordering("k", OnFailure.PAUSE),
     events=True,
     placeholders=True,
 )
@@ -34,7 +34,7 @@ STORED: list[tuple[JobSpec, dict[str, Any]]] = [
             "retry": {"S": '[2000,60000,"equal",3600000,true]'},
             "timeout_ms": {"N": "20000"},
             "callback": {"S": "[60000,120000]"},
-            "ordering": {"S": '["k","park"]'},
+            "ordering": {"S": '["k","pause"]'},
             "events": {"N": "1"},
             "placeholders": {"BOOL": True},
         },

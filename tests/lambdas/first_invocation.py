@@ -36,9 +36,7 @@ def execute(aws: Answered) -> Invocation:
 def dispatch(aws: Answered) -> Invocation:
     """A minute with jobs, which is over: the dispatcher publishes them at once."""
     aws.slots = inprocess._due_index([inprocess.START + number * 1_000 for number in range(20)])
-    aws.items.append(
-        b'{"Item":{"pk":{"S":"open"},"sk":{"S":"%s#00"},%s}}' % (inprocess.MINUTE.encode(), inprocess._numbers_of(inprocess._UNIT))
-    )
+    aws.items.append(inprocess.unit_item())
     body = work_queue.encode(WorkItem.of_unit(UnitKey(inprocess.MINUTE, 0)))
     record = {"messageId": "message", "receiptHandle": "receipt", "body": body, "attributes": {"ApproximateReceiveCount": "1"}}
     return {"Records": [record]}, inprocess.Context("request")

@@ -7,6 +7,7 @@ import pytest
 
 from lambdas.rest import models, shapes
 from lambdas.rest.request_body import LARGE
+from local.expanded import expanded
 from scheduler.model import item_limit
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("world")
 
 
 def post(*jobs: Any, **rest: Any) -> Answered:
-    answered = send("POST", "/me/jobs/batch", json_body={"jobs": list(jobs)}, **rest)
+    answered = send("POST", "/jobs/batch", json_body={"jobs": list(jobs)}, **rest)
     if answered.status < 400:
         shapes.Answer[models.BatchShape].model_validate(answered.body)
         assert [result["index"] for result in answered.data["results"]] == list(range(len(jobs)))
@@ -41,7 +42,7 @@ def test_valid_jobs_are_accepted_in_order(world: World) -> None:
     now, then, call = (result["job"] for result in answered.data["results"])
     assert (now["status"], now["scheduled_at"]) == ("queued", render(NOW))
     assert (then["status"], then["scheduled_at"]) == ("scheduled", later)
-    shown = send("GET", f"/me/jobs/{call['id']}").data
+    shown = send("GET", f"/jobs/{call['id']}").data
     assert (shown["type"], shown["payload"], shown["max_attempts"]) == ("http", payload, 7)
     assert {queued.message.key.id for queued in world.lanes.queues[Lane.ONE_TIME].values()} == {now["id"], call["id"]}
 
@@ -99,7 +100,7 @@ def test_if_all_items_are_invalid_nothing_is_stored(world: World) -> None:
     ],
 )
 def test_an_empty_or_too_long_batch_is_refused_as_a_whole(world: World, body: Any, fields: dict[str, str]) -> None:
-    answered = send("POST", "/me/jobs/batch", json_body=body)
+    answered = send("POST", "/jobs/batch", json_body=body)
     assert (answered.status, answered.error["code"], answered.fields) == (400, "validation_failed", fields)
     assert not world.jobs.rows
 
@@ -118,8 +119,8 @@ def sized(size: int) -> str:
 
 
 def test_a_batch_of_2_mb_is_accepted_and_a_larger_one_refused(world: World) -> None:
-    assert send("POST", "/me/jobs/batch", body=sized(2_048_000)).status == 200
-    answered = send("POST", "/me/jobs/batch", body=sized(2_048_001))
+    assert send("POST", "/jobs/batch", body=sized(2_048_000)).status == 200
+    answered = send("POST", "/jobs/batch", body=sized(2_048_001))
     assert (answered.status, answered.error["code"]) == (413, "payload_too_large")
     assert "2,048,000 (2,000 KB)" in answered.error["message"] and len(world.jobs.rows) == 2
 
@@ -129,7 +130,7 @@ def test_the_largest_batch_fits_into_an_invocation_whatever_its_text_is(text: st
     """Else API Gateway would answer in our place: it wraps the body as a JSON string, in which it may escape whatever is no ASCII."""
     body = text * (LARGE // len(text.encode()))
     headers = {"authorization": "Bearer " + '"' * 10_240}  # API Gateway accepts 10,240 bytes
-    context = {"http": {"path": "/api/v1/me/jobs/batch"}, "authorizer": {"jwt": {"claims": "x" * 10_240}}}
+    context = {"http": {"path": "/api/v1/jobs/batch"}, "authorizer": {"jwt": {"claims": "x" * 10_240}}}
     event = {"version": "2.0", "headers": headers, "cookies": ['"' * 10_240], "requestContext": context, "body": body}
     assert len(json.dumps(event, ensure_ascii=True)) <= 6 * 1_024 * 1_024
 
@@ -185,7 +186,7 @@ def test_a_batch_of_one_refused_job_reports_it_in_its_result(world: World, monke
 @pytest.mark.parametrize(("name", "count"), [("f", 190), ("é" * 350, 2), ("😀" * 190, 2), ("😀" * 450, 1)])
 def test_an_answer_with_many_errors_fits_the_limit_of_lambda(name: str, count: int) -> None:
     items = [{f"{name}{number}": 1 for number in range(count)}] * 1_000
-    answered = send("POST", "/me/jobs/batch", body=json.dumps({"jobs": items}, ensure_ascii=False))
+    answered = send("POST", "/jobs/batch", body=json.dumps({"jobs": items}, ensure_ascii=False))
     assert answered.data["refused"] == 1_000
     assert len(answered.text.encode()) < 5_000_000  # Lambda allows 6 MB, and escapes quotes
     assert all(len(fields) <= 5 for fields in errors(answered).values())
@@ -197,12 +198,12 @@ def test_a_batch_needs_a_token(world: World) -> None:
 
 
 def test_a_batch_is_described_by_the_job_request() -> None:
-    document = json.loads(send("GET", "/openapi.json", user=None).text)
+    document = expanded(send("GET", "/openapi.json", user=None).body)
     jobs = document["components"]["schemas"]["BatchRequest"]["properties"]["jobs"]
     assert (jobs["items"], jobs["maxItems"]) == ({"$ref": "#/components/schemas/BatchItem"}, 1_000)
     item, single = (document["components"]["schemas"][name]["properties"] for name in ("HttpBatchItem", "HttpJobRequest"))
     assert {name: item[name] for name in single} == single and set(item) - set(single) == {"idempotency_key"}
-    assert {"200", "207", "413"} <= set(document["paths"]["/api/v1/me/jobs/batch"]["post"]["responses"])
+    assert {"200", "207", "413"} <= set(document["paths"]["/api/v1/jobs/batch"]["post"]["responses"])
 
 
 def test_a_job_too_large_for_the_table_is_refused_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

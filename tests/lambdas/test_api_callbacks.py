@@ -45,7 +45,7 @@ def report(job: Job, verb: str, body: Any = None, *, bearer: str | None = None, 
 
 
 def shown(job: Job) -> Any:
-    return send("GET", f"/me/jobs/{job.id}").data
+    return send("GET", f"/jobs/{job.id}").data
 
 
 def test_a_heartbeat_extends_the_lease_and_its_progress_is_shown(world: World) -> None:
@@ -86,7 +86,7 @@ def test_a_heartbeat_needs_no_body(world: World) -> None:
 
 def test_a_heartbeat_reports_a_cancel_request(world: World) -> None:
     job = accepted(world)
-    assert send("POST", f"/me/jobs/{job.id}/cancel").data["cancel_requested_at"] == render(NOW)
+    assert send("POST", f"/jobs/{job.id}/cancel").data["cancel_requested_at"] == render(NOW)
     assert report(job, "heartbeat").data == {"lease_until": render(NOW + 30_000), "cancel_requested": True}
 
 
@@ -235,13 +235,13 @@ HTTP = {"type": "http", "payload": {"url": "https://example.com"}}
 
 
 def test_a_job_has_a_call_back_policy_only_if_posted_with_one(world: World) -> None:
-    assert send("POST", "/me/jobs", json_body=HTTP).data["callback"] is None
-    made = send("POST", "/me/jobs", json_body=HTTP | {"callback": {}}).data
+    assert send("POST", "/jobs", json_body=HTTP).data["callback"] is None
+    made = send("POST", "/jobs", json_body=HTTP | {"callback": {}}).data
     assert made["callback"] == {"lease_seconds": 300, "max_seconds": 86_400}
     assert world.jobs.rows[JobKey("sub-ann", made["id"])].spec.callback == CallBack()
     chosen = {"lease_seconds": 10, "max_seconds": 30 * 86_400}
-    (done,) = send("POST", "/me/jobs/batch", json_body={"jobs": [HTTP | {"callback": chosen}]}).data["results"]
-    assert send("GET", f"/me/jobs/{done['job']['id']}").data["callback"] == chosen
+    (done,) = send("POST", "/jobs/batch", json_body={"jobs": [HTTP | {"callback": chosen}]}).data["results"]
+    assert send("GET", f"/jobs/{done['job']['id']}").data["callback"] == chosen
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_a_job_has_a_call_back_policy_only_if_posted_with_one(world: World) -> N
 )
 def test_an_impossible_or_too_long_call_back_is_refused(world: World, body: Any, fields: dict[str, str]) -> None:
     world.reach = Reach((QUEUE,))
-    answered = send("POST", "/me/jobs", json_body=body)
+    answered = send("POST", "/jobs", json_body=body)
     assert (answered.status, answered.fields) == (400, fields) and not world.jobs.rows
 
 

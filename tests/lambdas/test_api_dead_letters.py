@@ -43,28 +43,28 @@ def shown(answered: Answered) -> Any:
 
 def test_a_dead_job_is_retried_and_returned(world: World) -> None:
     job = dead(world)
-    before = send("GET", f"/me/jobs/{job.id}").data
+    before = send("GET", f"/jobs/{job.id}").data
     assert (before["status"], before["fingerprint"], before["redrives"], before["redriven_at"]) == ("failed", job.fingerprint, 0, None)
-    answered = send("POST", f"/me/jobs/{job.id}/retry")
+    answered = send("POST", f"/jobs/{job.id}/retry")
     shapes.Answer[job_answers.JobShape].model_validate(answered.body)
     again = answered.data
     assert (answered.status, again["status"], again["lane"], again["failed_at"]) == (200, "queued", "retry", None)
     assert (again["fingerprint"], again["redrives"], again["redriven_at"], again["due_at"]) == (None, 1, render(NOW), render(NOW))
     assert [attempt["failure"]["message"] for attempt in again["attempts"]] == ["HTTP 404"]
-    second = send("POST", f"/me/jobs/{job.id}/retry")
+    second = send("POST", f"/jobs/{job.id}/retry")
     assert (second.status, second.error["code"]) == (409, "conflict")
 
 
 @pytest.mark.parametrize("job_id", ["nonsense", ids.new(NOW, 99)])
 def test_a_retry_of_an_unknown_job_is_not_found(world: World, job_id: str) -> None:
-    assert send("POST", f"/me/jobs/{job_id}/retry").status == 404
+    assert send("POST", f"/jobs/{job_id}/retry").status == 404
 
 
 def test_dead_letters_of_another_user_are_out_of_reach(world: World) -> None:
     job = dead(world, owner="sub-eve")
-    assert send("POST", f"/me/jobs/{job.id}/retry").status == 404
-    assert send("GET", "/dead-letters").data["groups"] == []
-    assert send("GET", f"/dead-letters/{job.fingerprint}/jobs").data["jobs"] == []
+    assert send("POST", f"/jobs/{job.id}/retry").status == 404
+    assert send("GET", "/dead-letters").data["items"] == []
+    assert send("GET", f"/dead-letters/{job.fingerprint}/jobs").data["items"] == []
     send("POST", "/dead-letters/redrive", json_body={"all": True})
     work_off(world)
     assert world.jobs.get(job.key) == job
@@ -75,16 +75,16 @@ def test_errors_are_counted_with_a_sample(world: World) -> None:
         dead(world, number, message)
     answered = send("GET", "/dead-letters")
     shapes.Answer[dead_letter_models.OverviewShape].model_validate(answered.body)
-    assert (answered.data["read"], answered.data["complete"]) == (3, True)
-    first, second = answered.data["groups"]
+    assert (answered.data["scanned"], answered.data["complete"]) == (3, True)
+    first, second = answered.data["items"]
     assert (first["count"], first["types"], first["task_ids"]) == (2, ["http"], [])
     assert first["error"] == {"kind": "permanent", "message": "order 22 is gone", "retry_after_seconds": None}
     assert (first["first_at"], first["last_at"]) == (render(NOW - 60_000 + 5), render(NOW - 59_000 + 5))
     assert second["count"] == 1
     listed = send("GET", f"/dead-letters/{first['fingerprint']}/jobs", query={"limit": "1"}).data
-    assert [job["id"] for job in listed["jobs"]] == [first["job_id"]] and listed["cursor"]
+    assert [job["id"] for job in listed["items"]] == [first["job_id"]] and listed["cursor"]
     rest = send("GET", f"/dead-letters/{first['fingerprint']}/jobs", query={"limit": "1", "cursor": listed["cursor"]}).data
-    assert len(rest["jobs"]) == 1 and rest["jobs"][0]["id"] != first["job_id"]
+    assert len(rest["items"]) == 1 and rest["items"][0]["id"] != first["job_id"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_errors_are_counted_with_a_sample(world: World) -> None:
 def test_the_overview_is_filtered(world: World, query: dict[str, str], counted: int) -> None:
     dead(world, 0)
     dead(world, 1)
-    assert sum(group["count"] for group in send("GET", "/dead-letters", query=query).data["groups"]) == counted
+    assert sum(group["count"] for group in send("GET", "/dead-letters", query=query).data["items"]) == counted
 
 
 @pytest.mark.parametrize("path", ["/dead-letters", f"/dead-letters/{NO_FINGERPRINT}/jobs"])
@@ -119,11 +119,11 @@ def test_a_redrive_is_started_polled_and_completed(world: World) -> None:
     answered = send("POST", "/dead-letters/redrive", json_body={"type": "http", "to": render(NOW - 56_000), "rate": 1_000})
     made = shown(answered)
     assert (answered.status, answered.headers["Location"]) == (202, f"/api/v1/dead-letters/redrives/{made['id']}")
-    assert (made["state"], made["found"], made["rate"], made["limit"], len(world.work.queued)) == ("running", 0, 1_000, None, 1)
+    assert (made["status"], made["matched"], made["rate"], made["limit"], len(world.work.queued)) == ("running", 0, 1_000, None, 1)
     assert made["filter"] == {"task": None, "type": "http", "fingerprint": None, "from": None, "to": render(NOW - 56_000)}
     work_off(world)
     done = shown(send("GET", f"/dead-letters/redrives/{made['id']}"))
-    assert (done["state"], done["found"], done["redriven"], done["skipped"]) == ("done", 4, 4, 0)
+    assert (done["status"], done["matched"], done["redriven"], done["skipped"]) == ("done", 4, 4, 0)
     assert done["ended_at"] is not None
     assert send("POST", f"/dead-letters/redrives/{made['id']}/abort").status == 409
 
@@ -132,7 +132,7 @@ def test_aborting_a_redrive_twice_succeeds(world: World) -> None:
     job = dead(world)
     made = shown(send("POST", "/dead-letters/redrive", json_body={"fingerprint": job.fingerprint}))
     for _ in range(2):
-        assert shown(send("POST", f"/dead-letters/redrives/{made['id']}/abort"))["state"] == "aborted"
+        assert shown(send("POST", f"/dead-letters/redrives/{made['id']}/abort"))["status"] == "aborted"
     work_off(world)
     assert world.jobs.get(job.key) == job
 

@@ -23,8 +23,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 def test_no_job_has_events_unless_requested(world: World) -> None:
-    assert send("POST", "/me/jobs", json_body=JOB).data["events"] is False
-    assert send("POST", "/me/jobs", json_body=JOB | {"events": True}).data["events"] is True
+    assert send("POST", "/jobs", json_body=JOB).data["events"] is False
+    assert send("POST", "/jobs", json_body=JOB | {"events": True}).data["events"] is True
 
 
 def test_the_runs_of_a_task_have_its_events(world: World) -> None:
@@ -36,7 +36,7 @@ def test_the_runs_of_a_task_have_its_events(world: World) -> None:
 
 
 def test_events_are_changed_until_the_job_starts(world: World) -> None:
-    path = f"/me/jobs/{send('POST', '/me/jobs', json_body=JOB).data['id']}"
+    path = f"/jobs/{send('POST', '/jobs', json_body=JOB).data['id']}"
     assert send("PATCH", path, json_body={"events": True}).data["events"] is True
     assert send("PATCH", path, json_body={"message": "new"}).data["events"] is True
     assert send("PATCH", path, json_body={"events": False}).data["events"] is False
@@ -45,13 +45,13 @@ def test_events_are_changed_until_the_job_starts(world: World) -> None:
 
 @pytest.mark.parametrize("bad", ["yes", 1, None])
 def test_events_that_are_no_boolean_are_refused(world: World, bad: Any) -> None:
-    assert list(send("POST", "/me/jobs", json_body=JOB | {"events": bad}).fields) == ["events"]
+    assert list(send("POST", "/jobs", json_body=JOB | {"events": bad}).fields) == ["events"]
 
 
 def test_a_stage_without_a_bus_refuses_events_and_stores_nothing(world: World) -> None:
-    plain = send("POST", "/me/jobs", json_body=JOB).data["id"]
+    plain = send("POST", "/jobs", json_body=JOB).data["id"]
     world.rules = Rules()
-    for method, path, body in (("POST", "/me/jobs", JOB), ("POST", "/tasks", TASK), ("PATCH", f"/me/jobs/{plain}", {})):
+    for method, path, body in (("POST", "/jobs", JOB), ("POST", "/tasks", TASK), ("PATCH", f"/jobs/{plain}", {})):
         refused = send(method, path, json_body=body | {"events": True})
         assert (refused.status, list(refused.fields)) == (400, ["events"]) and "no event bus" in refused.fields["events"]
         assert send(method, path, json_body=body | {"events": False}).status in (200, 201)

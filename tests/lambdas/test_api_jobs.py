@@ -54,38 +54,38 @@ def failed(job: Job) -> Job:
 
 
 def test_a_posted_job_is_stored_for_its_owner_and_returned(world: World) -> None:
-    answered = send("POST", "/me/jobs", json_body={"execute_at": "2026-11-21T11:00:00.25+01:00", "message": "hello"})
+    answered = send("POST", "/jobs", json_body={"execute_at": "2026-11-21T11:00:00.25+01:00", "message": "hello"})
     job = answered.data
     assert answered.status == 201
-    assert answered.headers["Location"] == f"/api/v1/me/jobs/{job['id']}"
+    assert answered.headers["Location"] == f"/api/v1/jobs/{job['id']}"
     assert (job["type"], job["payload"], job["status"], job["lane"]) == ("log", {"message": "hello"}, "scheduled", "one-time")
     assert (job["scheduled_at"], job["due_at"], job["created_at"]) == ("2026-11-21T10:00:00.250Z",) * 2 + ("2026-11-20T10:00:00.500Z",)
     assert (job["late"], job["max_attempts"], job["timeout_seconds"], job["attempts"]) == (False, 3, 300, [])
     kept = world.jobs.get(JobKey("sub-ann", job["id"]))
     assert kept is not None and kept.slot is not None and job["shard_id"] == int(kept.slot[-2:])
-    assert send("GET", f"/me/jobs/{job['id']}").data == job
+    assert send("GET", f"/jobs/{job['id']}").data == job
 
 
 def test_a_job_without_a_time_is_due_now_and_enqueued(world: World) -> None:
-    job = send("POST", "/me/jobs", json_body={"message": "now"}).data
+    job = send("POST", "/jobs", json_body={"message": "now"}).data
     assert (job["scheduled_at"], job["status"], job["late"]) == ("2026-11-20T10:00:00.500Z", "queued", False)
     assert [queued.message.key.id for queued in world.lanes.queues[Lane.ONE_TIME].values()] == [job["id"]]
 
 
 def test_a_job_for_the_past_is_due_now_and_marked_late(world: World) -> None:
-    job = send("POST", "/me/jobs", json_body={"execute_at": render(NOW - 60_000), "message": "m"}).data
+    job = send("POST", "/jobs", json_body={"execute_at": render(NOW - 60_000), "message": "m"}).data
     assert (job["scheduled_at"], job["due_at"], job["late"]) == (render(NOW - 60_000), render(NOW), True)
 
 
 def test_fractions_finer_than_a_millisecond_round_up() -> None:
-    job = send("POST", "/me/jobs", json_body={"execute_at": "2026-11-21T10:00:00.0000001Z", "message": "m"}).data
+    job = send("POST", "/jobs", json_body={"execute_at": "2026-11-21T10:00:00.0000001Z", "message": "m"}).data
     assert job["scheduled_at"] == "2026-11-21T10:00:00.001Z"
 
 
 def test_an_http_job_keeps_its_payload_unchanged() -> None:
     payload = {"url": "https://example.com/x", "method": "POST", "body": {"n": [1, 2.5, None, "é"]}}
     body = {"type": "http", "payload": payload, "max_attempts": 25, "timeout_seconds": 840}
-    job = send("POST", "/me/jobs", json_body=body).data
+    job = send("POST", "/jobs", json_body=body).data
     assert (job["type"], job["payload"], job["max_attempts"], job["timeout_seconds"]) == ("http", payload, 25, 840)
 
 
@@ -94,13 +94,13 @@ CHOSEN = {"base_seconds": 0.5, "cap_seconds": 60, "jitter": "equal", "max_elapse
 
 
 def test_a_retry_policy_is_shown_in_full_and_may_be_posted_again(world: World) -> None:
-    assert send("POST", "/me/jobs", json_body={"message": "m"}).data["retry"] == USUAL
-    assert send("POST", "/me/jobs", json_body={"message": "m", "retry": None}).data["retry"] == USUAL
-    assert send("POST", "/me/jobs", json_body={"message": "m", "retry": {"jitter": "none"}}).data["retry"] == USUAL | {"jitter": "none"}
+    assert send("POST", "/jobs", json_body={"message": "m"}).data["retry"] == USUAL
+    assert send("POST", "/jobs", json_body={"message": "m", "retry": None}).data["retry"] == USUAL
+    assert send("POST", "/jobs", json_body={"message": "m", "retry": {"jitter": "none"}}).data["retry"] == USUAL | {"jitter": "none"}
     for policy in (USUAL, CHOSEN):
-        job = send("POST", "/me/jobs", json_body={"message": "m", "retry": policy}).data
-        assert job["retry"] == policy == send("GET", f"/me/jobs/{job['id']}").data["retry"]
-        shapes.Answer[job_answers.JobShape].model_validate(send("GET", f"/me/jobs/{job['id']}").body)
+        job = send("POST", "/jobs", json_body={"message": "m", "retry": policy}).data
+        assert job["retry"] == policy == send("GET", f"/jobs/{job['id']}").data["retry"]
+        shapes.Answer[job_answers.JobShape].model_validate(send("GET", f"/jobs/{job['id']}").body)
     assert world.jobs.get(JobKey("sub-ann", job["id"])).spec.retry == RetryPolicy(500, 60_000, Jitter.EQUAL, 7_200_000, False)
 
 
@@ -117,24 +117,24 @@ def test_the_documents_list_fields_and_defaults_of_a_retry_policy() -> None:
 
 
 def test_an_attempt_shows_the_retry_after_of_its_target(world: World) -> None:
-    posted = send("POST", "/me/jobs", json_body={"message": "m"}).data
+    posted = send("POST", "/jobs", json_body={"message": "m"}).data
     stored = world.jobs.get(JobKey("sub-ann", posted["id"]))
     failed = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure(FailureKind.THROTTLED, "HTTP 429", 7_000))
     world.jobs.rows[stored.key] = replace(stored, attempts=(failed,))
-    answered = send("GET", f"/me/jobs/{posted['id']}")
+    answered = send("GET", f"/jobs/{posted['id']}")
     shapes.Answer[job_answers.JobShape].model_validate(answered.body)
     assert answered.data["attempts"][0]["failure"] == {"kind": "throttled", "message": "HTTP 429", "retry_after_seconds": 7}
 
 
 def test_tags_are_stored_unchanged(world: World) -> None:
     tags = ["b", "env:prod", "Team_1/a.b-c", "x" * 32]
-    job = send("POST", "/me/jobs", json_body={"message": "m", "tags": tags}).data
+    job = send("POST", "/jobs", json_body={"message": "m", "tags": tags}).data
     assert job["tags"] == tags and world.jobs.rows[JobKey("sub-ann", job["id"])].spec.tags == tuple(tags)
 
 
 @pytest.mark.parametrize(("shift", "status"), [(-DAY, 201), (-DAY - 1, 400), (3_653 * DAY, 201), (3_653 * DAY + 1, 400)])
 def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: int, status: int) -> None:
-    answered = send("POST", "/me/jobs", json_body={"execute_at": render(NOW + shift), "message": "m"})
+    answered = send("POST", "/jobs", json_body={"execute_at": render(NOW + shift), "message": "m"})
     assert answered.status == status
     if status == 400:
         assert "execute_at" in answered.fields and not world.jobs.rows
@@ -191,7 +191,7 @@ def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: 
     ],
 )
 def test_invalid_jobs_are_refused_field_by_field(world: World, body: dict[str, Any], fields: dict[str, str]) -> None:
-    answered = send("POST", "/me/jobs", json_body=body)
+    answered = send("POST", "/jobs", json_body=body)
     assert (answered.status, answered.error["code"]) == (400, "validation_failed")
     assert answered.fields == fields
     assert all(field in answered.error["message"] for field in fields)
@@ -201,7 +201,7 @@ def test_invalid_jobs_are_refused_field_by_field(world: World, body: dict[str, A
 def test_one_answer_lists_all_violations_also_in_the_payload() -> None:
     payload = {"url": "ftp://a", "method": "get", "headers": {"Host": "b"}, "colour": "red"}
     body = {"execute_at": "tomorrow", "type": "http", "payload": payload, "max_attempts": 99, "colour": "blue"}
-    fields = set(send("POST", "/me/jobs", json_body=body).fields)
+    fields = set(send("POST", "/jobs", json_body=body).fields)
     assert fields == {"execute_at", "payload.url", "payload.method", "payload.headers.Host", "payload.colour", "max_attempts", "colour"}
 
 
@@ -226,7 +226,7 @@ def test_one_answer_lists_all_violations_also_in_the_payload() -> None:
     ],
 )
 def test_a_start_must_be_rfc_3339_with_an_offset(text: Any) -> None:
-    answered = send("POST", "/me/jobs", json_body={"execute_at": text, "message": "m"})
+    answered = send("POST", "/jobs", json_body={"execute_at": text, "message": "m"})
     assert answered.status == 400 and "RFC 3339 instant with an offset" in answered.fields["execute_at"]
 
 
@@ -236,7 +236,7 @@ def test_a_start_must_be_rfc_3339_with_an_offset(text: Any) -> None:
 def test_a_finished_job_shows_its_times_attempts_output_and_response(world: World) -> None:
     job = stored(world, NOW - 5_000)
     world.jobs.rows[job.key] = succeeded(job)
-    shown = send("GET", f"/me/jobs/{job.id}").data
+    shown = send("GET", f"/jobs/{job.id}").data
     picked, started, ended = (render(NOW - 5_000 + shift) for shift in (0, 3, 40))
     assert (shown["status"], shown["shard_id"], shown["output"]) == ("succeeded", None, "done")
     assert (shown["picked_at"], shown["started_at"], shown["completed_at"], shown["failed_at"]) == (picked, started, ended, None)
@@ -248,18 +248,18 @@ def test_a_finished_job_shows_its_times_attempts_output_and_response(world: Worl
 def test_a_job_shows_that_its_messages_reached_a_dead_letter_queue(world: World) -> None:
     job = stored(world, NOW - 5_000)
     world.jobs.rows[job.key] = replace(job, buried=2)
-    assert "reached the dead-letter queue 2 times" in send("GET", f"/me/jobs/{job.id}").data["reason"]
+    assert "reached the dead-letter queue 2 times" in send("GET", f"/jobs/{job.id}").data["reason"]
     world.jobs.rows[job.key] = replace(job, buried=2, reason="its lane is paused")
-    assert send("GET", f"/me/jobs/{job.id}").data["reason"] == "its lane is paused"
+    assert send("GET", f"/jobs/{job.id}").data["reason"] == "its lane is paused"
 
 
 def test_a_claimed_job_shows_its_start_only_once_it_is_due(world: World) -> None:
     job = stored(world, NOW + 1_000)
     world.jobs.rows[job.key] = claimed(job, NOW - 500)
-    held = send("GET", f"/me/jobs/{job.id}").data
+    held = send("GET", f"/jobs/{job.id}").data
     assert (held["status"], held["picked_at"], held["started_at"]) == ("queued", render(NOW - 500), None)
     world.clock.at = NOW + 1_500
-    running = send("GET", f"/me/jobs/{job.id}").data
+    running = send("GET", f"/jobs/{job.id}").data
     assert (running["status"], running["started_at"], running["start_delay_ms"]) == ("running", render(NOW + 1_000), 0)
 
 
@@ -268,15 +268,15 @@ OF_NO_TASK = dict.fromkeys(["task_id", "generation", "nominal_at", "overlap", "m
 
 def test_a_job_without_a_task_shows_its_expiry_and_no_task_fields(world: World) -> None:
     plain, expiring = stored(world, NOW + DAY), stored(world, NOW + DAY, number=1, start_by=NOW + 2 * DAY)
-    shown = send("GET", f"/me/jobs/{plain.id}").data
+    shown = send("GET", f"/jobs/{plain.id}").data
     assert {name: shown[name] for name in OF_NO_TASK} == OF_NO_TASK and (shown["expires_at"], shown["tags"]) == (None, [])
-    assert send("GET", f"/me/jobs/{expiring.id}").data["expires_at"] == render(NOW + 2 * DAY)
+    assert send("GET", f"/jobs/{expiring.id}").data["expires_at"] == render(NOW + 2 * DAY)
 
 
 def test_a_run_shows_the_fields_of_its_task(world: World) -> None:
     origin = RunInfo(ids.new(NOW, 7), 3, NOW + DAY - 5, Overlap.SKIP, Misfire.RUN_LATEST)
     run = stored(world, NOW + DAY, origin=origin, start_by=NOW + 2 * DAY, lane=Lane.RECURRING, tags=("a",))
-    shown = send("GET", f"/me/jobs/{run.id}").data
+    shown = send("GET", f"/jobs/{run.id}").data
     assert {name: shown[name] for name in OF_NO_TASK} == {
         "task_id": origin.task,
         "generation": 3,
@@ -288,25 +288,25 @@ def test_a_run_shows_the_fields_of_its_task(world: World) -> None:
 
 
 def test_a_run_by_hand_has_no_nominal_time_and_no_misfire_rule(world: World) -> None:
-    shown = send("GET", f"/me/jobs/{stored(world, origin=RunInfo('T', 1)).id}").data
+    shown = send("GET", f"/jobs/{stored(world, origin=RunInfo('T', 1)).id}").data
     assert (shown["nominal_at"], shown["misfire"], shown["overlap"]) == (None, None, "allow")
 
 
 @pytest.mark.parametrize("method", ["get", "cancel"])
 @pytest.mark.parametrize("job_id", [ids.new(NOW, 5), "nonsense", "0" * 26, "é", "..", "x" * 300])
 def test_an_unknown_job_and_a_malformed_id_get_the_same_answer(method: str, job_id: str) -> None:
-    answered = send("GET", f"/me/jobs/{job_id}") if method == "get" else send("POST", f"/me/jobs/{job_id}/cancel")
+    answered = send("GET", f"/jobs/{job_id}") if method == "get" else send("POST", f"/jobs/{job_id}/cancel")
     assert (answered.status, answered.error["code"], answered.error["message"]) == (404, "not_found", "there is no such job")
 
 
 def test_another_users_job_is_answered_like_an_unknown_one(world: World) -> None:
     job = stored(world, NOW + DAY, owner="sub-bob")
     unknown = ids.new(NOW + DAY, 99)
-    assert send("GET", f"/me/jobs/{job.id}").text == send("GET", f"/me/jobs/{unknown}").text
-    assert send("POST", f"/me/jobs/{job.id}/cancel").text == send("POST", f"/me/jobs/{unknown}/cancel").text
+    assert send("GET", f"/jobs/{job.id}").text == send("GET", f"/jobs/{unknown}").text
+    assert send("POST", f"/jobs/{job.id}/cancel").text == send("POST", f"/jobs/{unknown}/cancel").text
     assert world.jobs.get(job.key) == job
-    assert send("GET", "/me/jobs", query={"upcoming": "true"}).data["jobs"] == []
-    assert send("GET", f"/me/jobs/{job.id}", user="sub-bob").status == 200
+    assert send("GET", "/jobs", query={"upcoming": "true"}).data["items"] == []
+    assert send("GET", f"/jobs/{job.id}", user="sub-bob").status == 200
 
 
 # Cancel
@@ -314,7 +314,7 @@ def test_another_users_job_is_answered_like_an_unknown_one(world: World) -> None
 
 def test_a_waiting_job_is_cancelled_at_once_and_repeats_are_no_error(world: World) -> None:
     job = stored(world, NOW + DAY)
-    first, second = (send("POST", f"/me/jobs/{job.id}/cancel") for _ in range(2))
+    first, second = (send("POST", f"/jobs/{job.id}/cancel") for _ in range(2))
     assert (first.status, first.data["status"], first.data["cancelled_at"]) == (200, "cancelled", render(NOW))
     assert second.data == first.data
 
@@ -322,14 +322,14 @@ def test_a_waiting_job_is_cancelled_at_once_and_repeats_are_no_error(world: Worl
 def test_cancelling_a_running_job_requests_its_stop(world: World) -> None:
     job = stored(world, NOW - 1_000)
     world.jobs.rows[job.key] = claimed(job, NOW - 1_000)
-    shown = send("POST", f"/me/jobs/{job.id}/cancel").data
+    shown = send("POST", f"/jobs/{job.id}/cancel").data
     assert (shown["status"], shown["cancel_requested_at"]) == ("running", render(NOW))
 
 
 def test_a_finished_job_cannot_be_cancelled(world: World) -> None:
     job = stored(world, NOW - 1_000)
     world.jobs.rows[job.key] = succeeded(job)
-    answered = send("POST", f"/me/jobs/{job.id}/cancel")
+    answered = send("POST", f"/jobs/{job.id}/cancel")
     assert (answered.status, answered.error["code"]) == (409, "conflict")
 
 
@@ -337,7 +337,7 @@ def test_a_finished_job_cannot_be_cancelled(world: World) -> None:
 
 
 def listed(**query: str) -> list[str]:
-    return [job["payload"]["message"] for job in send("GET", "/me/jobs", query=query).data["jobs"]]
+    return [job["payload"]["message"] for job in send("GET", "/jobs", query=query).data["items"]]
 
 
 def test_lists_are_newest_first_and_upcoming_lists_soonest_first(world: World) -> None:
@@ -352,9 +352,9 @@ def test_pages_follow_the_cursor_without_gaps(world: World) -> None:
         stored(world, NOW - number, number=number)
     seen, query = [], {"limit": "20"}
     for expected in (20, 20, 5):
-        page = send("GET", "/me/jobs", query=query).data
-        assert len(page["jobs"]) == expected
-        seen += [job["id"] for job in page["jobs"]]
+        page = send("GET", "/jobs", query=query).data
+        assert len(page["items"]) == expected
+        seen += [job["id"] for job in page["items"]]
         query = {"limit": "20", "cursor": page["cursor"]}
     assert page["cursor"] is None
     assert len(set(seen)) == 45 and seen == sorted(seen, reverse=True)
@@ -383,8 +383,8 @@ def test_the_status_filter_skips_jobs_that_do_not_match(world: World, status: st
         job = stored(world, NOW - 90_000 - number)
         world.jobs.rows[job.key] = failed(job)
     stored(world, NOW - 100_000)
-    page = send("GET", "/me/jobs", query={"status": status, "limit": "100"}).data
-    assert len(page["jobs"]) == expected and {job["status"] for job in page["jobs"]} <= {status}
+    page = send("GET", "/jobs", query={"status": status, "limit": "100"}).data
+    assert len(page["items"]) == expected and {job["status"] for job in page["items"]} <= {status}
     assert page["cursor"] is None
 
 
@@ -394,15 +394,15 @@ def test_failures_are_found_without_reading_the_successes(world: World, monkeypa
     dead = world.jobs.failures("sub-ann", since=None, until=None, after=None, limit=10)
     monkeypatch.setattr(world.jobs, "failures", lambda *args, **kwargs: dead)
     monkeypatch.setattr(world.jobs, "history", lambda *args, **kwargs: pytest.fail("read the history"))
-    assert [job["status"] for job in send("GET", "/me/jobs", query={"status": "failed"}).data["jobs"]] == ["failed"]
+    assert [job["status"] for job in send("GET", "/jobs", query={"status": "failed"}).data["items"]] == ["failed"]
 
 
 def test_the_type_filter_keeps_the_order_across_pages(world: World) -> None:
     for number in range(10):
         stored(world, NOW - number, type="http" if number % 3 == 0 else "log")
-    first = send("GET", "/me/jobs", query={"type": "http", "limit": "3"}).data
-    rest = send("GET", "/me/jobs", query={"type": "http", "limit": "3", "cursor": first["cursor"]}).data
-    messages = [job["payload"]["message"] for job in first["jobs"] + rest["jobs"]]
+    first = send("GET", "/jobs", query={"type": "http", "limit": "3"}).data
+    rest = send("GET", "/jobs", query={"type": "http", "limit": "3", "cursor": first["cursor"]}).data
+    messages = [job["payload"]["message"] for job in first["items"] + rest["items"]]
     assert messages == [f"at {NOW - number}" for number in (0, 3, 6, 9)] and rest["cursor"] is None
 
 
@@ -443,8 +443,8 @@ def test_the_cursor_of_a_rescheduled_job_is_its_new_place(world: World) -> None:
     world.jobs.rows[moved.key] = replace(moved, spec=replace(moved.spec, tags=("a",), payload={"message": "moved"}))
     seen, query = [], {"tag": "a", "limit": "1"}
     for _ in range(4):
-        page = send("GET", "/me/jobs", query=query).data
-        seen += [job["payload"]["message"] for job in page["jobs"]]
+        page = send("GET", "/jobs", query=query).data
+        seen += [job["payload"]["message"] for job in page["items"]]
         query["cursor"] = page["cursor"]
     assert seen == ["moved", *(f"at {NOW - number}" for number in (2, 3, 4))]
 
@@ -454,20 +454,21 @@ def test_a_selective_filter_reads_a_bounded_amount_per_page(world: World, monkey
     monkeypatch.setattr(paging, "READS", 3)
     for number in range(8):
         stored(world, NOW - number, type="http" if number == 7 else "log")
-    first = send("GET", "/me/jobs", query={"type": "http"}).data
-    assert first["jobs"] == [] and first["cursor"] is not None
-    second = send("GET", "/me/jobs", query={"type": "http", "cursor": first["cursor"]}).data
-    assert len(second["jobs"]) == 1 and second["cursor"] is None
+    first = send("GET", "/jobs", query={"type": "http"}).data
+    assert first["items"] == [] and first["cursor"] is not None
+    second = send("GET", "/jobs", query={"type": "http", "cursor": first["cursor"]}).data
+    assert len(second["items"]) == 1 and second["cursor"] is None
 
 
-def test_a_page_fits_the_limit_of_lambda(world: World) -> None:
+@pytest.mark.parametrize("message", ["x" * 250_000, '"' * 125_000])
+def test_a_page_fits_the_limit_of_lambda(world: World, message: str) -> None:
     for number in range(30):
-        stored(world, NOW - number, payload={"message": "x" * 250_000})
-    pages = [send("GET", "/me/jobs", query={"limit": "100"})]
+        stored(world, NOW - number, payload={"message": message})
+    pages = [send("GET", "/jobs", query={"limit": "100"})]
     while cursor := pages[-1].data["cursor"]:
-        pages.append(send("GET", "/me/jobs", query={"limit": "100", "cursor": cursor}))
-    assert all(len(page.text) < 6_000_000 and page.data["jobs"] for page in pages)
-    assert 1 < len(pages) < 6 and sum(len(page.data["jobs"]) for page in pages) == 30
+        pages.append(send("GET", "/jobs", query={"limit": "100", "cursor": cursor}))
+    assert all(len(json.dumps({"body": page.text})) < 6_000_000 and page.data["items"] for page in pages)
+    assert 1 < len(pages) < 6 and sum(len(page.data["items"]) for page in pages) == 30
 
 
 @pytest.mark.parametrize(
@@ -492,7 +493,7 @@ def test_a_page_fits_the_limit_of_lambda(world: World) -> None:
     ],
 )
 def test_invalid_parameters_are_refused_by_name(query: dict[str, str], field: str) -> None:
-    answered = send("GET", "/me/jobs", query=query)
+    answered = send("GET", "/jobs", query=query)
     assert answered.status == 400 and set(answered.fields) == {field}
 
 
@@ -518,17 +519,17 @@ def test_every_answer_has_its_documented_shape(world: World) -> None:
     waiting, done, dead = stored(world, NOW + DAY), stored(world, NOW - 9_000), stored(world, NOW - 8_000)
     world.jobs.rows[done.key], world.jobs.rows[dead.key] = succeeded(done), failed(dead)
     for job in (waiting, done, dead):
-        shapes.Answer[job_answers.JobShape].model_validate(send("GET", f"/me/jobs/{job.id}").body)
-    shapes.Answer[job_answers.PageShape].model_validate(send("GET", "/me/jobs").body)
-    shapes.ErrorAnswer.model_validate(send("GET", "/me/jobs/unknown").body)
+        shapes.Answer[job_answers.JobShape].model_validate(send("GET", f"/jobs/{job.id}").body)
+    shapes.Answer[job_answers.PageShape].model_validate(send("GET", "/jobs").body)
+    shapes.ErrorAnswer.model_validate(send("GET", "/jobs/unknown").body)
 
 
 def test_an_id_older_than_the_retention_is_answered_with_the_archive(world: World) -> None:
     old, young = ids.new(NOW - 31 * 86_400_000, 1), ids.new(NOW - 86_400_000, 1)
-    assert "archive" not in send("GET", f"/me/jobs/{old}").error["message"], "this stage has none"
+    assert "archive" not in send("GET", f"/jobs/{old}").error["message"], "this stage has none"
     world.settings = Settings(stage="test", archive_database="punctual_test")
-    assert send("GET", f"/me/jobs/{young}").error["message"] == "there is no such job"
-    answered = send("GET", f"/me/jobs/{old}")
+    assert send("GET", f"/jobs/{young}").error["message"] == "there is no such job"
+    answered = send("GET", f"/jobs/{old}")
     assert answered.status == 404 and "punctual_test.jobs, day = '2026-10-20'" in answered.error["message"]
 
 

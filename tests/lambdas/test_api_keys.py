@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lambdas.rest import models, shapes
+from local.expanded import expanded
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import JobKey, Lane
@@ -19,11 +20,11 @@ HELLO = {"message": "hello"}
 
 
 def post(body: Any = HELLO, key: str | None = "k", **rest: Any) -> Answered:
-    return send("POST", "/me/jobs", json_body=body, headers={"idempotency-key": key} if key is not None else {}, **rest)
+    return send("POST", "/jobs", json_body=body, headers={"idempotency-key": key} if key is not None else {}, **rest)
 
 
 def batch(*jobs: Any, key: str | None = None) -> list[dict[str, Any]]:
-    answered = send("POST", "/me/jobs/batch", json_body={"jobs": list(jobs)}, headers={"idempotency-key": key} if key is not None else {})
+    answered = send("POST", "/jobs/batch", json_body={"jobs": list(jobs)}, headers={"idempotency-key": key} if key is not None else {})
     shapes.Answer[models.BatchShape].model_validate(answered.body)
     assert answered.status == (207 if answered.data["refused"] else 200)
     results: list[dict[str, Any]] = answered.data["results"]
@@ -40,13 +41,13 @@ def stored(world: World) -> list[str]:
 def test_the_first_answer_is_the_same_as_without_a_key(world: World) -> None:
     answered = post()
     assert (answered.status, "Idempotency-Replayed" in answered.headers) == (201, False)
-    assert send("GET", f"/me/jobs/{answered.data['id']}").data == answered.data and stored(world) == [answered.data["id"]]
+    assert send("GET", f"/jobs/{answered.data['id']}").data == answered.data and stored(world) == [answered.data["id"]]
 
 
 def test_a_repeat_gets_the_first_answer_and_the_replay_header(world: World) -> None:
     first = post()
     world.clock.advance(5_000)
-    again = send("POST", "/me/jobs", body=' { "message" : "hello" } ', headers={"Idempotency-Key": "k"})
+    again = send("POST", "/jobs", body=' { "message" : "hello" } ', headers={"Idempotency-Key": "k"})
     assert (again.status, again.text, again.headers["Location"]) == (201, first.text, first.headers["Location"])
     assert again.headers["Idempotency-Replayed"] == "true" and len(stored(world)) == 1
 
@@ -111,9 +112,9 @@ def test_without_a_key_no_receipt_is_kept(world: World) -> None:
     assert not world.receipts.rows and len(stored(world)) == 2
 
 
-@pytest.mark.parametrize("path", ["/me/jobs", "/me/jobs/batch"])
+@pytest.mark.parametrize("path", ["/jobs", "/jobs/batch"])
 def test_the_document_names_the_header(path: str) -> None:
-    operation = send("GET", "/openapi.json", user=None).body["paths"][f"/api/v1{path}"]["post"]
+    operation = expanded(send("GET", "/openapi.json", user=None).body)["paths"][f"/api/v1{path}"]["post"]
     found = [(each["name"].lower(), each["in"], each.get("required", False)) for each in operation["parameters"]]
     assert found == [("idempotency-key", "header", False)]
 
@@ -171,7 +172,7 @@ def test_an_invalid_key_refuses_only_its_item(world: World, key: Any) -> None:
 
 
 def test_an_invalid_key_of_the_call_refuses_the_call(world: World) -> None:
-    answered = send("POST", "/me/jobs/batch", json_body={"jobs": [HELLO]}, headers={"idempotency-key": "ü"})
+    answered = send("POST", "/jobs/batch", json_body={"jobs": [HELLO]}, headers={"idempotency-key": "ü"})
     assert (answered.status, set(answered.fields)) == (400, {"Idempotency-Key"}) and not world.jobs.rows
 
 

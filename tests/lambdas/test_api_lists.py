@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import aliases
+from lambdas.rest import door
+from local.expanded import expanded
 from scheduler.model import lifecycle
 from scheduler.model.instants import render
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Result
@@ -17,17 +18,7 @@ from tests.unit.stage import Wrapped, refuse
 pytestmark = pytest.mark.usefixtures("world")
 
 ADMIN = {"groups": "[administrators]"}
-LISTS = {
-    "/jobs": "jobs",
-    "/tasks": "tasks",
-    "/dead-letters": "groups",
-    "/types": "task_types",
-    "/targets": "targets",
-    "/users": "users",
-    "/audit": "entries",
-    "/me/audit": "entries",
-    "/system/breakers": "breakers",
-}
+LISTS = ("/jobs", "/tasks", "/dead-letters", "/types", "/targets", "/users", "/audit", "/me/audit", "/system/breakers", "/operations")
 DONE = Result("o")
 FAILED = Result(failure=Failure(FailureKind.PERMANENT, "m"))
 
@@ -39,10 +30,13 @@ def ended(world: World, end: Any = lifecycle.succeed, result: Result = DONE, **f
     return job
 
 
-@pytest.mark.parametrize(("path", "first_name"), LISTS.items())
-def test_every_list_has_one_shape(path: str, first_name: str) -> None:
+@pytest.mark.parametrize("path", LISTS)
+def test_every_list_has_one_shape(path: str) -> None:
     found = send("GET", path, query={"limit": "1"}, **ADMIN).data
-    assert found["items"] == found[first_name] and len(found["items"]) <= 1
+    assert len(found["items"]) <= 1 and [name for name, value in found.items() if isinstance(value, list)] in (
+        ["items"],
+        ["items", "clients"],
+    )
     assert found["has_more"] is (found["cursor"] is not None)
 
 
@@ -107,10 +101,11 @@ def test_a_job_shows_its_end_whatever_it_was(world: World) -> None:
     assert (cancelled["ended_at"], cancelled["duration_ms"]) == (render(NOW), None)
 
 
-def test_a_request_by_a_clear_name_is_the_same_request(world: World) -> None:
+def test_a_request_by_a_promised_name_is_the_same_request(world: World) -> None:
     headers = {"idempotency-key": "k"}
     first = send("POST", "/jobs", json_body={"message": "m"}, headers=headers)
     again = send("POST", "/me/jobs", json_body={"message": "m"}, headers=headers)
+    assert first.headers["Location"] == f"/api/v1/jobs/{first.data['id']}"
     assert (first.status, again.headers["Idempotency-Replayed"], again.data) == (201, "true", first.data)
 
 
@@ -122,21 +117,31 @@ def test_a_task_is_paused_and_resumed_by_clear_names(world: World) -> None:
     assert (refused.status, refused.headers["Allow"]) == (405, "POST")
 
 
-def test_reports_of_workers_are_no_clear_names() -> None:
-    assert not [name for name in aliases.table() if name.endswith(("/heartbeat", "/complete", "/fail"))]
+def test_a_task_is_paused_by_its_promised_name() -> None:
+    task = send("POST", "/tasks", json_body={"name": "n", "message": "m", "schedule": {"rate": "1 hours"}}).data["id"]
+    assert send("PUT", f"/tasks/{task}/inactive", json_body={"reason": "r"}).data["inactive_reason"] == "r"
+    refused = send("GET", f"/tasks/{task}/inactive")
+    assert (refused.status, refused.headers["Allow"]) == (405, "PUT")
+
+
+def test_a_wrong_method_of_a_promised_name_is_answered_with_405() -> None:
+    refused = send("DELETE", "/me/jobs")
+    assert (refused.status, refused.headers["Allow"]) == (405, "GET, POST")
+
+
+def test_reports_of_workers_have_one_name() -> None:
     assert send("POST", "/jobs/x/heartbeat", json_body={}, user=None).status == 401
 
 
-def test_the_document_has_clear_names_and_marks_the_earlier_ones(world: World) -> None:
+def test_the_document_has_clear_names_and_marks_the_promised_ones(world: World) -> None:
     document = send("GET", "/openapi.json", user=None).body
     operations = {
         f"{method.upper()} {path.removeprefix('/api/v1')}": operation
         for path, each in document["paths"].items()
         for method, operation in each.items()
     }
-    named = {name.replace("<", "{").replace(">", "}"): route.replace("<", "{").replace(">", "}") for name, route in aliases.table().items()}
-    assert {route for route, operation in operations.items() if operation.get("deprecated")} == set(named.values())
-    assert named.keys() <= operations.keys()
+    promised = {name.replace("<", "{").replace(">", "}") for name in door.PROMISED}
+    assert {name for name, operation in operations.items() if operation.get("deprecated")} == promised
     ids = [operation["operationId"] for operation in operations.values()]
     assert len(ids) == len(set(ids))
 
@@ -150,7 +155,7 @@ def test_the_version_is_that_of_the_package() -> None:
 
 
 def test_every_time_in_the_document_has_a_complete_format(world: World) -> None:
-    schemas = send("GET", "/openapi.json", user=None).body["components"]["schemas"]
+    schemas = expanded(send("GET", "/openapi.json", user=None).body)["components"]["schemas"]
     times = re.compile(r".*_at|expire|nominal|at|start|end|since|until|from|to|lease_until|probe_until")
     found = {
         f"{name}.{field}": schema
@@ -173,7 +178,7 @@ def test_a_listed_job_names_what_it_calls_and_its_task(world: World) -> None:
     run = send("POST", f"/tasks/{task['id']}/run").data
     send("POST", "/jobs", json_body={"type": "http", "payload": {"url": "https://api.example.com/orders/7?token=x"}})
     world.tasks = Wrapped(world.tasks, heads=heads)
-    listed = {each["task_id"]: (each["calls"], each["task_name"]) for each in send("GET", "/jobs").data["jobs"]}
+    listed = {each["task_id"]: (each["calls"], each["task_name"]) for each in send("GET", "/jobs").data["items"]}
     assert listed == {task["id"]: (None, "Nightly"), None: ("api.example.com/orders/7", None)}
     assert read == [1], "one read for the page, however many runs it has"
     world.tasks = Wrapped(world.tasks, heads=refuse)
@@ -184,7 +189,7 @@ def test_the_reason_of_a_failed_job_has_its_last_error(world: World) -> None:
     refused = Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
     job = ended(world, lambda job, at, **more: lifecycle.fail(job, at, reason="no attempt is left of 3", **more), refused)
     assert send("GET", f"/jobs/{job.id}").data["reason"] == "no attempt is left of 3: HTTP 500"
-    (listed,) = send("GET", "/jobs", query={"status": "failed"}).data["jobs"]
+    (listed,) = send("GET", "/jobs", query={"status": "failed"}).data["items"]
     assert listed["reason"] == "no attempt is left of 3: HTTP 500"
     long = Result(failure=Failure(FailureKind.PERMANENT, "x" * 5_000))
     job = ended(world, lambda job, at, **more: lifecycle.fail(job, at, reason="the error is permanent", **more), long)

@@ -32,7 +32,7 @@ def test_failures_and_recoveries_are_notified_by_default(world: World) -> None:
     made = post(MAIL).data
     assert made["notifications"] == USUAL
     assert send("GET", f"/tasks/{made['id']}").data["notifications"] == USUAL
-    assert send("GET", "/tasks").data["tasks"][0]["notifications"] == USUAL
+    assert send("GET", "/tasks").data["items"][0]["notifications"] == USUAL
     assert all(job.origin is not None and job.origin.notify for job in world.jobs.rows.values()) and world.jobs.rows
 
 
@@ -123,13 +123,13 @@ def test_a_slack_webhook_needs_no_secret_and_may_be_posted_again(world: World) -
 
 
 def post_job(**fields: Any) -> Answered:
-    return send("POST", "/me/jobs", json_body={"message": "m", "execute_at": "2026-11-21T10:00:00Z"} | fields)
+    return send("POST", "/jobs", json_body={"message": "m", "execute_at": "2026-11-21T10:00:00Z"} | fields)
 
 
 def test_a_one_time_job_may_have_receivers(world: World) -> None:
     made = post_job(notifications=MAIL | {"webhooks": [HOOK, SLACK]}).data
     assert made["notifications"] == USUAL | {"webhooks": [HOOK, SLACK]}
-    assert send("GET", f"/me/jobs/{made['id']}").data["notifications"] == made["notifications"]
+    assert send("GET", f"/jobs/{made['id']}").data["notifications"] == made["notifications"]
     assert post_job(notifications=made["notifications"]).data["notifications"] == made["notifications"]
     assert post_job().data["notifications"] is None
 
@@ -137,7 +137,7 @@ def test_a_one_time_job_may_have_receivers(world: World) -> None:
 def test_the_receivers_of_a_job_follow_the_rules_of_a_task(world: World) -> None:
     refused = post_job(notifications={"emails": ["ann"]})
     assert (refused.status, list(refused.fields)) == (400, ["notifications.emails.0"])
-    batch = send("POST", "/me/jobs/batch", json_body={"jobs": [{"message": "m", "notifications": {}}]}).data
+    batch = send("POST", "/jobs/batch", json_body={"jobs": [{"message": "m", "notifications": {}}]}).data
     assert [detail["field"] for detail in batch["results"][0]["error"]["details"]] == ["jobs[0].notifications"]
     world.reach = Reach()
     assert "cannot send e-mail" in post_job(notifications=MAIL).fields["notifications.emails.0"]
@@ -146,7 +146,7 @@ def test_the_receivers_of_a_job_follow_the_rules_of_a_task(world: World) -> None
 
 def test_the_receivers_of_a_job_are_changed_and_removed_until_it_starts(world: World) -> None:
     job = post_job(notifications=MAIL).data
-    path = f"/me/jobs/{job['id']}"
+    path = f"/jobs/{job['id']}"
     assert send("PATCH", path, json_body={"message": "new"}).data["notifications"] == USUAL
     changed = send("PATCH", path, json_body={"notifications": {"webhooks": [SLACK]}}).data["notifications"]
     assert (changed["emails"], changed["webhooks"]) == ([], [SLACK])
@@ -158,6 +158,6 @@ def test_the_receivers_of_a_job_are_changed_and_removed_until_it_starts(world: W
 def test_a_run_gets_no_receivers_of_its_own(world: World) -> None:
     post(MAIL)
     run = next(job for job in world.jobs.rows.values() if job.origin is not None)
-    refused = send("PATCH", f"/me/jobs/{run.id}", json_body={"notifications": MAIL})
+    refused = send("PATCH", f"/jobs/{run.id}", json_body={"notifications": MAIL})
     assert refused.status == 409 and "its task has the receivers" in refused.error["message"]
-    assert send("GET", f"/me/jobs/{run.id}").data["notifications"] is None
+    assert send("GET", f"/jobs/{run.id}").data["notifications"] is None

@@ -17,8 +17,7 @@ STARTS = ("/jobs/cancel", "/tasks/pause", "/tasks/resume", "/tasks/delete")
 def post(world: World, count: int, **fields: Any) -> list[JobKey]:
     """Jobs a second apart, an hour from now."""
     made = [
-        send("POST", "/me/jobs", json_body={"message": "m", "execute_at": render(NOW + 3_600_000 + n * 1_000)} | fields)
-        for n in range(count)
+        send("POST", "/jobs", json_body={"message": "m", "execute_at": render(NOW + 3_600_000 + n * 1_000)} | fields) for n in range(count)
     ]
     return [JobKey("sub-ann", each.data["id"]) for each in made]
 
@@ -36,7 +35,7 @@ def open_jobs(world: World, jobs: list[JobKey]) -> int:
 def test_jobs_are_cancelled_with_progress(world: World) -> None:
     jobs, others = post(world, 5, tags=["a"]), post(world, 2)
     body = {"tag": "a", "status": "scheduled", "from": render(NOW), "rate": 1_000, "limit": 4}
-    answered = send("POST", "/me/jobs/cancel", json_body=body)
+    answered = send("POST", "/jobs/cancel", json_body=body)
     made = shown(answered)
     assert (answered.status, answered.headers["Location"]) == (202, f"/api/v1/operations/{made['id']}")
     assert (made["action"], made["status"], made["matched"], made["rate"], made["limit"]) == ("cancel_jobs", "running", 0, 1_000, 4)
@@ -66,7 +65,7 @@ def test_tasks_are_paused_resumed_and_deleted(world: World) -> None:
 
 def test_a_dry_run_counts_and_changes_nothing(world: World) -> None:
     jobs = post(world, 3)
-    answered = send("POST", "/me/jobs/cancel", json_body={"all": True, "dry_run": True})
+    answered = send("POST", "/jobs/cancel", json_body={"all": True, "dry_run": True})
     shapes.Answer[operation_models.EstimateShape].model_validate(answered.body)
     assert (answered.status, answered.data["action"], answered.data["matched"], answered.data["complete"]) == (200, "cancel_jobs", 3, True)
     work_off(world)
@@ -84,20 +83,20 @@ def test_an_empty_filter_is_refused_unless_all_is_true(world: World, path: str, 
 @pytest.mark.parametrize(
     ("path", "body", "field"),
     [
-        ("/me/jobs/cancel", {"type": "log", "rate": 0}, "rate"),
-        ("/me/jobs/cancel", {"type": "log", "rate": 1_001}, "rate"),
-        ("/me/jobs/cancel", {"type": "log", "limit": 0}, "limit"),
-        ("/me/jobs/cancel", {"type": "log", "all": True}, "all"),
+        ("/jobs/cancel", {"type": "log", "rate": 0}, "rate"),
+        ("/jobs/cancel", {"type": "log", "rate": 1_001}, "rate"),
+        ("/jobs/cancel", {"type": "log", "limit": 0}, "limit"),
+        ("/jobs/cancel", {"type": "log", "all": True}, "all"),
         ("/tasks/delete", {"status": ["active"], "all": True}, "all"),
-        ("/me/jobs/cancel", {"task": "x"}, "task"),
-        ("/me/jobs/cancel", {"tag": "not a tag"}, "tag.0"),
-        ("/me/jobs/cancel", {"tag": ["a", "a"]}, "tag"),
-        ("/me/jobs/cancel", {"status": "succeeded"}, "status.0"),
-        ("/me/jobs/cancel", {"lane": "fast"}, "lane"),
-        ("/me/jobs/cancel", {"from": "yesterday"}, "from"),
-        ("/me/jobs/cancel", {"from": render(NOW), "to": render(NOW)}, "to"),
-        ("/me/jobs/cancel", {"type": "log", "colour": "red"}, "colour"),
-        ("/me/jobs/cancel", {"type": "log", "name": "n"}, "name"),
+        ("/jobs/cancel", {"task": "x"}, "task"),
+        ("/jobs/cancel", {"tag": "not a tag"}, "tag.0"),
+        ("/jobs/cancel", {"tag": ["a", "a"]}, "tag"),
+        ("/jobs/cancel", {"status": "succeeded"}, "status.0"),
+        ("/jobs/cancel", {"lane": "fast"}, "lane"),
+        ("/jobs/cancel", {"from": "yesterday"}, "from"),
+        ("/jobs/cancel", {"from": render(NOW), "to": render(NOW)}, "to"),
+        ("/jobs/cancel", {"type": "log", "colour": "red"}, "colour"),
+        ("/jobs/cancel", {"type": "log", "name": "n"}, "name"),
         ("/tasks/pause", {"name": "n", "rate": 101}, "rate"),
         ("/tasks/pause", {"name": "n", "reason": ""}, "reason"),
         ("/tasks/pause", {"status": ["active"]}, "status"),
@@ -120,7 +119,7 @@ def test_a_sixth_operation_is_refused(world: World) -> None:
 
 def test_aborting_twice_succeeds_and_nothing_is_changed(world: World) -> None:
     jobs = post(world, 3)
-    made = shown(send("POST", "/me/jobs/cancel", json_body={"all": True}))
+    made = shown(send("POST", "/jobs/cancel", json_body={"all": True}))
     for _ in range(2):
         assert shown(send("POST", f"/operations/{made['id']}/abort"))["status"] == "aborted"
     work_off(world)
@@ -129,14 +128,14 @@ def test_aborting_twice_succeeds_and_nothing_is_changed(world: World) -> None:
 
 @pytest.mark.parametrize(("method", "end"), [("GET", ""), ("POST", "/abort")])
 def test_an_unknown_or_another_users_operation_is_not_found(world: World, method: str, end: str) -> None:
-    made = shown(send("POST", "/me/jobs/cancel", json_body={"all": True}))
+    made = shown(send("POST", "/jobs/cancel", json_body={"all": True}))
     assert send(method, f"/operations/{made['id']}{end}", user="sub-eve").status == 404
     assert send(method, f"/operations/nonsense{end}").status == 404
     assert send(method, f"/dead-letters/redrives/{made['id']}{end}").status == 404
 
 
 def test_operations_are_listed_with_redrives_by_pages(world: World) -> None:
-    ended = [shown(send("POST", "/me/jobs/cancel", json_body={"all": True}))["id"] for _ in range(3)]
+    ended = [shown(send("POST", "/jobs/cancel", json_body={"all": True}))["id"] for _ in range(3)]
     for each in ended:
         send("POST", f"/operations/{each}/abort")
     redrive = send("POST", "/dead-letters/redrive", json_body={"type": "log"}).data["id"]
@@ -145,17 +144,17 @@ def test_operations_are_listed_with_redrives_by_pages(world: World) -> None:
     first = answered.data
     rest = send("GET", "/operations", query={"limit": "2", "cursor": first["cursor"]}).data
     newest = sorted(ended, reverse=True)
-    assert [each["id"] for each in first["operations"]] == [redrive, *newest[:2]] and first["operations"][0]["action"] == "redrive"
-    assert [each["id"] for each in rest["operations"]] == newest[2:] and rest["cursor"] is None
-    assert (first["has_more"], rest["has_more"], rest["items"]) == (True, False, rest["operations"])
-    assert send("GET", "/operations", user="sub-eve").data["operations"] == []
+    assert [each["id"] for each in first["items"]] == [redrive, *newest[:2]] and first["items"][0]["action"] == "redrive"
+    assert [each["id"] for each in rest["items"]] == newest[2:] and rest["cursor"] is None
+    assert (first["has_more"], rest["has_more"]) == (True, False)
+    assert send("GET", "/operations", user="sub-eve").data["items"] == []
     assert send("GET", "/operations", query={"colour": "red"}).status == 400 == send("GET", "/operations", query={"cursor": "x"}).status
 
 
 def test_start_and_abort_are_in_the_audit_trail(world: World) -> None:
     made = shown(send("POST", "/tasks/delete", json_body={"name": "report", "limit": 3}))
     send("POST", f"/operations/{made['id']}/abort")
-    entries = send("GET", "/me/audit", query={"action": "operation"}).data["entries"]
+    entries = send("GET", "/me/audit", query={"action": "operation"}).data["items"]
     assert {(entry["action"], entry["object"], entry["status"]) for entry in entries} == {
         ("operation.delete_tasks", made["id"], 202),
         ("operation.abort", made["id"], 200),
@@ -165,7 +164,7 @@ def test_start_and_abort_are_in_the_audit_trail(world: World) -> None:
 
 def test_an_administrator_cancels_for_another_user(world: World) -> None:
     jobs = post(world, 2)
-    made = send("POST", "/me/jobs/cancel", json_body={"all": True}, user="sub-ada", groups="[administrators]", query={"user": "sub-ann"})
+    made = send("POST", "/jobs/cancel", json_body={"all": True}, user="sub-ada", groups="[administrators]", query={"user": "sub-ann"})
     assert made.status == 202
     work_off(world)
     assert open_jobs(world, jobs) == 0
@@ -173,5 +172,5 @@ def test_an_administrator_cancels_for_another_user(world: World) -> None:
 
 
 def test_words_of_the_new_routes_are_no_ids() -> None:
-    """`/tasks/pause` and `/me/jobs/cancel` share their places with ids."""
+    """`/tasks/pause` and `/jobs/cancel` share their places with ids."""
     assert not any(ids.is_job_id(word) for word in ("pause", "resume", "delete", "cancel"))

@@ -12,11 +12,11 @@ from scheduler.model.spec import OnFailure, Ordering
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 KEY = OrderKey("sub-ann", "customer:17")
-PATH = "/me/ordering-keys/customer:17"
+PATH = "/ordering-keys/customer:17"
 
 
 def posted(**fields: Any) -> Any:
-    return send("POST", "/me/jobs", json_body={"message": "m", "ordering_key": KEY.key} | fields).data
+    return send("POST", "/jobs", json_body={"message": "m", "ordering_key": KEY.key} | fields).data
 
 
 def shown(answered: Answered) -> Any:
@@ -32,13 +32,13 @@ def fail(world: World, job_id: str) -> None:
 
 
 def test_a_job_shows_its_ordering_key_and_joins_the_queue(world: World) -> None:
-    job = posted(on_failure="park")
-    assert (job["ordering_key"], job["on_failure"]) == (KEY.key, "park")
+    job = posted(on_failure="pause")
+    assert (job["ordering_key"], job["on_failure"]) == (KEY.key, "pause")
     stored = world.jobs.rows[JobKey("sub-ann", job["id"])]
-    assert stored.spec.ordering == Ordering(KEY.key, OnFailure.PARK)
+    assert stored.spec.ordering == Ordering(KEY.key, OnFailure.PAUSE)
     assert world.orders.lines([KEY], limit=9)[KEY].markers == (ordering.marker(stored),)
-    assert posted()["on_failure"] == "block"
-    plain = send("POST", "/me/jobs", json_body={"message": "m"}).data
+    assert posted()["on_failure"] == "continue"
+    plain = send("POST", "/jobs", json_body={"message": "m"}).data
     assert (plain["ordering_key"], plain["on_failure"]) == (None, None)
 
 
@@ -49,12 +49,12 @@ def test_a_job_shows_its_ordering_key_and_joins_the_queue(world: World) -> None:
         ({"ordering_key": "a/b"}, "ordering_key", "must be 1 to 128 letters, digits or any of - _ . : @"),
         ({"ordering_key": "a" * 129}, "ordering_key", "must be 1 to 128 letters, digits or any of - _ . : @"),
         ({"ordering_key": 7}, "ordering_key", "must be a string"),
-        ({"on_failure": "stop"}, "on_failure", "block"),
-        ({"ordering_key": None, "on_failure": "park"}, "on_failure", "requires an ordering_key"),
+        ({"on_failure": "stop"}, "on_failure", "'continue' or 'pause'"),
+        ({"ordering_key": None, "on_failure": "pause"}, "on_failure", "requires an ordering_key"),
     ],
 )
 def test_an_invalid_ordering_key_is_refused(world: World, fields: dict[str, Any], field: str, rule: str) -> None:
-    answered = send("POST", "/me/jobs", json_body={"message": "m", "ordering_key": "k"} | fields)
+    answered = send("POST", "/jobs", json_body={"message": "m", "ordering_key": "k"} | fields)
     assert answered.status == 400 and rule in answered.fields[field]
     assert not world.jobs.rows and not any(world.orders.markers.values())
 
@@ -62,7 +62,7 @@ def test_an_invalid_ordering_key_is_refused(world: World, fields: dict[str, Any]
 def test_jobs_of_one_call_are_queued_in_the_order_of_the_call(world: World) -> None:
     items = [{"message": str(number), "ordering_key": KEY.key} for number in range(60)]
     for keyed in ({}, {"Idempotency-Key": "k1"}):
-        made = send("POST", "/me/jobs/batch", json_body={"jobs": items}, headers=keyed).data
+        made = send("POST", "/jobs/batch", json_body={"jobs": items}, headers=keyed).data
         standing = [marker.job for marker in world.orders.lines([KEY], limit=200)[KEY].markers]
         mine = [result["job"]["id"] for result in made["results"]]
         assert [job for job in standing if job in mine] == mine and len(set(mine)) == 60
@@ -70,9 +70,9 @@ def test_jobs_of_one_call_are_queued_in_the_order_of_the_call(world: World) -> N
 
 def test_an_ordering_key_is_fixed_and_a_new_time_moves_the_entry(world: World) -> None:
     job = posted(execute_at="2026-11-20T11:00:00Z")
-    refused = send("PATCH", f"/me/jobs/{job['id']}", json_body={"ordering_key": "other"})
+    refused = send("PATCH", f"/jobs/{job['id']}", json_body={"ordering_key": "other"})
     assert refused.fields == {"ordering_key": "is not a known field"}
-    assert send("PATCH", f"/me/jobs/{job['id']}", json_body={"execute_at": "2026-11-20T12:00:00Z"}).status == 200
+    assert send("PATCH", f"/jobs/{job['id']}", json_body={"execute_at": "2026-11-20T12:00:00Z"}).status == 200
     (marker,) = world.orders.lines([KEY], limit=9)[KEY].markers
     assert marker == ordering.marker(world.jobs.rows[JobKey("sub-ann", job["id"])])
 
@@ -81,23 +81,23 @@ def test_a_queue_shows_its_jobs_and_block_and_is_resumed_once(world: World) -> N
     assert shown(send("GET", PATH)) == {
         "ordering_key": KEY.key,
         "job_id": None,
-        "parked_by": None,
-        "parked_at": None,
+        "paused_by": None,
+        "paused_at": None,
         "waiting": 0,
         "more": False,
     }
-    first, second = posted(on_failure="park")["id"], posted()["id"]
+    first, second = posted(on_failure="pause")["id"], posted()["id"]
     first, second = sorted([first, second], key=lambda each: ordering.marker(world.jobs.rows[JobKey("sub-ann", each)]).position)
     line = shown(send("GET", PATH))
-    assert (line["waiting"], line["parked_by"]) == (2, None)
+    assert (line["waiting"], line["paused_by"]) == (2, None)
     for job in list(world.jobs.rows.values()):
-        world.jobs.rows[job.key] = replace(job, spec=replace(job.spec, ordering=Ordering(KEY.key, OnFailure.PARK)))
+        world.jobs.rows[job.key] = replace(job, spec=replace(job.spec, ordering=Ordering(KEY.key, OnFailure.PAUSE)))
     assert send("POST", f"{PATH}/resume").status == 409
     fail(world, first)
-    parked = shown(send("GET", PATH))
-    assert (parked["waiting"], parked["parked_by"], parked["parked_at"]) == (1, first, "2026-11-20T10:00:00.500Z")
+    paused = shown(send("GET", PATH))
+    assert (paused["waiting"], paused["paused_by"], paused["paused_at"]) == (1, first, "2026-11-20T10:00:00.500Z")
     resumed = shown(send("POST", f"{PATH}/resume"))
-    assert (resumed["waiting"], resumed["parked_by"]) == (1, None)
+    assert (resumed["waiting"], resumed["paused_by"]) == (1, None)
     assert send("POST", f"{PATH}/resume").error["code"] == "conflict" and second in str(world.jobs.rows)
 
 
@@ -105,20 +105,20 @@ def test_queues_belong_to_their_owners_and_bad_keys_are_refused(world: World) ->
     posted()
     assert shown(send("GET", PATH, user="sub-eve"))["waiting"] == 0
     for method, path in (("GET", ""), ("POST", "/resume")):
-        refused = send(method, f"/me/ordering-keys/{'a' * 129}{path}")
+        refused = send(method, f"/ordering-keys/{'a' * 129}{path}")
         assert (refused.status, list(refused.fields)) == (400, ["ordering_key"])
 
 
 def test_a_task_passes_its_ordering_key_on_to_its_runs(world: World) -> None:
-    body = {"name": "t", "message": "m", "schedule": {"rate": "rate(5 minutes)"}, "ordering_key": KEY.key, "on_failure": "park"}
+    body = {"name": "t", "message": "m", "schedule": {"rate": "rate(5 minutes)"}, "ordering_key": KEY.key, "on_failure": "pause"}
     task = send("POST", "/tasks", json_body=body).data
-    assert (task["ordering_key"], task["on_failure"]) == (KEY.key, "park")
+    assert (task["ordering_key"], task["on_failure"]) == (KEY.key, "pause")
     runs = list(world.jobs.rows.values())
-    assert runs and all(run.spec.ordering == Ordering(KEY.key, OnFailure.PARK) for run in runs)
+    assert runs and all(run.spec.ordering == Ordering(KEY.key, OnFailure.PAUSE) for run in runs)
     markers = world.orders.lines([KEY], limit=100)[KEY].markers
     assert [marker.job for marker in markers] == sorted(run.id for run in runs)
     by_hand = send("POST", f"/tasks/{task['id']}/run", json_body={}).data
     assert by_hand["ordering_key"] == KEY.key and by_hand["id"] in str(world.orders.markers)
-    assert send("PUT", f"/tasks/{task['id']}/inactive", json_body={}).status == 200
+    assert send("POST", f"/tasks/{task['id']}/pause", json_body={}).status == 200
     left = [marker.job for marker in world.orders.lines([KEY], limit=100)[KEY].markers]
     assert left == [job.id for job in sorted(world.jobs.rows.values(), key=lambda job: job.id)], "the withdrawn runs left their line"

@@ -46,7 +46,7 @@ def claim(world: World, job_id: str) -> None:
 def test_a_put_creates_the_job_of_a_key(world: World) -> None:
     made = put()
     assert (made.status, made.data["outcome"], made.data["follows"]) == (201, "created", None)
-    assert made.headers["Location"] == f"/api/v1/me/jobs/{made.data['id']}"
+    assert made.headers["Location"] == f"/api/v1/jobs/{made.data['id']}"
     assert (made.data["key"], made.data["task_key"], made.data["scheduled_at"]) == ("order:17", None, render(NOW + HOUR))
     assert stored(world, made.data["id"]).spec.key == "order:17"
 
@@ -143,15 +143,15 @@ def test_the_key_of_an_ended_or_removed_job_is_free(world: World) -> None:
 def test_a_redriven_job_has_its_key_again_or_is_refused(world: World) -> None:
     first = put().data["id"]
     change(world, first, slot=None, failed_at=NOW)
-    assert send("POST", f"/me/jobs/{first}/retry").status == 200
+    assert send("POST", f"/jobs/{first}/retry").status == 200
     assert put().data["id"] == first
     change(world, first, slot=None, failed_at=NOW)
     second = put().data["id"]
-    refused = send("POST", f"/me/jobs/{first}/retry")
+    refused = send("POST", f"/jobs/{first}/retry")
     assert refused.status == 409 and "order:17" in refused.fields["key"] and second in refused.fields["key"]
     assert send("GET", JOB).data["id"] == second != first
     change(world, second, slot=None, completed_at=NOW)
-    assert send("POST", f"/me/jobs/{first}/retry").data["key"] == "order:17"
+    assert send("POST", f"/jobs/{first}/retry").data["key"] == "order:17"
     assert send("GET", JOB).data["id"] == first
 
 
@@ -159,19 +159,19 @@ def test_a_redriven_job_has_its_key_again_or_is_refused(world: World) -> None:
 
 
 def test_a_posted_job_takes_a_free_key_and_no_other(world: World) -> None:
-    first = send("POST", "/me/jobs", json_body=LATER | {"key": "order:17"})
+    first = send("POST", "/jobs", json_body=LATER | {"key": "order:17"})
     assert (first.status, first.data["key"]) == (201, "order:17")
-    refused = send("POST", "/me/jobs", json_body=LATER | {"key": "order:17"})
+    refused = send("POST", "/jobs", json_body=LATER | {"key": "order:17"})
     assert refused.status == 409 and first.data["id"] in refused.fields["key"]
     assert send("GET", JOB).data["id"] == first.data["id"] and len(world.jobs.rows) == 1
     change(world, first.data["id"], slot=None, completed_at=NOW)
-    assert send("POST", "/me/jobs", json_body=LATER | {"key": "order:17"}).status == 201
+    assert send("POST", "/jobs", json_body=LATER | {"key": "order:17"}).status == 201
 
 
 def test_in_a_batch_the_first_job_of_a_key_takes_it(world: World) -> None:
     put()
     items = [LATER, *({"message": str(number), "delay": "1h", "key": key} for number, key in enumerate(["a", "a", "order:17", "b"]))]
-    answered = send("POST", "/me/jobs/batch", json_body={"jobs": items})
+    answered = send("POST", "/jobs/batch", json_body={"jobs": items})
     accepted = ["job" in each for each in answered.data["results"]]
     assert (answered.status, accepted) == (207, [True, True, False, False, True])
     errors = [each["error"] for each in answered.data["results"] if "error" in each]
@@ -182,8 +182,8 @@ def test_in_a_batch_the_first_job_of_a_key_takes_it(world: World) -> None:
 
 def test_a_repeated_post_with_both_keys_has_the_same_answer(world: World) -> None:
     sent: dict[str, Any] = {"json_body": LATER | {"key": "order:17"}, "headers": {"Idempotency-Key": "k"}}
-    first, world.clock.at = send("POST", "/me/jobs", **sent), NOW + 60_000
-    again = send("POST", "/me/jobs", **sent)
+    first, world.clock.at = send("POST", "/jobs", **sent), NOW + 60_000
+    again = send("POST", "/jobs", **sent)
     assert (again.status, again.data["id"], again.data["scheduled_at"]) == (201, first.data["id"], first.data["scheduled_at"])
     assert again.headers["Idempotency-Replayed"] == "true" and len(world.jobs.rows) == 1
 
@@ -203,9 +203,9 @@ def test_a_key_that_was_never_used_has_no_job_and_no_task(world: World) -> None:
 
 
 def test_both_paths_lead_to_the_same_job(world: World) -> None:
-    made = put("/me/jobs/by-key/order:17").data
-    assert put(JOB).data["id"] == made["id"] == send("GET", "/me/jobs/by-key/order:17").data["id"]
-    assert send("POST", "/me/jobs/by-key/order:17/cancel").data["status"] == "cancelled"
+    made = put("/jobs/by-key/order:17").data
+    assert put(JOB).data["id"] == made["id"] == send("GET", "/jobs/by-key/order:17").data["id"]
+    assert send("POST", "/jobs/by-key/order:17/cancel").data["status"] == "cancelled"
 
 
 def test_two_owners_may_choose_the_same_key(world: World) -> None:
@@ -231,7 +231,7 @@ def test_a_key_may_have_any_printable_character_that_a_path_can_carry(world: Wor
 )
 def test_an_invalid_key_is_refused_with_the_rule(world: World, key: Any) -> None:
     rule = own_keys.RULE if isinstance(key, str) else "must be a string"
-    for path, body in (("/me/jobs", LATER), ("/tasks", NIGHTLY)):
+    for path, body in (("/jobs", LATER), ("/tasks", NIGHTLY)):
         answered = send("POST", path, json_body=body | {"key": key})
         assert (answered.status, answered.fields["key"]) == (400, rule)
     assert not world.jobs.rows and not world.tasks.rows
@@ -304,14 +304,14 @@ def test_a_schedule_that_is_put_again_later_keeps_its_rhythm(world: World, sched
     world.clock.at = NOW + 3 * 24 * HOUR
     again = put_task(schedule=schedule).data
     assert (again["outcome"], again["schedule"], again["generation"]) == ("unchanged", made["schedule"], 1)
-    send("PUT", f"/tasks/{made['id']}/inactive", json_body={})
+    send("POST", f"/tasks/{made['id']}/pause", json_body={})
     assert put_task(schedule=schedule).data["outcome"] == "unchanged"
     assert put_task(schedule=other).data["outcome"] == "updated"
 
 
 def test_the_runs_of_a_task_carry_its_key(world: World) -> None:
     made = put_task().data
-    run = send("GET", f"/tasks/{made['id']}/jobs", query={"upcoming": "true"}).data["jobs"][0]
+    run = send("GET", f"/tasks/{made['id']}/jobs", query={"upcoming": "true"}).data["items"][0]
     assert (run["key"], run["task_key"]) == (None, "nightly")
     assert send("GET", "/jobs/by-key/nightly").status == 404
 
@@ -369,7 +369,7 @@ def test_the_key_of_a_task_never_changes(world: World) -> None:
     ],
 )
 def test_a_delay_counts_from_the_request(world: World, fields: dict[str, Any], ms: int) -> None:
-    assert send("POST", "/me/jobs", json_body={"message": "m"} | fields).data["scheduled_at"] == render(NOW + ms)
+    assert send("POST", "/jobs", json_body={"message": "m"} | fields).data["scheduled_at"] == render(NOW + ms)
 
 
 @pytest.mark.parametrize(
@@ -393,17 +393,17 @@ def test_a_delay_counts_from_the_request(world: World, fields: dict[str, Any], m
     ],
 )
 def test_an_invalid_delay_is_refused(world: World, fields: dict[str, Any], field: str, rule: str) -> None:
-    answered = send("POST", "/me/jobs", json_body={"message": "m"} | fields)
+    answered = send("POST", "/jobs", json_body={"message": "m"} | fields)
     assert answered.status == 400 and rule in answered.fields[field]
-    (result,) = send("POST", "/me/jobs/batch", json_body={"jobs": [{"message": "m"} | fields]}).data["results"]
+    (result,) = send("POST", "/jobs/batch", json_body={"jobs": [{"message": "m"} | fields]}).data["results"]
     assert [each["field"] for each in result["error"]["details"]] == [f"jobs[0].{field}"]
     assert not world.jobs.rows
 
 
 def test_a_repeated_request_with_a_delay_is_the_same_request(world: World) -> None:
     sent: dict[str, Any] = {"json_body": {"message": "m", "delay": "30m"}, "headers": {"Idempotency-Key": "k"}}
-    first, world.clock.at = send("POST", "/me/jobs", **sent), NOW + HOUR
-    again = send("POST", "/me/jobs", **sent)
+    first, world.clock.at = send("POST", "/jobs", **sent), NOW + HOUR
+    again = send("POST", "/jobs", **sent)
     assert (again.data["id"], again.data["scheduled_at"]) == (first.data["id"], render(NOW + HOUR // 2))
     assert len(world.jobs.rows) == 1
 

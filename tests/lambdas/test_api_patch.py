@@ -18,14 +18,14 @@ CALL = {"url": "https://example.com/x", "method": "POST"}
 
 def posted(**fields: Any) -> str:
     body = {"execute_at": render(NOW + DAY)} | ({"message": "old"} if "type" not in fields else {}) | fields
-    answered = send("POST", "/me/jobs", json_body=body)
+    answered = send("POST", "/jobs", json_body=body)
     assert answered.status == 201, answered.text
     job_id: str = answered.data["id"]
     return job_id
 
 
 def patch(job_id: str, body: Any, **rest: Any) -> Answered:
-    return send("PATCH", f"/me/jobs/{job_id}", json_body=body, **rest)
+    return send("PATCH", f"/jobs/{job_id}", json_body=body, **rest)
 
 
 def stored(world: World, job_id: str) -> Job:
@@ -38,8 +38,8 @@ def test_a_postponed_job_keeps_its_id_and_is_listed_at_its_new_time(world: World
     answered = patch(moved, {"execute_at": LATER})
     shapes.Answer[job_answers.JobShape].model_validate(answered.body)
     assert (answered.status, answered.data["id"], answered.data["scheduled_at"], answered.data["due_at"]) == (200, moved, LATER, LATER)
-    assert send("GET", f"/me/jobs/{moved}").data == answered.data
-    assert [job["id"] for job in send("GET", "/me/jobs", query={"upcoming": "true"}).data["jobs"]] == [other, moved]
+    assert send("GET", f"/jobs/{moved}").data == answered.data
+    assert [job["id"] for job in send("GET", "/jobs", query={"upcoming": "true"}).data["items"]] == [other, moved]
 
 
 def test_a_job_moved_to_now_is_enqueued(world: World) -> None:
@@ -111,7 +111,7 @@ def test_an_invalid_change_changes_nothing(world: World, body: Any, fields: set[
 
 def test_a_finished_job_is_a_conflict() -> None:
     job = posted()
-    assert send("POST", f"/me/jobs/{job}/cancel").status == 200
+    assert send("POST", f"/jobs/{job}/cancel").status == 200
     answered = patch(job, {"message": "new"})
     assert (answered.status, answered.error["code"], answered.error["message"]) == (409, "conflict", "it has already ended: cancelled")
 
@@ -131,7 +131,7 @@ def test_the_document_of_a_change_has_nullable_fields_and_no_defaults() -> None:
 
 def test_a_change_that_grows_beyond_the_table_is_refused(world: World) -> None:
     job = posted(type="http", payload=CALL)
-    answered = send("PATCH", f"/me/jobs/{job}", body=growing({"payload": GROWN}))
+    answered = send("PATCH", f"/jobs/{job}", body=growing({"payload": GROWN}))
     assert (answered.status, answered.error["code"]) == (413, "payload_too_large")
     assert "at most 307,200 (300 KB)" in answered.error["message"] and stored(world, job).spec.payload["url"] == CALL["url"]
     assert stored(world, job).fence == 1

@@ -34,29 +34,29 @@ def register(**fields: Any) -> Any:
 
 
 def test_a_payload_is_marked_only_if_it_has_placeholders(world: World) -> None:
-    assert spec(world, send("POST", "/me/jobs", json_body=HTTP)).placeholders
-    assert spec(world, send("POST", "/me/jobs", json_body={"message": "{{scheduled_at}}"})).placeholders
-    assert spec(world, send("POST", "/me/jobs", json_body={"message": "{{{{name}}"})).placeholders
-    assert not spec(world, send("POST", "/me/jobs", json_body={"message": "{name}"})).placeholders
+    assert spec(world, send("POST", "/jobs", json_body=HTTP)).placeholders
+    assert spec(world, send("POST", "/jobs", json_body={"message": "{{scheduled_at}}"})).placeholders
+    assert spec(world, send("POST", "/jobs", json_body={"message": "{{{{name}}"})).placeholders
+    assert not spec(world, send("POST", "/jobs", json_body={"message": "{name}"})).placeholders
 
 
 def test_a_job_shows_its_payload_as_it_was_posted() -> None:
-    job = send("POST", "/me/jobs", json_body=HTTP).data
-    assert send("GET", f"/me/jobs/{job['id']}").data["payload"] == HTTP["payload"]
+    job = send("POST", "/jobs", json_body=HTTP).data
+    assert send("GET", f"/jobs/{job['id']}").data["payload"] == HTTP["payload"]
 
 
 @pytest.mark.parametrize(("body", "field"), BAD)
-@pytest.mark.parametrize("path", ["/me/jobs", "/tasks"])
+@pytest.mark.parametrize("path", ["/jobs", "/tasks"])
 def test_an_unknown_placeholder_is_refused_with_field_and_rule(world: World, body: dict[str, Any], field: str, path: str) -> None:
     assert register().status == 201
-    answered = send("POST", path, json_body=body if path == "/me/jobs" else body | {"name": "a task"})
+    answered = send("POST", path, json_body=body if path == "/jobs" else body | {"name": "a task"})
     assert (answered.status, list(answered.fields)) == (400, [field])
     assert answered.fields[field].startswith(KNOWN)
     assert world.jobs.rows == {}
 
 
 def test_an_unknown_placeholder_refuses_its_job_of_many() -> None:
-    answered = send("POST", "/me/jobs/batch", json_body={"jobs": [{"message": "{{x}}"}, {"message": "{{attempt}}"}]})
+    answered = send("POST", "/jobs/batch", json_body={"jobs": [{"message": "{{x}}"}, {"message": "{{attempt}}"}]})
     assert (answered.data["accepted"], answered.data["refused"]) == (1, 1)
 
 
@@ -71,10 +71,10 @@ def test_a_task_gives_its_mark_to_its_runs_and_an_edit_checks_it_again(world: Wo
 
 
 def test_only_a_change_of_the_payload_changes_the_mark(world: World) -> None:
-    job = send("POST", "/me/jobs", json_body={"message": "{{attempt}}", "execute_at": render(NOW + DAY)}).data["id"]
+    job = send("POST", "/jobs", json_body={"message": "{{attempt}}", "execute_at": render(NOW + DAY)}).data["id"]
 
     def change(body: dict[str, Any]) -> Any:
-        answered = send("PATCH", f"/me/jobs/{job}", json_body=body)
+        answered = send("PATCH", f"/jobs/{job}", json_body=body)
         return answered.fields if answered.status == 400 else world.jobs.get(JobKey("sub-ann", job)).spec.placeholders
 
     assert change({"max_attempts": 5}) is True
@@ -97,23 +97,23 @@ def test_old_defaults_of_a_target_refuse_no_job(world: World) -> None:
     (target,) = world.targets.all()
     old = replace(target, defaults={"url": "https://example.com/{{x}}"}, placeholders=False, version=target.version + 1)
     assert world.targets.put(target, old)
-    assert not spec(world, send("POST", "/me/jobs", json_body={"target": "reports"})).placeholders
+    assert not spec(world, send("POST", "/jobs", json_body={"target": "reports"})).placeholders
 
 
 def test_the_host_of_a_url_has_no_placeholder() -> None:
-    answered = send("POST", "/me/jobs", json_body={"type": "http", "payload": {"url": "https://{{job.id}}.example.com/"}})
+    answered = send("POST", "/jobs", json_body={"type": "http", "payload": {"url": "https://{{job.id}}.example.com/"}})
     assert answered.status == 400 and answered.fields["payload.url"].startswith("must have an IP address or a host name")
 
 
 @pytest.mark.parametrize("name", ["Punctual-Scheduled-At", "punctual-task-name", "Punctual-Attempt", "Punctual-Job-Key"])
 def test_the_headers_of_the_context_cannot_be_given(name: str) -> None:
     payload = {"url": "https://example.com/", "headers": {name: "mine"}}
-    answered = send("POST", "/me/jobs", json_body={"type": "http", "payload": payload})
+    answered = send("POST", "/jobs", json_body={"type": "http", "payload": payload})
     assert answered.status == 400 and "is set by the scheduler and cannot be given" in answered.text
 
 
 def test_an_input_of_an_execution_must_be_the_same_in_every_attempt() -> None:
     machine = "arn:aws:states:us-east-1:000000000000:stateMachine:orders"
     payload = {"state_machine": machine, "input": {"n": "{{attempt}}"}}
-    answered = send("POST", "/me/jobs", json_body={"type": "stepfunctions", "payload": payload})
+    answered = send("POST", "/jobs", json_body={"type": "stepfunctions", "payload": payload})
     assert answered.fields == {"payload.input.n": "cannot have {{attempt}}: it must be the same in every attempt"}

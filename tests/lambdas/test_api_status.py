@@ -37,7 +37,7 @@ def test_a_user_sees_only_what_is_theirs(groups: str | None) -> None:
 
 @pytest.mark.parametrize("scope", ["own", "all"])
 def test_a_pause_names_its_author_its_reason_and_its_jobs(world: World, scope: str) -> None:
-    send("POST", "/me/jobs", json_body={"message": "hello"})
+    send("POST", "/jobs", json_body={"message": "hello"})
     send("POST", "/system/pause", json_body={"lane": "one-time", "reason": "moving house"}, groups=ADMIN)
     world.clock.advance(5_000)
     found = status(scope, groups=ADMIN)

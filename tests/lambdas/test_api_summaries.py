@@ -44,7 +44,7 @@ def counted(world: World) -> None:
 
 
 def minutes(**more: Any) -> dict[str, dict[str, Any]]:
-    answered = send("GET", "/scheduled-tasks-summary", **more)
+    answered = send("GET", "/forecast", **more)
     shapes.Answer[summary_models.ScheduledSummaryShape].model_validate(answered.body)
     assert [each["scheduled_at"] for each in answered.data["minutes"]] == [render(FIRST + number * MINUTE) for number in range(181)]
     return {each.pop("scheduled_at"): each for each in answered.data["minutes"] if each["jobs"]}
@@ -63,16 +63,16 @@ def test_an_administrator_sees_all_users_or_only_their_own() -> None:
     shown = minutes(user=ANN, groups=ADMIN)[render(FIRST + 5 * MINUTE)]
     assert shown == {"jobs": 3, "compute_ms": 3_250, "required_instances": 1}
     assert minutes(user=ANN, groups=ADMIN, query={"scope": "own"}) == minutes(user=ANN)
-    assert send("GET", "/scheduled-tasks-summary", user=ANN, groups=ADMIN).data["scope"] == "all"
+    assert send("GET", "/forecast", user=ANN, groups=ADMIN).data["scope"] == "all"
 
 
-@pytest.mark.parametrize("path", ["/scheduled-tasks-summary", "/task-summary"])
+@pytest.mark.parametrize("path", ["/forecast", "/statistics"])
 def test_only_administrators_see_all_users(path: str) -> None:
     answered = send("GET", path, query={"scope": "all"})
     assert (answered.status, answered.error["code"]) == (403, "forbidden")
 
 
-@pytest.mark.parametrize("path", ["/scheduled-tasks-summary", "/task-summary"])
+@pytest.mark.parametrize("path", ["/forecast", "/statistics"])
 @pytest.mark.parametrize(("query", "field"), [({"scope": "everybody"}, "scope"), ({"hours": "4"}, "hours")])
 def test_invalid_parameters_are_refused_by_name(path: str, query: dict[str, str], field: str) -> None:
     answered = send("GET", path, query=query)
@@ -81,19 +81,19 @@ def test_invalid_parameters_are_refused_by_name(path: str, query: dict[str, str]
 
 def test_empty_counters_are_answered_as_zeros() -> None:
     assert minutes() == {}
-    assert send("GET", "/scheduled-tasks-summary").data["available_instances"] == 100
-    assert send("GET", "/task-summary").data["types"] == []
+    assert send("GET", "/forecast").data["available_instances"] == 100
+    assert send("GET", "/statistics").data["types"] == []
 
 
 @pytest.mark.usefixtures("counted")
 def test_types_show_durations_and_results_of_their_jobs() -> None:
-    answered = send("GET", "/task-summary", user=ANN, groups=ADMIN)
+    answered = send("GET", "/statistics", user=ANN, groups=ADMIN)
     shapes.Answer[summary_models.TaskSummaryShape].model_validate(answered.body)
     (log,) = answered.data["types"]
     assert (log["type"], log["runs"], log["succeeded"], log["failed"]) == ("log", 4, 4, 0)
     assert log["average_ms"] == 1_250
     assert log["p50_ms"] == pytest.approx(1_000, rel=0.1) and log["p95_ms"] == pytest.approx(2_000, rel=0.1)
-    (own,) = send("GET", "/task-summary", user=ANN).data["types"]
+    (own,) = send("GET", "/statistics", user=ANN).data["types"]
     assert (own["runs"], own["average_ms"]) == (3, 1_000)
 
 
@@ -105,7 +105,7 @@ def test_types_are_listed_by_day_for_the_requested_days(world: World) -> None:
     project("s", [JobChange(f"{99:040d}", claimed, ended)], world)
 
     def told(days: int) -> dict[str, Any]:
-        answered = send("GET", "/task-summary", user=ANN, query={"days": str(days)})
+        answered = send("GET", "/statistics", user=ANN, query={"days": str(days)})
         shapes.Answer[summary_models.TaskSummaryShape].model_validate(answered.body)
         found: dict[str, Any] = answered.data
         return found
@@ -116,10 +116,10 @@ def test_types_are_listed_by_day_for_the_requested_days(world: World) -> None:
     assert (whole["types"][0]["runs"], whole["types"][0]["average_ms"]) == (4, 1_750)
     without = told(DAYS)
     assert ([each["day"] for each in without["daily"]], without["types"][0]["runs"]) == ([render(make.NOW)[:10]], 3)
-    assert send("GET", "/task-summary", user=ANN).data["daily"] is None
+    assert send("GET", "/statistics", user=ANN).data["daily"] is None
 
 
 @pytest.mark.parametrize("days", ["0", "91", "many"])
 def test_a_number_of_days_out_of_bounds_is_refused(days: str) -> None:
-    answered = send("GET", "/task-summary", query={"days": days})
+    answered = send("GET", "/statistics", query={"days": days})
     assert (answered.status, list(answered.fields)) == (400, ["days"])

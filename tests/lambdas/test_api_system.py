@@ -32,7 +32,7 @@ def asked(verb: str, body: Any = None) -> Answered:
 
 
 def posted(body: Any) -> str:
-    return str(send("POST", "/me/jobs", json_body=body).data["id"])
+    return str(send("POST", "/jobs", json_body=body).data["id"])
 
 
 def lanes(answered: Answered) -> dict[str, Any]:
@@ -82,25 +82,25 @@ def test_a_waiting_job_names_its_paused_lane(world: World) -> None:
     asked("pause", {"lane": "one-time", "reason": "moving house"})
     world.clock.advance(5_000)
     reason = f"its lane one-time is paused since {render(NOW)} by ann: moving house"
-    assert send("GET", f"/me/jobs/{now}").data["reason"] == reason
-    assert send("GET", "/me/jobs/by-key/mine").data["reason"] == reason
-    assert [each["reason"] for each in send("GET", "/me/jobs").data["jobs"]] == [reason]
-    assert send("GET", f"/me/jobs/{later}").data["reason"] is None
+    assert send("GET", f"/jobs/{now}").data["reason"] == reason
+    assert send("GET", "/jobs/by-key/mine").data["reason"] == reason
+    assert [each["reason"] for each in send("GET", "/jobs").data["items"]] == [reason]
+    assert send("GET", f"/jobs/{later}").data["reason"] is None
     asked("resume", {"lane": "one-time"})
     world.clock.advance(5_000)
-    assert send("GET", f"/me/jobs/{now}").data["reason"] is None
+    assert send("GET", f"/jobs/{now}").data["reason"] is None
 
 
 def test_the_lane_states_are_not_read_for_jobs_that_are_not_due(world: World) -> None:
     later = posted({"message": "hello", "delay": "1h"})
     world.ledger = Wrapped(world.ledger, watched=lambda verb: pytest.fail("read the lane states"))
-    assert send("GET", f"/me/jobs/{later}").data["reason"] is None
+    assert send("GET", f"/jobs/{later}").data["reason"] is None
 
 
 def test_a_job_is_shown_though_the_lane_states_cannot_be_read(world: World) -> None:
     now = posted({"message": "hello"})
     world.ledger = Wrapped(world.ledger, watched=refuse)
-    assert send("GET", f"/me/jobs/{now}").data["reason"] is None
+    assert send("GET", f"/jobs/{now}").data["reason"] is None
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])
@@ -181,7 +181,7 @@ SHOWN = {"circuit": "host example.com:8443", "owner": "sub-ann"}
 
 def breakers(answered: Answered) -> list[dict[str, Any]]:
     shapes.Answer[system_models.BreakersShape].model_validate(answered.body)
-    found: list[dict[str, Any]] = answered.data["breakers"]
+    found: list[dict[str, Any]] = answered.data["items"]
     return found
 
 
@@ -210,17 +210,17 @@ def test_an_administrator_closes_a_breaker_with_a_trace_in_the_trail(world: Worl
     world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
     asked_for = SHOWN | {"reason": "the host is back"}
     answered = asked("breakers/close", asked_for)
-    assert (answered.data["closed"], [each["circuit"] for each in answered.data["breakers"]]) == (SHOWN, ["target invoices"])
+    assert (answered.data["closed"], [each["circuit"] for each in answered.data["items"]]) == (SHOWN, ["target invoices"])
     shapes.Answer[system_models.ClosedShape].model_validate(answered.body)
     assert list(world.ledger.watched().breakers) == [Circuit("target invoices")]
     world.clock.advance(1)
     assert asked("breakers/close", asked_for).status == 404
-    entries = send("GET", "/audit", groups=ADMIN).data["entries"]
+    entries = send("GET", "/audit", groups=ADMIN).data["items"]
     assert [(entry["action"], entry["status"], entry["changes"]) for entry in entries] == [
         ("system.close-breaker", 404, asked_for),
         ("system.close-breaker", 200, asked_for),
     ]
-    assert asked("breakers/close", {"circuit": "target invoices", "owner": None}).data["breakers"] == []
+    assert asked("breakers/close", {"circuit": "target invoices", "owner": None}).data["items"] == []
 
 
 def test_the_only_breaker_of_a_circuit_is_closed_without_its_owner(world: World) -> None:

@@ -35,7 +35,7 @@ def replace(name: str = "invoices", **fields: Any) -> Answered:
 
 
 def post(**fields: Any) -> Answered:
-    return send("POST", "/me/jobs", json_body=fields)
+    return send("POST", "/jobs", json_body=fields)
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/targets"), ("PUT", "/targets/invoices"), ("DELETE", "/targets/invoices")])
@@ -56,8 +56,8 @@ def test_administrators_see_more_of_a_target_than_users(world: World) -> None:
     assert (whole.data["created_at"], whole.data["created_by"], whole.data["version"]) == (render(NOW), "sub-ann", 1)
     seen = send("GET", "/targets")
     shapes.Answer[target_models.TargetsShape].model_validate(seen.body)
-    (shown,) = seen.data["targets"]
-    assert shown["given"] == INVOICES["payload_schema"] and shown["rate"] == 20
+    (shown,) = seen.data["items"]
+    assert shown["job_payload_schema"] == INVOICES["payload_schema"] and shown["rate"] == 20
     hidden = ("defaults", "locked", "payload_schema", "created_by", "updated_by")
     assert [shown[name] for name in hidden] == [None] * 5
     assert "secret" not in seen.text
@@ -130,7 +130,7 @@ def test_every_field_of_a_target_has_a_refusal() -> None:
 
 def test_an_allowed_arn_may_be_a_default(world: World) -> None:
     world.reach = Reach((QUEUE,))
-    assert register(kind="sqs", defaults={"queue": QUEUE}, payload_schema=None).data["given"]["required"] == ["body"]
+    assert register(kind="sqs", defaults={"queue": QUEUE}, payload_schema=None).data["job_payload_schema"]["required"] == ["body"]
 
 
 # Jobs and tasks of a target
@@ -189,8 +189,8 @@ def test_a_disabled_target_accepts_no_jobs() -> None:
 
 def test_a_changed_payload_is_checked_by_the_target() -> None:
     register()
-    job = send("POST", "/me/jobs", json_body={"target": "invoices", "execute_at": render(NOW + 3_600_000)}).data
-    change = f"/me/jobs/{job['id']}"
+    job = send("POST", "/jobs", json_body={"target": "invoices", "execute_at": render(NOW + 3_600_000)}).data
+    change = f"/jobs/{job['id']}"
     assert send("PATCH", change, json_body={"payload": {"method": "GET"}}).status == 400
     assert send("PATCH", change, json_body={"payload": {"body": {"number": 8}}}).data["payload"] == {"body": {"number": 8}}
 
@@ -198,9 +198,9 @@ def test_a_changed_payload_is_checked_by_the_target() -> None:
 def test_task_types_list_the_targets_that_jobs_may_name() -> None:
     register()
     register(name="off", enabled=False)
-    answered = send("GET", "/task-types")
+    answered = send("GET", "/types")
     shapes.Answer[form_models.TaskTypesShape].model_validate(answered.body)
-    named = [each for each in answered.data["task_types"] if each["target"] is not None]
+    named = [each for each in answered.data["items"] if each["target"] is not None]
     assert [(each["target"], each["type"], each["payload_schema"]) for each in named] == [("invoices", "http", INVOICES["payload_schema"])]
 
 
@@ -210,5 +210,5 @@ def test_raw_http_can_be_disabled(world: World) -> None:
     refused = post(type="http", payload={"url": "https://example.com"})
     assert refused.fields == {"type": "type http is disabled in this stage: use a named target (GET /targets lists them)"}
     assert post(target="invoices").status == 201
-    types = {each["type"] for each in send("GET", "/task-types").data["task_types"] if each["target"] is None}
+    types = {each["type"] for each in send("GET", "/types").data["items"] if each["target"] is None}
     assert "http" not in types and "log" in types

@@ -25,14 +25,14 @@ def create(**more: Any) -> Answered:
 def test_a_created_user_is_returned_with_their_settings(world: World) -> None:
     made = create(role="operator", job_weight=2.5, quotas={"max_jobs": 7})
     assert made.status == 201 and made.headers["Location"] == f"/api/v1/users/{made.data['id']}"
-    told = {name: made.data[name] for name in ("username", "role", "enabled", "job_weight", "quotas", "allowed")}
+    told = {name: made.data[name] for name in ("username", "role", "enabled", "job_weight", "quotas", "effective_quotas")}
     assert told == {
         "username": "eve",
         "role": "operator",
         "enabled": True,
         "job_weight": 2.5,
         "quotas": {"max_jobs": 7, "creates_per_second": None},
-        "allowed": {"max_jobs": 7, "creates_per_second": 1_000.0},
+        "effective_quotas": {"max_jobs": 7, "creates_per_second": 1_000.0},
     }
     assert send("GET", f"/users/{made.data['id']}", **ADMIN).data == made.data
     assert world.users.weights([made.data["id"]]) == {made.data["id"]: 2.5}
@@ -90,26 +90,26 @@ def test_an_empty_change_or_one_of_fixed_fields_is_refused(world: World, body: d
 def test_an_unknown_user_is_not_found(world: World, id: str) -> None:
     assert send("GET", f"/users/{id}", **ADMIN).status == 404
     assert send("PATCH", f"/users/{id}", json_body={"job_weight": 1.0}, **ADMIN).status == 404
-    assert send("PUT", f"/users/{id}/disabled", **ADMIN).status == 404
+    assert send("POST", f"/users/{id}/disable", **ADMIN).status == 404
     assert not world.users.rows
 
 
 def test_administrators_cannot_lock_themselves_out(world: World) -> None:
     id = create(role="administrator").data["id"]
-    assert send("PUT", f"/users/{id}/disabled", user=id, **ADMIN).status == 409
+    assert send("POST", f"/users/{id}/disable", user=id, **ADMIN).status == 409
     assert send("PATCH", f"/users/{id}", json_body={"role": "user"}, user=id, **ADMIN).status == 409
     assert send("PATCH", f"/users/{id}", json_body={"role": "administrator"}, user=id, **ADMIN).status == 200
 
 
 def test_the_tokens_of_a_disabled_user_end_within_half_a_minute(world: World) -> None:
     id = create().data["id"]
-    assert send("GET", "/me/jobs", user=id).status == 200
+    assert send("GET", "/jobs", user=id).status == 200
     world.users.set_disabled(id, world.clock.at)  # by another process
     world.clock.advance(30_000)
-    refused = send("GET", "/me/jobs", user=id)
+    refused = send("GET", "/jobs", user=id)
     assert (refused.status, refused.error["message"]) == (403, "This account is disabled.")
-    assert send("PUT", f"/users/{id}/enabled", **ADMIN).data["enabled"] is True
-    assert send("GET", "/me/jobs", user=id).status == 200
+    assert send("POST", f"/users/{id}/enable", **ADMIN).data["enabled"] is True
+    assert send("GET", "/jobs", user=id).status == 200
 
 
 def other_processes_know(world: World) -> None:
@@ -123,16 +123,16 @@ BEARER = {"headers": {"authorization": "Bearer token"}}
 
 def test_a_changed_password_ends_all_sessions_and_begins_a_new_one(world: World) -> None:
     before = world.clock.at
-    assert send("GET", "/me/jobs", signed_in=before).status == 200
+    assert send("GET", "/jobs", signed_in=before).status == 200
     changed = send("POST", "/auth/password", json_body=CHANGE, signed_in=before, **BEARER).data
     assert (changed["changed"], changed["token"], changed["refresh_token"]) == (True, "token", "fresh")
     assert world.identity.signed_out == ["sub-ann"]
     new = world.clock.at
-    for path in ("/me/jobs", "/me", "/task-types"):
+    for path in ("/jobs", "/me", "/types"):
         refused = send("GET", path, signed_in=before)
         assert (refused.status, refused.error["message"]) == (401, "This session has ended. Sign in again.")
         assert send("GET", path, signed_in=new).status == 200
-    assert send("GET", "/me/jobs", user="sub-ben", signed_in=before).status == 200
+    assert send("GET", "/jobs", user="sub-ben", signed_in=before).status == 200
 
 
 def test_a_token_of_the_second_in_which_the_password_changed_is_refused(world: World) -> None:
@@ -156,13 +156,13 @@ def test_a_password_that_is_changed_without_a_new_session_is_changed(world: Worl
 
 def test_a_password_set_by_an_administrator_ends_the_sessions(world: World) -> None:
     id, before = create().data["id"], world.clock.at
-    assert send("GET", "/me/jobs", user=id, signed_in=before).status == 200
+    assert send("GET", "/jobs", user=id, signed_in=before).status == 200
     assert send("PUT", f"/users/{id}/password", json_body={"password": "Correct-horse-2"}, **ADMIN).status == 200
     assert world.identity.signed_out == [id]
-    assert send("GET", "/me/jobs", user=id, signed_in=world.clock.at).status == 200, "a sign-in right after the answer"
+    assert send("GET", "/jobs", user=id, signed_in=world.clock.at).status == 200, "a sign-in right after the answer"
     other_processes_know(world)
-    assert send("GET", "/me/jobs", user=id, signed_in=before).status == 401
-    assert send("GET", "/me/jobs", user=id, signed_in=world.clock.at).status == 200
+    assert send("GET", "/jobs", user=id, signed_in=before).status == 401
+    assert send("GET", "/jobs", user=id, signed_in=world.clock.at).status == 200
 
 
 @pytest.mark.parametrize(
@@ -256,10 +256,10 @@ def test_one_session_can_be_ended_alone(world: World) -> None:
 
 def test_disabling_is_idempotent(world: World) -> None:
     id = create().data["id"]
-    first = send("PUT", f"/users/{id}/disabled", **ADMIN)
+    first = send("POST", f"/users/{id}/disable", **ADMIN)
     at = world.users.rows[id].disabled_at
     world.clock.advance(5)
-    assert send("PUT", f"/users/{id}/disabled", **ADMIN).data == first.data and first.data["enabled"] is False
+    assert send("POST", f"/users/{id}/disable", **ADMIN).data == first.data and first.data["enabled"] is False
     assert world.users.rows[id].disabled_at == at and not world.identity.rows[id].enabled
 
 
@@ -267,8 +267,8 @@ def test_disabling_is_idempotent(world: World) -> None:
 def test_an_enable_and_a_deletion_wake_the_jobs_that_waited(world: World, refused: bool) -> None:
     id = create().data["id"]
     world.work = Wrapped(world.work, send=lambda verb, items, **_: items) if refused else world.work
-    send("PUT", f"/users/{id}/disabled", **ADMIN)
-    answers = [send("PUT", f"/users/{id}/enabled", **ADMIN).status, send("DELETE", f"/users/{id}", **ADMIN).status]
+    send("POST", f"/users/{id}/disable", **ADMIN)
+    answers = [send("POST", f"/users/{id}/enable", **ADMIN).status, send("DELETE", f"/users/{id}", **ADMIN).status]
     assert answers == [200, 200]
     assert [each.item.kind for each in world.work.queued.values()] == [WorkKind.RESUME] * (0 if refused else 2)
 
@@ -278,8 +278,8 @@ def test_a_deleted_user_is_gone_and_its_name_is_free(world: World) -> None:
     gone = send("DELETE", f"/users/{id}", **ADMIN)
     assert (gone.status, gone.data["enabled"]) == (200, False) and id not in world.identity.rows
     assert world.users.barred().deleted == {id}
-    assert send("GET", "/me/jobs", user=id).status == 403, "a token that is still out"
-    assert [send(method, f"/users/{id}{part}", **ADMIN).status for method, part in (("DELETE", ""), ("PUT", "/enabled"))] == [404, 404]
+    assert send("GET", "/jobs", user=id).status == 403, "a token that is still out"
+    assert [send(method, f"/users/{id}{part}", **ADMIN).status for method, part in (("DELETE", ""), ("POST", "/enable"))] == [404, 404]
     assert create().status == 201
 
 
@@ -302,8 +302,8 @@ def test_a_machine_client_has_settings_but_no_role(world: World) -> None:
     assert (changed.data["role"], changed.data["job_weight"], changed.data["quotas"]["max_jobs"]) == (None, 4.0, 1)
     assert send("PATCH", f"/users/{ROBOT}", json_body={"role": "operator"}, **ADMIN).status == 409
     assert send("PUT", f"/users/{ROBOT}/password", json_body={"password": "Correct-horse-2"}, **ADMIN).status == 409
-    assert send("PUT", f"/users/{ROBOT}/disabled", **ADMIN).status == 200
-    assert send("GET", "/me/jobs", user=ROBOT, scope="punctual/jobs:read").status == 403
+    assert send("POST", f"/users/{ROBOT}/disable", **ADMIN).status == 200
+    assert send("GET", "/jobs", user=ROBOT, scope="punctual/jobs:read").status == 403
 
 
 @pytest.mark.parametrize("claims", [{"token_use": "id"}, {"token_use": None}])
@@ -311,7 +311,7 @@ def test_an_id_token_is_no_access_token(world: World, claims: dict[str, Any], mo
     from lambdas import api
     from tests.lambdas.gateway import event
 
-    made = event("GET", "/api/v1/me/jobs")
+    made = event("GET", "/api/v1/jobs")
     made["requestContext"]["authorizer"]["jwt"]["claims"] |= claims
     assert api.handler(made, None)["statusCode"] == 401
 
@@ -321,29 +321,29 @@ def test_an_id_token_is_no_access_token(world: World, claims: dict[str, Any], mo
     [("punctual/jobs:read", 200), ("jobs:read", 403), ("other/jobs:read", 403), ("", 403), ("punctual/jobs:readx", 403)],
 )
 def test_only_the_scopes_of_our_own_resource_server_are_valid(world: World, scope: str, status: int) -> None:
-    assert send("GET", "/me/jobs", scope=scope).status == status
+    assert send("GET", "/jobs", scope=scope).status == status
 
 
 @pytest.mark.parametrize("named", ["bob#x", "a,b", "", "x" * 65, "ünïcode"])
 def test_the_user_parameter_must_be_an_id(world: World, named: str) -> None:
-    refused = send("GET", "/me/jobs", query={"user": named}, **ADMIN)
+    refused = send("GET", "/jobs", query={"user": named}, **ADMIN)
     assert refused.status == 400 and list(refused.fields) == ["user"]
 
 
 def test_a_request_beyond_the_quota_is_a_429_with_retry_after(world: World) -> None:
     world.users.set_quotas("sub-ann", Quotas(creates_per_second=0.5))
-    statuses = [send("POST", "/me/jobs", json_body={"message": "m"}) for _ in range(8)]
+    statuses = [send("POST", "/jobs", json_body={"message": "m"}) for _ in range(8)]
     assert [each.status for each in statuses[:5]] == [201] * 5 and statuses[-1].status == 429
     assert statuses[-1].error["code"] == "too_many_requests" and "at most 0.5 jobs a second" in statuses[-1].error["message"]
     assert 1 <= int(statuses[-1].headers["Retry-After"]) <= 4
     assert len(world.jobs.rows) == sum(each.status == 201 for each in statuses)
     assert send("POST", "/tasks", json_body={"name": "n", "message": "m"}).status == 429
-    assert send("POST", "/me/jobs/batch", json_body={"jobs": [{"message": "m"}]}).status == 429
+    assert send("POST", "/jobs/batch", json_body={"jobs": [{"message": "m"}]}).status == 429
     for path in ("/dead-letters/redrive", "/jobs/cancel", "/tasks/pause", "/tasks/resume", "/tasks/delete"):
         assert send("POST", path, json_body={"all": True}).status == 429
     assert not world.operations.rows
-    assert send("GET", "/me/jobs").status == 200
-    assert send("POST", "/me/jobs", json_body={"message": "m"}, user="sub-ben").status == 201
+    assert send("GET", "/jobs").status == 200
+    assert send("POST", "/jobs", json_body={"message": "m"}, user="sub-ben").status == 201
 
 
 @pytest.mark.parametrize(
@@ -363,14 +363,14 @@ def test_an_operation_makes_jobs_at_most_at_the_rate_of_its_owner(path: str, quo
 
 
 def trail(path: str = "/me/audit", **options: Any) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = send("GET", path, **options).data["entries"]
+    entries: list[dict[str, Any]] = send("GET", path, **options).data["items"]
     return entries
 
 
 def test_a_change_leaves_an_entry_with_its_outcome(world: World) -> None:
     made = send("POST", "/tasks", json_body={"name": "n", "message": "secret words", "schedule": {"cron": "0 0 * * *"}}).data
     world.clock.advance(1_000)
-    send("PUT", f"/tasks/{made['id']}/inactive", json_body={"reason": "no more"})
+    send("POST", f"/tasks/{made['id']}/pause", json_body={"reason": "no more"})
     paused, created = trail()
     assert (created["action"], created["object"], created["status"]) == ("task.create", made["id"], 201)
     assert created["changes"] == {"name": "n", "message": HIDDEN, "schedule": {"cron": "0 0 * * *"}}
@@ -381,15 +381,15 @@ def test_a_change_leaves_an_entry_with_its_outcome(world: World) -> None:
 
 
 def test_refused_changes_leave_an_entry_and_invalid_requests_none(world: World) -> None:
-    send("POST", "/me/jobs/01JD4Q8XKZ38W2M5R7T9V1C4FH/cancel")
+    send("POST", "/jobs/01JD4Q8XKZ38W2M5R7T9V1C4FH/cancel")
     send("POST", "/tasks", json_body={"name": ""})
     (entry,) = trail()
     assert (entry["action"], entry["object"], entry["status"]) == ("job.cancel", "01JD4Q8XKZ38W2M5R7T9V1C4FH", 404)
 
 
 def test_creating_jobs_and_reading_leave_no_entry(world: World) -> None:
-    id = send("POST", "/me/jobs", json_body={"message": "m"}).data["id"]
-    send("GET", f"/me/jobs/{id}")
+    id = send("POST", "/jobs", json_body={"message": "m"}).data["id"]
+    send("GET", f"/jobs/{id}")
     assert not world.trail.rows
 
 
@@ -423,24 +423,24 @@ def test_the_trail_is_filtered_and_paged(world: World) -> None:
     assert len(trail(query={"to": "2026-11-20T10:00:01Z"})) == 3
     first = send("GET", "/me/audit", query={"limit": "3"}).data
     rest = send("GET", "/me/audit", query={"limit": "3", "cursor": first["cursor"]}).data
-    assert len(first["entries"]) == 3 and len(rest["entries"]) == 1 and rest["cursor"] is None
+    assert len(first["items"]) == 3 and len(rest["items"]) == 1 and rest["cursor"] is None
     assert send("GET", "/me/audit", query={"cursor": "nonsense"}).status == 400
     assert send("GET", "/me/audit", query={"from": "2026-11-21T00:00:00Z", "to": "2026-11-20T00:00:00Z"}).status == 400
 
 
 def test_a_change_whose_entry_cannot_be_written_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    id = send("POST", "/me/jobs", json_body={"message": "m", "execute_at": "2026-12-01T00:00:00Z"}).data["id"]
+    id = send("POST", "/jobs", json_body={"message": "m", "execute_at": "2026-12-01T00:00:00Z"}).data["id"]
 
     def refuse(entry: object) -> None:
         raise Unavailable
 
     monkeypatch.setattr(world.trail, "write", refuse)
-    assert send("POST", f"/me/jobs/{id}/cancel").status == 503
+    assert send("POST", f"/jobs/{id}/cancel").status == 503
     assert next(iter(world.jobs.rows.values())).cancelled_at is None
 
 
 def test_a_change_stays_if_its_entry_cannot_be_completed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    id = send("POST", "/me/jobs", json_body={"message": "m", "execute_at": "2026-12-01T00:00:00Z"}).data["id"]
+    id = send("POST", "/jobs", json_body={"message": "m", "execute_at": "2026-12-01T00:00:00Z"}).data["id"]
     write = world.trail.write
 
     def once(entry: Any) -> None:
@@ -449,7 +449,7 @@ def test_a_change_stays_if_its_entry_cannot_be_completed(world: World, monkeypat
         write(entry)
 
     monkeypatch.setattr(world.trail, "write", once)
-    assert send("POST", f"/me/jobs/{id}/cancel").status == 200
+    assert send("POST", f"/jobs/{id}/cancel").status == 200
     assert [entry["status"] for entry in trail()] == [None]
 
 
@@ -465,16 +465,16 @@ def test_every_changing_route_is_in_the_trail_or_a_known_exception() -> None:
         "POST /jobs/<job_id>/heartbeat",
         "POST /jobs/<job_id>/complete",
         "POST /jobs/<job_id>/fail",
-        "POST /me/jobs",
-        "POST /me/jobs/batch",
-        "PUT /me/jobs/by-key/<key>",
+        "POST /jobs",
+        "POST /jobs/batch",
+        "PUT /jobs/by-key/<key>",
         "POST /schedules/preview",
     }
 
 
 def test_a_route_without_a_rule_answers_no_request(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(access.RULES, "GET /me/jobs")
-    assert send("GET", "/me/jobs", **ADMIN).status == 500
+    monkeypatch.delitem(access.RULES, "GET /jobs")
+    assert send("GET", "/jobs", **ADMIN).status == 500
 
 
 def test_a_forbidden_caller_learns_no_validation_rules(world: World) -> None:

@@ -62,8 +62,8 @@ def test_a_viewer_with_wrong_passwords_locks_out_no_other_of_the_edge(world: Wor
 
 
 def test_the_audit_trail_names_the_viewer(world: World) -> None:
-    send("POST", "/me/jobs/01JD4Q8XKZ38W2M5R7T9V1C4FH/cancel", headers=THROUGH_CLOUDFRONT)
-    (entry,) = send("GET", "/me/audit").data["entries"]
+    send("POST", "/jobs/01JD4Q8XKZ38W2M5R7T9V1C4FH/cancel", headers=THROUGH_CLOUDFRONT)
+    (entry,) = send("GET", "/me/audit").data["items"]
     assert entry["address"] == VIEWER
 
 

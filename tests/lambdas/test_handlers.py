@@ -242,10 +242,6 @@ def test_dispatch_leaves_a_message_to_lambda_once_its_work_is_done(world: World)
     assert dispatch.handler({"Records": [checks]}, CONTEXT) == {"batchItemFailures": []}
 
 
-def test_dispatch_ignores_an_event_of_the_version_before(world: World) -> None:
-    assert dispatch.handler({"minute": "2026-11-20T10:01", "part": 0}, CONTEXT) == {"batchItemFailures": []}
-
-
 def test_dispatch_tries_a_failed_step_again_later_and_longer(world: World) -> None:
     unit = a_unit(world)
 

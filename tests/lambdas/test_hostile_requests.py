@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lambdas import _runtime
-from lambdas.rest import aliases
+from lambdas.rest import door
 from scheduler.accounts import audit
 from scheduler.model.account import Quotas
 from scheduler.model.named_target import NamedTarget
@@ -87,10 +87,10 @@ TARGET = {
 OF_TARGET = {"target": "strict", "payload": {"body": [1, "a", {"x": 1}]}}
 FILTER = {"all": False, "type": "log", "tag": ["a"], "limit": 5, "dry_run": False, "rate": 5}
 TEMPLATES: dict[str, list[Any]] = {
-    "POST /me/jobs": [JOB, OF_TARGET],
-    "POST /me/jobs/batch": [{"jobs": [JOB, OF_TARGET, {"message": "m", "idempotency_key": "i"}]}],
-    "PATCH /me/jobs/<job_id>": [{name: JOB[name] for name in ("execute_at", "payload", "retry", "tags", "notifications", "events")}],
-    "PUT /me/jobs/by-key/<key>": [JOB | {"on_conflict": "replace", "on_started": "follow"}],
+    "POST /jobs": [JOB, OF_TARGET],
+    "POST /jobs/batch": [{"jobs": [JOB, OF_TARGET, {"message": "m", "idempotency_key": "i"}]}],
+    "PATCH /jobs/<job_id>": [{name: JOB[name] for name in ("execute_at", "payload", "retry", "tags", "notifications", "events")}],
+    "PUT /jobs/by-key/<key>": [JOB | {"on_conflict": "replace", "on_started": "follow"}],
     "POST /tasks": [TASK],
     "PUT /tasks/<task_id>": [TASK],
     "PATCH /tasks/<task_id>": [TASK],
@@ -98,7 +98,7 @@ TEMPLATES: dict[str, list[Any]] = {
     "POST /targets": [TARGET],
     "PUT /targets/<name>": [TARGET],
     "POST /schedules/preview": [TASK["schedule"] | {"count": 5, "after": "2026-11-21T00:00:00Z"}],
-    "POST /me/jobs/cancel": [FILTER | {"status": ["queued"], "lane": "retry", "from": "2026-11-20T00:00:00Z"}],
+    "POST /jobs/cancel": [FILTER | {"status": ["queued"], "lane": "retry", "from": "2026-11-20T00:00:00Z"}],
     "POST /tasks/delete": [FILTER | {"name": "n", "status": ["active"]}],
     "POST /tasks/pause": [FILTER | {"reason": "r"}],
     "POST /users": [{"username": "new", "password": "Correct-horse-1", "role": "user", "job_weight": 1.5, "quotas": {"max_jobs": 5}}],
@@ -116,7 +116,7 @@ class Hostile:
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
-        self.routes = [*routes(), *aliases.table()]
+        self.routes = [*routes(), *door.PROMISED, *door.REMOVED]
 
     def world(self) -> World:
         made = World(REACH)
@@ -144,7 +144,7 @@ class Hostile:
             header = pick(("idempotency-key", "if-match", "content-type", "authorization", "cookie", "x-forwarded-for", "content-encoding"))
             options["headers"] = {header: pick(TEXTS)[:2_000]}
         if method != "GET" or self.random.random() < 0.05:
-            options["body"] = self._body(aliases.table().get(route, route))
+            options["body"] = self._body((door.PROMISED | door.REMOVED).get(route, route))
             options["base64"] = self.random.random() < 0.02
         return method, path, options
 

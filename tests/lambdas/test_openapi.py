@@ -10,8 +10,9 @@ import pytest
 
 from lambdas import api
 from lambdas.rest import document_examples, document_texts
-from lambdas.rest.document import EARLIER, NAMES, TAGS, operation_id
+from lambdas.rest.document import DEPRECATED, NAMES, TAGS
 from local import openapi
+from local.expanded import expanded
 from scheduler.targets import registry
 from tests import language
 
@@ -19,8 +20,13 @@ REF = "#/components/schemas/"
 
 
 @pytest.fixture(scope="module")
-def document() -> Any:
+def published() -> Any:
     return json.loads(openapi.text())
+
+
+@pytest.fixture(scope="module")
+def document(published: Any) -> Any:
+    return expanded(published)
 
 
 def operations(document: Any) -> Iterator[tuple[str, Any]]:
@@ -42,8 +48,32 @@ def test_the_stored_document_is_current() -> None:
     assert stored == openapi.text(), "the API has changed: renew its document with `make reference`, and read the difference"
 
 
-def test_the_served_document_is_the_stored_one(document: Any) -> None:
-    assert json.loads(api.app.get_openapi_json_schema()) == document
+def test_the_served_document_is_the_stored_one(published: Any) -> None:
+    assert json.loads(api.app.get_openapi_json_schema()) == published
+
+
+def test_the_document_is_small_and_a_type_adds_little_to_it(published: Any) -> None:
+    assert len(openapi.text().splitlines()) <= 16_000
+    of_type = {name: schema for name, schema in published["components"]["schemas"].items() if name.startswith("Sqs")}
+    assert len(json.dumps(of_type, indent=1).splitlines()) < 150
+
+
+def test_errors_are_answers_that_operations_refer_to(published: Any) -> None:
+    answers = [(code, each) for _, operation in operations(published) for code, each in operation["responses"].items()]
+    assert [each for code, each in answers if code >= "4" and each.keys() != {"$ref"}] == []
+    used = {each["$ref"].rpartition("/")[2] for _, each in answers if "$ref" in each}
+    assert used == published["components"]["responses"].keys() and "NotFound" in used
+
+
+@pytest.mark.parametrize(
+    ("name", "own"), [("JobRequest", {}), ("HttpJobRequest", {}), ("TaskRequest", {"name": "n"}), ("HttpTaskRequest", {"name": "n"})]
+)
+def test_a_request_of_parts_refuses_what_the_api_refuses(published: Any, name: str, own: dict[str, Any]) -> None:
+    check = jsonschema_rs.validator_for({"components": published["components"], "$ref": f"{REF}{name}"})
+    request = {"type": "http", "payload": {"url": "https://example.com"}, "max_attempts": 2, **own}
+    assert check.is_valid(request)
+    for wrong in ({"colour": "red"}, {"max_attempts": 0}, {"type": "sqs"}, {"payload": {"message": "hello"}}):
+        assert not check.is_valid(request | wrong), wrong
 
 
 def test_operation_ids_are_unique_names_in_camel_case(document: Any) -> None:
@@ -53,12 +83,11 @@ def test_operation_ids_are_unique_names_in_camel_case(document: Any) -> None:
     assert {"createJob", "listJobs", "getJob", "createTask", "listTasks", "getTask", "cancelJob", "login"} <= set(ids)
 
 
-def test_an_earlier_name_has_the_id_of_the_clear_one_and_a_suffix(document: Any) -> None:
+def test_a_promised_name_has_the_id_of_the_clear_one_and_a_suffix(document: Any) -> None:
     ids = {operation["operationId"]: operation for _, operation in operations(document)}
-    earlier = {name for name, operation in ids.items() if operation.get("deprecated")}
-    assert earlier and earlier == {name for name in ids if name.endswith(EARLIER)}
-    assert {name.removesuffix(EARLIER) for name in earlier} <= ids.keys() - earlier
-    assert operation_id("list_jobs", earlier=True) == "listJobsDeprecated"
+    promised = {name for name, operation in ids.items() if operation.get("deprecated")}
+    assert promised and promised == {name for name in ids if name.endswith(DEPRECATED)}
+    assert {name.removesuffix(DEPRECATED) for name in promised} <= ids.keys() - promised
 
 
 def test_schemas_have_plain_names(document: Any) -> None:
@@ -155,14 +184,14 @@ def test_every_operation_has_a_summary_and_examples(document: Any) -> None:
         assert contents and all("example" in content or "examples" in content for content in contents), name
 
 
-def test_every_example_fits_its_schema(document: Any) -> None:
+def test_every_example_fits_its_schema(published: Any, document: Any) -> None:
     unfit = []
     for name, operation in operations(document):
         contents = [
             each["content"]["application/json"] for each in (operation.get("requestBody"), *operation["responses"].values()) if each
         ]
         for content in contents:
-            check = jsonschema_rs.validator_for({"components": document["components"], **content["schema"]})
+            check = jsonschema_rs.validator_for({"components": published["components"], **content["schema"]})
             examples = [each["value"] for each in content.get("examples", {}).values()] + [
                 content[key] for key in ("example",) if key in content
             ]

@@ -105,7 +105,7 @@ def test_the_file_alone_makes_the_type_known() -> None:
 
 
 def test_the_api_accepts_the_request_of_the_page(world: World) -> None:
-    answer = send("POST", "/me/jobs", json_body=json.loads(REQUEST))
+    answer = send("POST", "/jobs", json_body=json.loads(REQUEST))
     assert (answer.status, answer.data["type"], answer.data["payload"]) == (201, "primes", {"number": 1000})
 
 

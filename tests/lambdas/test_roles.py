@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lambdas import _runtime, api
-from lambdas.rest import access, aliases
+from lambdas.rest import access, door
 from scheduler.accounts.access import Need
 from scheduler.admission.breaker import opened
 from scheduler.model.breaker import Circuit
@@ -39,10 +39,10 @@ BODIES: dict[str, Any] = {
     "POST /jobs/<job_id>/heartbeat": {},
     "POST /jobs/<job_id>/complete": {},
     "POST /jobs/<job_id>/fail": {"message": "m"},
-    "POST /me/jobs": {"message": "m"},
-    "POST /me/jobs/batch": {"jobs": [{"message": "m"}]},
-    "PATCH /me/jobs/<job_id>": {"max_attempts": 2},
-    "PUT /me/jobs/by-key/<key>": {"message": "m", "delay": "1h"},
+    "POST /jobs": {"message": "m"},
+    "POST /jobs/batch": {"jobs": [{"message": "m"}]},
+    "PATCH /jobs/<job_id>": {"max_attempts": 2},
+    "PUT /jobs/by-key/<key>": {"message": "m", "delay": "1h"},
     "PUT /tasks/by-key/<key>": TASK,
     "POST /tasks": TASK,
     "PUT /tasks/<task_id>": TASK,
@@ -50,7 +50,7 @@ BODIES: dict[str, Any] = {
     "POST /schedules/preview": {"cron": "* * * * *"},
     "POST /dead-letters/redrive": {"all": True},
     "POST /system/pause": {"all": True},
-    "POST /me/jobs/cancel": {"all": True},
+    "POST /jobs/cancel": {"all": True},
     "POST /tasks/pause": {"all": True},
     "POST /tasks/resume": {"all": True},
     "POST /tasks/delete": {"all": True},
@@ -101,7 +101,7 @@ def status_of(cell: Cell, world: World) -> int:
     if cell.route == "POST /auth/password":
         options["headers"] = {"authorization": "Bearer token"}
     query = {"user": cell.named.owner} if cell.named else {}
-    body = BODIES.get(aliases.table().get(cell.route, cell.route))
+    body = BODIES.get(door.PROMISED.get(cell.route, cell.route))
     return send(cell.route.partition(" ")[0], cell.path(), json_body=body, query=query, **options).status
 
 
@@ -124,9 +124,9 @@ def shown(route: str, caller: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return statuses[0] if len(set(statuses)) == 1 else " · ".join(statuses)
 
 
-@pytest.mark.parametrize("name", aliases.table())
-def test_a_clear_name_is_answered_as_its_route(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    route = aliases.table()[name]
+@pytest.mark.parametrize("name", door.PROMISED)
+def test_a_promised_name_is_answered_as_its_route(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    route = door.PROMISED[name]
     for caller in CALLERS:
         statuses = []
         for asked in (name, route):
@@ -134,6 +134,19 @@ def test_a_clear_name_is_answered_as_its_route(name: str, monkeypatch: pytest.Mo
             monkeypatch.setattr(_runtime, "api", lambda world=world: world)
             statuses.append(status_of(Cell(asked, caller, ANN), world))
         assert statuses[0] == statuses[1], caller
+
+
+@pytest.mark.parametrize("name", door.REMOVED)
+def test_a_removed_name_is_refused_with_the_clear_name(name: str, world: World) -> None:
+    method, path = door.in_words(name)
+    answered = send(method, re.sub(r"{\w+}", "7", path.removeprefix(access.BASE)), json_body={})
+    assert (answered.status, answered.error["code"]) == (404, "not_found")
+    assert answered.error["message"] == f"there is no such path: use {' '.join(door.in_words(door.REMOVED[name]))}"
+
+
+def test_both_tables_of_the_door_name_routes_and_shadow_none() -> None:
+    assert {*door.PROMISED.values(), *door.REMOVED.values()} <= access.RULES.keys()
+    assert not access.RULES.keys() & {*door.PROMISED, *door.REMOVED} and not door.PROMISED.keys() & door.REMOVED.keys()
 
 
 def routes() -> list[str]:

@@ -39,7 +39,7 @@ KINDS += (
     "rescued_late",
     "out_of_line",
     "two_of_a_key",
-    "started_in_parked_key",
+    "started_in_paused_key",
     "more_at_once",
     "above_rate",
     "closed_over",
@@ -83,7 +83,7 @@ def main() -> int:
             jobs += report.jobs + args.ordered
             runs += report.runs
             starts += report.starts
-            ordered.update(started=report.ordered, waited=report.waited, parked=report.parked)
+            ordered.update(started=report.ordered, waited=report.waited, paused=report.paused)
             if world == args.world:  # the speed is that of the chosen world
                 done, seconds = done + report.jobs + args.ordered + report.runs, seconds + took
     summary = {

@@ -1,4 +1,4 @@
-"""Users who post jobs with ordering keys in a simulated world, and resume the keys that failures park; and the oracles of order."""
+"""Users who post jobs with ordering keys in a simulated world, and resume the keys that failures pause; and the oracles of order."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -36,9 +36,9 @@ class Queuers:
     violation: Callable[[str, str], None]
     starts: int = 0
     waited: int = 0  # starts of jobs that waited for others
-    parked: int = 0  # failures that parked a key
+    paused: int = 0  # failures that paused a key
     _placed: dict[JobKey, int] = field(default_factory=dict)  # since when a job has its position in its ordering queue
-    _entries: dict[OrderKey, dict[JobKey, QueueEntry]] = field(default_factory=lambda: defaultdict(dict))  # of jobs that are open or park
+    _entries: dict[OrderKey, dict[JobKey, QueueEntry]] = field(default_factory=lambda: defaultdict(dict))  # of jobs that are open or pause
     _at_work: dict[OrderKey, set[JobKey]] = field(default_factory=lambda: defaultdict(set))
     _died: dict[JobKey, int] = field(default_factory=dict)
     _resumed: dict[OrderKey, int] = field(default_factory=dict)
@@ -47,7 +47,9 @@ class Queuers:
 
     def plan_posts(self, count: int, start: int, end: int) -> None:
         """Post `count` jobs between `start` and `end`, one or several a call; check the keys regularly until long after."""
-        keys = [Ordering(f"key-{number}", OnFailure.PARK if number % 2 == 0 else OnFailure.BLOCK) for number in range(max(2, count // 25))]
+        keys = [
+            Ordering(f"key-{number}", OnFailure.PAUSE if number % 2 == 0 else OnFailure.CONTINUE) for number in range(max(2, count // 25))
+        ]
         while count > 0:
             together = min(self.random.choice((1, 2, 10)), count)
             rule, at = self.random.choice(keys), self.random.randint(start, end - 1)
@@ -67,10 +69,10 @@ class Queuers:
         self.submit(asked, sorted(self.random.getrandbits(ids.RANDOM_BITS) for _ in asked))
 
     def _maybe_resume(self, order: OrderKey) -> None:
-        """In some cases, resume a parked key; after the faults, in all cases."""
+        """In some cases, resume a paused key; after the faults, in all cases."""
         if self.faults.on and self.random.random() < 0.7:
             return
-        self._resumed[order] = NEVER  # the call may also resume a key that a failure parks during the call
+        self._resumed[order] = NEVER  # the call may also resume a key that a failure pauses during the call
         try:
             ordering_keys.resume(order, self.ports())
         except (Conflict, Unavailable):
@@ -80,16 +82,16 @@ class Queuers:
 
     # oracles
 
-    def is_parked(self, job: Job) -> bool:
+    def is_paused(self, job: Job) -> bool:
         """True if the job waits behind a failed job until a user resumes their key."""
         if job.spec.ordering is None or job.claim is not None:
             return False
         others, mine = self._entries[ordering.order_of(job)], ordering.marker(job).position
-        parking = [entry for key, entry in others.items() if (found := self.jobs.get(key)) is not None and ordering.parks(found)]
-        return any(entry.position < mine for entry in parking)
+        pausing = [entry for key, entry in others.items() if (found := self.jobs.get(key)) is not None and ordering.pauses(found)]
+        return any(entry.position < mine for entry in pausing)
 
     def started(self, job: Job) -> None:
-        """Check a start: the only one of its key, in order, and not of a parked key."""
+        """Check a start: the only one of its key, in order, and not of a paused key."""
         if job.spec.ordering is None:
             return
         self.starts += 1
@@ -104,8 +106,8 @@ class Queuers:
             if self._placed[key] < self.hub.time - SETTLED_MS and entry.position < mine.position:
                 if is_open(other) and not ordering.has_begun(job):
                     self.violation("out_of_line", f"{job.id} before {other.id}")
-                if ordering.parks(other) and self._died[key] > self._resumed.get(order, 0) and not ordering.has_begun(job):
-                    self.violation("started_in_parked_key", f"{job.id} behind {other.id}")
+                if ordering.pauses(other) and self._died[key] > self._resumed.get(order, 0) and not ordering.has_begun(job):
+                    self.violation("started_in_paused_key", f"{job.id} behind {other.id}")
         self._at_work[order].add(job.key)
 
     def written(self, before: Job | None, after: Job) -> None:
@@ -116,12 +118,12 @@ class Queuers:
         entries = self._entries[order]
         if is_open(after) and entries.get(after.key) != entry:
             self._placed[after.key] = self.hub.time
-        if is_open(after) or ordering.parks(after):
+        if is_open(after) or ordering.pauses(after):
             entries[after.key] = entry
         else:
             entries.pop(after.key, None)
         if after.claim is None:
             self._at_work[order].discard(after.key)
-        if ordering.parks(after):
-            self.parked += 1
+        if ordering.pauses(after):
+            self.paused += 1
             self._died[after.key] = self.hub.time

@@ -69,7 +69,7 @@ class RedriveWorld(World):
         self._schedule(self._tick, end)
         for user in USERS:
             for number in range(KEYS):
-                self._plan_key(user, Ordering(f"key-{number}", OnFailure.BLOCK), self.random.choice(JOBS))
+                self._plan_key(user, Ordering(f"key-{number}", OnFailure.CONTINUE), self.random.choice(JOBS))
             self._plan_named(user)
         self.hub.at(REDRIVE_AT - slots.MINUTE, self._heal)
         for user in USERS:

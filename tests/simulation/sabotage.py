@@ -816,7 +816,7 @@ UNPROVED = [
     Sabotage("executors ignore pauses", _patched(LaneStateCache, "is_paused", lambda *_: False)),
     Sabotage("take-back of a lease that was extended", _patched(LaggingJobs, "_change", _change_without_lease)),
     Sabotage("turns written without their version", _patched(MemoryOrderingQueues, "_take_turn", _turn_without_version)),
-    Sabotage("a failure parks no key", lambda: _everywhere(ordering, "parks", lambda job: False)),
+    Sabotage("a failure pauses no key", lambda: _everywhere(ordering, "pauses", lambda job: False)),
 ]
 
 

@@ -34,7 +34,7 @@ def test_each_run_of_a_task_ends_once_and_keeps_its_rules_under_faults(seed: int
 def test_jobs_of_an_ordering_key_start_in_order_under_faults(seed: int) -> None:
     report = World(seed, ROUGH).run(30, 15, ordered=150)
     assert report.violations == {}, report.examples
-    assert report.ordered > 150 and report.waited > 40 and report.parked > 0
+    assert report.ordered > 150 and report.waited > 40 and report.paused > 0
 
 
 def test_only_functions_that_may_loop_reach_lambda_s_limit() -> None:

@@ -75,7 +75,7 @@ class Report:
     runs: int = 0  # starts of runs of tasks, included in `starts`
     ordered: int = 0  # starts of jobs with ordering keys, included in `starts`
     waited: int = 0  # first starts of jobs that were requeued before, included in `ordered`
-    parked: int = 0  # failures that parked a key
+    paused: int = 0  # failures that paused a key
 
 
 @dataclass
@@ -185,7 +185,7 @@ class World:
     def _left(self) -> int:
         """The number of accepted jobs that have not ended."""
         found = map(self.jobs.get, self._accepted)
-        return sum(job is not None and lifecycle.is_open(job) and not self.queuers.is_parked(job) for job in found)
+        return sum(job is not None and lifecycle.is_open(job) and not self.queuers.is_paused(job) for job in found)
 
     def take_apart(self) -> None:
         """Break the references between the parts of an ended world: collecting these cycles would take a twentieth of its time."""
@@ -486,7 +486,7 @@ class World:
             over_at = callback_lease.ends_at(job) if lifecycle.waits(job) else stops_at
             if status is Status.RUNNING and now > over_at + STUCK_MS:
                 self._violation("stuck", key.id)
-            elif lifecycle.is_open(job) and not self.queuers.is_parked(job):
+            elif lifecycle.is_open(job) and not self.queuers.is_paused(job):
                 self._violation("lost", key.id)
         oldest = self.ledger.open_units()[:1]
         if oldest and now - slots.start_of(oldest[0].key.minute) > 10 * slots.MINUTE:
@@ -494,7 +494,7 @@ class World:
         self.people.judge(self.jobs)
         self.limited.judge()
         self.report.runs = self.people.starts
-        self.report.ordered, self.report.waited, self.report.parked = self.queuers.starts, self.queuers.waited, self.queuers.parked
+        self.report.ordered, self.report.waited, self.report.paused = self.queuers.starts, self.queuers.waited, self.queuers.paused
         return self.report
 
 

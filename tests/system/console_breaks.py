@@ -119,8 +119,8 @@ BREAKS = (
         "the mark is left out",
         "gap|shift|clock",
         "form/preview.tsx",
-        "run.odd === null ? ''",
-        "run.odd !== null ? ''",
+        "run.dst_note === null ? ''",
+        "run.dst_note !== null ? ''",
     ),
     Break(
         "many are found, run, paused and deleted at once; a nasty name is text",
@@ -135,7 +135,7 @@ BREAKS = (
         "the API is not asked to cancel",
         "getByText('Cancelled', { exact: true })",
         "pages/job.tsx",
-        "await take(api.POST('/api/v1/me/jobs/{job_id}/cancel', { params }));",
+        "await take(api.POST('/api/v1/jobs/{job_id}/cancel', { params }));",
         ";",
     ),
     Break(

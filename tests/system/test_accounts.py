@@ -37,16 +37,16 @@ def test_a_new_user_signs_in_and_sees_only_their_own_jobs(system: System) -> Non
     assert (me["id"], me["role"], me["job_weight"]) == (ann["id"], "user", 2.5)
     job = of_ann.jobs.create("log", {"message": "mine"}, execute_at="2030-01-01T00:00:00Z").raw
     assert refused(lambda: of_ben.jobs.get(job["id"]).raw).status == 404
-    assert refused(lambda: of_ben.request("GET", f"/me/jobs/{job['id']}", query={"user": ann["id"]})).status == 403
+    assert refused(lambda: of_ben.request("GET", f"/jobs/{job['id']}", query={"user": ann["id"]})).status == 403
     assert refused(lambda: of_ben.request("GET", "/users")).status == 403
-    assert admin.request("GET", f"/me/jobs/{job['id']}", query={"user": ann["id"]})["id"] == job["id"]
-    admin.request("POST", f"/me/jobs/{job['id']}/cancel", query={"user": ann["id"]})
-    entries = of_ann.request("GET", "/me/audit")["entries"]
+    assert admin.request("GET", f"/jobs/{job['id']}", query={"user": ann["id"]})["id"] == job["id"]
+    admin.request("POST", f"/jobs/{job['id']}/cancel", query={"user": ann["id"]})
+    entries = of_ann.request("GET", "/me/audit")["items"]
     assert [(entry["action"], entry["object"], entry["status"]) for entry in entries] == [("job.cancel", job["id"], 200)]
     assert entries[0]["actor_name"] == system.stack.username
-    everybodys = admin.request("GET", "/audit", query={"action": "user", "limit": 100})["entries"]
+    everybodys = admin.request("GET", "/audit", query={"action": "user", "limit": 100})["items"]
     assert ann["id"] in {entry["object"] for entry in everybodys if entry["action"] == "user.create"}
-    listed = {user["id"]: user for user in admin.request("GET", "/users", query={"limit": 60})["users"]}
+    listed = {user["id"]: user for user in admin.request("GET", "/users", query={"limit": 60})["items"]}
     assert listed[ann["id"]]["job_weight"] == 2.5
 
 
@@ -57,7 +57,7 @@ def test_roles_change_with_the_next_sign_in(system: System) -> None:
     assert refused(lambda: client.request("GET", "/users")).status == 403
     again = system.sign_in(user["username"], PASSWORD)
     assert again.request("GET", "/me")["role"] == "operator"
-    assert again.request("GET", "/users")["users"]
+    assert again.request("GET", "/users")["items"]
     assert refused(lambda: again.request("POST", "/system/pause", {})).status == 403
 
 
@@ -65,13 +65,13 @@ def test_a_disabled_user_loses_access_within_half_a_minute(system: System) -> No
     admin = system.client()
     user, client = made(system, "dora")
     client.request("GET", "/jobs")
-    admin.request("PUT", f"/users/{user['id']}/disabled")
+    admin.request("POST", f"/users/{user['id']}/disable")
     assert refused(lambda: system.sign_in(user["username"], PASSWORD)).status == 401
     deadline = time.monotonic() + 35
-    while sent(client, "GET", "/me/jobs")[0] == 200 and time.monotonic() < deadline:
+    while sent(client, "GET", "/jobs")[0] == 200 and time.monotonic() < deadline:
         time.sleep(0.5)
     assert refused(lambda: client.request("GET", "/jobs")).status == 403
-    admin.request("PUT", f"/users/{user['id']}/enabled")
+    admin.request("POST", f"/users/{user['id']}/enable")
     assert system.sign_in(user["username"], PASSWORD).request("GET", "/jobs")
 
 
@@ -94,7 +94,7 @@ def test_a_changed_password_ends_the_other_sessions(system: System) -> None:
     thief = Punctual(system.address, token=stolen["token"])
     changed = client.request("POST", "/auth/password", {"current_password": PASSWORD, "new_password": PASSWORD + "x"})
     deadline = time.monotonic() + 35
-    while sent(thief, "GET", "/me/jobs")[0] == 200 and time.monotonic() < deadline:
+    while sent(thief, "GET", "/jobs")[0] == 200 and time.monotonic() < deadline:
         time.sleep(0.5)
     assert refused(lambda: thief.request("GET", "/jobs")).status == 401
     assert refused(lambda: thief.request("POST", "/auth/refresh", {"refresh_token": stolen["refresh_token"]})).status == 401
@@ -155,7 +155,7 @@ def test_a_flood_of_creates_by_one_user_is_refused(system: System, capsys: pytes
     _, flooding = made(system, "flood", quotas={"creates_per_second": 2, "max_jobs": 100_000})
     _, calm = made(system, "calm")
     ahead = "2030-01-01T00:00:00Z"
-    first = sent(flooding, "POST", "/me/jobs", {"message": "x", "execute_at": ahead})
+    first = sent(flooding, "POST", "/jobs", {"message": "x", "execute_at": ahead})
     assert first[0] == 201
 
     def p50() -> float:
@@ -173,7 +173,7 @@ def test_a_flood_of_creates_by_one_user_is_refused(system: System, capsys: pytes
 
     def flood() -> None:
         while not stop.is_set():
-            statuses.append(sent(flooding, "POST", "/me/jobs", {"message": "x", "execute_at": ahead})[0])
+            statuses.append(sent(flooding, "POST", "/jobs", {"message": "x", "execute_at": ahead})[0])
 
     flooders = [threading.Thread(target=flood) for _ in range(2)]
     began = time.monotonic()

@@ -21,7 +21,7 @@ def posted(client: Punctual, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]
 
 def of(owner: str, admin: Punctual) -> list[dict[str, Any]]:
     """Return the breakers of an owner that are not closed."""
-    return [each for each in admin.request("GET", "/system/breakers")["breakers"] if each["owner"] == owner]
+    return [each for each in admin.request("GET", "/system/breakers")["items"] if each["owner"] == owner]
 
 
 def test_failing_calls_of_one_user_delay_no_job_of_another(system: System, client: Punctual) -> None:
@@ -42,8 +42,8 @@ def test_failing_calls_of_one_user_delay_no_job_of_another(system: System, clien
     why = f"breaker: {found['circuit']} does not answer"
     until(20, lambda: any((mallory.jobs.get(job["id"]).reason or "").startswith(why) for job in held))
     body = {"circuit": found["circuit"], "owner": found["owner"], "reason": "its path is wrong, not its host"}
-    assert found["owner"] not in {each["owner"] for each in client.request("POST", "/system/breakers/close", body)["breakers"]}
-    (entry,) = client.request("GET", "/audit", query={"action": "system.close-breaker"})["entries"]
+    assert found["owner"] not in {each["owner"] for each in client.request("POST", "/system/breakers/close", body)["items"]}
+    (entry,) = client.request("GET", "/audit", query={"action": "system.close-breaker"})["items"]
     assert (entry["changes"], entry["status"]) == (body, 200)
 
 

@@ -40,7 +40,7 @@ def test_every_kind_of_end_is_put_on_the_bus_and_only_on_request(system: System,
     bad = client.jobs.create("http", {"url": system.receiver.url("/status/404/events")}, events=True, max_attempts=1).raw
     silent = client.jobs.create("log", {"message": "m"}).raw
     cancelled = client.jobs.create("log", {"message": "m"}, events=True, execute_at=soon(3_600)).raw
-    client.request("POST", f"/me/jobs/{cancelled['id']}/cancel", {})
+    client.request("POST", f"/jobs/{cancelled['id']}/cancel", {})
     task = client.tasks.create("Announced", "log", {"message": "m"}, schedule={"cron": "0 0 1 1 *"}, events=True).raw
     run = client.request("POST", f"/tasks/{task['id']}/run", {})
     done = {job["id"]: job for job in ended(client, [good, bad, silent, run], 60)}

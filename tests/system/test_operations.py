@@ -46,13 +46,13 @@ def test_thousands_of_jobs_are_cancelled_at_a_rate_and_an_abort_stops_it(deploye
     client = deployed.client("canceller")
     post(client, JOBS, "many")
     post(client, 10, "other")
-    counted = client.request("POST", "/me/jobs/cancel", {"tag": "many", "dry_run": True})
+    counted = client.request("POST", "/jobs/cancel", {"tag": "many", "dry_run": True})
     assert counted["matched"] == JOBS or (not counted["complete"] and 0 < counted["matched"] < JOBS)  # on a busy machine it reads a part
 
-    first = client.request("POST", "/me/jobs/cancel", {"tag": "many", "rate": RATE})
+    first = client.request("POST", "/jobs/cancel", {"tag": "many", "rate": RATE})
     until(60, lambda: progress(client, first)["done"] >= JOBS // 4)
     client.request("POST", f"/operations/{first['id']}/abort", {})
-    second = client.request("POST", "/me/jobs/cancel", {"tag": "many", "status": "scheduled", "rate": RATE})
+    second = client.request("POST", "/jobs/cancel", {"tag": "many", "status": "scheduled", "rate": RATE})
     seen: list[int] = []
     ended = done(client, second, seen)
     aborted = progress(client, first)
@@ -60,9 +60,9 @@ def test_thousands_of_jobs_are_cancelled_at_a_rate_and_an_abort_stops_it(deploye
     assert aborted["done"] + ended["done"] == JOBS and (ended["skipped"], ended["failed"]) == (0, 0)
     assert any(0 < count < ended["done"] for count in seen) and seen == sorted(seen)
     assert statuses(client) == {"cancelled": JOBS, "scheduled": 10}
-    listed = client.request("GET", "/operations")["operations"]
+    listed = client.request("GET", "/operations")["items"]
     assert [each["id"] for each in listed] == [second["id"], first["id"]]
-    actions = Counter(entry["action"] for entry in client.request("GET", "/me/audit", query={"action": "operation"})["entries"])
+    actions = Counter(entry["action"] for entry in client.request("GET", "/me/audit", query={"action": "operation"})["items"])
     assert actions == {"operation.cancel_jobs": 3, "operation.abort": 1}
 
 
@@ -86,7 +86,7 @@ def test_tasks_are_paused_resumed_and_deleted_by_tag(deployed: System) -> None:
 def test_killed_worker_of_an_operation_is_replaced(deployed: System) -> None:
     client = deployed.client("survivor")
     post(client, 1_000, "killed")
-    made = client.request("POST", "/me/jobs/cancel", {"all": True, "rate": 50})
+    made = client.request("POST", "/jobs/cancel", {"all": True, "rate": 50})
     until(60, lambda: progress(client, made)["done"] > 100)
     for each in deployed.workers("DispatchFunction"):
         process.kill(each)

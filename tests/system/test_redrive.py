@@ -34,7 +34,7 @@ def progress(client: Punctual, made: dict[str, Any]) -> dict[str, Any]:
 def test_forty_dead_jobs_are_redriven_once_at_the_given_rate(system: System) -> None:
     client = system.client("redriver")
     dead = bury_some(client, system.receiver.url("/status/404/redriven"), COUNT)
-    (group,) = until(10, lambda: [each for each in client.request("GET", "/dead-letters")["groups"] if each["count"] == COUNT])
+    (group,) = until(10, lambda: [each for each in client.request("GET", "/dead-letters")["items"] if each["count"] == COUNT])
     assert {job["fingerprint"] for job in dead} == {group["fingerprint"]} and group["error"]["message"] == "HTTP 404"
 
     made, seen = redrive(client, fingerprint=group["fingerprint"], rate=RATE), list[int]()
@@ -42,10 +42,10 @@ def test_forty_dead_jobs_are_redriven_once_at_the_given_rate(system: System) -> 
     def over() -> dict[str, Any] | None:
         found = progress(client, made)
         seen.append(found["redriven"])
-        return found if found["state"] == "done" else None
+        return found if found["status"] == "done" else None
 
     done = until(90, over)
-    assert (done["found"], done["redriven"], done["skipped"]) == (COUNT, COUNT, 0)
+    assert (done["matched"], done["redriven"], done["skipped"]) == (COUNT, COUNT, 0)
     assert any(0 < count < COUNT for count in seen) and seen == sorted(seen)
 
     again = ended(client, dead, 90)
@@ -66,7 +66,7 @@ def test_an_aborted_redrive_leaves_the_rest_dead(system: System) -> None:
     client.request("POST", f"/dead-letters/redrives/{made['id']}/abort", {})
     time.sleep(3)  # the chunk in progress at the abort still counts
     aborted = progress(client, made)
-    assert aborted["state"] == "aborted" and aborted["redriven"] < 30
+    assert aborted["status"] == "aborted" and aborted["redriven"] < 30
     jobs = ended(client, dead, 60)
     assert sum(job["redrives"] for job in jobs) == aborted["redriven"]
 
@@ -74,6 +74,6 @@ def test_an_aborted_redrive_leaves_the_rest_dead(system: System) -> None:
 def test_a_dead_job_is_retried_by_hand_and_a_live_one_is_refused(system: System) -> None:
     client = system.client("retrier")
     (dead,) = bury_some(client, system.receiver.url("/status/404/retried"), 1)
-    assert client.request("POST", f"/me/jobs/{dead['id']}/retry", {})["redrives"] == 1
+    assert client.request("POST", f"/jobs/{dead['id']}/retry", {})["redrives"] == 1
     (again,) = ended(client, [dead], 60)
     assert (again["status"], len(again["attempts"])) == ("failed", 2)

@@ -9,7 +9,7 @@ from punctual import ApiError, Punctual
 
 from tests.system.conftest import System, ended, sent, soon
 
-JOBS = "/me/jobs"
+JOBS = "/jobs"
 LOG = {"type": "log", "payload": {"message": "x"}}
 
 

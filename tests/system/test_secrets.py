@@ -99,7 +99,7 @@ def places(system: System, client: Punctual, jobs: list[dict[str, Any]]) -> dict
         found[f"api {job['id']}"] = json.dumps(client.jobs.get(job["id"]).raw)
         for attempt in client.jobs.get(job["id"]).raw["attempts"]:
             for kind in ("output", "log"):
-                _, answer = sent(client, "GET", f"/me/jobs/{job['id']}/attempts/{attempt['number']}/{kind}")
+                _, answer = sent(client, "GET", f"/jobs/{job['id']}/attempts/{attempt['number']}/{kind}")
                 found[f"api {job['id']} {attempt['number']} {kind}"] = json.dumps(answer)
     return found
 
@@ -163,14 +163,12 @@ def test_the_secret_of_a_named_target_stays_hidden_from_its_users(apart: System,
     system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}targets/vault/door", SecretString="the secret of the vault")
     defaults = {"method": "POST", "url": f"{echo}/vault", "bearer_secret": "door"}
     administrator.request("POST", "/targets", {"name": "vault", "kind": "http", "defaults": defaults})
-    (job,) = ended(
-        user, [user.request("POST", "/me/jobs", {"target": "vault", "payload": {"body": {"of": "vault"}}, "max_attempts": 1})], 60
-    )
+    (job,) = ended(user, [user.request("POST", "/jobs", {"target": "vault", "payload": {"body": {"of": "vault"}}, "max_attempts": 1})], 60)
     assert job["status"] == "succeeded"
     assert [seen["authorization"] for seen in Echo.seen if seen[":body"] == '{"of": "vault"}'] == ["Bearer the secret of the vault"]
     assert "the secret of the vault" not in json.dumps(places(system, user, [job]))
     stolen = {"type": "http", "payload": {"method": "POST", "url": f"{echo}/thief", "bearer_secret": "vault/door"}}
-    status, refused = sent(user, "POST", "/me/jobs", stolen)
+    status, refused = sent(user, "POST", "/jobs", stolen)
     assert status == 400 and refused["error"]["details"][0]["field"] == "payload.bearer_secret"
 
 

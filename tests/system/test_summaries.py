@@ -23,7 +23,7 @@ def test_summaries_show_posted_jobs_in_seconds_and_count_runs_once(deployed: Sys
     task = client.tasks.create("that minute", "log", {"message": "again"}, schedule={"cron": f"{minute.minute} * * * *"}).raw
 
     def at_that_minute() -> dict[str, Any]:
-        minutes = client.request("GET", "/scheduled-tasks-summary")["minutes"]
+        minutes = client.request("GET", "/forecast")["minutes"]
         assert len(minutes) == 181
         return next(each for each in minutes if each["scheduled_at"] == rfc3339(minute))
 
@@ -36,11 +36,11 @@ def test_summaries_show_posted_jobs_in_seconds_and_count_runs_once(deployed: Sys
     assert {job["status"] for job in done} == {"succeeded"}
 
     def of_log() -> dict[str, Any]:
-        return next((each for each in client.request("GET", "/task-summary")["types"] if each["type"] == "log"), {})
+        return next((each for each in client.request("GET", "/statistics")["types"] if each["type"] == "log"), {})
 
     until(30, lambda: of_log().get("succeeded", 0) >= 7)
     assert (of_log()["runs"], of_log()["succeeded"], of_log()["cancelled"]) == (7, 7, 1)
-    everybody = deployed.client().request("GET", "/task-summary")
+    everybody = deployed.client().request("GET", "/statistics")
     assert everybody["scope"] == "all"
     assert next(each for each in everybody["types"] if each["type"] == "log")["runs"] >= 7
 

@@ -321,4 +321,4 @@ def test_few_slots_are_in_one_item_and_a_spread_target_stays_spread() -> None:
     assert 0 < (share_of(narrow, 0) or 0) < 10
     shares = [(share_of(wide, number) or 0, share_of(narrow, number) or 0) for number in range(ITEMS + 1)]
     assert all(after <= before for before, after in shares) and sum(after for _, after in shares) == 10
-    assert slots_beside(limit(concurrency=500), 500) == 500 - IN_ONE_ITEM, "a target of the version before, written again"
+    assert slots_beside(limit(concurrency=500), 500) == 500 - IN_ONE_ITEM

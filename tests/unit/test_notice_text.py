@@ -44,7 +44,7 @@ def test_a_mail_states_the_event_the_error_and_the_next_run() -> None:
         assert part in told["text"]
     for part in ("Next run: 2026-11-20 10:01+00:00", "https://console.example.com/jobs/j1", "https://console.example.com/tasks/t1"):
         assert part in told["text"]
-    assert "https://api.example.com/api/v1/me/jobs/j1" in told["text"]
+    assert "https://api.example.com/api/v1/jobs/j1" in told["text"]
 
 
 def test_people_read_times_in_the_task_s_time_zone() -> None:
@@ -120,7 +120,7 @@ def test_a_slack_text_has_the_facts_the_quotes_and_the_links() -> None:
     (text,) = slack(NOTICE, LINKS).values()
     assert text.startswith("*Nightly &lt;report&gt; failed*\n")
     assert "Attempts: 3 of 3" in text and "```retryable: HTTP 503```" in text and "&lt;b&gt;busy&lt;/b&gt;" in text
-    assert text.endswith("<https://console.example.com/jobs/j1|job> · <https://api.example.com/api/v1/me/jobs/j1|api>")
+    assert text.endswith("<https://console.example.com/jobs/j1|job> · <https://api.example.com/api/v1/jobs/j1|api>")
     assert slack(NOTICE, Links())["text"].endswith("```"), "no links without addresses"
 
 

@@ -47,11 +47,11 @@ MINUTE = 60_000
 FAILING, DEAD = Result(failure=Failure(FailureKind.RETRYABLE, "503")), Result(failure=Failure(FailureKind.PERMANENT, "404"))
 
 
-def in_line(stage: Stage, *places: int, park: bool = False, key: str = KEY.key, **fields: Any) -> list[Job]:
+def in_line(stage: Stage, *places: int, pause: bool = False, key: str = KEY.key, **fields: Any) -> list[Job]:
     """Jobs stored with their entries at these positions of a queue (earlier first), with their messages in their lanes."""
     jobs = []
     for place in places:
-        at, rule = NOW - 1_000 + place, Ordering(key, OnFailure.PARK if park else OnFailure.BLOCK)
+        at, rule = NOW - 1_000 + place, Ordering(key, OnFailure.PAUSE if pause else OnFailure.CONTINUE)
         jobs.append(a_job(**({"id": ids.new(at, place), "scheduled_at": at, "due_at": at, "ordering": rule} | fields)))
         assert stage.orders.enqueue([ordering.marker(jobs[-1], NOW - 600_000)]) == [Written.YES]
     return jobs
@@ -218,8 +218,8 @@ def test_blocked_queue_continues_after_the_last_failure() -> None:
     assert state(stage, first) is Status.FAILED and markers(stage) == [second.id] and work_off(stage) == [second.id]
 
 
-def parked(stage: Stage) -> tuple[Job, Job, Job]:
-    first, second, third = in_line(stage, 1, 2, 3, park=True)
+def paused(stage: Stage) -> tuple[Job, Job, Job]:
+    first, second, third = in_line(stage, 1, 2, 3, pause=True)
     run(stage, first, second, third, pool=ScriptedPool(stage.clock, result=DEAD))
     assert state(stage, first) is Status.FAILED and work_off(stage) == []
     for job in (second, third):
@@ -227,20 +227,20 @@ def parked(stage: Stage) -> tuple[Job, Job, Job]:
     return first, second, third
 
 
-def test_parked_queue_starts_nothing_and_is_checked_rarely() -> None:
+def test_paused_queue_starts_nothing_and_is_checked_rarely() -> None:
     stage = Stage()
-    first, second, _ = parked(stage)
+    first, second, _ = paused(stage)
     stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
     assert run(stage) == []
     back = stage.stored(second)
-    assert back.reason == f"order: its key {KEY.key} is parked, for job {first.id} failed"
+    assert back.reason == f"order: its key {KEY.key} is paused, for job {first.id} failed"
     assert slots.start_of(slots.minute(back.slot or "")) >= stage.clock.now() + 3_500_000 and back.due_at == second.due_at
     assert work_off(stage) == []
 
 
 def test_a_key_is_paused_no_longer_than_its_failed_job_is_stored() -> None:
     stage = Stage()
-    first, second, third = parked(stage)
+    first, second, third = paused(stage)
     stage.jobs._remove(stage.stored(first))
     stage.clock.advance(ordering.YOUNG_MS)
     stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
@@ -259,10 +259,10 @@ def test_an_expiry_applies_to_a_waiting_job_and_a_misfire_rule_does_not() -> Non
 
 def test_resume_starts_the_next_job_and_the_failed_one_stays_failed() -> None:
     stage = Stage()
-    first, second, third = parked(stage)
+    first, second, third = paused(stage)
     view = ordering_keys.look(KEY, stage)
-    assert (view.turn, view.parked_by, view.waiting) == (None, stage.stored(first), 2)
-    assert ordering_keys.resume(KEY, stage).parked_by is None
+    assert (view.turn, view.paused_by, view.waiting) == (None, stage.stored(first), 2)
+    assert ordering_keys.resume(KEY, stage).paused_by is None
     assert work_off(stage) == [second.id, third.id] and state(stage, first) is Status.FAILED
     with pytest.raises(Conflict, match="not paused"):
         ordering_keys.resume(KEY, stage)
@@ -270,20 +270,20 @@ def test_resume_starts_the_next_job_and_the_failed_one_stays_failed() -> None:
 
 def test_resume_that_cannot_enqueue_the_next_job_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage()
-    _, second, third = parked(stage)
+    _, second, third = paused(stage)
     stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
     run(stage)  # asleep for an hour
     with monkeypatch.context() as refusing:
         refusing.setattr(stage.lanes, "send", lambda messages, now: list(messages))
         with pytest.raises(Unavailable, match="resume it again"):
             ordering_keys.resume(KEY, stage)
-    assert ordering_keys.resume(KEY, stage).parked_by is None
+    assert ordering_keys.resume(KEY, stage).paused_by is None
     assert work_off(stage) == [second.id, third.id]
 
 
-def test_successful_retry_of_the_failed_job_unparks_the_key() -> None:
+def test_successful_retry_of_the_failed_job_resumes_the_key() -> None:
     stage = Stage()
-    first, second, third = parked(stage)
+    first, second, third = paused(stage)
     retry_job(first.key, stage, request="r")
     assert work_off(stage) == [first.id, second.id, third.id] and markers(stage) == []
 
@@ -298,9 +298,9 @@ def test_late_end_of_an_old_life_keeps_the_entry_of_the_next() -> None:
     assert markers(stage) == [first.id]
 
 
-def test_job_behind_a_sleeping_one_of_an_unparked_key_wakes_it() -> None:
+def test_job_behind_a_sleeping_one_of_a_resumed_key_wakes_it() -> None:
     stage = Stage()
-    first, second, third = parked(stage)
+    first, second, third = paused(stage)
     stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
     run(stage)  # asleep for an hour
     stage.orders.leave([ordering.marker(stage.stored(first))])  # resumed by a process that ended before it enqueued the next job
@@ -519,7 +519,7 @@ def test_a_long_wait_is_checked_more_and_more_rarely() -> None:
     jobs = in_line(stage, *range(1, 15))
     line = stage.orders.lines([KEY], limit=10)[KEY]
     for waited, least in ((0, 60), (MINUTE * 60, 180), (MINUTE * 60 * 24, 24 * 60)):
-        at = ordering.look_at(jobs[12], line, NOW + waited, parked=False)
+        at = ordering.look_at(jobs[12], line, NOW + waited, paused=False)
         assert at is not None and least <= (at - NOW - waited) / MINUTE <= least + 61
 
 

@@ -17,8 +17,8 @@ from scheduler.admission.ordering import (
     has_begun,
     marker,
     next_up,
-    parked_by,
-    parks,
+    paused_by,
+    pauses,
 )
 from scheduler.model import ids
 from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, JobKey, OrderingQueue, OrderKey, Outcome, QueueEntry, QueueHead
@@ -35,7 +35,7 @@ DEAD: dict[str, Any] = {"slot": None, "failed_at": NOW - 1, "charged": 3}
 def in_line(place: int, **fields: Any) -> Job:
     """A job whose position in the queue is determined by `place`."""
     at = NOW - 10_000 + place
-    rule = Ordering(KEY.key, fields.pop("on_failure", OnFailure.BLOCK))
+    rule = Ordering(KEY.key, fields.pop("on_failure", OnFailure.CONTINUE))
     return a_job(**({"scheduled_at": at, "due_at": at, "id": ids.new(at, place), "ordering": rule} | fields))
 
 
@@ -121,17 +121,17 @@ def test_the_entry_of_an_ended_job_is_ignored_and_removed(end: str) -> None:
 
 
 @pytest.mark.parametrize("times", [{"failed_at": NOW}, {"killed_at": NOW}])
-def test_a_dead_job_that_parks_its_key_stops_the_jobs_behind_it(times: dict[str, int]) -> None:
-    dead, mine = in_line(1, slot=None, on_failure=OnFailure.PARK, **times), in_line(2)
+def test_a_dead_job_that_pauses_its_key_stops_the_jobs_behind_it(times: dict[str, int]) -> None:
+    dead, mine = in_line(1, slot=None, on_failure=OnFailure.PAUSE, **times), in_line(2)
     decision = asked(mine, a_line(dead, mine), dead)
-    assert isinstance(decision, Wait) and decision.parked and dead.id in decision.reason
+    assert isinstance(decision, Wait) and decision.paused and dead.id in decision.reason
     assert isinstance(asked(in_line(0), a_line(in_line(0), dead), dead), Start), "a job before it is not stopped"
 
 
 @pytest.mark.parametrize("times", [{"completed_at": NOW}, {"cancelled_at": NOW}, {"skipped_at": NOW}])
-def test_only_a_failure_parks(times: dict[str, int]) -> None:
-    assert not parks(in_line(1, slot=None, on_failure=OnFailure.PARK, **times))
-    assert not parks(in_line(1, on_failure=OnFailure.PARK)) and not parks(a_job(**DEAD))
+def test_only_a_failure_pauses(times: dict[str, int]) -> None:
+    assert not pauses(in_line(1, slot=None, on_failure=OnFailure.PAUSE, **times))
+    assert not pauses(in_line(1, on_failure=OnFailure.PAUSE)) and not pauses(a_job(**DEAD))
 
 
 def test_a_young_entry_without_a_job_may_belong_to_one_being_stored() -> None:
@@ -172,15 +172,15 @@ def test_a_job_behind_the_entries_read_decides_again_and_writes_none() -> None:
     assert asked(mine, a_line(over, more=True), over) == LookAgain((marker(over),), None)
 
 
-def test_the_first_open_job_is_next_unless_a_head_or_a_parked_key_blocks() -> None:
+def test_the_first_open_job_is_next_unless_a_head_or_a_paused_key_blocks() -> None:
     over, first, second = in_line(1, slot=None, completed_at=NOW), in_line(2), in_line(3)
     line = a_line(over, in_line(0), first, second, turn=over)
     assert next_up(line, known(over, first, second)) == first
     running = replace(first, claim=CLAIM)
     assert next_up(replace(line, turn=QueueHead(KEY, first.id, NOW)), known(running, second)) is None
-    dead = in_line(0, **DEAD, on_failure=OnFailure.PARK)
+    dead = in_line(0, **DEAD, on_failure=OnFailure.PAUSE)
     assert next_up(line, known(over, dead, first, second)) is None and not is_open(dead)
-    assert parked_by(line, known(over, dead, first)) == [marker(dead)]
+    assert paused_by(line, known(over, dead, first)) == [marker(dead)]
     assert next_up(a_line(), {}) is None
 
 

@@ -5,8 +5,8 @@ import tarfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# The last commit at which a function had no alias. From the first tag on, the tag is the version before.
-UNTAGGED = "b2962f51ec5d3282e581a9592249b25b80201254"
+# The last commit that changed stored names. From the first tag on, the tag is the version before.
+UNTAGGED = "6a04f0244b4a86afb57320aff3cfbca7fd6bb489"
 
 
 class NoHistory(Exception):

@@ -15,7 +15,7 @@ When = datetime | str  # an aware datetime, or RFC 3339
 Delay = str | float | timedelta  # "30m", seconds, or a timedelta
 OnConflict = Literal["replace", "keep", "extend"]
 OnStarted = Literal["refuse", "follow"]
-OnFailure = Literal["continue", "pause", "block", "park"]
+OnFailure = Literal["continue", "pause"]
 DstGap = Literal["shift", "skip"]
 DstOverlap = Literal["first", "second", "both"]
 

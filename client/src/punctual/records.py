@@ -247,8 +247,7 @@ class Job(Record):
     heartbeat_at: datetime | None = None
     progress: Progress | None = None
     ordering_key: str | None = None
-    on_failure: Literal["block", "park"] | None = None
-    after_failure: Literal["continue", "pause"] | None = None
+    on_failure: Literal["continue", "pause"] | None = None
     notifications: Notifications | None = None
     fingerprint: str | None = None
     shard_id: int | None = None
@@ -341,15 +340,13 @@ class BatchResult(Record):
 class NextRun(Record):
     """A run of a schedule: `nominal` is the instant by the schedule, `at` when it starts (None: skipped), `local_at` on the zone's clock.
 
-    `dst_note` says what a change of the clock does to it. `local` is a shorter text for people; `odd` is the same as `dst_note`.
+    `dst_note` says what a change of the clock does to it.
     """
 
     nominal: datetime
-    local: str
     local_at: datetime
     at: datetime | None = None
     dst_note: str | None = None
-    odd: str | None = None
 
 
 @dataclass(frozen=True)
@@ -399,8 +396,7 @@ class Task(Record):
     inactive_reason: str | None = None
     callback: Callback | None = None
     ordering_key: str | None = None
-    on_failure: Literal["block", "park"] | None = None
-    after_failure: Literal["continue", "pause"] | None = None
+    on_failure: Literal["continue", "pause"] | None = None
     notifications: Notifications | None = None
 
     def __post_init__(self) -> None:
@@ -459,7 +455,6 @@ class Redrive(Record):
     """The progress of a redrive: of `matched` jobs, `redriven` run again, and `skipped` were no longer dead letters.
 
     `failed` could not be changed. `conflicts` stay dead, since another job that has not ended has their key.
-    `state` and `found` are earlier names of `status` and `matched`.
     """
 
     id: str
@@ -474,8 +469,6 @@ class Redrive(Record):
     conflicts: int = 0
     limit: int | None = None
     ended_at: datetime | None = None
-    state: OperationStatus | None = None
-    found: int | None = None
 
     @property
     def ended(self) -> bool:
@@ -541,7 +534,6 @@ class Target(Record):
     name: str
     kind: str
     enabled: bool
-    given: Mapping[str, Any]
     job_payload_schema: Mapping[str, Any]
     version: int
     created_at: datetime
@@ -558,14 +550,14 @@ class Target(Record):
 
 @dataclass(frozen=True)
 class OrderingKey(Record):
-    """The state of an ordering key: the job whose turn it is, how many wait, and which failed job parks it."""
+    """The state of an ordering key: the job whose turn it is, how many wait, and which failed job pauses it."""
 
     ordering_key: str
     waiting: int
     more: bool
     job_id: str | None = None
-    parked_by: str | None = None
-    parked_at: datetime | None = None
+    paused_by: str | None = None
+    paused_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -732,14 +724,14 @@ class Quotas(Record):
 
 @dataclass(frozen=True)
 class User(Record):
-    """A user or a machine client (which has no `role`). `allowed` are the quotas that apply, `quotas` those set for this user."""
+    """A user or a machine client (which has no `role`). `effective_quotas` are those that apply, `quotas` those set for this user."""
 
     id: str
     username: str
     enabled: bool
     job_weight: float
     quotas: Quotas
-    allowed: Quotas
+    effective_quotas: Quotas
     role: Role | None = None
     created_at: datetime | None = None
 
@@ -752,7 +744,6 @@ class Me(Record):
     username: str
     scopes: tuple[str, ...]
     job_weight: float
-    allowed: Quotas
     effective_quotas: Quotas
     role: Role | None = None
 
@@ -841,8 +832,7 @@ class Health(Record):
     """The state of the API and, with a token, the lag of the scheduler in seconds and the paused lanes."""
 
     status: str
-    oldest_open_minute: str | None = None
-    oldest_open_at: datetime | None = None
+    oldest_open_minute: datetime | None = None
     lag_seconds: float | None = None
     paused_lanes: tuple[Lane, ...] | None = None
 

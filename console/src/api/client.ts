@@ -48,7 +48,7 @@ async function refreshed(): Promise<boolean> {
   const answer = await fetch('/api/v1/auth/refresh', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(had.refreshToken === undefined ? {} : { refresh_token: had.refreshToken, cookie: true }),
+    body: '{}',
   });
   if (!answer.ok) return answer.status >= 500;
   const { data } = (await answer.json()) as { data: Schemas['RefreshedSession'] };
@@ -75,7 +75,7 @@ async function goOn(answer: Response): Promise<void> {
   const { data } = (await answer.json()) as { data: Schemas['Confirmation'] };
   const had = session();
   if (had === null || data.token === null) return;
-  begin({ username: had.username, token: data.token, ...(data.refresh_token !== null && { refreshToken: data.refresh_token }) });
+  begin({ username: had.username, token: data.token });
 }
 
 function authorized(request: Request, open: boolean): Request {

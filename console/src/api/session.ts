@@ -6,7 +6,6 @@ import { useSyncExternalStore } from 'react';
 
 export interface Session {
   token: string;
-  refreshToken?: string; // of a sign-in to an earlier version: the next refresh moves it into the cookie
   username: string;
 }
 
@@ -53,11 +52,11 @@ export function begin(next: Session): void {
 }
 
 /** End the session, and delete the cookie. If this fails, the cookie stays until the next sign-in replaces it. */
-function signOut({ token, refreshToken }: Session): void {
+function signOut({ token }: Session): void {
   void fetch('/api/v1/auth/logout', {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-    body: JSON.stringify({ everywhere: false, ...(refreshToken !== undefined && { refresh_token: refreshToken }) }),
+    body: JSON.stringify({ everywhere: false }),
     keepalive: true,
   }).catch(() => undefined);
 }

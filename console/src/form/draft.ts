@@ -144,7 +144,7 @@ const SCHEDULE = ['at', 'cron', 'rate', 'time_zone', 'jitter_seconds', 'start', 
 const TASK = [
   'name', 'description', 'type', 'target', 'payload', 'schedule', 'overlap', 'misfire', 'misfire_threshold_seconds', 'max_catch_up', 'max_attempts',
   'timeout_seconds', 'retry', 'callback', 'ordering_key', 'on_failure', 'notifications', 'events', 'tags',
-  'id', 'status', 'generation', 'created_at', 'updated_at', 'inactive_at', 'inactive_reason', 'next_run', 'next_runs', 'after_failure', 'key',
+  'id', 'status', 'generation', 'created_at', 'updated_at', 'inactive_at', 'inactive_reason', 'next_run', 'next_runs', 'key',
 ];
 
 /** What the form does not know. A null means that the field is not set. */

@@ -26,8 +26,8 @@ const JITTERS = [
 ];
 const FAILURES = [
   { value: '', label: 'Default', description: 'Continue' },
-  { value: 'block', label: 'Continue', description: 'The next jobs start after its last attempt' },
-  { value: 'park', label: 'Pause', description: 'The next jobs wait until you resume the key' },
+  { value: 'continue', label: 'Continue', description: 'The next jobs start after its last attempt' },
+  { value: 'pause', label: 'Pause', description: 'The next jobs wait until you resume the key' },
 ];
 
 export interface Part {
@@ -38,7 +38,7 @@ export interface Part {
 
 /** The schema of the payload: of the type, or of what the target leaves open. */
 export function schemaOf(draft: WorkDraft, types: readonly TaskType[], targets: readonly Target[]): Schema {
-  const found = draft.target === '' ? types.find((each) => each.type === draft.type)?.payload_schema : targets.find((each) => each.name === draft.target)?.given;
+  const found = draft.target === '' ? types.find((each) => each.type === draft.type)?.payload_schema : targets.find((each) => each.name === draft.target)?.job_payload_schema;
   return (found ?? {}) as Schema;
 }
 

@@ -13,13 +13,13 @@ describe('a job that is posted', () => {
 
 test('a duplicate has the content of the job, and neither its time nor its key', () => {
   const job = {
-    type: 'http', target: null, payload: { url: 'https://example.com' }, tags: ['a'], max_attempts: 5, timeout_seconds: 20, callback: null, ordering_key: 'k', on_failure: 'park', events: true, key: 'order-17',
+    type: 'http', target: null, payload: { url: 'https://example.com' }, tags: ['a'], max_attempts: 5, timeout_seconds: 20, callback: null, ordering_key: 'k', on_failure: 'pause', events: true, key: 'order-17',
     notifications: { emails: ['ann@example.com'], webhooks: [], on: ['failure'], after_failures: 1, digest_seconds: 60 },
     retry: { base_seconds: 2, cap_seconds: 30, jitter: 'none', max_elapsed_seconds: null, on_timeout: true }, scheduled_at: '2026-01-01T00:00:00Z',
   } as unknown as Job;
   const asked = toJob(fromJob(job));
   expect(asked).toMatchObject({
-    type: 'http', payload: { url: 'https://example.com' }, tags: ['a'], max_attempts: 5, timeout_seconds: 20, ordering_key: 'k', on_failure: 'park', events: true,
+    type: 'http', payload: { url: 'https://example.com' }, tags: ['a'], max_attempts: 5, timeout_seconds: 20, ordering_key: 'k', on_failure: 'pause', events: true,
     retry: { base_seconds: 2, cap_seconds: 30, jitter: 'none', on_timeout: true }, notifications: { emails: ['ann@example.com'] },
   });
   expect(asked).not.toHaveProperty('execute_at');

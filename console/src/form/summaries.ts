@@ -29,7 +29,7 @@ export function retries({ maxAttempts, retryBase, retryCap, retryElapsed, retryO
 }
 
 export function order({ orderingKey, onFailure }: WorkDraft): string {
-  return orderingKey.trim() === '' ? NOTHING : listed([`key ${orderingKey.trim()}`, onFailure === 'park' && 'pauses after a failure']);
+  return orderingKey.trim() === '' ? NOTHING : listed([`key ${orderingKey.trim()}`, onFailure === 'pause' && 'pauses after a failure']);
 }
 
 export function callback({ callback: wanted, leaseSeconds, maxSeconds }: WorkDraft): string {

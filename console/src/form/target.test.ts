@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { asPayload, BLANK, fromTarget, loosened, toTarget, type Target } from './target';
 
 const TARGET = {
-  name: 'invoices', kind: 'http', description: null, enabled: false, given: {}, job_payload_schema: {}, rate: 20, concurrency: null, defaults: { url: 'https://example.com', method: 'POST' },
+  name: 'invoices', kind: 'http', description: null, enabled: false, job_payload_schema: {}, rate: 20, concurrency: null, defaults: { url: 'https://example.com', method: 'POST' },
   locked: ['url'], payload_schema: { type: 'object' }, version: 3, created_at: '', created_by: 'a', updated_at: '', updated_by: 'a',
 } satisfies Target;
 

@@ -26,7 +26,7 @@ const LISTED = 5; // shortages told one by one; the table has all of them
 export default function Capacity(): ReactNode {
   useTitle('Capacity');
   const [scope, setScope] = useScope();
-  const live = useLive(`capacity ${scope}`, () => take(api.GET('/api/v1/scheduled-tasks-summary', { params: { query: { scope } } })));
+  const live = useLive(`capacity ${scope}`, () => take(api.GET('/api/v1/forecast', { params: { query: { scope } } })));
   return (
     <SpaceBetween size="l">
       <Header

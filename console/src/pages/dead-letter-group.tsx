@@ -29,12 +29,12 @@ export default function DeadLetterGroup(): ReactNode {
   const [asking, setAsking] = useState(false);
   const [selected, setSelected] = useState<Job[]>([]);
   const { done, failed } = useNotices();
-  const jobs = live.data?.jobs ?? [];
+  const jobs = live.data?.items ?? [];
   const latest = jobs[0];
   const only = selected.length === 1 ? selected[0] : jobs.length === 1 ? latest : undefined; // the one that a change concerns
   const navigate = useNavigate();
   const retry = async (): Promise<void> => {
-    const results = await Promise.allSettled(selected.map((job) => take(api.POST('/api/v1/me/jobs/{job_id}/retry', { params: { path: { job_id: job.id }, query: { user } } }))));
+    const results = await Promise.allSettled(selected.map((job) => take(api.POST('/api/v1/jobs/{job_id}/retry', { params: { path: { job_id: job.id }, query: { user } } }))));
     const good = results.filter((result) => result.status === 'fulfilled').length;
     const bad = results.find((result) => result.status === 'rejected');
     if (good > 0) done(`${good} ${good === 1 ? 'job runs' : 'jobs run'} again.`);

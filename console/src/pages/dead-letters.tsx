@@ -27,8 +27,8 @@ const OFTEN = 5_000;
 const SELDOM = 15_000; // everybody's: one call for each user
 
 interface Found {
-  groups: Group[];
-  read: number;
+  items: Group[];
+  scanned: number;
   complete: boolean;
 }
 
@@ -36,14 +36,14 @@ const of = (user: string | undefined): Promise<Found> => take(api.GET('/api/v1/d
 
 /** Everybody's, the most frequent first. */
 async function all(): Promise<Found> {
-  let [read, complete] = [0, true];
+  let [scanned, complete] = [0, true];
   const { found, complete: everyone } = await ofEverybody(async (user) => {
     const one = await of(user);
-    read += one.read;
+    scanned += one.scanned;
     complete &&= one.complete;
-    return one.groups;
+    return one.items;
   });
-  return { groups: found.sort((one, other) => other.count - one.count), read, complete: complete && everyone };
+  return { items: found.sort((one, other) => other.count - one.count), scanned, complete: complete && everyone };
 }
 
 /** The first task by its name, and how many others there are. */
@@ -59,7 +59,7 @@ export default function DeadLetters(): ReactNode {
   const live = useLive(`groups ${everybody ? 'all' : (user ?? '')}`, () => (everybody ? all() : of(user)), everybody ? SELDOM : OFTEN);
   const [chosen, setChosen] = useState<{ fingerprint?: string; count: number; user: string | undefined } | null>(null);
   const ownerOf = (group: Group): string | undefined => group.owner?.id ?? user;
-  const groups = live.data?.groups ?? [];
+  const groups = live.data?.items ?? [];
   const callsOf = useCalls(groups.filter((group) => !group.calls).map((group) => ({ id: group.job_id, user: ownerOf(group) })));
   const nameOf = useTaskNames(groups.flatMap((group) => group.task_ids.slice(0, 1).map((id) => ({ id, user: ownerOf(group) }))));
   const count = groups.reduce((sum, group) => sum + group.count, 0);
@@ -68,7 +68,7 @@ export default function DeadLetters(): ReactNode {
     <SpaceBetween size="m">
       <Progress onEnd={live.reload} />
       <RedriveDialog filter={chosen === null ? null : { fingerprint: chosen.fingerprint }} expected={chosen?.count ?? 0} user={chosen?.user} onClose={() => setChosen(null)} />
-      {live.data?.complete === false && <Alert type="info">There are more failed jobs. This page counts the latest {live.data.read}.</Alert>}
+      {live.data?.complete === false && <Alert type="info">There are more failed jobs. This page counts the latest {live.data.scanned}.</Alert>}
       <Table<Group>
         variant="full-page"
         stickyHeader

@@ -38,11 +38,11 @@ export default function JobForm(): ReactNode {
     `job form ${source ?? ''} ${user ?? ''}`,
     async () => {
       const [types, named, job] = await Promise.all([
-        take(api.GET('/api/v1/task-types')),
+        take(api.GET('/api/v1/types')),
         take(api.GET('/api/v1/targets')),
-        source === null ? null : take(api.GET('/api/v1/me/jobs/{job_id}', { params: { path: { job_id: source }, query: { user } } })),
+        source === null ? null : take(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: source }, query: { user } } })),
       ]);
-      return { types: types.task_types, targets: named.targets, job };
+      return { types: types.items, targets: named.items, job };
     },
     0,
   );
@@ -77,7 +77,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
     setRefused(null);
     const sent = toJob(draft);
     try {
-      const made = await take(api.POST('/api/v1/me/jobs', { params: { header: { 'Idempotency-Key': key.current } }, body: sent }));
+      const made = await take(api.POST('/api/v1/jobs', { params: { header: { 'Idempotency-Key': key.current } }, body: sent }));
       saved.current = true;
       done('Posted the job.');
       void navigate(pageOfJob(made.id));

@@ -55,7 +55,7 @@ export default function JobPage(): ReactNode {
   const { user } = useWhose();
   const live = useLive(
     `${id} ${user ?? ''}`,
-    () => take(api.GET('/api/v1/me/jobs/{job_id}', { params: { path: { job_id: id }, query: { user } } })),
+    () => take(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: id }, query: { user } } })),
     pace,
   );
   useTitle(`Job ${id}`);
@@ -77,8 +77,8 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
     setBusy(true);
     try {
       const params = { path: { job_id: job.id }, query: { user } };
-      if (what === 'cancel') await take(api.POST('/api/v1/me/jobs/{job_id}/cancel', { params }));
-      else await take(api.POST('/api/v1/me/jobs/{job_id}/retry', { params }));
+      if (what === 'cancel') await take(api.POST('/api/v1/jobs/{job_id}/cancel', { params }));
+      else await take(api.POST('/api/v1/jobs/{job_id}/retry', { params }));
       done(what === 'retry' ? 'The job runs again.' : job.status === 'running' ? 'The job was asked to stop.' : 'Cancelled the job.');
       reload();
     } catch (error) {
@@ -309,8 +309,8 @@ function Whole({ job, number, what }: { job: Job; number: number; what: 'output'
       const params = { path: { job_id: job.id, number }, query: { user } };
       const found = await take(
         what === 'output'
-          ? api.GET('/api/v1/me/jobs/{job_id}/attempts/{number}/output', { params })
-          : api.GET('/api/v1/me/jobs/{job_id}/attempts/{number}/log', { params }),
+          ? api.GET('/api/v1/jobs/{job_id}/attempts/{number}/output', { params })
+          : api.GET('/api/v1/jobs/{job_id}/attempts/{number}/log', { params }),
       );
       setText(found.complete ? found.text : `${found.text}\n… (the rest was not stored)`);
     } catch (error) {

@@ -34,7 +34,7 @@ const STATUSES = Object.keys(JOB_LOOKS).map((value) => ({ value, label: value.ch
 const FILTERS = { status: '', type: '', task: '', tag: '', time: '', from: '', to: '' };
 
 interface Found {
-  jobs: Owned<Job>[];
+  items: Owned<Job>[];
   cursor: string | null;
   /** Of everybody's: whether all users were asked for. */
   complete?: boolean;
@@ -51,12 +51,12 @@ export default function Jobs(): ReactNode {
   const statuses = status.split(',').filter((each): each is Job['status'] => Object.hasOwn(JOB_LOOKS, each));
   const chosen = STATUSES.filter(({ value }) => (statuses as string[]).includes(value));
   const settled = useSettled(tag.trim(), 300);
-  const types = useLive('types', () => take(api.GET('/api/v1/task-types')), 0);
+  const types = useLive('types', () => take(api.GET('/api/v1/types')), 0);
   const filter = JSON.stringify([user, everybody, upcoming, status, type, task, settled, time, from, to]);
   const pages = usePages(filter);
   const ask = (owner: string | undefined, cursor: string | undefined): Promise<Found> =>
     take(
-      api.GET('/api/v1/me/jobs', {
+      api.GET('/api/v1/jobs', {
         params: {
           query: {
             upcoming: upcoming || undefined,
@@ -74,7 +74,7 @@ export default function Jobs(): ReactNode {
     );
   const live = useLive<Found>(`${filter}${pages.cursor ?? ''}`, () => (everybody ? all(upcoming, (owner) => ask(owner, undefined)) : ask(user, pages.cursor)), everybody ? SELDOM : OFTEN);
   const narrowed = [status, type, task, settled, time].some((each) => each !== '');
-  const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.task_types ?? []).map((each) => ({ value: each.type, label: each.type }))];
+  const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.items ?? []).map((each) => ({ value: each.type, label: each.type }))];
   const spans = spanOptions(upcoming);
   const order = upcoming ? 'Upcoming jobs, soonest first.' : 'Past jobs, latest first.';
   const cancellable = (): CancelFilter | null => toCancel({ status: statuses, type, task, tag: settled, ...bounds(query, upcoming, Date.now()) }, upcoming, Date.now());
@@ -85,7 +85,7 @@ export default function Jobs(): ReactNode {
       {cancelling !== null && <ManyDialog many={{ action: 'cancel_jobs', body: cancelling }} user={user} onClose={() => setCancelling(null)} />}
       <JobTable
         variant="full-page"
-        jobs={live.data?.jobs ?? []}
+        jobs={live.data?.items ?? []}
         loading={live.loading}
         loadingText="Loading jobs"
         ariaLabels={{ tableLabel: 'Jobs', selectionGroupLabel: '' }}
@@ -184,7 +184,7 @@ export default function Jobs(): ReactNode {
 
 /** The first of everybody's jobs, in the order of the view. */
 async function all(upcoming: boolean, ask: (user: string) => Promise<Found>): Promise<Found> {
-  const { found, complete } = await ofEverybody(async (user) => (await ask(user)).jobs);
+  const { found, complete } = await ofEverybody(async (user) => (await ask(user)).items);
   found.sort((one, other) => (upcoming ? 1 : -1) * one.scheduled_at.localeCompare(other.scheduled_at));
-  return { jobs: found.slice(0, LIMIT), cursor: null, complete };
+  return { items: found.slice(0, LIMIT), cursor: null, complete };
 }

@@ -38,7 +38,7 @@ export default function Metrics(): ReactNode {
   const [query, setQuery] = useSearchParams();
   const chosen = SPANS.find(({ value }) => value === query.get('span')) ?? USUAL;
   const days = chosen?.value === 'year' ? undefined : Number(chosen?.value);
-  const live = useLive(`metrics ${scope} ${days ?? ''}`, () => take(api.GET('/api/v1/task-summary', { params: { query: { scope, days } } })), EVERY);
+  const live = useLive(`metrics ${scope} ${days ?? ''}`, () => take(api.GET('/api/v1/statistics', { params: { query: { scope, days } } })), EVERY);
   const choose = (value: string): void =>
     setQuery(
       (before) => {
@@ -214,11 +214,11 @@ function shareOf(share: number | null): string {
 /** Of one's own tasks: the API tells times by type, so these come of the latest runs. */
 function SlowTasks(): ReactNode {
   const live = useLive('slow tasks', async () => {
-    const [{ jobs }, { tasks }] = await Promise.all([
-      take(api.GET('/api/v1/me/jobs', { params: { query: { status: 'succeeded', limit: LATEST } } })),
+    const [jobs, tasks] = await Promise.all([
+      take(api.GET('/api/v1/jobs', { params: { query: { status: 'succeeded', limit: LATEST } } })),
       take(api.GET('/api/v1/tasks', { params: { query: { limit: LATEST } } })),
     ]);
-    return { slow: slowTasks(jobs), names: new Map(tasks.map(({ id, name }) => [id, name])) };
+    return { slow: slowTasks(jobs.items), names: new Map(tasks.items.map(({ id, name }) => [id, name])) };
   }, EVERY);
   const names = live.data?.names;
   return (

@@ -28,15 +28,15 @@ const LOOKS: Record<Operation['status'], Look> = { running: GOES_ON, done: { typ
 const NAMES: Record<Operation['status'], string> = { running: 'Running', done: 'Done', aborted: 'Aborted' };
 
 interface Found {
-  operations: Row[];
+  items: Row[];
   cursor: string | null;
 }
 
 /** Everybody's first page: those that run before the ended ones, each the newest first. */
 async function all(ask: (user: string) => Promise<Found>): Promise<Found> {
-  const { found } = await ofEverybody(async (user) => (await ask(user)).operations);
+  const { found } = await ofEverybody(async (user) => (await ask(user)).items);
   found.sort((one, other) => Number(other.status === 'running') - Number(one.status === 'running') || other.started_at.localeCompare(one.started_at));
-  return { operations: found, cursor: null };
+  return { items: found, cursor: null };
 }
 
 /** What was started on many jobs or tasks: cancellations, redrives, and the like. */
@@ -49,7 +49,7 @@ export default function Operations(): ReactNode {
   const live = useLive<Found>(
     `${key} ${pages.cursor ?? ''}`,
     () => (everybody ? all((owner) => ask(owner, undefined)) : ask(user, pages.cursor)),
-    (found) => (!everybody && found?.operations.some(({ status }) => status === 'running') ? OFTEN : SELDOM),
+    (found) => (!everybody && found?.items.some(({ status }) => status === 'running') ? OFTEN : SELDOM),
   );
   const abort = useAbort(live.reload);
   if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
@@ -62,7 +62,7 @@ export default function Operations(): ReactNode {
         contentDensity="compact"
         wrapLines
         trackBy="id"
-        items={live.data?.operations ?? []}
+        items={live.data?.items ?? []}
         loading={live.loading}
         loadingText="Loading operations"
         ariaLabels={{ tableLabel: 'Operations', selectionGroupLabel: '' }}

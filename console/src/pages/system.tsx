@@ -28,8 +28,8 @@ type Breaker = Schemas['Breaker'];
 export default function System(): ReactNode {
   useTitle('System');
   const live = useLive('system', async () => {
-    const [health, system, { breakers }] = await Promise.all([take(api.GET('/api/v1/health')), take(api.GET('/api/v1/system')), take(api.GET('/api/v1/system/breakers'))]);
-    return { health, lanes: system.lanes, breakers };
+    const [health, system, breakers] = await Promise.all([take(api.GET('/api/v1/health')), take(api.GET('/api/v1/system')), take(api.GET('/api/v1/system/breakers'))]);
+    return { health, lanes: system.lanes, breakers: breakers.items };
   });
   const { done, failed } = useNotices();
   const administers = useRole() === 'administrator';
@@ -79,7 +79,7 @@ export default function System(): ReactNode {
         <SpaceBetween size="l">
           {asking !== null && <ReasonDialog {...asking} onClose={() => ask(null)} />}
           <Header variant="h1">System</Header>
-          <Health lag={health.lag_seconds ?? 0} oldest={health.oldest_open_at ?? null} now={now} />
+          <Health lag={health.lag_seconds ?? 0} oldest={health.oldest_open_minute ?? null} now={now} />
           <Table<Lane>
             items={lanes}
             trackBy="lane"

@@ -40,10 +40,10 @@ export default function TargetPage(): ReactNode {
     `target ${name ?? ''}`,
     async () => {
       const [types, target] = await Promise.all([
-        take(api.GET('/api/v1/task-types')),
+        take(api.GET('/api/v1/types')),
         name === undefined ? null : take(api.GET('/api/v1/targets/{name}', { params: { path: { name } } })),
       ]);
-      return { types: types.task_types, target };
+      return { types: types.items, target };
     },
     0,
   );
@@ -90,7 +90,7 @@ function Seen({ target }: { target: Target }): ReactNode {
         />
       </Container>
       <Container header={<Header variant="h2">Payload schema</Header>}>
-        <Code label="Payload schema" text={write(target.given, 2)} />
+        <Code label="Payload schema" text={write(target.job_payload_schema, 2)} />
       </Container>
     </SpaceBetween>
   );

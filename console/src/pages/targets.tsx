@@ -32,7 +32,7 @@ export default function Targets(): ReactNode {
       contentDensity="compact"
       trackBy="name"
       wrapLines
-      items={live.data?.targets ?? []}
+      items={live.data?.items ?? []}
       loading={live.loading}
       loadingText="Loading targets"
       ariaLabels={{ tableLabel: 'Named targets', selectionGroupLabel: '' }}
@@ -76,7 +76,7 @@ export default function Targets(): ReactNode {
         { id: 'state', header: 'State', cell: (target) => <StatusIndicator type={target.enabled ? 'success' : 'stopped'}>{target.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
         { id: 'rate', header: 'Starts per second', cell: (target) => target.rate?.toLocaleString() ?? 'unlimited' },
         { id: 'concurrency', header: 'Concurrent jobs', cell: (target) => target.concurrency?.toLocaleString() ?? 'unlimited' },
-        { id: 'given', header: 'Fields', cell: (target) => Object.keys((target.given['properties'] as object | undefined) ?? {}).join(', ') || '–' },
+        { id: 'given', header: 'Fields', cell: (target) => Object.keys((target.job_payload_schema['properties'] as object | undefined) ?? {}).join(', ') || '–' },
         { id: 'description', header: 'Description', cell: (target) => target.description ?? '–' },
         { id: 'changed', header: 'Changed', cell: (target) => <Ago at={target.updated_at} /> },
       ]}

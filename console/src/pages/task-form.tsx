@@ -73,11 +73,11 @@ export default function TaskForm(): ReactNode {
     `form ${source ?? ''} ${user ?? ''}`,
     async () => {
       const [types, named, task] = await Promise.all([
-        take(api.GET('/api/v1/task-types')),
+        take(api.GET('/api/v1/types')),
         take(api.GET('/api/v1/targets')),
         source === null ? null : take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: source }, query: { user } } })),
       ]);
-      return { types: types.task_types, targets: named.targets, task };
+      return { types: types.items, targets: named.items, task };
     },
     0,
   );

@@ -221,7 +221,7 @@ function History({ task }: { task: Task }): ReactNode {
     <SpaceBetween size="l">
       <Charts task={task} />
       <JobTable
-        jobs={live.data?.jobs ?? []}
+        jobs={live.data?.items ?? []}
         loading={live.loading}
         loadingText="Loading runs"
         columns={view === 'ahead' ? ['status', 'scheduled', 'job', 'reason'] : ['status', 'scheduled', 'job', 'started', 'delay', 'duration', 'attempts', 'reason']}
@@ -255,8 +255,8 @@ function Charts({ task }: { task: Task }): ReactNode {
 }
 
 /** The chart; of a single run the figures, since a point alone is not seen. */
-export function LastRuns({ live }: { live: Pick<Live<{ jobs: Job[] }>, 'data' | 'error' | 'loading'> }): ReactNode {
-  const started = (live.data?.jobs ?? []).filter((job) => job.started_at !== null).reverse();
+export function LastRuns({ live }: { live: Pick<Live<{ items: Job[] }>, 'data' | 'error' | 'loading'> }): ReactNode {
+  const started = (live.data?.items ?? []).filter((job) => job.started_at !== null).reverse();
   const delays = started.map((job) => ({ x: new Date(job.scheduled_at), y: job.start_delay_ms ?? 0 }));
   const durations = started.flatMap((job) => {
     const end = endedAt(job);

@@ -63,7 +63,7 @@ export default function Tasks(): ReactNode {
   const sort = query.get('sort') ?? '';
   const order = Object.hasOwn(ORDERS, sort) ? sort : '';
   const descending = query.get('order') === 'desc';
-  const types = useLive('types', () => take(api.GET('/api/v1/task-types')), 0);
+  const types = useLive('types', () => take(api.GET('/api/v1/types')), 0);
   const filter = JSON.stringify([user, everybody, name, tag, type, status]);
   const pages = usePages(filter);
   const [selected, setSelected] = useState<Row[]>([]);
@@ -94,7 +94,7 @@ export default function Tasks(): ReactNode {
   const [page, setPage] = useState({ of: '', index: 1 });
   const listed = `${filter}${order}${descending}`;
   const index = page.of === listed ? page.index : 1;
-  const found = live.data?.tasks ?? [];
+  const found = live.data?.items ?? [];
   const all = order === '' ? found : sorted(found, order, descending);
   const tasks = whole ? all.slice((index - 1) * LIMIT, index * LIMIT) : all;
   const recent = useRecentRuns(tasks, user);
@@ -122,7 +122,7 @@ export default function Tasks(): ReactNode {
     const body = toChange(action, { status, type, name, tag });
     return { id: action, text, disabled: body === null, disabledReason: 'No task with the chosen status can be changed this way', many: body === null ? null : { action, body } };
   });
-  const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.task_types ?? []).map((each) => ({ value: each.type, label: each.type }))];
+  const typeOptions = [{ value: '', label: 'Any type' }, ...(types.data?.items ?? []).map((each) => ({ value: each.type, label: each.type }))];
   if (live.error?.status === 403) return <NotForRole text={live.error.message} />;
   const narrowed = name !== '' || tag !== '' || type !== '' || status !== '';
   return (
@@ -244,7 +244,7 @@ export default function Tasks(): ReactNode {
 type Row = Owned<ListedTask>;
 
 interface Found {
-  tasks: Row[];
+  items: Row[];
   cursor: string | null;
 }
 
@@ -254,10 +254,10 @@ async function allOf(ask: (cursor: string | undefined) => Promise<Found>): Promi
   let cursor: string | undefined;
   do {
     const page = await ask(cursor);
-    tasks.push(...page.tasks);
+    tasks.push(...page.items);
     cursor = page.cursor ?? undefined;
   } while (cursor !== undefined && tasks.length < MOST);
-  return { tasks, cursor: cursor ?? null };
+  return { items: tasks, cursor: cursor ?? null };
 }
 
 /** The newest tasks of each user. */
@@ -266,14 +266,14 @@ async function ofAll(ask: (user: string, limit: number, cursor: undefined) => Pr
   const { found, complete } = await ofEverybody(async (user) => {
     const page = await ask(user, PAGE, undefined);
     more = page.cursor ?? more;
-    return page.tasks;
+    return page.items;
   });
-  return { tasks: newestFirst(found), cursor: complete ? more : 'more users' };
+  return { items: newestFirst(found), cursor: complete ? more : 'more users' };
 }
 
 function orderInWords(order: string, whole: boolean, found: Found | null): string {
   const words = order === '' ? 'Newest first.' : 'Sorted.';
-  return whole && found !== null && found.cursor !== null ? `${words} Only the newest ${found.tasks.length} are listed: filter to see others.` : words;
+  return whole && found !== null && found.cursor !== null ? `${words} Only the newest ${found.items.length} are listed: filter to see others.` : words;
 }
 
 function columns(recent: ReadonlyMap<string, Job[]>, user: string | undefined, everybody: boolean): TableProps.ColumnDefinition<Row>[] {
@@ -328,7 +328,7 @@ function useRecentRuns(tasks: readonly Row[], user: string | undefined): Readonl
           const [asked = '', owner = ''] = each.split('/');
           const query = { limit: RECENT, user: owner || undefined };
           const found = await take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: asked }, query } })).catch(() => null);
-          if (found !== null && !over) setRecent((before) => new Map(before).set(asked, found.jobs));
+          if (found !== null && !over) setRecent((before) => new Map(before).set(asked, found.items));
         }
       };
       await Promise.all(Array.from({ length: AT_ONCE }, ask));
@@ -364,9 +364,9 @@ export async function change(action: string, id: string, user: string | undefine
     case 'run':
       return take(api.POST('/api/v1/tasks/{task_id}/run', { params, body: {} }));
     case 'pause':
-      return take(api.PUT('/api/v1/tasks/{task_id}/inactive', { params, body: { reason } }));
+      return take(api.POST('/api/v1/tasks/{task_id}/pause', { params, body: { reason } }));
     case 'resume':
-      return take(api.PUT('/api/v1/tasks/{task_id}/active', { params }));
+      return take(api.POST('/api/v1/tasks/{task_id}/resume', { params }));
     default:
       return take(api.DELETE('/api/v1/tasks/{task_id}', { params }));
   }

@@ -49,7 +49,7 @@ export default function Users(): ReactNode {
   const allow = async (user: User, enabled: boolean): Promise<void> => {
     const params = { path: { user_id: user.id } };
     try {
-      await take(enabled ? api.PUT('/api/v1/users/{user_id}/enabled', { params }) : api.PUT('/api/v1/users/{user_id}/disabled', { params }));
+      await take(enabled ? api.POST('/api/v1/users/{user_id}/enable', { params }) : api.POST('/api/v1/users/{user_id}/disable', { params }));
       done(`${enabled ? 'Enabled' : 'Disabled'} ${user.username}.`);
       live.reload();
     } catch (error) {
@@ -74,7 +74,7 @@ export default function Users(): ReactNode {
         stickyHeader
         contentDensity="compact"
         trackBy="id"
-        items={live.data?.users ?? []}
+        items={live.data?.items ?? []}
         loading={live.loading}
         loadingText="Loading users"
         ariaLabels={{ tableLabel: 'Users', selectionGroupLabel: '' }}
@@ -112,8 +112,8 @@ export default function Users(): ReactNode {
           { id: 'role', header: 'Role', cell: (user) => ROLES.find(({ value }) => value === user.role)?.label ?? '–' },
           { id: 'state', header: 'State', cell: (user) => <StatusIndicator type={user.enabled ? 'success' : 'stopped'}>{user.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
           { id: 'weight', header: 'Weight', cell: (user) => user.job_weight },
-          { id: 'jobs', header: 'Max waiting jobs', cell: (user) => <Quota own={user.quotas.max_jobs} allowed={user.allowed.max_jobs} /> },
-          { id: 'creates', header: 'Max creates per second', cell: (user) => <Quota own={user.quotas.creates_per_second} allowed={user.allowed.creates_per_second} /> },
+          { id: 'jobs', header: 'Max waiting jobs', cell: (user) => <Quota own={user.quotas.max_jobs} allowed={user.effective_quotas.max_jobs} /> },
+          { id: 'creates', header: 'Max creates per second', cell: (user) => <Quota own={user.quotas.creates_per_second} allowed={user.effective_quotas.creates_per_second} /> },
           { id: 'created', header: 'Created', cell: (user) => <When at={user.created_at} /> },
           ...(administers
             ? [
@@ -208,10 +208,10 @@ function UserDialog({ user, onClose, onDone }: { user: User | null; onClose: () 
           </FormField>
           <ColumnLayout columns={2}>
             <FormField label={<>Max waiting jobs <i>– optional</i></>} errorText={errors['quotas.max_jobs']}>
-              <Input type="number" value={jobs} placeholder={text(user?.allowed.max_jobs) || 'default'} onChange={({ detail }) => setJobs(detail.value)} />
+              <Input type="number" value={jobs} placeholder={text(user?.effective_quotas.max_jobs) || 'default'} onChange={({ detail }) => setJobs(detail.value)} />
             </FormField>
             <FormField label={<>Max creates per second <i>– optional</i></>} errorText={errors['quotas.creates_per_second']}>
-              <Input type="number" value={creates} placeholder={text(user?.allowed.creates_per_second) || 'default'} onChange={({ detail }) => setCreates(detail.value)} />
+              <Input type="number" value={creates} placeholder={text(user?.effective_quotas.creates_per_second) || 'default'} onChange={({ detail }) => setCreates(detail.value)} />
             </FormField>
           </ColumnLayout>
         </SpaceBetween>

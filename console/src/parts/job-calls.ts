@@ -6,5 +6,5 @@ import { useAsked, type One } from './asked';
 const calls = new Map<string, string>();
 
 export function useCalls(jobs: readonly One[]): (id: string, user: string | undefined) => string | undefined {
-  return useAsked(calls, jobs, async ({ id, user }) => callsOf(await take(api.GET('/api/v1/me/jobs/{job_id}', { params: { path: { job_id: id }, query: { user } } }))));
+  return useAsked(calls, jobs, async ({ id, user }) => callsOf(await take(api.GET('/api/v1/jobs/{job_id}', { params: { path: { job_id: id }, query: { user } } }))));
 }

@@ -83,7 +83,7 @@ function request(many: Many, asked: object, user: string | undefined): Promise<O
   const params = { query: { user } };
   switch (many.action) {
     case 'cancel_jobs':
-      return take<Operation | Estimate>(api.POST('/api/v1/me/jobs/cancel', { params, body: { ...many.body, ...asked } }));
+      return take<Operation | Estimate>(api.POST('/api/v1/jobs/cancel', { params, body: { ...many.body, ...asked } }));
     case 'pause_tasks':
       return take<Operation | Estimate>(api.POST('/api/v1/tasks/pause', { params, body: { ...many.body, ...asked } }));
     case 'resume_tasks':

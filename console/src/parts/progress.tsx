@@ -30,7 +30,7 @@ export function useProgress(): (id: string, expected: number, user: string | und
 
 function without(query: URLSearchParams): URLSearchParams {
   const next = new URLSearchParams(query);
-  for (const name of ['operation', 'redrive', 'of', 'whose']) next.delete(name);
+  for (const name of ['operation', 'of', 'whose']) next.delete(name);
   return next;
 }
 
@@ -51,7 +51,7 @@ export function useAbort(after: () => void): (id: string, user: string | undefin
 /** The one that the address names. */
 export function Progress({ onEnd }: { onEnd: () => void }): ReactNode {
   const [query, setQuery] = useSearchParams();
-  const id = query.get('operation') ?? query.get('redrive'); // addresses of an earlier version name a redrive
+  const id = query.get('operation');
   const expected = Number(query.get('of') ?? '0');
   const whose = useWhose();
   const user = query.get('whose') ?? whose.user; // of everybody's dead letters, one user's are redriven

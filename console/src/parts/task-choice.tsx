@@ -17,9 +17,9 @@ export function TaskChoice({ task, user, onChange }: { task: string; user: strin
     `choice ${user ?? ''} ${name} ${open}`,
     async () => {
       if (!open) return [];
-      const { tasks } = await take(api.GET('/api/v1/tasks', { params: { query: { name: name || undefined, limit: SHOWN, user } } }));
-      for (const each of tasks) remember(each.id, user, each.name);
-      return tasks;
+      const { items } = await take(api.GET('/api/v1/tasks', { params: { query: { name: name || undefined, limit: SHOWN, user } } }));
+      for (const each of items) remember(each.id, user, each.name);
+      return items;
     },
     0,
   );

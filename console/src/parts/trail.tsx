@@ -69,7 +69,7 @@ export function TrailTable({ live, pages, columns, ...rest }: Props): ReactNode 
       {...rest}
       contentDensity="compact"
       trackBy="id"
-      items={live.data?.entries ?? []}
+      items={live.data?.items ?? []}
       loading={live.loading}
       loadingText="Loading entries"
       ariaLabels={{ tableLabel: 'Audit trail', selectionGroupLabel: '' }}

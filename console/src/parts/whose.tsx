@@ -108,7 +108,7 @@ export async function everyone(): Promise<Users> {
   let cursor: string | undefined;
   do {
     const page = await take(api.GET('/api/v1/users', { params: { query: { limit: PAGE, cursor } } }));
-    users.push(...page.clients, ...page.users);
+    users.push(...page.clients, ...page.items);
     cursor = page.cursor ?? undefined;
   } while (cursor !== undefined && users.length < MOST_USERS);
   users.sort((one, other) => one.username.localeCompare(other.username));

@@ -61,8 +61,6 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "expires": None,
     "dropped": 0,
 }
-# Items from before `requeue_cause` was stored mark a job that waits for its paused lane by this reason alone.
-_FORMER_CAUSES = {"its lane is paused": RequeueCause.PAUSED}
 _CAUSES = {cause.value: cause for cause in RequeueCause}
 _TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by", "put_by")
 # All attributes except the large ones: payload, output, response, attempts, progress, notifications.
@@ -164,8 +162,6 @@ def decode(item: Mapping[str, Any]) -> Job:
         found["slot"] = None
     if "requeue_cause" in item:
         found["requeue_cause"] = _CAUSES.get(item["requeue_cause"]["S"])  # None: a cause of another version, unknown here
-    elif "slot" in item and "reason" in item:
-        found["requeue_cause"] = _FORMER_CAUSES.get(item["reason"]["S"])
     if "notifications" in item:
         found["notifications"] = _read_receivers(item["notifications"]["S"])
     if "lane" in item:

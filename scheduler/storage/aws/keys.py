@@ -523,7 +523,7 @@ def if_no_receipt(now: int) -> dict[str, Any]:
     return {"ConditionExpression": f"{NEW} OR #at <= :bound", "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 
 
-OPERATIONS = "redrives"  # the partition of the running operations: redrives were the first kind
+OPERATIONS = "operations"  # the partition of the running operations
 
 
 def running_operation(owner: str, id: str) -> Value:
@@ -548,7 +548,7 @@ def if_taken_by(id: str | None) -> dict[str, Any]:
 
 def ended_operations(owner: str) -> str:
     """The partition of an owner's ended operations."""
-    return f"redriven#{owner}"
+    return f"operations#{owner}"
 
 
 def ended_operation(owner: str, id: str) -> Value:

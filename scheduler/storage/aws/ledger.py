@@ -186,11 +186,10 @@ def _unit(unit: Unit) -> Item:
 
 
 def _read_unit(item: Mapping[str, Any]) -> Unit:
-    message_id = item["message_id"]["S"] if "message_id" in item else ""  # a unit of the version before has none
     digests = item["early"]["B"] if "early" in item else b""
     early = tuple(int.from_bytes(digests[at : at + DIGEST]) for at in range(0, len(digests), DIGEST))
     numbers = {name: int(item[name]["N"]) for name in _UNIT if name in item}
-    return Unit(keys.unit_key(item["sk"]["S"]), message_id=message_id, early=early, **numbers)
+    return Unit(keys.unit_key(item["sk"]["S"]), message_id=item["message_id"]["S"], early=early, **numbers)
 
 
 def _look(look: LaterCheck) -> Item:

@@ -1,9 +1,4 @@
-"""Operations in the ledger table: the running ones in one partition, the ended ones by owner until they expire (TTL).
-
-Redrives were the first kind. Their items have no `action` and keep their names, so that the version before can read them. It must not
-take another operation for a redrive of everything: the filters of the others are stored under a name that it does not find. It read dead
-letters newest first: a redrive that it began begins again, from the earliest of those that are left.
-"""
+"""Operations in the ledger table: the running ones in one partition, the ended ones by owner until they expire (TTL)."""
 
 import itertools
 import json
@@ -20,7 +15,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _TIMES = ("started_at", "ended_at", "lease_until", "due_at", "next_at")
-_NUMBERS = (*_TIMES, "rate", "limit", "skipped", "failed", "conflicts", "tries", "version")
+_NUMBERS = (*_TIMES, "rate", "limit", "done", "skipped", "failed", "conflicts", "tries", "version")
 _WRITTEN = (*_NUMBERS, "expires")
 _TEXTS = ("reason", "after", "message_id")
 
@@ -70,13 +65,7 @@ def _key(operation: Operation) -> keys.Value:
 def _encode(operation: Operation) -> dict[str, Any]:
     filter = {name: value for name, value in asdict(operation.filter).items() if value is not None and value != ()}
     item: dict[str, Any] = {**_key(operation), "owner": {"S": operation.owner}, "id": {"S": operation.id}}
-    item |= {"state": {"S": operation.state.value}, _filter(operation.action): {"S": json.dumps(filter)}}
-    if operation.action is Action.REDRIVE:
-        item["found"] = {"N": str(operation.matched)}  # read by the version before
-        item["earliest_first"] = {"BOOL": True}
-    else:
-        item["action"] = {"S": operation.action.value}
-    item["redriven"] = {"N": str(operation.done)}
+    item |= {"action": {"S": operation.action.value}, "state": {"S": operation.state.value}, "filter": {"S": json.dumps(filter)}}
     if operation.pending:
         item["pending"] = {"S": " ".join(operation.pending)}
     item |= {name: {"N": str(value)} for name in _WRITTEN if (value := getattr(operation, name)) is not None}
@@ -84,26 +73,17 @@ def _encode(operation: Operation) -> dict[str, Any]:
 
 
 def _decode(item: Mapping[str, Any]) -> Operation:
-    action = Action(item["action"]["S"]) if "action" in item else Action.REDRIVE
     fields: dict[str, Any] = {name: item[name]["S"] for name in _TEXTS if name in item}
     fields |= {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
-    if action is Action.REDRIVE and "earliest_first" not in item:
-        fields.pop("after", None)
     return Operation(
         owner=item["owner"]["S"],
         id=item["id"]["S"],
-        action=action,
-        filter=_read(json.loads(item[_filter(action)]["S"])),
+        action=Action(item["action"]["S"]),
+        filter=_read(json.loads(item["filter"]["S"])),
         state=State(item["state"]["S"]),
-        done=int(item["redriven"]["N"]),
         pending=tuple(item["pending"]["S"].split(" ")) if "pending" in item else (),
         **fields,
     )
-
-
-def _filter(action: Action) -> str:
-    """The attribute that holds the filter."""
-    return "filter" if action is Action.REDRIVE else "chosen_by"
 
 
 def _read(fields: dict[str, Any]) -> Filter:

@@ -7,7 +7,7 @@ from typing import Any
 from scheduler.model.spec import DEFAULT_RETRIES, REQUESTED_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
 
 _NUMBERS = {"max_attempts": 3, "timeout_ms": 300_000}  # with the default that is not stored
-ON_TIMEOUT = "ot"  # most items have it, so its name is short; an earlier version without it reads DEFAULT_RETRIES
+ON_TIMEOUT = "ot"  # it stands for REQUESTED_RETRIES. Most items have it, so its name is short
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -70,7 +70,7 @@ def _read_retry(base_ms: int, cap_ms: int, jitter: str, max_elapsed_ms: int | No
 
 
 def _ordering(rule: Ordering) -> list[str]:
-    return [rule.key] if rule.on_failure is OnFailure.BLOCK else [rule.key, rule.on_failure.value]
+    return [rule.key] if rule.on_failure is OnFailure.CONTINUE else [rule.key, rule.on_failure.value]
 
 
 def _read_ordering(key: str, *on_failure: str) -> Ordering:

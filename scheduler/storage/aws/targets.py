@@ -108,9 +108,8 @@ def target_item(target: NamedTarget) -> dict[str, Any]:
     item: dict[str, Any] = keys.target(target.name) | {"defaults": {"S": _json(target.defaults)}, "locked": {"S": _json(target.locked)}}
     item |= {name: {"S": getattr(target, name)} for name in _TEXTS if getattr(target, name) is not None}
     item |= {name: {"N": str(getattr(target, name))} for name in _NUMBERS if getattr(target, name) is not None}
-    if target.beside and target.concurrency is not None:
-        # A version without further items reads the share of the first item as the whole limit, so it never exceeds the limit.
-        item |= {"concurrency": {"N": str(target.concurrency - target.beside)}, "beside": {"N": str(target.beside)}}
+    if target.beside:
+        item["beside"] = {"N": str(target.beside)}
     if target.rate is not None:
         item["rate"] = {"N": repr(target.rate)}
     if target.payload_schema is not None:
@@ -126,7 +125,6 @@ def read_target(item: Mapping[str, Any]) -> NamedTarget:
     found |= {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
     if "beside" in item:
         found["beside"] = int(item["beside"]["N"])
-        found["concurrency"] += found["beside"]
     if "rate" in item:
         found["rate"] = float(item["rate"]["N"])
     if "payload_schema" in item:
@@ -144,7 +142,6 @@ def _as_update(use: UsageChange, table: str) -> dict[str, Any]:
         writing.terms.append(keys.NEW)
         end_us, step_us = (0, 0) if use.starts is None else (use.starts.base_us + use.starts.by_us, use.starts.step_us)
         numbers = {"start_us": end_us, "step_us": step_us, "took_ms": USUAL_MS, "taken": len(use.takes)}
-        numbers["next_us"] = 0  # only the version before reads it
         for name, number in (numbers | {"queued_until": use.queued_until or 0}).items():
             writing.set(name, _number(number))
         writing.set("places", {"M": {_name(place): _lease(place) for place in use.takes}})
@@ -268,7 +265,6 @@ def _read_place(name: str, lease: str) -> Place:
 
 def _read_usage(target: str, item: Mapping[str, Any]) -> TargetUsage:
     places = sorted((_read_place(name, lease["S"]) for name, lease in item["places"]["M"].items()), key=attrgetter("since", "job"))
-    fields = ("start_us", "step_us", "took_ms", "taken", "queued_until")
-    numbers = (int(item[name]["N"]) if name in item else 0 for name in fields)  # the version before stored less
-    start_us, step_us, took_ms, taken, queued_until = numbers
+    start_us, step_us, took_ms, taken = (int(item[name]["N"]) for name in ("start_us", "step_us", "took_ms", "taken"))
+    queued_until = int(item["queued_until"]["N"])
     return TargetUsage(target, start_us, step_us, tuple(places), took_ms, taken, queued_until, stored=True)

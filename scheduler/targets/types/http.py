@@ -329,7 +329,7 @@ def _body(body: Any) -> bytes | None:
 def _headers(request: Payload, context: Context) -> dict[str, str]:
     kind = "text/plain; charset=utf-8" if isinstance(request.body, str) else "application/json"
     ours = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"} | ({} if request.body is None else {"Content-Type": kind})
-    ours |= context.job.headers()  # a job of an earlier version may have a header of such a name, which stays
+    ours |= context.job.headers()
     given = {name.lower() for name in request.headers}
     return (
         {name: value for name, value in ours.items() if name.lower() not in given}

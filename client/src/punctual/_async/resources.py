@@ -632,7 +632,7 @@ class AsyncOrderingKeys(_AsyncResource):
         return OrderingKey.from_json(await self._api.request("GET", f"/ordering-keys/{segment(ordering_key)}", query={"user": user}))
 
     async def resume(self, ordering_key: str, *, user: str | None = None) -> OrderingKey:
-        """Let the jobs behind the failed one go on. Raises Conflict if the key is not parked."""
+        """Let the jobs behind the failed one go on. Raises Conflict if the key is not paused."""
         path = f"/ordering-keys/{segment(ordering_key)}/resume"
         return OrderingKey.from_json(await self._api.request("POST", path, query={"user": user}))
 

@@ -630,7 +630,7 @@ class OrderingKeys(_Resource):
         return OrderingKey.from_json(self._api.request("GET", f"/ordering-keys/{segment(ordering_key)}", query={"user": user}))
 
     def resume(self, ordering_key: str, *, user: str | None = None) -> OrderingKey:
-        """Let the jobs behind the failed one go on. Raises Conflict if the key is not parked."""
+        """Let the jobs behind the failed one go on. Raises Conflict if the key is not paused."""
         path = f"/ordering-keys/{segment(ordering_key)}/resume"
         return OrderingKey.from_json(self._api.request("POST", path, query={"user": user}))
 

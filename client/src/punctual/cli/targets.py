@@ -111,7 +111,7 @@ def show(cli: Cli, name: Name) -> None:
             ("defaults", words.document(found.defaults)),
             ("locked", words.words(found.locked or ())),
             ("schema", words.document(found.payload_schema)),
-            ("jobs give", words.words(found.given.get("properties", ()))),
+            ("jobs give", words.words(found.job_payload_schema.get("properties", ()))),
             ("version", found.version),
             ("changed", words.clock(found.updated_at, now)),
         ),

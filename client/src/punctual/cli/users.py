@@ -60,7 +60,7 @@ def find(cli: Cli, who: str, field: str = "USER") -> User:
 def show(cli: Cli, who: Who) -> None:
     """Show a user."""
     found = find(cli, who)
-    jobs, rate = found.allowed.max_jobs, found.allowed.creates_per_second
+    jobs, rate = found.effective_quotas.max_jobs, found.effective_quotas.creates_per_second
     cli.out.details(
         found.raw,
         (

@@ -412,4 +412,4 @@ def _preview(api: Api, form: Mapping[str, Any]) -> str | InvalidRequest | None:
         runs = api.request("POST", "/schedules/preview", {**form, "count": 1}, idempotent=True)["runs"]
     except InvalidRequest as error:
         return error
-    return next((str(run["local"]) for run in runs if run["at"] is not None), None)
+    return next((str(run["local_at"]) for run in runs if run["at"] is not None), None)

@@ -19,7 +19,6 @@ CALLBACK: Json = {"lease_seconds": 300, "max_seconds": 86_400}
 NOTIFICATIONS: Json = {"emails": [], "webhooks": [], "on": ["failure", "recovery"], "after_failures": 1, "digest_seconds": 900}
 WEBHOOK: Json = {"signing_secret": None, "format": "standard"}
 SCHEDULE: Json = {"time_zone": "UTC", "jitter_seconds": 0, "dst_gap": "shift", "dst_overlap": "first"}
-ON_FAILURE = {"continue": "continue", "block": "continue", "pause": "pause", "park": "pause"}
 
 # The order is that of a file. Some defaults depend on the schedule: `defaults`.
 FIELDS = (
@@ -130,7 +129,7 @@ def _completed(given: Mapping[str, Any]) -> Json:
     if full["callback"] is not None:
         full["callback"] = {**CALLBACK, **full["callback"]}
     if full["ordering_key"] is not None:
-        full["on_failure"] = ON_FAILURE.get(full["on_failure"] or "continue", full["on_failure"])
+        full["on_failure"] = full["on_failure"] or "continue"
     if full["notifications"] is not None:
         told = {**NOTIFICATIONS, **full["notifications"]}
         hooks = [{**WEBHOOK, **{part: value for part, value in hook.items() if value is not None}} for hook in told["webhooks"]]
