@@ -27,7 +27,7 @@ function runs(count: number): string {
   const jobs = Array.from({ length: count }, (_, n) => ({
     status: 'succeeded', late: false, scheduled_at: at(n), started_at: at(n), completed_at: at(n).replace('00.000', '02.400'), start_delay_ms: 20,
   })) as unknown as Job[];
-  return rendered(createElement(LastRuns, { live: { data: { jobs }, error: null, loading: false } }));
+  return rendered(createElement(LastRuns, { live: { data: { items: jobs }, error: null, loading: false } }));
 }
 
 test('of one run the figures are shown, and of more the chart', () => {
