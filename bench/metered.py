@@ -30,7 +30,7 @@ from scheduler.model import slots
 from scheduler.model.job import Finished, Job, Lane, Message, Result, TaskHead
 from scheduler.model.rules import BATCH
 from scheduler.model.spec import JobSpec
-from scheduler.pipeline.execute import Process
+from scheduler.pipeline.process import Process
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.storage import messages
 from scheduler.storage.aws import clients, items, work_queue
@@ -448,7 +448,7 @@ class _Lanes(MemoryLanes):
 
 
 class _Executor(NamedTuple):
-    """What the handler of execute uses of an executor."""
+    """The part of an executor that the handler of execute uses."""
 
     lane: Lane
     ports: MemoryPorts

@@ -1,4 +1,4 @@
-"""What the process of an executor keeps from one batch to the next: caches, threads, child processes, and what its jobs may use."""
+"""The process of an executor: its caches, threads and child processes, from one batch to the next, and the means of its jobs."""
 
 import os
 import secrets
@@ -16,8 +16,8 @@ from lambdas._pool import THREADS, InOrder, Resources, ThreadPool
 from lambdas._settings import Settings
 from scheduler.callbacks.reports import Addresses
 from scheduler.model.job import Job, Lane
-from scheduler.pipeline.execute import Process
 from scheduler.pipeline.latency import REPORTERS
+from scheduler.pipeline.process import Process
 from scheduler.storage.ports import Ports
 from scheduler.targets import registry
 from scheduler.targets.call_limit import CallLimit

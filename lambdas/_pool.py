@@ -184,7 +184,7 @@ class _Results:
 
 @dataclass(slots=True)
 class Resources:
-    """What the pools of an executor's process share, and what its jobs may use."""
+    """The resources that all pools of an executor's process share, and the means of its jobs."""
 
     threads: ThreadPoolExecutor
     clock: Clock

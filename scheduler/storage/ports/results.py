@@ -1,4 +1,4 @@
-"""What reads and writes of several objects return."""
+"""The results of reads and writes of several objects."""
 
 from __future__ import annotations
 
