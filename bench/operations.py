@@ -23,7 +23,8 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.task import Task
 from scheduler.pipeline.dispatch import dispatch
-from scheduler.pipeline.execute import Process, execute
+from scheduler.pipeline.execute import execute
+from scheduler.pipeline.process import Process
 from scheduler.pipeline.submit import NewJob, Submission, submit_all
 from scheduler.pipeline.tick import READY_MS
 from scheduler.pipeline.unit_lease import UnitLease

@@ -82,7 +82,8 @@ from scheduler.model.spec import JobSpec
 from scheduler.model.target_usage import UsageChange
 from scheduler.model.work import WorkDelivery
 from scheduler.operations.step import step
-from scheduler.pipeline.execute import Process, execute
+from scheduler.pipeline.execute import execute
+from scheduler.pipeline.process import Process
 from scheduler.pipeline.tick import tick
 from scheduler.pipeline.worker import hidden_s, work
 from scheduler.storage.aws import keys

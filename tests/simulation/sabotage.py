@@ -65,15 +65,16 @@ from scheduler.pipeline import (
     waiting_room,
     worker,
 )
+from scheduler.pipeline.batch_writes import BatchWrites
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import Dispatch
-from scheduler.pipeline.execute import Execution
 from scheduler.pipeline.lease import Lease, Moment
 from scheduler.pipeline.overflow import Overflow
 from scheduler.pipeline.running_jobs import RunningJobs
 from scheduler.pipeline.slot_pages import SlotReader
 from scheduler.pipeline.submit import NewJob
 from scheduler.pipeline.unit_lease import UnitLease
+from scheduler.pipeline.waiting_jobs import WaitingJobs
 from scheduler.sharing import pins
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.accounts import MemoryUsers
@@ -645,7 +646,7 @@ SABOTAGES = [
     ),
     Sabotage(
         "no start of a job that has crashed is stored",
-        _patched(Execution, "_note_starts", lambda *_: set()),
+        _patched(WaitingJobs, "_note_starts", lambda *_: set()),
         scene=dying,
         oracle="poison_open",
     ),
@@ -811,7 +812,7 @@ SABOTAGES = [
 ]
 # The default run does not find these: `--all` tries them too.
 UNPROVED = [
-    Sabotage("the last read before the instant ignored", _patched(Execution, "_still_ours", lambda *_: True)),
+    Sabotage("the last read before the instant ignored", _patched(BatchWrites, "still_ours", lambda *_: True)),
     Sabotage("running jobs never taken back by reconcile", _patched(leftover, "decide", _recheck_without_take_back)),
     Sabotage("executors ignore pauses", _patched(LaneStateCache, "is_paused", lambda *_: False)),
     Sabotage("take-back of a lease that was extended", _patched(LaggingJobs, "_change", _change_without_lease)),

@@ -14,8 +14,8 @@ from scheduler.model.job import Job, Lane
 from scheduler.model.rules import Rules
 from scheduler.model.spec import Jitter, JobSpec, RetryPolicy
 from scheduler.pipeline import packs
+from scheduler.pipeline.batch_writes import BatchWrites
 from scheduler.pipeline.direct_path import DirectPath
-from scheduler.pipeline.execute import Execution
 from scheduler.pipeline.submit import NewJob, Submission, submit_all
 from scheduler.sharing import pins
 from tests.simulation.faults import Rates
@@ -118,7 +118,7 @@ def a_bound_of_each_process() -> Iterator[None]:
 
 @contextmanager
 def retries_past_the_door() -> Iterator[None]:
-    with patch.object(Execution, "_shared", lambda execution, after, now: after):
+    with patch.object(BatchWrites, "place_retries", lambda writes, after, now: after):
         yield
 
 

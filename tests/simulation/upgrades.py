@@ -21,7 +21,7 @@ from scheduler.model.job import Job, Lane
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkDelivery
 from scheduler.pipeline import latency
-from scheduler.pipeline.execute import Process
+from scheduler.pipeline.process import Process
 from tests.simulation.deployments import DeployedWorld
 from tests.simulation.stepped import KINDS
 from tests.simulation.world import START, Container

@@ -20,7 +20,8 @@ from scheduler.operations.step import step
 from scheduler.pipeline import delivery
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.direct_path import DirectPath
-from scheduler.pipeline.execute import Process, execute
+from scheduler.pipeline.execute import execute
+from scheduler.pipeline.process import Process
 from scheduler.pipeline.submit import NewJob
 from scheduler.pipeline.tick import tick
 from scheduler.pipeline.worker import hidden_s, work

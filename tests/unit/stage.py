@@ -16,8 +16,9 @@ from scheduler.pipeline import leftover
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.enqueue import message
-from scheduler.pipeline.execute import Process, execute
+from scheduler.pipeline.execute import execute
 from scheduler.pipeline.overflow import overflow
+from scheduler.pipeline.process import Process
 from scheduler.pipeline.publisher import DispatchResult
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit, submit_all
 from scheduler.pipeline.tick import TickResult, tick

@@ -16,9 +16,12 @@ from scheduler.model.named_target import NamedTarget
 from scheduler.model.settlement import NOT_STARTED_MS
 from scheduler.model.spec import CallBack, Jitter, Ordering, RetryPolicy
 from scheduler.pipeline import delivery
-from scheduler.pipeline.execute import DEFER_MS, FRESH_CLAIM_MS, LONGEST_MS, STOP_MS, Process, execute
+from scheduler.pipeline.execute import LONGEST_MS, STOP_MS, execute
 from scheduler.pipeline.latency import LatencyMeter
+from scheduler.pipeline.process import Process
 from scheduler.pipeline.running_jobs import GRACE_MS, LOOK_MS
+from scheduler.pipeline.settling import DEFER_MS
+from scheduler.pipeline.waiting_jobs import FRESH_CLAIM_MS
 from scheduler.storage.memory.stores import MAX_RECEIVES
 from scheduler.storage.ports import Change, Found, Guard, Written
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job

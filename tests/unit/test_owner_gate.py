@@ -13,7 +13,7 @@ from scheduler.model.account import Account
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Job, Lane, RequeueCause, Status
 from scheduler.model.rules import Rules
-from scheduler.pipeline.execute import ROOM_AGAIN_MS
+from scheduler.pipeline.verdicts import ROOM_AGAIN_MS
 from scheduler.storage.ports import Barred
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times

@@ -16,8 +16,8 @@ from scheduler.pipeline import packs
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.delivery import LEASE_MS, PUT_BACK_S, REFUSED_S
 from scheduler.pipeline.direct_path import TOGETHER
-from scheduler.pipeline.execute import BESIDE_MS, FULL_MS
 from scheduler.pipeline.submit import NewJob
+from scheduler.pipeline.waiting_jobs import BESIDE_MS, FULL_MS
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 

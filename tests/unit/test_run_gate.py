@@ -36,8 +36,8 @@ from scheduler.model.lifecycle import Event
 from scheduler.model.spec import JobSpec
 from scheduler.model.task import Task
 from scheduler.pipeline.enqueue import message
-from scheduler.pipeline.execute import ASK_LIMIT_MS, ASK_PAUSE_MS
 from scheduler.pipeline.follow_up import ASK_LATER_MS
+from scheduler.pipeline.waiting_jobs import ASK_LIMIT_MS, ASK_PAUSE_MS
 from scheduler.storage.ports import Change, Found, Written
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.events import happen

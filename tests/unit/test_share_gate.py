@@ -11,7 +11,7 @@ from scheduler.model import lifecycle, slots
 from scheduler.model.job import Job, Lane, RequeueCause, Status
 from scheduler.model.pin import Pin
 from scheduler.model.rules import Rules
-from scheduler.pipeline.execute import ROOM_AGAIN_MS
+from scheduler.pipeline.verdicts import ROOM_AGAIN_MS
 from scheduler.sharing import pins
 from scheduler.sharing.pins import LONG_MS, PERIOD_MS, by_owner, is_within
 from tests.conftest import NOW, ScriptedPool, a_job
