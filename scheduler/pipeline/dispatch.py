@@ -20,7 +20,8 @@ from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, Unit, UnitKey
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import leftover
-from scheduler.pipeline.publisher import REFUSED_MS, DispatchResult, Publisher
+from scheduler.pipeline.publisher import REFUSED_MS, Publisher
+from scheduler.pipeline.publishing import DispatchResult
 from scheduler.pipeline.slot_pages import SlotReader
 from scheduler.pipeline.turns import SPLIT_PARTS
 from scheduler.pipeline.unit_lease import LeaseLost, UnitLease
@@ -82,7 +83,7 @@ class Dispatch:
         if not entries and self.reader.is_behind:
             return
         new = self._not_early(entries)
-        self.publisher.at_once = self._is_sparse(new)
+        self.publisher.departures.at_once = self._is_sparse(new)
         self.publisher.plan(new)
 
     def _is_sparse(self, new: Sequence[DueEntry]) -> bool:
@@ -93,7 +94,7 @@ class Dispatch:
         if self.reader.is_behind or len(new) > SPARSE or len(entries := [*new, *self.publisher.waiting()]) > SPARSE:
             return False
         rules, share = self.publisher.ports.rules, self.publisher.flow.share
-        if self.publisher.has_crowd(entries):
+        if self.publisher.departures.has_crowd(entries):
             return False
         return all(count <= (rules.window(lane) or SPARSE) * share for lane, count in Counter(entry.lane for entry in entries).items())
 

@@ -20,7 +20,8 @@ from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, LaneState, LaterCheck
 from scheduler.pipeline import leftover, waiting_room
 from scheduler.pipeline.overflow_units import unit_of
-from scheduler.pipeline.publisher import DispatchResult, Publisher
+from scheduler.pipeline.publisher import Publisher
+from scheduler.pipeline.publishing import DispatchResult
 from scheduler.pipeline.reconcile import recheck
 from scheduler.pipeline.slot_pages import SlotReader
 from scheduler.pipeline.unit_lease import UnitLease

@@ -22,7 +22,7 @@ from scheduler.pipeline.closing import Closing
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.later_checks import check
 from scheduler.pipeline.overflow import overflow
-from scheduler.pipeline.publisher import DispatchResult
+from scheduler.pipeline.publishing import DispatchResult
 from scheduler.pipeline.release import release
 from scheduler.pipeline.tick import first_step_at, wake_overdue, wake_rooms
 from scheduler.pipeline.turns import ASK_MS, may_begin, waits_its_turn

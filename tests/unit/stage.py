@@ -19,7 +19,7 @@ from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.execute import execute
 from scheduler.pipeline.overflow import overflow
 from scheduler.pipeline.process import Process
-from scheduler.pipeline.publisher import DispatchResult
+from scheduler.pipeline.publishing import DispatchResult
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit, submit_all
 from scheduler.pipeline.tick import TickResult, tick
 from scheduler.pipeline.unit_lease import LEASE_MS, UnitLease
