@@ -367,6 +367,13 @@ def test_a_job_is_shown_with_its_attempts() -> None:
 
 
 @pytest.mark.usefixtures("signed_in")
+@pytest.mark.parametrize(("started", "said"), [("00.207", "), 207 ms late"), ("02.095", "), first start 207 ms late")])
+def test_the_delay_of_the_first_start_is_not_that_of_a_retry(started: str, said: str) -> None:
+    times = {"scheduled_at": "2026-11-20T09:00:00.000Z", "started_at": f"2026-11-20T09:00:{started}Z", "start_delay_ms": 207}
+    assert said in done(api({f"GET /jobs/{ID}": {**JOB, **times}})("jobs", "show", ID))
+
+
+@pytest.mark.usefixtures("signed_in")
 def test_the_output_of_a_worker_is_shown_beside_the_answer_of_the_target() -> None:
     reported = {**JOB, "status": "succeeded", "response": {"status": 202, "headers": {}, "body": ""}, "output": '{"rows": 42}'}
     shown = done(api({f"GET /jobs/{ID}": reported})("jobs", "show", ID))

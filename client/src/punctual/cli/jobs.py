@@ -245,11 +245,6 @@ def show(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = 
     def when(at: datetime | None) -> str:
         return f"{words.clock(at, now)} ({words.relative(at, now)})" if at else ""
 
-    started = (
-        f"{when(job.started_at)}, {words.milliseconds(job.start_delay_ms)} late"
-        if job.started_at and job.start_delay_ms is not None
-        else when(job.started_at)
-    )
     cli.out.details(
         job.raw,
         (
@@ -262,7 +257,7 @@ def show(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = 
             ("lane", job.lane),
             ("scheduled", when(job.scheduled_at)),
             ("next attempt", when(job.due_at) if not job.ended and job.attempts else ""),
-            ("started", started),
+            ("started", f"{when(job.started_at)}{_late(job)}"),
             ("ended", when(job.ended_at)),
             ("took", words.milliseconds(job.duration_ms)),
             ("progress", _progress(job)),
@@ -275,6 +270,15 @@ def show(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = 
         ),
         quiet=job.id,
     )
+
+
+def _late(job: Job) -> str:
+    """Return the start delay, which is that of the first attempt: `started_at` may be of a later one."""
+    if job.started_at is None or job.start_delay_ms is None:
+        return ""
+    delay = words.milliseconds(job.start_delay_ms)
+    is_first = job.started_at - job.scheduled_at == timedelta(milliseconds=job.start_delay_ms)
+    return f", {delay} late" if is_first else f", first start {delay} late"
 
 
 def _progress(job: Job) -> str:
