@@ -79,9 +79,9 @@ Number = Annotated[int, parameters.WHOLE, Path(ge=1, description="The `number` o
 EXAMPLES: dict[str, Any] = {
     "message": {"summary": "A message, now", "value": {"message": "hello"}},
     "http": {
-        "summary": "An HTTP call at an instant, with up to five attempts",
+        "summary": "An HTTP call in half an hour, with up to five attempts",
         "value": {
-            "execute_at": "2026-11-20T10:00:00.250+01:00",
+            "delay": "30m",
             "type": "http",
             "payload": {"method": "POST", "url": "https://example.com/orders/7/expire", "body": {"reason": "unpaid"}},
             "max_attempts": 5,
