@@ -63,7 +63,7 @@ from scheduler.model import ids
 from scheduler.model.errors import NotFound, Unauthorized, Unavailable
 from scheduler.model.job import Job, JobKey
 from scheduler.pipeline import output_store
-from scheduler.pipeline.lag import lag
+from scheduler.pipeline.lag import known_lag
 from scheduler.pipeline.submit import Accepted, Refusal, Submission, submit_all
 from scheduler.storage.ports import Outputs
 
@@ -119,7 +119,7 @@ def get_health() -> Response[str]:
     world = _runtime.api()
     now = world.clock.now()
     world.identity.user(token, now)
-    return answer(HealthShape.of(lag(world.ledger, now)))
+    return answer(HealthShape.of(known_lag(world.ledger, now)))
 
 
 @app.get(
