@@ -62,6 +62,7 @@ GROUP = {
     "first_at": "2026-11-20T08:00:00.000Z",
     "last_at": "2026-11-20T09:00:00.000Z",
     "job_id": ID,
+    "calls": "api.example.com",
     "error": {"kind": "permanent", "message": "HTTP 404"},
 }
 ME = {"id": "u1", "username": "ann", "role": "user", "scopes": [], "job_weight": 1, "allowed": {}, "effective_quotas": {"max_jobs": 100}}
@@ -572,7 +573,8 @@ def test_dead_letters_are_listed_and_redriven() -> None:
         "POST /dead-letters/redrives/01OP/abort": {**over, "status": "aborted"},
     }
     cli = api(routes)
-    assert "permanent: HTTP 404" in done(cli("dead-letters", "list", terminal=True))
+    listed = done(cli("dead-letters", "list", terminal=True))
+    assert "HTTP 404" in listed and "api.example.com" in listed
     assert done(cli("dead-letters", "jobs", "3f9c2a7e5b8d", "-q")) == f"{ID}\n"
     words = ("dead-letters", "redrive", "--fingerprint", "3f9c2a7e5b8d", "--rate", "20", "--yes")
     assert done(cli(*words)) == "Redrive 01OP is done: 6 of 8 run again, 1 skipped, 1 beside an open job of their key.\n"

@@ -57,12 +57,14 @@ class Problem:
     severity: Severity
     title: str
     since: int | None = None
+    last_at: int | None = None  # of failures: the end of the latest job
     by: str | None = None  # the id of the user who decided it
     by_name: str | None = None
     reason: str | None = None
     count: int | None = None
     lane: str | None = None
     circuit: str | None = None
+    what: str | None = None  # as of `Failures`
     owner: str | None = None
     owner_name: str | None = None
     task: str | None = None
@@ -99,7 +101,7 @@ class OwnerWait:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The dead letters of one owner and error of the last hour."""
+    """The dead letters of the last hour of one owner that called the same and failed with the same error."""
 
     what: str  # the host, function, queue, named target or type that failed
     owner: str
@@ -244,8 +246,10 @@ def _failing(group: Failures, found: Status) -> Problem:
         Severity.WARNING,
         f"{_jobs(group.count, 'failed', False)} in the last hour: {what}",
         since=group.first_at,
+        last_at=group.last_at,
         reason=group.error or None,
         count=group.count,
+        what=group.what,
         owner=group.owner,
         owner_name=found.names.get(group.owner),
         task=group.task,
@@ -255,9 +259,12 @@ def _failing(group: Failures, found: Status) -> Problem:
 
 
 def _redrive(owner: str, fingerprint: str, found: Status) -> Remedy:
+    """Runs all jobs of this error again, whatever they call."""
     command = _command("dead-letters", "redrive", "--fingerprint", fingerprint, *_user(owner, found))
     path = f"{API}/dead-letters/redrive{_query(owner, found)}"
-    return Remedy("Run them again", "POST", path, {"fingerprint": fingerprint}, command)
+    groups = [group.count for group in found.failures if (group.owner, group.fingerprint) == (owner, fingerprint)]
+    label = "Run them again" if len(groups) == 1 else f"Run all {sum(groups):,} of this error again, of {len(groups)} places"
+    return Remedy(label, "POST", path, {"fingerprint": fingerprint}, command)
 
 
 def _skipping(skips: Skips, found: Status) -> Problem:

@@ -236,6 +236,30 @@ def test_failures_of_the_last_hour_are_grouped_by_owner_and_error(stage: TaskSta
     assert own.remedy.command == f"punctual dead-letters redrive --fingerprint {print_of_ann}"
 
 
+def test_failures_of_two_hosts_with_one_error_are_two_groups(stage: TaskStage) -> None:
+    dead(stage, 3, payload={"url": "https://a.example.com/x"}, ago_ms=50_000)
+    dead(stage, 1, payload={"url": "https://b.example.com/y"}, ago_ms=60_000)
+    dead(stage, 1, payload={"url": "https://b.example.com/y"}, ago_ms=40_000)
+    for found in (of_all(stage), of_ann(stage)):
+        shown = [(each.what, each.count, each.first_at, each.last_at) for each in found.failures]
+        assert shown == [("a.example.com", 3, NOW - 50_000, NOW - 50_000), ("b.example.com", 2, NOW - 60_000, NOW - 40_000)]
+        told = {each.what: (each.title, each.since, each.last_at) for each in found.problems}
+        assert told == {
+            "a.example.com": ("3 jobs failed in the last hour: a.example.com, HTTP 500", NOW - 50_000, NOW - 50_000),
+            "b.example.com": ("2 jobs failed in the last hour: b.example.com, HTTP 500", NOW - 60_000, NOW - 40_000),
+        }
+        labels = {each.remedy and each.remedy.label for each in found.problems}
+        assert labels == {"Run all 5 of this error again, of 2 places"}, "a redrive takes the whole error"
+
+
+def test_failures_beyond_the_read_ones_count_for_the_most_frequent_place(stage: TaskStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "PLACES", 3)
+    dead(stage, 2, payload={"url": "https://a.example.com/x"}, ago_ms=1_000)
+    dead(stage, 1, payload={"url": "https://b.example.com/y"}, ago_ms=2_000)
+    dead(stage, 4, payload={"url": "https://c.example.com/y"}, ago_ms=3_000)
+    assert [(each.what, each.count) for each in of_all(stage).failures] == [("a.example.com", 6), ("b.example.com", 1)]
+
+
 def test_a_task_that_skips_half_of_its_last_runs_is_found(stage: TaskStage) -> None:
     task = stage.create({"cron": "* * * * *"}, name="report")
     other = stage.create({"cron": "* * * * *"}, name="fine")

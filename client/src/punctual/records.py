@@ -431,7 +431,7 @@ class TaskType(Record):
 
 @dataclass(frozen=True)
 class DeadLetterGroup(Record):
-    """The failed and killed jobs of one error; `fingerprint` names it. `job_id` is the last one of them."""
+    """The failed and killed jobs of one error; `fingerprint` names it. `job_id` is the last one of them, `calls` what that one calls."""
 
     count: int
     types: tuple[str, ...]
@@ -441,6 +441,7 @@ class DeadLetterGroup(Record):
     job_id: str
     fingerprint: str | None = None
     error: Failure | None = None
+    calls: str | None = None
 
 
 @dataclass(frozen=True)
@@ -618,12 +619,14 @@ class Problem(Record):
     severity: Severity
     title: str
     since: datetime | None = None
+    last_at: datetime | None = None
     by: str | None = None
     by_name: str | None = None
     reason: str | None = None
     count: int | None = None
     lane: Lane | None = None
     circuit: str | None = None
+    what: str | None = None
     owner: str | None = None
     owner_name: str | None = None
     task: str | None = None
@@ -680,6 +683,7 @@ class RecentFailures(Record):
     count: int
     last_at: datetime
     error: str
+    first_at: datetime | None = None
     fingerprint: str | None = None
     owner_name: str | None = None
     task: str | None = None

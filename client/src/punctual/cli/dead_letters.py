@@ -55,6 +55,7 @@ def list_groups(
             Column("jobs", lambda each: each.count, essential=True, right=True),
             Column("last", lambda each: words.clock(each.last_at, now), essential=True),
             Column("types", lambda each: words.words(each.types)),
+            Column("last called", lambda each: each.calls or ""),
             Column("error", _error),
         ),
         id=lambda each: each.fingerprint or "",

@@ -107,7 +107,7 @@ def _changes(cli: Cli, reports: Iterable[StatusReport]) -> None:
 
 
 def _key(each: Problem) -> tuple[object, ...]:
-    return each.kind, each.lane, each.circuit, each.owner, each.task, each.fingerprint
+    return each.kind, each.lane, each.circuit, each.what, each.owner, each.task, each.fingerprint
 
 
 def _lines(cli: Cli, found: Sequence[Problem], *, over: bool = False) -> None:
