@@ -38,6 +38,8 @@ class ProblemShape(Shape):
     """critical: jobs that are due do not start. warning: jobs fail, wait or are skipped. info: a user decided it."""
     title: str
     """One sentence."""
+    inspect: str
+    """The command that shows more of it."""
     since: WrittenTime | None
     """Since when. Of failures: when the first of these jobs ended. Null: unknown."""
     last_at: WrittenTime | None
@@ -129,6 +131,8 @@ class OwnerWaitShape(Shape):
     """The name of the user. Null: unknown."""
     count: int
     """The number of these jobs."""
+    command: str
+    """The command that counts these jobs. Without its last word, `--dry-run`, it cancels them."""
 
     @classmethod
     def of(cls, each: OwnerWait, names: Mapping[str, str]) -> Json:
@@ -154,6 +158,8 @@ class FailuresShape(Shape):
     """Null for jobs that an early version stored without one."""
     error: str
     """The error of the latest one. Empty if that one has just been redriven."""
+    job: str
+    """The id of the latest job."""
     task: str | None
     """The task of the latest one, if it is a run."""
 

@@ -26,6 +26,7 @@ from scheduler.insight.problems import (
     PausedTask,
     Skips,
     Status,
+    cancelling,
     problems,
 )
 from scheduler.model import fingerprint, lifecycle, slots
@@ -45,6 +46,7 @@ FIRST = 20  # entries of each slot; those of slots with more are read again, `MO
 MORE = 1_000
 CHECKED = 1_000  # entries of minutes whose jobs are read, since the index does not show whether a job runs
 LISTED = 20  # rows of each list
+CROWD = 10  # late jobs of one owner that are worth a word
 OWNERS = 10  # whose dead letters and histories are read, those with the most of today first
 LETTERS = 200  # of each owner
 PLACES = 500  # jobs that are read for what they call, shared evenly by the errors
@@ -72,8 +74,11 @@ class Waits(NamedTuple):
     full: Collection[Lane] = frozenset()
 
 
-def of_all(names: Mapping[str, str], ports: Ports) -> Status:
-    """Read the problems of all users. `names`: of the users, by id; only theirs are the failures and the skipped runs."""
+def of_all(names: Mapping[str, str], ports: Ports, stage: str = "") -> Status:
+    """Read the problems of all users. `names`: of the users, by id; only theirs are the failures and the skipped runs.
+
+    `stage`: its name in commands.
+    """
     now = ports.clock.now()
     watched, behind, barred, backlog = ports.side_by_side(
         ports.ledger.watched, lambda: known_lag(ports.ledger, now), ports.users.barred, lambda: _backlog(ports, now)
@@ -87,6 +92,7 @@ def of_all(names: Mapping[str, str], ports: Ports) -> Status:
     found = Status(
         at=now,
         everybody=True,
+        stage=stage,
         lag=behind,
         names=names,
         failures=failures,
@@ -152,7 +158,8 @@ def _with_waits(found: Status, waits: Waits, watched: Watched, disabled: Collect
         found,
         late=_late(waits.jobs, waits.cut, found.at),
         unexplained=_late(unexplained, waits.cut, found.at),
-        waiting=[OwnerWait(owner, count) for owner, count in counted.most_common(LISTED)],
+        crowd=_crowd(unexplained),
+        waiting=[OwnerWait(owner, count, cancelling(owner, found)) for owner, count in counted.most_common(LISTED)],
         lanes=[
             LaneWait(state, count := by_lane[state.lane], state.lane in waits.full or (waits.cut and count > 0))
             if state.lane in paused
@@ -166,6 +173,12 @@ def _with_waits(found: Status, waits: Waits, watched: Watched, disabled: Collect
 def _late(waits: Iterable[Wait], cut: bool, now: int) -> Late:
     delays = [delay for wait in waits if (delay := now - wait.due_at) > LATE_MS]
     return Late(len(delays), cut and bool(delays), max(delays, default=0))
+
+
+def _crowd(waits: Sequence[Wait]) -> OwnerWait | None:
+    """The owner of at least half of these jobs, unless there are only a few."""
+    most = Counter(wait.owner for wait in waits).most_common(1)
+    return OwnerWait(*most[0]) if most and most[0][1] >= max(CROWD, len(waits) / 2) else None
 
 
 def _is_limited(wait: Wait) -> bool:
@@ -318,7 +331,7 @@ def _group(what: str, letters: Sequence[DeadLetter], jobs: Mapping[JobKey, Job])
     job = jobs.get(latest.key)
     is_dead = job is not None and not lifecycle.is_open(job)
     error = fingerprint.error(job).message if job is not None and is_dead else ""
-    return Failures(what, latest.key.owner, len(letters), first_at, latest.at, latest.fingerprint, error, latest.task)
+    return Failures(what, latest.key.owner, len(letters), first_at, latest.at, latest.fingerprint, error, latest.key.id, latest.task)
 
 
 def _skipping(jobs: Iterable[Job], now: int, ports: Ports) -> list[Skips]:

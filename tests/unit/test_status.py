@@ -1,5 +1,6 @@
 """The status: bounded reads, whose figures say where they were cut, and problems in the order of their severity."""
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from scheduler.pipeline.lag import lag
 from scheduler.sharing.fair_queue import REST, Backlog, Demand
 from scheduler.storage.aws.stream import JobChange
 from scheduler.tasks import service
+from tests.command_lines import is_command_line
 from tests.conftest import NOW, a_job
 from tests.contract import make
 from tests.unit.stage import Wrapped
@@ -100,6 +102,50 @@ def test_late_jobs_are_a_problem_from_five_seconds_on(stage: TaskStage) -> None:
     assert (problem.severity, problem.title) == (Severity.CRITICAL, "2 jobs are late, the longest by 61 s")
 
 
+def test_late_jobs_of_a_flood_name_its_user_and_the_commands(stage: TaskStage) -> None:
+    """Without a request that mends it: the operator decides whether the jobs are cancelled."""
+    due(stage, 12, ms=9_000, owner="bob")
+    due(stage, 5, ms=6_000)
+    found = of_all(stage)
+    (problem,) = found.problems
+    assert problem.title == "17 jobs are late, the longest by 9 s; 12 of them are of Bob"
+    assert (problem.remedy, problem.inspect) == (None, "punctual jobs list --status queued --user Bob")
+    assert [each.command for each in found.waiting] == [
+        f"punctual jobs cancel --status queued --user {name} --dry-run" for name in ("Bob", "Ann")
+    ]
+    own = of_ann(stage)
+    assert own.problems[0].inspect == "punctual jobs list --status queued"
+    assert [each.command for each in own.waiting] == ["punctual jobs cancel --status queued --dry-run"]
+
+
+def test_every_problem_names_commands_that_exist(stage: TaskStage) -> None:
+    stage.ledger.set_mark(99)
+    stage.ledger.open_unit(Unit(UnitKey(slots.minute_of(NOW - 600_000), 0), 0, SHARDS - 1))
+    pause([Lane.RETRY], None, stage)
+    stage.ledger.set_breaker(None, breaker.opened(Circuit("host api.example.com", "ann"), NOW))
+    due(stage)
+    due(stage, owner="bob")
+    stage.users.set_disabled("bob", NOW)
+    dead(stage, 1)
+    task = stage.create({"cron": "0 8 3 * *"}, name="report")
+    service.deactivate(task.key, None, stage)
+    skipped = [a_job(scheduled_at=NOW - number, origin=RunInfo(task.id, 1, NOW - number)) for number in (1, 2)]
+    skipped = [lifecycle.skip(job, job.scheduled_at, reason="overlap: run x has not ended") for job in skipped]
+    stage.jobs.put_many(skipped)
+    count(stage, *skipped)
+    seen = set[Kind]()
+    for found in (status.of_all(NAMES, stage, "prod"), of_ann(stage)):
+        seen |= set(kinds(found))
+        of_problems = [command for each in found.problems for command in (each.inspect, each.remedy.command if each.remedy else None)]
+        for command in [*of_problems, *(each.command for each in found.waiting)]:
+            program, *words = shlex.split(command or "punctual status")
+            if program == "punctual":
+                is_command_line(words)
+            else:
+                assert found.everybody and [program, *words] == ["make", "doctor", "STAGE=prod"]
+    assert seen == set(Kind), "a kind is not among these problems"
+
+
 def test_late_jobs_are_found_in_every_place_where_they_may_wait(stage: TaskStage) -> None:
     stage.ledger.open_unit(Unit(UnitKey(slots.OVERFLOW, 0), 0, SHARDS - 1))
     stage.ledger.open_unit(Unit(UnitKey(slots.room_of("one-time"), 0), 0, SHARDS - 1))
@@ -151,7 +197,7 @@ def test_a_read_that_is_cut_says_so(stage: TaskStage, monkeypatch: pytest.Monkey
     due(stage, 30)
     found = of_all(stage)
     assert (found.late.count, found.late.at_least) == (20, True)
-    assert found.problems[0].title == "at least 20 jobs are late, the longest by 10 s"
+    assert found.problems[0].title == "at least 20 jobs are late, the longest by 10 s; 20 of them are of Ann"
     monkeypatch.setattr(status, "MORE", 1_000)
     assert (of_all(stage).late.count, of_all(stage).late.at_least) == (30, False)
     monkeypatch.setattr(status, "CHECKED", 10)

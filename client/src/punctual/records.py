@@ -610,7 +610,9 @@ class Remedy(Record):
 
 @dataclass(frozen=True)
 class Problem(Record):
-    """Something that is wrong now: `title` is a sentence. `by` is the user who caused it, such as by a pause, `reason` what they wrote.
+    """Something that is wrong now: `title` is a sentence, `inspect` a command that shows more, `remedy` what mends it, if one request does.
+
+    `by` is the user who caused it, such as by a pause, `reason` what they wrote.
 
     The other fields name what it concerns; each is None unless the problem is about such a thing.
     """
@@ -618,6 +620,7 @@ class Problem(Record):
     kind: ProblemKind
     severity: Severity
     title: str
+    inspect: str = ""
     since: datetime | None = None
     last_at: datetime | None = None
     by: str | None = None
@@ -667,11 +670,12 @@ class LaneDepth(Record):
 
 @dataclass(frozen=True)
 class WaitingJobs(Record):
-    """The number of jobs of one user that are due and wait."""
+    """The number of jobs of one user that are due and wait. Without its last word, `command` cancels them."""
 
     owner: str
     count: int
     owner_name: str | None = None
+    command: str = ""
 
 
 @dataclass(frozen=True)
@@ -686,6 +690,7 @@ class RecentFailures(Record):
     first_at: datetime | None = None
     fingerprint: str | None = None
     owner_name: str | None = None
+    job: str | None = None
     task: str | None = None
 
 

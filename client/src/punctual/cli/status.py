@@ -124,7 +124,7 @@ def _columns(cli: Cli) -> Sequence[Column[Problem]]:
         Column("since", lambda each: words.clock(each.since, cli.now()), essential=True),
         Column("by", lambda each: each.by_name or each.by or "", essential=True),
         Column("reason", lambda each: each.reason or "", essential=True),
-        Column("command", lambda each: each.remedy.command if each.remedy else "", essential=True),
+        Column("command", lambda each: each.remedy.command if each.remedy else each.inspect, essential=True),
     )
 
 
@@ -136,6 +136,8 @@ def _parts(cli: Cli, found: StatusReport) -> Iterator[Text | Table]:
             yield Text(f"  {story}", "dim")
         if each.remedy:
             yield Text(f"  {each.remedy.label}: {each.remedy.command}")
+        if each.inspect:
+            yield Text(f"  More: {each.inspect}")
     if found.more_problems:
         yield Text("There are more problems than these.")
     if found.well:
@@ -201,6 +203,7 @@ def _tables(cli: Cli, found: StatusReport) -> Iterator[Text | Table]:
         (
             Column("owner", lambda each: each.owner_name or each.owner, essential=True),
             Column("jobs", lambda each: each.count, essential=True, right=True),
+            Column("to count and cancel them", lambda each: each.command),
         ),
     )
     yield from part(
