@@ -63,7 +63,7 @@ from scheduler.model import ids
 from scheduler.model.errors import NotFound, Unauthorized, Unavailable
 from scheduler.model.job import Job, JobKey
 from scheduler.pipeline import output_store
-from scheduler.pipeline.lag import lag
+from scheduler.pipeline.lag import known_lag
 from scheduler.pipeline.submit import Accepted, Refusal, Submission, submit_all
 from scheduler.storage.ports import Outputs
 
@@ -79,9 +79,9 @@ Number = Annotated[int, parameters.WHOLE, Path(ge=1, description="The `number` o
 EXAMPLES: dict[str, Any] = {
     "message": {"summary": "A message, now", "value": {"message": "hello"}},
     "http": {
-        "summary": "An HTTP call at an instant, with up to five attempts",
+        "summary": "An HTTP call in half an hour, with up to five attempts",
         "value": {
-            "execute_at": "2026-11-20T10:00:00.250+01:00",
+            "delay": "30m",
             "type": "http",
             "payload": {"method": "POST", "url": "https://example.com/orders/7/expire", "body": {"reason": "unpaid"}},
             "max_attempts": 5,
@@ -119,7 +119,7 @@ def get_health() -> Response[str]:
     world = _runtime.api()
     now = world.clock.now()
     world.identity.user(token, now)
-    return answer(HealthShape.of(lag(world.ledger, now)))
+    return answer(HealthShape.of(known_lag(world.ledger, now)))
 
 
 @app.get(
@@ -198,7 +198,7 @@ def _submit(asked: Sequence[Submission]) -> list[Accepted | Refusal | None]:
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:
-    return answer(JobShape.of(job, at), 201, {"Location": f"/api/v1/jobs/{job.id}", **(headers or {})})
+    return answer(JobShape.of(job, at, beside([job], at)), 201, {"Location": f"/api/v1/jobs/{job.id}", **(headers or {})})
 
 
 @app.post(

@@ -62,6 +62,7 @@ GROUP = {
     "first_at": "2026-11-20T08:00:00.000Z",
     "last_at": "2026-11-20T09:00:00.000Z",
     "job_id": ID,
+    "calls": "api.example.com",
     "error": {"kind": "permanent", "message": "HTTP 404"},
 }
 ME = {"id": "u1", "username": "ann", "role": "user", "scopes": [], "job_weight": 1, "effective_quotas": {"max_jobs": 100}}
@@ -85,6 +86,15 @@ TARGET = {
     "updated_at": "2026-11-20T08:00:00.000Z",
 }
 LANES = {"lanes": [{"lane": "retry", "paused": True, "paused_at": "2026-11-20T09:00:00.000Z", "reason": "incident"}]}
+STATUS: dict[str, Any] = {
+    "at": "2026-11-20T09:59:50.000Z",
+    "scope": "own",
+    "well": True,
+    "more_problems": False,
+    "scheduler": None,
+    "late": {"count": 0, "at_least": False, "longest_seconds": 0},
+    **{name: [] for name in ("problems", "lanes", "breakers", "waiting", "failures", "skipping")},
+}
 SESSION = {"token": "t1", "expire": "2026-11-20T11:00:00.000Z", "refresh_token": "r1", "user": {}}
 
 
@@ -374,6 +384,13 @@ def test_a_job_is_shown_with_its_attempts() -> None:
 
 
 @pytest.mark.usefixtures("signed_in")
+@pytest.mark.parametrize(("started", "said"), [("00.207", "), 207 ms late"), ("02.095", "), first start 207 ms late")])
+def test_the_delay_of_the_first_start_is_not_that_of_a_retry(started: str, said: str) -> None:
+    times = {"scheduled_at": "2026-11-20T09:00:00.000Z", "started_at": f"2026-11-20T09:00:{started}Z", "start_delay_ms": 207}
+    assert said in done(api({f"GET /jobs/{ID}": {**JOB, **times}})("jobs", "show", ID))
+
+
+@pytest.mark.usefixtures("signed_in")
 def test_the_output_of_a_worker_is_shown_beside_the_answer_of_the_target() -> None:
     reported = {**JOB, "status": "succeeded", "response": {"status": 202, "headers": {}, "body": ""}, "output": '{"rows": 42}'}
     shown = done(api({f"GET /jobs/{ID}": reported})("jobs", "show", ID))
@@ -565,6 +582,7 @@ def test_a_task_is_deleted_after_a_question() -> None:
 def test_dead_letters_are_listed_and_redriven() -> None:
     over = {**REDRIVE, "status": "done", "matched": 8, "redriven": 6, "skipped": 1, "conflicts": 1}
     routes = {
+        "GET /health": {"status": "ok", "lag_seconds": 0, "paused_lanes": []},
         "GET /dead-letters": page(GROUP),
         "GET /dead-letters/3f9c2a7e5b8d/jobs": page(JOB),
         "POST /dead-letters/redrive": REDRIVE,
@@ -572,15 +590,78 @@ def test_dead_letters_are_listed_and_redriven() -> None:
         "POST /dead-letters/redrives/01OP/abort": {**over, "status": "aborted"},
     }
     cli = api(routes)
-    assert "permanent: HTTP 404" in done(cli("dead-letters", "list", terminal=True))
+    listed = done(cli("dead-letters", "list", terminal=True))
+    assert "HTTP 404" in listed and "api.example.com" in listed
     assert done(cli("dead-letters", "jobs", "3f9c2a7e5b8d", "-q")) == f"{ID}\n"
     words = ("dead-letters", "redrive", "--fingerprint", "3f9c2a7e5b8d", "--rate", "20", "--yes")
     assert done(cli(*words)) == "Redrive 01OP is done: 6 of 8 run again, 1 skipped, 1 beside an open job of their key.\n"
     assert ("POST", "/dead-letters/redrive", {}, {"fingerprint": "3f9c2a7e5b8d", "rate": 20}) in cli.api.sent
+    before = len(cli.api.sent)
+    assert done(cli(*words[:-1], "--dry-run")) == "7 dead letters would be run again.\n"
+    assert done(cli(*words, "--dry-run", "--limit", "3", "--quiet")) == "3\n"
+    assert [method for method, *_ in cli.api.sent[before:]] == ["GET", "GET"], "nothing was changed"
     assert "Redrive 01OP is done" in done(api(routes)(*words, terminal=True))
     assert "dead-letters watch 01OP" in done(cli(*words, "--detach"))
     assert "is aborted" in done(cli("dead-letters", "abort", "01OP"))
     assert cli("dead-letters", "redrive").exit_code == 2
+
+
+LANE = {"lane": "one-time", "paused_at": "2026-11-20T09:00:00.000Z", "paused_by": "u1", "paused_by_name": "ann", "reason": "incident 17"}
+PAUSE = "its lane one-time is paused since 2026-11-20T09:00:00.000Z by ann: incident 17, as long as the database of the shop moves"
+
+
+@pytest.mark.usefixtures("signed_in")
+@pytest.mark.parametrize(
+    ("words", "route"),
+    [
+        (("jobs", "create", "log", "hello"), "POST /jobs"),
+        (("jobs", "retry", ID), f"POST /jobs/{ID}/retry"),
+        (("tasks", "run", "01T"), "POST /tasks/01T/run"),
+    ],
+)
+def test_a_command_says_that_its_job_waits_for_a_paused_lane(words: tuple[str, ...], route: str) -> None:
+    said = done(api({route: {**JOB, "status": "queued", "reason": PAUSE}})(*words))
+    assert said.splitlines()[1] == f"It waits: {PAUSE}."
+    assert (
+        len(done(api({route: {**JOB, "status": "queued", "reason": "ordering: job x of its key has not ended"}})(*words)).splitlines()) == 1
+    )
+
+
+@pytest.mark.usefixtures("signed_in")
+@pytest.mark.parametrize("detach", [True, False])
+def test_a_redrive_says_which_lane_is_paused(detach: bool) -> None:
+    routes = {
+        "GET /dead-letters": page(GROUP),
+        "GET /health": {"status": "ok", "lag_seconds": 0, "paused_lanes": ["one-time"]},
+        "GET /status": {**STATUS, "lanes": [LANE, {"lane": "retry", "paused_at": None}]},
+        "POST /dead-letters/redrive": {**REDRIVE, "status": "done"},
+    }
+    said = done(api(routes)("dead-letters", "redrive", "--all", "--yes", *(["--detach"] if detach else [])))
+    (paused,) = said.splitlines()[1:]
+    assert re.fullmatch(r"The lane one-time is paused since \S+ by ann: incident 17\. Its jobs wait\.", paused)
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_the_reason_of_a_waiting_job_is_whole_in_pipes_and_names_the_author_at_a_terminal() -> None:
+    cli = api({"GET /jobs": page({**JOB, "status": "queued", "reason": PAUSE})})
+    assert done(cli("jobs", "list")).rstrip("\n").endswith(f"\t{PAUSE}")
+    assert "lane one-time paused by ann: incident 17" in done(cli("jobs", "list", terminal=True))
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_times_in_pipes_have_a_date_and_an_offset() -> None:
+    routes = {
+        "GET /jobs": page(JOB),
+        "GET /tasks": page(TASK),
+        "GET /dead-letters": page(GROUP),
+        "GET /operations": page(OPERATION),
+        "GET /system": LANES,
+    }
+    times = r"(?:^|\t)2026-11-2\dT\d\d:\d\d:\d\d\.\d{3}\+\d\d:\d\d(?:\t|$)"
+    for words in (("jobs", "list"), ("tasks", "list"), ("dead-letters", "list"), ("operations", "list"), ("system", "status")):
+        (line,) = done(api(routes)(*words)).splitlines()
+        assert re.search(times, line), line
+        assert not re.search(r"(?:^|\t)\d\d:\d\d:\d\d", line), line
 
 
 @pytest.mark.usefixtures("signed_in")

@@ -86,7 +86,7 @@ def test_a_command_is_about_the_objects_of_the_named_user(words: str, requests: 
     }
     terminal = cli.api({"GET /users": USERS, **routes})
     cli.done(terminal(*words.split(), "--user", who))
-    assert asked(terminal) == [(method, path, "u2") for method, path in requests]
+    assert [each for each in asked(terminal) if each[1] != "/health"] == [(method, path, "u2") for method, path in requests]
 
 
 @pytest.mark.usefixtures("signed_in")

@@ -18,13 +18,16 @@ PAUSED = {
     "kind": "lane_paused",
     "severity": "critical",
     "title": "The lane one-time is paused: 14 jobs wait",
+    "inspect": "punctual jobs list --status queued --everyone",
     "since": "2026-11-20T09:00:00.000Z",
+    "last_at": None,
     "by": "u1",
     "by_name": "ann",
     "reason": "incident 17",
     "count": 14,
     "lane": "one-time",
     "circuit": None,
+    "what": None,
     "owner": None,
     "owner_name": None,
     "task": None,
@@ -39,6 +42,7 @@ PAUSED = {
     },
 }
 SKIPS = {**PAUSED, "kind": "task_skips", "severity": "warning", "title": "The task Sync skips runs", "since": None, "by_name": None}
+SKIPS |= {"inspect": "punctual jobs list --task 01T --status skipped"}
 SKIPS |= {"by": None, "reason": "overlap", "lane": None, "remedy": None}
 REPORT: dict[str, Any] = {
     "at": "2026-11-20T09:59:50.000Z",
@@ -70,15 +74,17 @@ REPORT: dict[str, Any] = {
             "probe_until": None,
         }
     ],
-    "waiting": [{**OF, "count": 13}],
+    "waiting": [{**OF, "count": 13, "command": "punctual jobs cancel --status queued --user shop --dry-run"}],
     "failures": [
         {
             **OF,
             "what": "127.0.0.1:4898",
             "count": 26,
+            "first_at": "2026-11-20T09:10:00.000Z",
             "last_at": "2026-11-20T09:50:00.000Z",
             "fingerprint": "3f9c2a7e5b8d",
             "error": "retryable: HTTP 500",
+            "job": "01J",
             "task": None,
         }
     ],
@@ -116,12 +122,14 @@ def test_a_terminal_shows_each_problem_with_the_command_that_mends_it() -> None:
     assert plain[0] == "critical: The lane one-time is paused: 14 jobs wait"
     assert plain[1].startswith("  since ") and plain[1].endswith("(59m 50s ago) by ann: incident 17")
     assert plain[2] == "  Resume the lane: punctual system resume one-time"
-    assert plain[3:6] == ["warning: The task Sync skips runs", "  overlap", "There are more problems than these."]
+    assert plain[3] == "  More: punctual jobs list --status queued --everyone"
+    assert plain[4:6] == ["warning: The task Sync skips runs", "  overlap"]
+    assert plain[6:8] == ["  More: punctual jobs list --task 01T --status skipped", "There are more problems than these."]
     assert "The scheduler is 14s behind." in plain and "At least 14 jobs are late, the longest by 5m 3s." in plain
     for heading, row in (
         ("Lanes", "one-time paused 14+"),
         ("Breakers that are not closed", "host api.example.com open"),
-        ("Jobs that are due and wait", "shop 13"),
+        ("Jobs that are due and wait", "shop 13 punctual jobs cancel --status"),
         ("Failures of the last hour", "127.0.0.1:4898 26"),
         ("Tasks that skip runs", "Sync 4 of 6"),
     ):
@@ -135,7 +143,7 @@ def test_a_pipe_gets_a_line_for_each_problem_and_json_the_whole_report() -> None
     first, second = (line.split("\t") for line in cli.done(terminal("status")).splitlines())
     assert terminal.api.last[2] == {}
     assert first[:2] == ["critical", PAUSED["title"]] and first[3:] == ["ann", "incident 17", "punctual system resume one-time"]
-    assert second[:2] == ["warning", SKIPS["title"]] and second[5] == ""
+    assert second[:2] == ["warning", SKIPS["title"]] and second[5] == SKIPS["inspect"]
     assert cli.done(terminal("status", "--quiet")) == "lane_paused\ntask_skips\n"
     assert json.loads(cli.done(terminal("status", "--json"))) == REPORT
 

@@ -70,6 +70,8 @@ class GroupShape(Shape):
     count: int
     error: FailureShape | None
     """The error of the latest dead letter. Null if that one has just been redriven."""
+    calls: str | None
+    """The place that the latest dead letter calls: a named target, host, function, queue or type. Null if that one was deleted."""
     types: list[str]
     task_ids: list[str]
     """The tasks whose runs are in this group, at most 20."""

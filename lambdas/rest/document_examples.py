@@ -10,7 +10,7 @@ FIELDS: Json = {  # example values by the names of fields
     "attempts": [],
     "actor": "ada",
     "address": "192.0.2.1",
-    "circuit": "https://example.com",
+    "circuit": "host example.com",
     "code": "validation_failed",
     "error_code": "validation_failed",
     "current_password": "correct-horse-Battery-1",
@@ -64,15 +64,15 @@ FIELDS: Json = {  # example values by the names of fields
     "username": "ada",
     "version": "1.0.0",
 }
-REQUESTS: dict[str, Json] = {  # by the schema of the body
+REQUESTS: dict[str, Json] = {  # by the schema of the body; without instants that a later request may not name
     "BatchRequest": {"jobs": [{"message": "one"}, {"message": "two", "idempotency_key": "order-7"}]},
-    "BreakerRequest": {"circuit": "https://example.com", "reason": "the target is back"},
+    "BreakerRequest": {"circuit": "host example.com", "reason": "the target is back"},
     "CancelRequest": {"tag": ["reports"], "rate": 10},
     "CompleteRequest": {"output": "12 rows", "response": {"status": 200, "headers": {}, "body": "12 rows"}},
     "DeleteTasksRequest": {"tag": ["reports"]},
     "FailRequest": {"message": "no space left", "kind": "permanent"},
     "HeartbeatRequest": {"progress": 0.5, "message": "6 of 12 rows"},
-    "JobChange": {"execute_at": "2027-11-20T10:00:00Z", "max_attempts": 5},
+    "JobChange": {"delay": "2h", "max_attempts": 5},
     "LanesRequest": {"lane": "one-time", "reason": "the database is back"},
     "PauseLanesRequest": {"lane": "one-time", "reason": "maintenance of the database"},
     "PauseRequest": {"reason": "the report is being rewritten"},

@@ -146,12 +146,12 @@ class TaskTypesShape(ListShape):
 
 EXAMPLES: dict[str, Any] = {
     "cron": {
-        "summary": "Every night, over a change of the clock",
-        "value": {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "after": "2027-03-26T12:00:00Z", "count": 3},
+        "summary": "Every night",
+        "value": {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "count": 3},
     },
     "skip": {
-        "summary": "The same, skipping the night without that time",
-        "value": {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip", "after": "2027-03-26T12:00:00Z", "count": 3},
+        "summary": "The same, skipping a night without that time",
+        "value": {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip", "count": 3},
     },
     "rate": {"summary": "Every 90 minutes, ten times", "value": {"rate": "rate(90 minutes)", "max_runs": 10}},
 }

@@ -38,8 +38,12 @@ class ProblemShape(Shape):
     """critical: jobs that are due do not start. warning: jobs fail, wait or are skipped. info: a user decided it."""
     title: str
     """One sentence."""
+    inspect: str
+    """The command that shows more of it."""
     since: WrittenTime | None
-    """Since when. Null: unknown."""
+    """Since when. Of failures: when the first of these jobs ended. Null: unknown."""
+    last_at: WrittenTime | None
+    """Of failures: when the latest of these jobs ended."""
     by: str | None
     """The id of the user who decided it."""
     by_name: str | None
@@ -52,6 +56,8 @@ class ProblemShape(Shape):
     """The paused lane."""
     circuit: str | None
     """The circuit of the breaker."""
+    what: str | None
+    """Of failures: what these jobs call, as `what` of `failures`."""
     owner: str | None
     """The id of the user whose jobs it concerns. Null: the jobs of all users."""
     owner_name: str | None
@@ -125,6 +131,8 @@ class OwnerWaitShape(Shape):
     """The name of the user. Null: unknown."""
     count: int
     """The number of these jobs."""
+    command: str
+    """The command that counts these jobs. Without its last word, `--dry-run`, it cancels them."""
 
     @classmethod
     def of(cls, each: OwnerWait, names: Mapping[str, str]) -> Json:
@@ -132,7 +140,7 @@ class OwnerWaitShape(Shape):
 
 
 class FailuresShape(Shape):
-    """The dead letters of one user and one error in the last hour."""
+    """The dead letters of one user in the last hour that called the same and failed with the same error."""
 
     what: str
     """The named target, host, function, state machine, queue, topic, bus, recipient or type."""
@@ -141,13 +149,17 @@ class FailuresShape(Shape):
     owner_name: str | None
     """The name of the user. Null: unknown."""
     count: int
-    """Of the user's latest 200 dead letters."""
+    """Of the user's latest 200 dead letters. The places of 500 dead letters are read; others count for the most frequent place."""
+    first_at: WrittenTime
+    """When the first one ended."""
     last_at: WrittenTime
     """When the latest one ended."""
     fingerprint: str | None
     """Null for jobs that an early version stored without one."""
     error: str
     """The error of the latest one. Empty if that one has just been redriven."""
+    job: str
+    """The id of the latest job."""
     task: str | None
     """The task of the latest one, if it is a run."""
 

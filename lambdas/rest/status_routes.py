@@ -28,7 +28,8 @@ Scope = Annotated[
     summary="Get what is wrong now",
     description=(
         "Late jobs, paused lanes, open breakers, failures of the last hour, tasks that skip their runs: "
-        "each as a problem with the request and the command that mend it. All reads are bounded: `at_least` marks numbers that were cut."
+        "each as a problem with the command that shows it, and the request and the command that mend it. "
+        "All reads are bounded: `at_least` marks numbers that were cut."
     ),
     tags=["system"],
     responses=answers(200, Answer[CurrentStatusShape], errors=(400, 401, 403, 503)),
@@ -38,5 +39,5 @@ def get_status(scope: Scope = "own") -> Response[str]:
     world, caller = _runtime.api(), access.caller_of(router.current_event.raw_event)
     if scope == "all":
         access.check(caller, Need.OVERSEE)
-        return answer(CurrentStatusShape.of(status.of_all(world.names.all(), world)))
+        return answer(CurrentStatusShape.of(status.of_all(world.names.all(), world, world.settings.stage)))
     return answer(CurrentStatusShape.of(status.of_owner(caller.id, caller.name, world)))

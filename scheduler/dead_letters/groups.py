@@ -9,6 +9,7 @@ from scheduler.model.job import DeadLetter, Failure, Job, JobKey, Page
 from scheduler.model.operation import Filter
 from scheduler.model.paging import read_on, read_position
 from scheduler.storage.ports import Jobs
+from scheduler.targets import called
 
 READ = 10_000  # letters read for one overview
 PAGE = 1_000
@@ -27,6 +28,7 @@ class Group:
     tasks: set[str] = field(default_factory=set)
     first_at: int = 0
     last_at: int = 0
+    calls: str | None = None  # what `latest` calls; None if it was deleted
     sample: Failure | None = None  # the error of `latest`; None if that was redriven or deleted
 
     def add(self, letter: DeadLetter) -> None:
@@ -80,6 +82,8 @@ def _sample(groups: list[Group], jobs: Jobs) -> None:
     stored = jobs.get_many([group.latest.key for group in groups]) if groups else {}
     for group in groups:
         job = stored.get(group.latest.key)
+        if job is not None:
+            group.calls = called.place(job.spec)
         if job is not None and is_dead(job):
             group.sample = fingerprint.error(job)
 

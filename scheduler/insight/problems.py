@@ -51,18 +51,21 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong. `title` is one sentence."""
+    """One thing that is wrong. `title` is one sentence, `inspect` the command that shows more of it."""
 
     kind: Kind
     severity: Severity
     title: str
+    inspect: str
     since: int | None = None
+    last_at: int | None = None  # of failures: the end of the latest job
     by: str | None = None  # the id of the user who decided it
     by_name: str | None = None
     reason: str | None = None
     count: int | None = None
     lane: str | None = None
     circuit: str | None = None
+    what: str | None = None  # as of `Failures`
     owner: str | None = None
     owner_name: str | None = None
     task: str | None = None
@@ -95,11 +98,12 @@ class OwnerWait:
 
     owner: str
     count: int
+    command: str = ""  # counts them; without its last word it cancels them
 
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The dead letters of one owner and error of the last hour."""
+    """The dead letters of the last hour of one owner that called the same and failed with the same error."""
 
     what: str  # the host, function, queue, named target or type that failed
     owner: str
@@ -108,6 +112,7 @@ class Failures:
     last_at: int
     fingerprint: str | None
     error: str
+    job: str  # the latest one
     task: str | None = None
 
 
@@ -146,15 +151,17 @@ class Disabled:
 class Status:
     """The state of the stage as read at the instant `at`.
 
-    `names`: of users, by id. `unexplained`: late jobs that wait for no pause and no limit.
+    `names`: of users, by id. `unexplained`: late jobs that wait for no pause and no limit; `crowd`: the owner of at least half of them.
     """
 
     at: int
     everybody: bool  # of all users; else of one
     lag: Lag
     names: Mapping[str, str]
+    stage: str = ""
     late: Late = Late()
     unexplained: Late = Late()
+    crowd: OwnerWait | None = None
     lanes: Sequence[LaneWait] = ()
     breakers: Sequence[Breaker] = ()
     waiting: Sequence[OwnerWait] = ()
@@ -169,7 +176,7 @@ def problems(found: Status) -> list[Problem]:
     """All problems, the most severe first; those of one severity in the order of their kinds, the oldest first."""
     listed = [
         *_behind(found),
-        *[_paused(lane) for lane in found.lanes if lane.state.paused_at is not None],
+        *[_paused(lane, found) for lane in found.lanes if lane.state.paused_at is not None],
         *[_open(breaker, found) for breaker in found.breakers],
         *_late(found),
         *[_failing(group, found) for group in found.failures],
@@ -185,16 +192,18 @@ def _behind(found: Status) -> list[Problem]:
     if found.lag.ms < SHORT_MS:
         return []
     title = f"The scheduler is behind by {_time(found.lag.ms)}: minutes since {found.lag.minute} (UTC) are not done"
-    return [Problem(Kind.SCHEDULER_BEHIND, Severity.CRITICAL, title, since=found.at - found.lag.ms)]
+    doctor = f"make doctor STAGE={found.stage}" if found.everybody and found.stage else _command("doctor")
+    return [Problem(Kind.SCHEDULER_BEHIND, Severity.CRITICAL, title, doctor, since=found.at - found.lag.ms)]
 
 
-def _paused(lane: LaneWait) -> Problem:
+def _paused(lane: LaneWait, found: Status) -> Problem:
     state, count = lane.state, lane.waiting or 0
     waits = _jobs(count, "wait", lane.at_least) if count else "no job waits"
     return Problem(
         Kind.LANE_PAUSED,
         Severity.CRITICAL if count else Severity.WARNING,
         f"The lane {state.lane} is paused: {waits}",
+        _queued(found),
         since=state.paused_at,
         by=state.paused_by,
         by_name=state.paused_by_name,
@@ -214,6 +223,7 @@ def _open(breaker: Breaker, found: Status) -> Problem:
         Kind.BREAKER_OPEN,
         Severity.WARNING,
         f"{circuit[:1].upper()}{circuit[1:]} does not answer the jobs of {whose}: {wait}",
+        _command("system", "breakers") if found.everybody else _queued(found),
         since=breaker.opened_at,
         circuit=circuit,
         owner=owner,
@@ -234,7 +244,22 @@ def _late(found: Status) -> list[Problem]:
         return []
     severity = Severity.CRITICAL if late.longest_ms >= VERY_LATE_MS else Severity.WARNING
     title = f"{_jobs(late.count, 'are late', late.at_least)}, the longest by {_time(late.longest_ms)}"
-    return [Problem(Kind.LATE_JOBS, severity, title, since=found.at - late.longest_ms, count=late.count)]
+    crowd = found.crowd if found.everybody else None
+    if crowd is not None:
+        title += f"; {crowd.count:,} of them {'is' if crowd.count == 1 else 'are'} of {found.names.get(crowd.owner, crowd.owner)}"
+    inspect = _queued(found, None if crowd is None else crowd.owner)
+    return [Problem(Kind.LATE_JOBS, severity, title, inspect, since=found.at - late.longest_ms, count=late.count)]
+
+
+def cancelling(owner: str, found: Status) -> str:
+    """The command that counts the jobs of an owner that are due and wait, and cancels them without its last word."""
+    return _command("jobs", "cancel", "--status", "queued", *_user(owner, found), "--dry-run")
+
+
+def _queued(found: Status, owner: str | None = None) -> str:
+    """The command that lists the jobs that are due and wait: those of an owner, or of all that the status is of."""
+    whose = _user(owner, found) if owner is not None else ["--everyone"] if found.everybody else []
+    return _command("jobs", "list", "--status", "queued", *whose)
 
 
 def _failing(group: Failures, found: Status) -> Problem:
@@ -243,9 +268,12 @@ def _failing(group: Failures, found: Status) -> Problem:
         Kind.FAILURES,
         Severity.WARNING,
         f"{_jobs(group.count, 'failed', False)} in the last hour: {what}",
+        _command("jobs", "show", group.job, *_user(group.owner, found)),
         since=group.first_at,
+        last_at=group.last_at,
         reason=group.error or None,
         count=group.count,
+        what=group.what,
         owner=group.owner,
         owner_name=found.names.get(group.owner),
         task=group.task,
@@ -255,9 +283,12 @@ def _failing(group: Failures, found: Status) -> Problem:
 
 
 def _redrive(owner: str, fingerprint: str, found: Status) -> Remedy:
+    """Runs all jobs of this error again, whatever they call."""
     command = _command("dead-letters", "redrive", "--fingerprint", fingerprint, *_user(owner, found))
     path = f"{API}/dead-letters/redrive{_query(owner, found)}"
-    return Remedy("Run them again", "POST", path, {"fingerprint": fingerprint}, command)
+    groups = [group.count for group in found.failures if (group.owner, group.fingerprint) == (owner, fingerprint)]
+    label = "Run them again" if len(groups) == 1 else f"Run all {sum(groups):,} of this error again, of {len(groups)} places"
+    return Remedy(label, "POST", path, {"fingerprint": fingerprint}, command)
 
 
 def _skipping(skips: Skips, found: Status) -> Problem:
@@ -267,6 +298,7 @@ def _skipping(skips: Skips, found: Status) -> Problem:
         Kind.TASK_SKIPS,
         Severity.WARNING,
         f"The task {skips.task_name} skipped {skips.skipped} of its last {skips.of} runs",
+        _command("jobs", "list", "--task", skips.task, "--status", "skipped", *_user(skips.owner, found)),
         reason=skips.reason,
         count=skips.skipped,
         owner=skips.owner,
@@ -291,6 +323,7 @@ def _disabled(user: Disabled, found: Status) -> Problem:
         Kind.USER_DISABLED,
         Severity.INFO,
         f"The user {name} is disabled: {_jobs(user.count, 'wait', False)}",
+        _queued(found, user.owner),
         count=user.count,
         owner=user.owner,
         owner_name=found.names.get(user.owner),
@@ -303,6 +336,7 @@ def _inactive(task: PausedTask, found: Status) -> Problem:
         Kind.TASK_PAUSED,
         Severity.INFO,
         f"The task {task.name} is paused",
+        _command("tasks", "show", task.task, *_user(task.owner, found)),
         since=task.since,
         reason=task.reason,
         owner=task.owner,

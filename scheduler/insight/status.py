@@ -25,11 +25,12 @@ from scheduler.insight.problems import (
     PausedTask,
     Skips,
     Status,
+    cancelling,
     problems,
 )
 from scheduler.model import fingerprint, lifecycle, slots
 from scheduler.model.breaker import Breaker
-from scheduler.model.job import CANARY_OWNER, DeadLetter, DueEntry, Job, Lane, LaneState, TaskKey, Unit, new_job
+from scheduler.model.job import CANARY_OWNER, DeadLetter, DueEntry, Job, JobKey, Lane, LaneState, TaskKey, Unit, new_job
 from scheduler.model.job import Status as JobStatus
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.lag import known_lag
@@ -45,8 +46,10 @@ FIRST = 20  # entries of each slot; those of slots with more are read again, `MO
 MORE = 1_000
 CHECKED = 1_000  # entries of minutes whose jobs are read, since the index does not show whether a job runs
 LISTED = 20  # rows of each list
+CROWD = 10  # late jobs of one owner that are worth a word
 OWNERS = 10  # whose dead letters and histories are read, those with the most of today first
 LETTERS = 200  # of each owner
+PLACES = 500  # jobs that are read for what they call, shared evenly by the errors
 RECENT, OLDEST = 100, 25  # jobs of a history, and the oldest of them
 RUNS = 10  # the last runs of a task
 PARALLEL = 4
@@ -71,8 +74,11 @@ class Waits(NamedTuple):
     full: Collection[Lane] = frozenset()
 
 
-def of_all(names: Mapping[str, str], ports: Ports) -> Status:
-    """Read the problems of all users. `names`: of the users, by id; only theirs are the failures and the skipped runs."""
+def of_all(names: Mapping[str, str], ports: Ports, stage: str = "") -> Status:
+    """Read the problems of all users. `names`: of the users, by id; only theirs are the failures and the skipped runs.
+
+    `stage`: its name in commands.
+    """
     now = ports.clock.now()
     watched, behind, barred, backlog = ports.side_by_side(
         ports.ledger.watched, lambda: known_lag(ports.ledger, now), ports.users.barred, lambda: _backlog(ports, now)
@@ -86,6 +92,7 @@ def of_all(names: Mapping[str, str], ports: Ports) -> Status:
     found = Status(
         at=now,
         everybody=True,
+        stage=stage,
         lag=behind,
         names=names,
         failures=failures,
@@ -151,7 +158,8 @@ def _with_waits(found: Status, waits: Waits, watched: Watched, disabled: Collect
         found,
         late=_late(waits.jobs, waits.cut, found.at),
         unexplained=_late(unexplained, waits.cut, found.at),
-        waiting=[OwnerWait(owner, count) for owner, count in counted.most_common(LISTED)],
+        crowd=_crowd(unexplained),
+        waiting=[OwnerWait(owner, count, cancelling(owner, found)) for owner, count in counted.most_common(LISTED)],
         lanes=[
             LaneWait(state, count := by_lane[state.lane], state.lane in waits.full or (waits.cut and count > 0))
             if state.lane in paused
@@ -165,6 +173,12 @@ def _with_waits(found: Status, waits: Waits, watched: Watched, disabled: Collect
 def _late(waits: Iterable[Wait], cut: bool, now: int) -> Late:
     delays = [delay for wait in waits if (delay := now - wait.due_at) > LATE_MS]
     return Late(len(delays), cut and bool(delays), max(delays, default=0))
+
+
+def _crowd(waits: Sequence[Wait]) -> OwnerWait | None:
+    """The owner of at least half of these jobs, unless there are only a few."""
+    most = Counter(wait.owner for wait in waits).most_common(1)
+    return OwnerWait(*most[0]) if most and most[0][1] >= max(CROWD, len(waits) / 2) else None
 
 
 def _is_limited(wait: Wait) -> bool:
@@ -282,26 +296,42 @@ def _ended_badly(owner: str, now: int, ports: Ports) -> tuple[int, int]:
 
 
 def _failures(owners: Iterable[str], now: int, ports: Ports) -> list[Failures]:
-    """The dead letters of the last hour by owner and error, the most first."""
+    """The dead letters of the last hour by owner, what they call, and error, the most first."""
     groups: dict[tuple[str, str | None], list[DeadLetter]] = defaultdict(list)
     for owner in owners:
         letters, _ = ports.jobs.letters(owner, since=now - DAY, until=None, after=None, limit=LETTERS, newest_first=True)
         for letter in letters:
             if letter.at >= now - HOUR:
                 groups[owner, letter.fingerprint].append(letter)
-    latest = {key: max(letters, key=attrgetter("at")) for key, letters in groups.items()}
-    most = sorted(groups, key=lambda key: (-len(groups[key]), -latest[key].at))[:LISTED]
-    jobs = ports.jobs.get_many([latest[key].key for key in most]) if most else {}
-    return [_group(groups[key], latest[key], jobs.get(latest[key].key)) for key in most]
+    most = sorted(groups.values(), key=_most)[:LISTED]
+    chosen = [sorted(letters, key=attrgetter("at"), reverse=True)[: PLACES // len(most)] for letters in most]
+    jobs = ports.jobs.get_many([letter.key for letters in chosen for letter in letters]) if most else {}
+    split = itertools.chain.from_iterable(_by_place(letters, jobs).items() for letters in most)
+    return [_group(what, letters, jobs) for what, letters in sorted(split, key=lambda each: _most(each[1]))[:LISTED]]
 
 
-def _group(letters: Sequence[DeadLetter], latest: DeadLetter, job: Job | None) -> Failures:
-    """`job`: the latest one; None if it is gone, or not dead any more."""
+def _most(letters: Sequence[DeadLetter]) -> tuple[int, int]:
+    """Orders groups: the most letters first, then the latest one."""
+    return -len(letters), -max(letter.at for letter in letters)
+
+
+def _by_place(letters: Sequence[DeadLetter], jobs: Mapping[JobKey, Job]) -> dict[str, list[DeadLetter]]:
+    """The letters of one error by what their jobs call. Jobs that were not read, or are gone, count for the most frequent place."""
+    known = {letter.key: called.place(job.spec) for letter in letters if (job := jobs.get(letter.key)) is not None}
+    usual = Counter(known.values()).most_common(1)
+    found: dict[str, list[DeadLetter]] = defaultdict(list)
+    for letter in letters:
+        found[known.get(letter.key, usual[0][0] if usual else letter.type)].append(letter)
+    return found
+
+
+def _group(what: str, letters: Sequence[DeadLetter], jobs: Mapping[JobKey, Job]) -> Failures:
+    """The error is that of the latest job, unless that one is gone or not dead any more."""
+    latest, first_at = max(letters, key=attrgetter("at")), min(letter.at for letter in letters)
+    job = jobs.get(latest.key)
     is_dead = job is not None and not lifecycle.is_open(job)
-    what = latest.type if job is None else called.place(job.spec)
     error = fingerprint.error(job).message if job is not None and is_dead else ""
-    first_at = min(letter.at for letter in letters)
-    return Failures(what, latest.key.owner, len(letters), first_at, latest.at, latest.fingerprint, error, latest.task)
+    return Failures(what, latest.key.owner, len(letters), first_at, latest.at, latest.fingerprint, error, latest.key.id, latest.task)
 
 
 def _skipping(jobs: Iterable[Job], now: int, ports: Ports) -> list[Skips]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from scheduler.model.instants import render as instant
 from scheduler.model.job import Status
-from scheduler.model.notice import Notice
+from scheduler.model.notice import News, Notice
 from scheduler.model.notifications import Occasion
 from scheduler.model.texts import as_line
 from scheduler.tasks.schedule import local_time
@@ -125,8 +125,7 @@ def _facts(notice: Notice) -> list[tuple[str, str]]:
         found.append(("Failures in a row", f"{notice.failures}, since {when(notice.since)}"))
     found += [("Job", f"{news.job} ({news.type})"), ("Scheduled", f"{when(news.scheduled_at)} ({notice.zone})")]
     if news.started_at is not None:
-        late = "" if not news.delay_ms else f" ({news.delay_ms / 1_000:g} s after its time)"
-        found.append(("Started", f"{when(news.started_at)}{late}"))
+        found.append(("Started", f"{when(news.started_at)}{_delay(news, news.started_at)}"))
     if news.ended is not None:
         found.append(("Succeeded" if news.ended is Status.SUCCEEDED else "Ended", when(news.at)))
     if news.max_attempts and news.attempts:
@@ -134,6 +133,14 @@ def _facts(notice: Notice) -> list[tuple[str, str]]:
     if not news.alone:
         found.append(("Next run", "none" if notice.next_run is None else when(notice.next_run)))
     return found
+
+
+def _delay(news: News, started_at: int) -> str:
+    """The start delay, which is that of the first attempt: `started_at` may be of a later one."""
+    if not news.delay_ms:
+        return ""
+    which = "" if started_at - news.scheduled_at == news.delay_ms else "first start "
+    return f" ({which}{news.delay_ms / 1_000:g} s after its time)"
 
 
 def _quotes(notice: Notice) -> list[tuple[str, str]]:

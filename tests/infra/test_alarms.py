@@ -3,15 +3,14 @@
 import re
 import shlex
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
-import typer
-from punctual import cli
 
 from bench import idle
 from infra.alarms import CALM_INDEXES, MANY_FAILED, RUNBOOK, AlarmClass
 from scheduler.insight import metrics
+from tests.command_lines import is_command_line
 from tests.infra.conftest import ROOT, Resource, Synthesized, name_of, synthesized
 
 PAGE = (ROOT / RUNBOOK).read_text()
@@ -149,14 +148,6 @@ def test_the_first_step_of_an_alarm_is_a_command_that_exists(any_stage: Synthesi
         else:
             assert [program, *words[:2]] == ["aws", "logs", "tail"] and words[2] in logs, alarm
             assert words[3:] in (["--since", "1h"], ["--since", "1h", "--filter-pattern", "{ $.status >= 500 }"]), alarm
-
-
-def is_command_line(words: list[str]) -> None:
-    command: Any = typer.main.get_command(cli.build())
-    while hasattr(command, "commands"):
-        name, *words = words
-        command = command.commands[name]
-    command.make_context(command.name, words)  # raises an error of usage
 
 
 def test_the_page_has_the_class_of_each_alarm(any_stage: Synthesized) -> None:

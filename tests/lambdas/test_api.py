@@ -32,8 +32,17 @@ def test_health_is_open_and_reads_no_table(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_health_reports_the_lag_to_a_signed_in_caller(world: World) -> None:
     world.ledger.advance(None, Cursor("2026-11-20T09:58", 2, 1))  # no tick has run since
+    world.ledger.set_mark(99)
     data = send("GET", "/health", user=None, headers={"authorization": "Bearer token"}).data
     assert data == {"status": "ok", "oldest_open_minute": "2026-11-20T09:58:00.000Z", "lag_seconds": 60.5, "paused_lanes": []}
+
+
+def test_health_of_a_new_stage_is_that_of_its_status(world: World) -> None:
+    """Its first tick opens past minutes, in which it had no job."""
+    world.ledger.advance(None, Cursor("2026-11-20T09:45", 2, 1))
+    data = send("GET", "/health", user=None, headers={"authorization": "Bearer token"}).data
+    assert (data["lag_seconds"], data["oldest_open_minute"]) == (0, None)
+    assert send("GET", "/status").data["scheduler"]["lag_seconds"] == 0
 
 
 def test_health_refuses_an_invalid_token() -> None:

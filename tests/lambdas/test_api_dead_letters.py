@@ -78,6 +78,7 @@ def test_errors_are_counted_with_a_sample(world: World) -> None:
     assert (answered.data["scanned"], answered.data["complete"]) == (3, True)
     first, second = answered.data["items"]
     assert (first["count"], first["types"], first["task_ids"]) == (2, ["http"], [])
+    assert first["calls"] == "a"
     assert first["error"] == {"kind": "permanent", "message": "order 22 is gone", "retry_after_seconds": None}
     assert (first["first_at"], first["last_at"]) == (render(NOW - 60_000 + 5), render(NOW - 59_000 + 5))
     assert second["count"] == 1

@@ -109,9 +109,14 @@ def test_a_body_that_the_target_refuses(deployed: System, desk: Desk) -> None:
     (job,) = posted(forms, lambda n: deployed.receiver.url("/status/422/forms"), 1)
     problem = desk.problem("failures", owner_name="forms")
     assert "422" in problem["title"] and problem["count"] == 1
-    assert "HTTP 422" in desk.run(f"punctual jobs show {job} --user forms")
+    shown = desk.run(problem["inspect"])
+    assert job in shown and "HTTP 422" in shown
     again = desk.run(f"punctual jobs create http POST {deployed.receiver.url('/ok/forms')} -d '{{}}' -q").strip()
     until(A_MINUTE, lambda: desk.client.jobs.get(again).status == "succeeded")
+
+
+def _of_flood(desk: Desk) -> Mapping[str, Any] | None:
+    return next((each for each in desk.status()["waiting"] if each["owner_name"] == "flood"), None)
 
 
 def test_a_flood_of_one_user(deployed: System, desk: Desk) -> None:
@@ -119,9 +124,13 @@ def test_a_flood_of_one_user(deployed: System, desk: Desk) -> None:
     work = {"type": "http", "payload": {"url": deployed.receiver.url("/slow/10/flood")}}
     for _ in range(3):
         assert not flood.jobs.create_many([work] * 1_000).refused
-    until(A_MINUTE, lambda: any(each["owner_name"] == "flood" for each in desk.status()["waiting"]))
-    desk.run("punctual jobs cancel --user flood --type http --yes")
-    until(A_MINUTE, lambda: not any(each["owner_name"] == "flood" for each in desk.status()["waiting"]))
+    waits = until(A_MINUTE, lambda: _of_flood(desk))
+    command, dry_run = waits["command"].rsplit(" ", 1)
+    assert dry_run == "--dry-run" and desk.run(waits["command"])
+    problem = desk.problem("late_jobs")
+    assert "are of flood" in problem["title"] and desk.run(problem["inspect"])
+    desk.run(command, "--yes")
+    until(A_MINUTE, lambda: _of_flood(desk) is None)
 
 
 def test_a_task_that_is_longer_than_its_interval(deployed: System, desk: Desk) -> None:

@@ -68,6 +68,15 @@ def test_people_read_times_in_the_task_s_time_zone() -> None:
     assert (hook["timestamp"], hook["data"]["next_run"]) == ("2026-10-24T07:00:01.500Z", "2026-10-25T08:00:00.000Z"), "for programs"
 
 
+def test_the_delay_of_the_first_start_is_not_that_of_a_retry() -> None:
+    """`started_at` is of the last attempt, `delay_ms` of the first."""
+    retried = replace(NOTICE, news=replace(NEWS, started_at=AT + 2_095, delay_ms=207))
+    first = replace(NOTICE, news=replace(NEWS, started_at=AT + 207, delay_ms=207))
+    for write in (lambda notice: mail(notice, LINKS)["text"], lambda notice: slack(notice, LINKS)["text"]):
+        assert "Started: 2026-11-20 10:00:02.095+00:00 (first start 0.207 s after its time)" in write(retried).splitlines()
+        assert "Started: 2026-11-20 10:00:00.207+00:00 (0.207 s after its time)" in write(first).splitlines()
+
+
 def test_html_escapes_the_target_s_response() -> None:
     page = mail(NOTICE, LINKS)["html"]
     assert "<b>busy</b>" not in page and "&lt;b&gt;busy&lt;/b&gt;" in page and "Nightly &lt;report&gt;" in page

@@ -1,5 +1,6 @@
 """The status: bounded reads, whose figures say where they were cut, and problems in the order of their severity."""
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from scheduler.pipeline.lag import lag
 from scheduler.sharing.fair_queue import REST
 from scheduler.storage.aws.stream import JobChange
 from scheduler.tasks import service
+from tests.command_lines import is_command_line
 from tests.conftest import NOW, a_job
 from tests.contract import make
 from tests.unit.stage import Wrapped
@@ -101,6 +103,50 @@ def test_late_jobs_are_a_problem_from_five_seconds_on(stage: TaskStage) -> None:
     assert (problem.severity, problem.title) == (Severity.CRITICAL, "2 jobs are late, the longest by 61 s")
 
 
+def test_late_jobs_of_a_flood_name_its_user_and_the_commands(stage: TaskStage) -> None:
+    """Without a request that mends it: the operator decides whether the jobs are cancelled."""
+    due(stage, 12, ms=9_000, owner="bob")
+    due(stage, 5, ms=6_000)
+    found = of_all(stage)
+    (problem,) = found.problems
+    assert problem.title == "17 jobs are late, the longest by 9 s; 12 of them are of Bob"
+    assert (problem.remedy, problem.inspect) == (None, "punctual jobs list --status queued --user Bob")
+    assert [each.command for each in found.waiting] == [
+        f"punctual jobs cancel --status queued --user {name} --dry-run" for name in ("Bob", "Ann")
+    ]
+    own = of_ann(stage)
+    assert own.problems[0].inspect == "punctual jobs list --status queued"
+    assert [each.command for each in own.waiting] == ["punctual jobs cancel --status queued --dry-run"]
+
+
+def test_every_problem_names_commands_that_exist(stage: TaskStage) -> None:
+    stage.ledger.set_mark(99)
+    stage.ledger.open_unit(Unit(UnitKey(slots.minute_of(NOW - 600_000), 0), 0, SHARDS - 1))
+    pause([Lane.RETRY], None, stage)
+    stage.ledger.set_breaker(None, breaker.opened(Circuit("host api.example.com", "ann"), NOW))
+    due(stage)
+    due(stage, owner="bob")
+    stage.users.set_disabled("bob", NOW)
+    dead(stage, 1)
+    task = stage.create({"cron": "0 8 3 * *"}, name="report")
+    service.deactivate(task.key, None, stage)
+    skipped = [a_job(scheduled_at=NOW - number, origin=RunInfo(task.id, 1, NOW - number)) for number in (1, 2)]
+    skipped = [lifecycle.skip(job, job.scheduled_at, reason="overlap: run x has not ended") for job in skipped]
+    stage.jobs.put_many(skipped)
+    count(stage, *skipped)
+    seen = set[Kind]()
+    for found in (status.of_all(NAMES, stage, "prod"), of_ann(stage)):
+        seen |= set(kinds(found))
+        of_problems = [command for each in found.problems for command in (each.inspect, each.remedy.command if each.remedy else None)]
+        for command in [*of_problems, *(each.command for each in found.waiting)]:
+            program, *words = shlex.split(command or "punctual status")
+            if program == "punctual":
+                is_command_line(words)
+            else:
+                assert found.everybody and [program, *words] == ["make", "doctor", "STAGE=prod"]
+    assert seen == set(Kind), "a kind is not among these problems"
+
+
 def test_late_jobs_are_found_in_every_place_where_they_may_wait(stage: TaskStage) -> None:
     stage.ledger.open_unit(Unit(UnitKey(slots.OVERFLOW, 0), 0, SHARDS - 1))
     stage.ledger.open_unit(Unit(UnitKey(slots.room_of("one-time"), 0), 0, SHARDS - 1))
@@ -152,7 +198,7 @@ def test_a_read_that_is_cut_says_so(stage: TaskStage, monkeypatch: pytest.Monkey
     due(stage, 30)
     found = of_all(stage)
     assert (found.late.count, found.late.at_least) == (20, True)
-    assert found.problems[0].title == "at least 20 jobs are late, the longest by 10 s"
+    assert found.problems[0].title == "at least 20 jobs are late, the longest by 10 s; 20 of them are of Ann"
     monkeypatch.setattr(status, "MORE", 1_000)
     assert (of_all(stage).late.count, of_all(stage).late.at_least) == (30, False)
     monkeypatch.setattr(status, "CHECKED", 10)
@@ -235,6 +281,30 @@ def test_failures_of_the_last_hour_are_grouped_by_owner_and_error(stage: TaskSta
     assert (own.title, own.since) == ("2 jobs failed in the last hour: api.example.com, HTTP 500", NOW - 60_000)
     assert own.remedy is not None and own.remedy.path == "/api/v1/dead-letters/redrive"
     assert own.remedy.command == f"punctual dead-letters redrive --fingerprint {print_of_ann}"
+
+
+def test_failures_of_two_hosts_with_one_error_are_two_groups(stage: TaskStage) -> None:
+    dead(stage, 3, payload={"url": "https://a.example.com/x"}, ago_ms=50_000)
+    dead(stage, 1, payload={"url": "https://b.example.com/y"}, ago_ms=60_000)
+    dead(stage, 1, payload={"url": "https://b.example.com/y"}, ago_ms=40_000)
+    for found in (of_all(stage), of_ann(stage)):
+        shown = [(each.what, each.count, each.first_at, each.last_at) for each in found.failures]
+        assert shown == [("a.example.com", 3, NOW - 50_000, NOW - 50_000), ("b.example.com", 2, NOW - 60_000, NOW - 40_000)]
+        told = {each.what: (each.title, each.since, each.last_at) for each in found.problems}
+        assert told == {
+            "a.example.com": ("3 jobs failed in the last hour: a.example.com, HTTP 500", NOW - 50_000, NOW - 50_000),
+            "b.example.com": ("2 jobs failed in the last hour: b.example.com, HTTP 500", NOW - 60_000, NOW - 40_000),
+        }
+        labels = {each.remedy and each.remedy.label for each in found.problems}
+        assert labels == {"Run all 5 of this error again, of 2 places"}, "a redrive takes the whole error"
+
+
+def test_failures_beyond_the_read_ones_count_for_the_most_frequent_place(stage: TaskStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "PLACES", 3)
+    dead(stage, 2, payload={"url": "https://a.example.com/x"}, ago_ms=1_000)
+    dead(stage, 1, payload={"url": "https://b.example.com/y"}, ago_ms=2_000)
+    dead(stage, 4, payload={"url": "https://c.example.com/y"}, ago_ms=3_000)
+    assert [(each.what, each.count) for each in of_all(stage).failures] == [("a.example.com", 6), ("b.example.com", 1)]
 
 
 def test_a_task_that_skips_half_of_its_last_runs_is_found(stage: TaskStage) -> None:

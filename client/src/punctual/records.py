@@ -427,7 +427,7 @@ class TaskType(Record):
 
 @dataclass(frozen=True)
 class DeadLetterGroup(Record):
-    """The failed and killed jobs of one error; `fingerprint` names it. `job_id` is the last one of them."""
+    """The failed and killed jobs of one error; `fingerprint` names it. `job_id` is the last one of them, `calls` what that one calls."""
 
     count: int
     types: tuple[str, ...]
@@ -437,6 +437,7 @@ class DeadLetterGroup(Record):
     job_id: str
     fingerprint: str | None = None
     error: Failure | None = None
+    calls: str | None = None
 
 
 @dataclass(frozen=True)
@@ -601,7 +602,9 @@ class Remedy(Record):
 
 @dataclass(frozen=True)
 class Problem(Record):
-    """Something that is wrong now: `title` is a sentence. `by` is the user who caused it, such as by a pause, `reason` what they wrote.
+    """Something that is wrong now: `title` is a sentence, `inspect` a command that shows more, `remedy` what mends it, if one request does.
+
+    `by` is the user who caused it, such as by a pause, `reason` what they wrote.
 
     The other fields name what it concerns; each is None unless the problem is about such a thing.
     """
@@ -609,13 +612,16 @@ class Problem(Record):
     kind: ProblemKind
     severity: Severity
     title: str
+    inspect: str = ""
     since: datetime | None = None
+    last_at: datetime | None = None
     by: str | None = None
     by_name: str | None = None
     reason: str | None = None
     count: int | None = None
     lane: Lane | None = None
     circuit: str | None = None
+    what: str | None = None
     owner: str | None = None
     owner_name: str | None = None
     task: str | None = None
@@ -656,11 +662,12 @@ class LaneDepth(Record):
 
 @dataclass(frozen=True)
 class WaitingJobs(Record):
-    """The number of jobs of one user that are due and wait."""
+    """The number of jobs of one user that are due and wait. Without its last word, `command` cancels them."""
 
     owner: str
     count: int
     owner_name: str | None = None
+    command: str = ""
 
 
 @dataclass(frozen=True)
@@ -672,8 +679,10 @@ class RecentFailures(Record):
     count: int
     last_at: datetime
     error: str
+    first_at: datetime | None = None
     fingerprint: str | None = None
     owner_name: str | None = None
+    job: str | None = None
     task: str | None = None
 
 

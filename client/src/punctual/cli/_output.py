@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from rich.cells import cell_len
@@ -11,6 +12,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from punctual.cli import _words as words
 from punctual.texts import in_json, visible
 
 T = TypeVar("T")
@@ -38,12 +40,21 @@ STYLES = {
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
-    """A column of a table: its heading, and the text of an entry. An `essential` one is never shortened."""
+    """A column of a table: its heading, and the text of an entry. An `essential` one is never shortened.
+
+    `piped` is the text for programs, if it is another one.
+    """
 
     heading: str
     text: Callable[[T], object]
     essential: bool = False
     right: bool = False
+    piped: Callable[[T], object] | None = None
+
+
+def instants(heading: str, at: Callable[[T], datetime | None], now: datetime, *, essential: bool = False) -> Column[T]:
+    """Return a column of instants: as people read them at `now`, and for programs in ISO 8601 with date and offset."""
+    return Column(heading, lambda each: words.clock(at(each), now), essential, piped=lambda each: words.wire(at(each)))
 
 
 class _Terminal(Console):
@@ -145,7 +156,9 @@ class Output:
                 if self.as_json:
                     self.line(raw(entry))
                 else:
-                    self._write(visible(id(entry)) if self.quiet else "\t".join(_cell(column, entry) for column in shown))
+                    self._write(
+                        visible(id(entry)) if self.quiet else "\t".join(_cell(column.piped or column.text, entry) for column in shown)
+                    )
             return count
         listed = list(entries)
         if listed:
@@ -155,8 +168,8 @@ class Output:
         return len(listed)
 
 
-def _cell(column: Column[T], entry: T) -> str:
-    return visible(" ".join(str(column.text(entry)).split()))
+def _cell(text: Callable[[T], object], entry: T) -> str:
+    return visible(" ".join(str(text(entry)).split()))
 
 
 GAP = 2  # blanks between two columns
@@ -168,7 +181,7 @@ def table(entries: Iterable[T], shown: Sequence[Column[T]], width: int) -> Table
 
     A column that is empty everywhere is left out. In a narrow terminal the last ones are left out that are not essential.
     """
-    rows = [[_cell(column, entry) for column in shown] for entry in entries]
+    rows = [[_cell(column.text, entry) for column in shown] for entry in entries]
     filled = [index for index in range(len(shown)) if any(row[index] for row in rows)]
     natural = {index: max(len(shown[index].heading), *(cell_len(row[index]) for row in rows)) for index in filled}
     flexible = {index: natural[index] for index in filled if not shown[index].essential}

@@ -125,13 +125,13 @@ def value(text: str) -> Any:
         return text
 
 
-def wire(at: datetime) -> str:
-    """Return the instant in the format of the API.
+def wire(at: datetime | None) -> str:
+    """Return the instant in the format of the API; nothing for None.
 
     >>> wire(instant("2026-11-20T11:00:00.25+01:00"))
     '2026-11-20T11:00:00.250+01:00'
     """
-    return at.isoformat(timespec="milliseconds")
+    return "" if at is None else at.isoformat(timespec="milliseconds")
 
 
 BARS = " ▁▂▃▄▅▆▇█"

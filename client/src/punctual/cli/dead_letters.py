@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
+from punctual import errors
 from punctual.cli import _options as options
 from punctual.cli import _owners, jobs, many
 from punctual.cli import _words as words
 from punctual.cli._app import FAILED, Cli, Refused, command, group, stoppable
-from punctual.cli._output import Column
+from punctual.cli._output import Column, instants
 from punctual.records import DeadLetterGroup, Redrive
 
 Fingerprint = Annotated[str | None, Option("--fingerprint", metavar="ID", help="Only jobs of this error, by the id that `list` shows.")]
@@ -27,6 +28,7 @@ def build() -> typer.Typer:
         app,
         "redrive",
         "punctual dead-letters redrive --fingerprint 3f9c2a7e5b8d --rate 20",
+        "punctual dead-letters redrive --since 2h --dry-run",
         "punctual dead-letters redrive --since 2h --yes",
         "punctual dead-letters redrive --all --limit 100",
         "punctual dead-letters redrive --user shop --since 2h",
@@ -53,8 +55,9 @@ def list_groups(
         (
             Column("fingerprint", lambda each: each.fingerprint or "(none)", essential=True),
             Column("jobs", lambda each: each.count, essential=True, right=True),
-            Column("last", lambda each: words.clock(each.last_at, now), essential=True),
+            instants("last", lambda each: each.last_at, now, essential=True),
             Column("types", lambda each: words.words(each.types)),
+            Column("last called", lambda each: each.calls or ""),
             Column("error", _error),
         ),
         id=lambda each: each.fingerprint or "",
@@ -65,7 +68,7 @@ def list_groups(
 
 
 def _error(each: DeadLetterGroup) -> str:
-    return words.short(f"{each.error.kind}: {each.error.message}") if each.error else ""
+    return f"{each.error.kind}: {each.error.message}" if each.error else ""
 
 
 def group_jobs(
@@ -92,6 +95,7 @@ def redrive(
     rate: options.Rate = None,
     limit: options.AtMost = None,
     yes: options.Yes = False,
+    dry_run: options.DryRun = False,
     detach: options.Detach = False,
 ) -> int | None:
     """Run all failed and killed jobs again that a filter finds, and show the progress."""
@@ -108,13 +112,38 @@ def redrive(
         raise Refused("give a filter", field="--fingerprint", hint="To run all dead letters again: --all")
     owner = _owners.of(cli, user)
     count = min(_count(cli, filter, owner), limit or sys.maxsize)
-    cli.confirm(f"Run {count} dead letter{'' if count == 1 else 's'}{f' of {user}' if user else ''} again?", yes)
+    letters = f"{count} dead letter{'' if count == 1 else 's'}{f' of {user}' if user else ''}"
+    if dry_run:
+        cli.out.result({"matched": count}, f"{letters} would be run again.", quiet=str(count))
+        return None
+    paused = _paused(cli)
+    cli.confirm(f"Run {letters} again?", yes)
     made = cli.client.dead_letters.redrive(**filter, user=owner, **options.given(rate=rate, limit=limit))
     if detach:
         follow = f"punctual dead-letters watch {made.id}{_owners.again(user)}"
-        cli.out.result(made.raw, f"Redrive {made.id} runs. To follow it: {follow}", quiet=made.id)
+        cli.out.result(made.raw, f"Redrive {made.id} runs. To follow it: {follow}{paused}", quiet=made.id)
         return None
-    return wait(cli, made, count, user)
+    code = wait(cli, made, count, user)
+    if paused:
+        cli.out.say(paused.strip())
+    return code
+
+
+def _paused(cli: Cli) -> str:
+    """Return a line for each paused lane: jobs of it run again when it is resumed. Nothing if none is paused, or nobody reads it."""
+    if cli.out.as_json or cli.out.quiet:
+        return ""
+    try:
+        lanes = cli.client.status().lanes if cli.client.health().paused_lanes else ()
+    except errors.PunctualError:
+        return ""  # it is a remark: the redrive does not depend on it
+    lines = list[str]()
+    for each in lanes:
+        if each.paused_at is not None:
+            by = f" by {each.paused_by_name}" if each.paused_by_name else ""
+            why = f": {each.reason}" if each.reason else ""
+            lines.append(f"\nThe lane {each.lane} is paused since {words.clock(each.paused_at, cli.now())}{by}{why}. Its jobs wait.")
+    return "".join(lines)
 
 
 def _count(cli: Cli, filter: Mapping[str, Any], owner: str | None) -> int:

@@ -1,5 +1,6 @@
 """`punctual jobs`."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,7 +15,7 @@ from punctual.cli import _options as options
 from punctual.cli import _owners, _work, many
 from punctual.cli import _words as words
 from punctual.cli._app import FAILED, Cli, Refused, command, group
-from punctual.cli._output import Column, table
+from punctual.cli._output import Column, instants, table
 from punctual.records import Attempt, Job
 
 Ids = Annotated[list[str] | None, Argument(metavar="ID...", help="The ids of jobs.")]
@@ -123,7 +124,8 @@ def create(
         return until_ended(cli, [job], None, None)
     when = words.clock(job.scheduled_at, cli.now())
     done = "" if job.outcome in (None, "created") else f" ({job.outcome})"
-    cli.out.result(job.raw, f"Job {job.id} starts at {when}, {words.relative(job.scheduled_at, cli.now())}{done}.", quiet=job.id)
+    starts = f"Job {job.id} starts at {when}, {words.relative(job.scheduled_at, cli.now())}{done}."
+    cli.out.result(job.raw, starts + waits(job), quiet=job.id)
     cli.out.remark(f"Watch it: punctual jobs watch {f'--key {key}' if key else job.id}")
     return None
 
@@ -216,26 +218,39 @@ def columns(now: datetime) -> Sequence[Column[Job]]:
     return (
         Column("id", lambda job: job.id, essential=True),
         Column("status", lambda job: job.status, essential=True),
-        Column("scheduled", lambda job: words.clock(job.scheduled_at, now), essential=True),
+        instants("scheduled", lambda job: job.scheduled_at, now, essential=True),
         Column("late by", lambda job: words.milliseconds(job.start_delay_ms), essential=True, right=True),
         Column("took", lambda job: words.milliseconds(job.duration_ms), right=True),
         Column("tries", lambda job: len(job.attempts) or "", right=True),
         Column("key", lambda job: job.key or ""),
         Column("what", what),
-        Column("why", why),
+        Column("why", _why_in_short, piped=why),
     )
 
 
 def what(job: Job) -> str:
     """Return the task's name, if the job is a run of one, and what the job calls."""
     called = job.calls if job.calls and job.type != "http" and not job.target else _work.description(job.type, job.target, job.payload)
-    return words.short(f"{job.task_name}: {called}" if job.task_name else called)
+    return f"{job.task_name}: {called}" if job.task_name else called
 
 
 def why(job: Job) -> str:
     """Return why a job ended, or waits, as it does; nothing for a success."""
     found = job.reason or (job.failure.message if job.failure else "")
-    return "" if job.succeeded else words.short(found)
+    return "" if job.succeeded else found
+
+
+_PAUSED = re.compile(r"^its lane (\S+) is paused since \S+?(?=:? |$)")
+
+
+def _why_in_short(job: Job) -> str:
+    """Return the same for a table, where the author and the reason of a pause must come before the end is cut."""
+    return _PAUSED.sub(r"lane \1 paused", why(job))
+
+
+def waits(job: Job) -> str:
+    """Return a sentence about a pause for which the job waits, to follow another one; nothing without a pause."""
+    return f"\nIt waits: {job.reason}." if not job.ended and _PAUSED.match(job.reason or "") else ""
 
 
 def show(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = None) -> None:
@@ -245,11 +260,6 @@ def show(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = 
     def when(at: datetime | None) -> str:
         return f"{words.clock(at, now)} ({words.relative(at, now)})" if at else ""
 
-    started = (
-        f"{when(job.started_at)}, {words.milliseconds(job.start_delay_ms)} late"
-        if job.started_at and job.start_delay_ms is not None
-        else when(job.started_at)
-    )
     cli.out.details(
         job.raw,
         (
@@ -262,7 +272,7 @@ def show(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = 
             ("lane", job.lane),
             ("scheduled", when(job.scheduled_at)),
             ("next attempt", when(job.due_at) if not job.ended and job.attempts else ""),
-            ("started", started),
+            ("started", f"{when(job.started_at)}{_late(job)}"),
             ("ended", when(job.ended_at)),
             ("took", words.milliseconds(job.duration_ms)),
             ("progress", _progress(job)),
@@ -275,6 +285,15 @@ def show(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = 
         ),
         quiet=job.id,
     )
+
+
+def _late(job: Job) -> str:
+    """Return the start delay, which is that of the first attempt: `started_at` may be of a later one."""
+    if job.started_at is None or job.start_delay_ms is None:
+        return ""
+    delay = words.milliseconds(job.start_delay_ms)
+    is_first = job.started_at - job.scheduled_at == timedelta(milliseconds=job.start_delay_ms)
+    return f", {delay} late" if is_first else f", first start {delay} late"
 
 
 def _progress(job: Job) -> str:
@@ -450,7 +469,7 @@ def retry(cli: Cli, ids: Ids = None, key: options.Key = None, user: options.User
         raise Refused("give an id or --key", field="ID", hint="For many at once: punctual dead-letters redrive")
     owner, client = _owners.of(cli, user), cli.client.jobs
     jobs = [client.retry(each, user=owner) for each in ids or ()] + ([client.retry(key=key, user=owner)] if key is not None else [])
-    _changed(cli, jobs, lambda job: f"Job {job.id} runs again.")
+    _changed(cli, jobs, lambda job: f"Job {job.id} runs again.{waits(job)}")
 
 
 Number = Annotated[int | None, Option("--attempt", metavar="N", help="The number of the attempt. Default: the last one.")]

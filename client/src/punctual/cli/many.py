@@ -14,7 +14,7 @@ from punctual.cli import _options as options
 from punctual.cli import _owners
 from punctual.cli import _words as words
 from punctual.cli._app import FAILED, Cli, command, group, stoppable
-from punctual.cli._output import Column
+from punctual.cli._output import Column, instants
 from punctual.records import Estimate, Operation, Redrive
 
 EVERY = 1.0  # seconds between two reads of an operation
@@ -114,7 +114,7 @@ def list_operations(cli: Cli, user: options.User = None, everyone: options.Every
             Column("id", lambda each: each.id, essential=True),
             Column("action", lambda each: each.action.replace("_", " ")),
             Column("status", lambda each: each.status, essential=True),
-            Column("started", lambda each: words.clock(each.started_at, now), essential=True),
+            instants("started", lambda each: each.started_at, now, essential=True),
             Column("result", summary),
             Column("filter", _filter),
         ),

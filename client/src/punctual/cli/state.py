@@ -106,7 +106,7 @@ def types(cli: Cli) -> None:
         (
             Column("type", lambda each: each.type, essential=True),
             Column("target", lambda each: each.target or "", essential=True),
-            Column("description", lambda each: words.short(each.description, 90)),
+            Column("description", lambda each: each.description),
         ),
         raw=lambda each: each.raw,
         none="There are no types.",

@@ -15,7 +15,7 @@ from punctual import errors
 from punctual.cli import _options as options
 from punctual.cli import _words as words
 from punctual.cli._app import PROBLEMS, Cli, Refused, command
-from punctual.cli._output import Column, table
+from punctual.cli._output import Column, instants, table
 from punctual.records import Problem, StatusReport
 
 EVERY = 5.0  # seconds between two looks of `--watch`
@@ -107,7 +107,7 @@ def _changes(cli: Cli, reports: Iterable[StatusReport]) -> None:
 
 
 def _key(each: Problem) -> tuple[object, ...]:
-    return each.kind, each.lane, each.circuit, each.owner, each.task, each.fingerprint
+    return each.kind, each.lane, each.circuit, each.what, each.owner, each.task, each.fingerprint
 
 
 def _lines(cli: Cli, found: Sequence[Problem], *, over: bool = False) -> None:
@@ -121,10 +121,10 @@ def _columns(cli: Cli) -> Sequence[Column[Problem]]:
     return (
         Column("severity", lambda each: each.severity, essential=True),
         Column("problem", lambda each: each.title, essential=True),
-        Column("since", lambda each: words.clock(each.since, cli.now()), essential=True),
+        instants("since", lambda each: each.since, cli.now(), essential=True),
         Column("by", lambda each: each.by_name or each.by or "", essential=True),
         Column("reason", lambda each: each.reason or "", essential=True),
-        Column("command", lambda each: each.remedy.command if each.remedy else "", essential=True),
+        Column("command", lambda each: each.remedy.command if each.remedy else each.inspect, essential=True),
     )
 
 
@@ -136,6 +136,8 @@ def _parts(cli: Cli, found: StatusReport) -> Iterator[Text | Table]:
             yield Text(f"  {story}", "dim")
         if each.remedy:
             yield Text(f"  {each.remedy.label}: {each.remedy.command}")
+        if each.inspect:
+            yield Text(f"  More: {each.inspect}")
     if found.more_problems:
         yield Text("There are more problems than these.")
     if found.well:
@@ -179,7 +181,7 @@ def _tables(cli: Cli, found: StatusReport) -> Iterator[Text | Table]:
             Column("lane", lambda each: each.lane, essential=True),
             Column("state", lambda each: "paused" if each.paused_at else "active", essential=True),
             Column("waiting", lambda each: _count(each.waiting, each.at_least), essential=True, right=True),
-            Column("since", lambda each: words.clock(each.paused_at, now)),
+            instants("since", lambda each: each.paused_at, now),
             Column("by", lambda each: each.paused_by_name or each.paused_by or ""),
             Column("reason", lambda each: each.reason or ""),
         ),
@@ -190,8 +192,8 @@ def _tables(cli: Cli, found: StatusReport) -> Iterator[Text | Table]:
         (
             Column("circuit", lambda each: each.circuit, essential=True),
             Column("state", lambda each: each.state, essential=True),
-            Column("since", lambda each: words.clock(each.opened_at, now)),
-            Column("until", lambda each: words.clock(each.until, now)),
+            instants("since", lambda each: each.opened_at, now),
+            instants("until", lambda each: each.until, now),
             Column("owner", lambda each: each.owner or ""),
         ),
     )
@@ -201,6 +203,7 @@ def _tables(cli: Cli, found: StatusReport) -> Iterator[Text | Table]:
         (
             Column("owner", lambda each: each.owner_name or each.owner, essential=True),
             Column("jobs", lambda each: each.count, essential=True, right=True),
+            Column("to count and cancel them", lambda each: each.command),
         ),
     )
     yield from part(
@@ -209,7 +212,7 @@ def _tables(cli: Cli, found: StatusReport) -> Iterator[Text | Table]:
         (
             Column("what", lambda each: words.short(each.what), essential=True),
             Column("jobs", lambda each: each.count, essential=True, right=True),
-            Column("last", lambda each: words.clock(each.last_at, now), essential=True),
+            instants("last", lambda each: each.last_at, now, essential=True),
             Column("owner", lambda each: each.owner_name or each.owner),
             Column("fingerprint", lambda each: each.fingerprint or ""),
             Column("error", lambda each: words.short(each.error)),

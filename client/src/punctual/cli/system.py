@@ -7,9 +7,8 @@ import typer
 from typer import Argument
 
 from punctual.cli import _options as options
-from punctual.cli import _words as words
 from punctual.cli._app import Cli, Refused, command, group
-from punctual.cli._output import Column
+from punctual.cli._output import Column, instants
 from punctual.records import LaneState
 
 Lane = Annotated[str | None, Argument(metavar="[LANE]", help="one-time, recurring or retry.")]
@@ -42,7 +41,7 @@ def _lanes(cli: Cli, lanes: Sequence[LaneState]) -> None:
         (
             Column("lane", lambda each: each.lane, essential=True),
             Column("state", lambda each: "paused" if each.paused else "active", essential=True),
-            Column("since", lambda each: words.clock(each.paused_at if each.paused else each.resumed_at, now)),
+            instants("since", lambda each: each.paused_at if each.paused else each.resumed_at, now),
             Column("by", lambda each: each.paused_by_name or each.paused_by or ""),
             Column("reason", lambda each: each.reason or ""),
         ),
@@ -75,8 +74,8 @@ def breakers(cli: Cli) -> None:
         (
             Column("circuit", lambda each: each.circuit, essential=True),
             Column("state", lambda each: each.state, essential=True),
-            Column("since", lambda each: words.clock(each.opened_at, now)),
-            Column("until", lambda each: words.clock(each.until, now)),
+            instants("since", lambda each: each.opened_at, now),
+            instants("until", lambda each: each.until, now),
             Column("owner", lambda each: each.owner or ""),
         ),
         raw=lambda each: each.raw,

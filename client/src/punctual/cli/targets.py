@@ -85,7 +85,7 @@ def list_targets(cli: Cli) -> None:
             Column("enabled", lambda each: "yes" if each.enabled else "no"),
             Column("rate", lambda each: "" if each.rate is None else f"{each.rate:g}/s", right=True),
             Column("at once", lambda each: each.concurrency or "", right=True),
-            Column("description", lambda each: words.short(each.description or "")),
+            Column("description", lambda each: each.description or ""),
         ),
         raw=lambda each: each.raw,
         none="There are no named targets. Create one: punctual targets create --help",

@@ -12,7 +12,7 @@ from punctual.cli import _options as options
 from punctual.cli import _owners, _work, apply, jobs, many
 from punctual.cli import _words as words
 from punctual.cli._app import Cli, Refused, command, group
-from punctual.cli._output import Column
+from punctual.cli._output import Column, instants
 from punctual.records import NextRun, Schedule, Task
 
 Ids = Annotated[list[str] | None, Argument(metavar="ID...", help="The ids of tasks.")]
@@ -175,12 +175,12 @@ def list_tasks(
         partial(cli.client.tasks.list, **options.given(name=name, tag=tag, type=type, status=status, limit=limit)),
         (
             Column("id", lambda task: task.id, essential=True),
-            Column("name", lambda task: words.short(task.name, 40)),
+            Column("name", lambda task: task.name),
             Column("status", lambda task: task.status, essential=True),
             Column("schedule", lambda task: _schedule(task.schedule)),
-            Column("next run", lambda task: words.clock(_next(task), now), essential=True),
+            instants("next run", lambda task: _next(task), now, essential=True),
             Column("key", lambda task: task.key or ""),
-            Column("what", lambda task: words.short(_work.description(task.type, task.target, task.payload))),
+            Column("what", lambda task: _work.description(task.type, task.target, task.payload)),
         ),
         id=lambda task: task.id,
         none="There are no tasks. Create one: punctual tasks create --help",
@@ -279,7 +279,7 @@ def run(
     job = cli.client.tasks.run(_id(cli, id, key, owner), user=owner)
     if follow:
         return jobs.until_ended(cli, [job], None, owner)
-    cli.out.result(job.raw, f"Job {job.id} runs.", quiet=job.id)
+    cli.out.result(job.raw, f"Job {job.id} runs.{jobs.waits(job)}", quiet=job.id)
     return None
 
 
