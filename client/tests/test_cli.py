@@ -817,21 +817,32 @@ def test_users_are_found_by_name_and_changed(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("signed_in")
 def test_lanes_and_breakers_are_shown_and_changed() -> None:
-    breaker = {"circuit": "host x", "state": "open", "opened_at": "2026-11-20T09:00:00.000Z", "until": "2026-11-20T10:00:00.000Z"}
+    of_shop = {"owner": "u2", "owner_name": "shop"}
+    breaker = {
+        **of_shop,
+        "circuit": "host x",
+        "state": "open",
+        "opened_at": "2026-11-20T09:00:00.000Z",
+        "until": "2026-11-20T10:00:00.000Z",
+    }
     routes = {
         "GET /system": LANES,
         "POST /system/pause": LANES,
         "POST /system/resume": LANES,
         "GET /system/breakers": page(breaker),
-        "POST /system/breakers/close": {**page(), "closed": {"circuit": "host x", "owner": None}},
+        "POST /system/breakers/close": [
+            {**page(), "closed": {"circuit": "host x", **of_shop}},
+            {**page(breaker), "closed": {"circuit": "target y", "owner": None, "owner_name": None}},
+        ],
     }
     cli = api(routes)
     assert "incident" in done(cli("system", "status", terminal=True))
     assert done(cli("system", "pause", "retry", "--yes", "--reason", "incident", "-q")) == "retry\n"
     assert cli.api.last[3] == {"lane": "retry", "reason": "incident"}
     done(cli("system", "resume", "--all"))
-    assert "host x" in done(cli("system", "breakers"))
-    assert done(cli("system", "close-breaker", "host x")) == "The breaker of host x is closed. All others are closed, too.\n"
+    assert done(cli("system", "breakers")).split("\t")[0::4] == ["host x", "shop\n"], "not the id of the owner"
+    assert done(cli("system", "close-breaker", "host x")) == "The breaker of host x is closed, of shop. All others are closed, too.\n"
+    assert done(cli("system", "close-breaker", "y")) == "The breaker of target y is closed, for all users. 1 other is not.\n", "as answered"
     for wrong in (("pause",), ("pause", "retry"), ("resume",)):
         assert cli("system", *wrong).exit_code == 2
 

@@ -67,7 +67,7 @@ REPORT: dict[str, Any] = {
     "breakers": [
         {
             "circuit": "host api.example.com",
-            "owner": "u2",
+            **OF,
             "state": "open",
             "opened_at": "2026-11-20T09:00:00.000Z",
             "until": "2026-11-20T10:00:00.000Z",
@@ -134,6 +134,8 @@ def test_a_terminal_shows_each_problem_with_the_command_that_mends_it() -> None:
         ("Tasks that skip runs", "Sync 4 of 6"),
     ):
         assert " ".join(plain[plain.index(heading) + 2].split()).startswith(row), plain
+    breaker = plain[plain.index("Breakers that are not closed") + 2]
+    assert breaker.endswith(" shop") and "u2" not in breaker, "the name of the owner, not the id"
     assert not any(line.startswith("retry") for line in plain)
 
 

@@ -234,7 +234,7 @@ class CurrentStatusShape(Shape):
             },
             late=LateShape.of(found.late),
             lanes=[LaneStatusShape.of(lane) for lane in found.lanes],
-            breakers=[BreakerShape.of(breaker, found.at) for breaker in found.breakers],
+            breakers=[BreakerShape.of(breaker, found.at, found.names) for breaker in found.breakers],
             waiting=[OwnerWaitShape.of(each, found.names) for each in found.waiting],
             failures=[FailuresShape.of(group, found.names) for group in found.failures],
             skipping=[SkipsShape.of_task(skips, found.names) for skips in found.skipping],

@@ -1,6 +1,6 @@
 """Shapes of the routes that concern the whole system."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -89,6 +89,8 @@ class BreakerShape(Shape):
     """The target: `target` and its name, `host` with host and port, or an ARN."""
     owner: str | None
     """The id of the user whose jobs wait. Null: the jobs of all users, who share the named target."""
+    owner_name: str | None
+    """The name of that user. Null: unknown, or all users."""
     state: Literal["open", "half-open"]
     """half-open: one job tries the target, now or as the next one."""
     opened_at: WrittenTime
@@ -99,12 +101,13 @@ class BreakerShape(Shape):
     """The latest end of the current try. Null: no job tries the target."""
 
     @classmethod
-    def of(cls, breaker: Breaker, now: int) -> Json:
+    def of(cls, breaker: Breaker, now: int, names: Mapping[str, str]) -> Json:
         tries = breaker.probe_until is not None and now < breaker.probe_until
         return cls.from_record(
             breaker,
             circuit=breaker.circuit.name,
             owner=breaker.circuit.owner,
+            owner_name=names.get(breaker.circuit.owner or ""),
             state="open" if now < breaker.until else "half-open",
             probe_until=breaker.probe_until if tries else None,
         )
@@ -115,8 +118,8 @@ class BreakersShape(ListShape):
     """All breakers that are not closed, the last opened first."""
 
     @classmethod
-    def of(cls, breakers: Part[Breaker], now: int) -> Json:
-        return cls.page([BreakerShape.of(breaker, now) for breaker in breakers.entries], breakers.cursor)
+    def of(cls, breakers: Part[Breaker], now: int, names: Mapping[str, str]) -> Json:
+        return cls.page([BreakerShape.of(breaker, now, names) for breaker in breakers.entries], breakers.cursor)
 
 
 class CircuitShape(Shape):
@@ -126,6 +129,8 @@ class CircuitShape(Shape):
     """The target: `target` and its name, `host` with host and port, or an ARN."""
     owner: str | None
     """The id of the user whose jobs waited. Null: the jobs of all users, who share the named target."""
+    owner_name: str | None
+    """The name of that user. Null: unknown, or all users."""
 
 
 class ClosedShape(BreakersShape):
@@ -135,5 +140,6 @@ class ClosedShape(BreakersShape):
     """The breaker that the request closed."""
 
     @classmethod
-    def of_closed(cls, closed: Circuit, others: Sequence[Breaker], now: int) -> Json:
-        return BreakersShape.of(Part(others), now) | {"closed": {"circuit": closed.name, "owner": closed.owner}}
+    def of_closed(cls, closed: Circuit, others: Sequence[Breaker], now: int, names: Mapping[str, str]) -> Json:
+        shown = {"circuit": closed.name, "owner": closed.owner, "owner_name": names.get(closed.owner or "")}
+        return BreakersShape.of(Part(others), now, names) | {"closed": shown}

@@ -74,7 +74,7 @@ def resume_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
 @needs(Need.OVERSEE)
 def list_breakers(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]:
     world = _runtime.api()
-    return answer(BreakersShape.of(part(not_closed(world.ledger), limit, cursor), world.clock.now()))
+    return answer(BreakersShape.of(part(not_closed(world.ledger), limit, cursor), world.clock.now(), world.names.all()))
 
 
 @router.post(
@@ -93,5 +93,6 @@ def list_breakers(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str
 def close_breaker(body: Annotated[BreakerRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("close breaker", extra={"circuit": body.circuit, "owner": body.owner, "reason": body.reason})
-    closed, others = close(Circuit(body.circuit, body.owner), world.ledger, world.names.all())
-    return answer(ClosedShape.of_closed(closed, others, world.clock.now()))
+    names = world.names.all()
+    closed, others = close(Circuit(body.circuit, body.owner), world.ledger, names)
+    return answer(ClosedShape.of_closed(closed, others, world.clock.now(), names))

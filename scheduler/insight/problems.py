@@ -218,7 +218,7 @@ def _open(breaker: Breaker, found: Status) -> Problem:
     circuit, owner = breaker.circuit.name, breaker.circuit.owner
     whose = "all users" if owner is None else found.names.get(owner, owner)
     wait = f"no job starts before {render(breaker.until)}" if found.at < breaker.until else "one job tries it, the others wait"
-    named = [] if owner is None else ["--owner", owner]
+    named = [] if owner is None else ["--owner", found.names.get(owner, owner)]
     return Problem(
         Kind.BREAKER_OPEN,
         Severity.WARNING,

@@ -188,6 +188,7 @@ def test_health_shows_paused_lanes_to_a_signed_in_caller() -> None:
 
 CIRCUIT = Circuit("host example.com:8443", "sub-ann")
 SHOWN = {"circuit": "host example.com:8443", "owner": "sub-ann"}
+UNNAMED = {"owner_name": None}
 
 
 def breakers(answered: Answered) -> list[dict[str, Any]]:
@@ -202,7 +203,7 @@ def test_an_operator_sees_the_breakers_that_are_not_closed(world: World) -> None
     world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW - 1_000))
     of_host = {"state": "open", "opened_at": render(NOW - 1_000), "until": render(NOW + 9_000), "probe_until": None}
     of_target = {"state": "half-open", "opened_at": render(NOW - 20_000), "until": render(NOW - 10_000), "probe_until": None}
-    shown = [SHOWN | of_host, {"circuit": "target invoices", "owner": None} | of_target]
+    shown = [SHOWN | UNNAMED | of_host, {"circuit": "target invoices", "owner": None} | UNNAMED | of_target]
     assert breakers(send("GET", "/system/breakers", groups="[operators]")) == shown
 
 
@@ -221,7 +222,7 @@ def test_an_administrator_closes_a_breaker_with_a_trace_in_the_trail(world: Worl
     world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
     asked_for = SHOWN | {"reason": "the host is back"}
     answered = asked("breakers/close", asked_for)
-    assert (answered.data["closed"], [each["circuit"] for each in answered.data["items"]]) == (SHOWN, ["target invoices"])
+    assert (answered.data["closed"], [each["circuit"] for each in answered.data["items"]]) == (SHOWN | UNNAMED, ["target invoices"])
     shapes.Answer[system_models.ClosedShape].model_validate(answered.body)
     assert list(world.ledger.watched().breakers) == [Circuit("target invoices")]
     world.clock.advance(1)
@@ -238,7 +239,7 @@ def test_the_only_breaker_of_a_circuit_is_closed_without_its_owner(world: World)
     world.ledger.set_breaker(None, breaker.opened(CIRCUIT, NOW))
     world.ledger.set_breaker(None, breaker.opened(Circuit("host other.example.com", "sub-ann"), NOW))
     answered = asked("breakers/close", {"circuit": CIRCUIT.name})
-    assert answered.data["closed"] == SHOWN
+    assert answered.data["closed"] == SHOWN | UNNAMED
     assert list(world.ledger.watched().breakers) == [Circuit("host other.example.com", "sub-ann")]
 
 
@@ -248,7 +249,9 @@ def test_the_owner_of_a_breaker_is_named_by_id_or_name(world: World) -> None:
     world.ledger.set_breaker(None, breaker.opened(Circuit(CIRCUIT.name, bob.id), NOW))
     answered = asked("breakers/close", {"circuit": CIRCUIT.name})
     assert answered.status == 409 and f"{bob.id} (bob)" in answered.fields["owner"] and "sub-ann" in answered.fields["owner"]
-    assert asked("breakers/close", {"circuit": CIRCUIT.name, "owner": "bob"}).data["closed"] == SHOWN | {"owner": bob.id}
+    assert {each["owner_name"] for each in breakers(send("GET", "/system/breakers", groups=ADMIN))} == {"bob", None}
+    closed = asked("breakers/close", {"circuit": CIRCUIT.name, "owner": "bob"}).data["closed"]
+    assert closed == SHOWN | {"owner": bob.id, "owner_name": "bob"}
     assert list(world.ledger.watched().breakers) == [CIRCUIT]
 
 

@@ -263,7 +263,7 @@ def test_a_breaker_names_its_circuit_and_its_remedy(stage: TaskStage) -> None:
     assert own.keys() == {"host api.example.com", "target invoices"}
     remedy = own["host api.example.com"].remedy
     assert remedy is not None and remedy.body == {"circuit": "host api.example.com", "owner": "ann"}
-    assert remedy.command == "punctual system close-breaker 'host api.example.com' --owner ann"
+    assert remedy.command == "punctual system close-breaker 'host api.example.com' --owner Ann"
 
 
 def test_failures_of_the_last_hour_are_grouped_by_owner_and_error(stage: TaskStage) -> None:

@@ -583,7 +583,18 @@ class Breaker(Record):
     opened_at: datetime
     until: datetime
     owner: str | None = None
+    owner_name: str | None = None
     probe_until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class ClosedBreaker(Record):
+    """A breaker that was closed, with its owner (None: all users share the named target), and the `others`, which are not closed."""
+
+    circuit: str
+    owner: str | None = None
+    owner_name: str | None = None
+    others: tuple[Breaker, ...] = ()
 
 
 # The report of present problems

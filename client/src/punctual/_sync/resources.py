@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -33,6 +34,7 @@ from punctual.records import (
     AttemptText,
     BatchResult,
     Breaker,
+    ClosedBreaker,
     DeadLetterGroup,
     Estimate,
     ItemResult,
@@ -654,15 +656,16 @@ class System(_Resource):
         """Yield the breakers that are not closed."""
         return self._api.pages("/system/breakers", {}, Breaker, limit)
 
-    def close_breaker(self, circuit: str, *, owner: str | None = None, reason: str | None = None) -> list_[Breaker]:
-        """Close the breaker of a circuit, as `breakers` has it, and return those that are still not closed.
+    def close_breaker(self, circuit: str, *, owner: str | None = None, reason: str | None = None) -> ClosedBreaker:
+        """Close the breaker of a circuit, as `breakers` has it, and return it with those that are still not closed.
 
         `owner` is the id or the name of its owner; it is necessary only if several users have an open breaker of this circuit. Raises
         NotFound if no such breaker is open, Conflict if several are.
         """
         body = given(circuit=circuit, owner=owner, reason=reason)
         page = self._api.request("POST", "/system/breakers/close", body)
-        return [Breaker.from_json(item) for item in part(page, "items", list)]
+        others = tuple(Breaker.from_json(item) for item in part(page, "items", list))
+        return replace(ClosedBreaker.from_json(part(page, "closed", dict)), others=others)
 
 
 list_ = list  # a class that has a method `list` needs another name for the type

@@ -194,7 +194,7 @@ def _tables(cli: Cli, found: StatusReport) -> Iterator[Text | Table]:
             Column("state", lambda each: each.state, essential=True),
             instants("since", lambda each: each.opened_at, now),
             instants("until", lambda each: each.until, now),
-            Column("owner", lambda each: each.owner or ""),
+            Column("owner", lambda each: each.owner_name or each.owner or "all users"),
         ),
     )
     yield from part(

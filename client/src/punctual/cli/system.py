@@ -76,7 +76,7 @@ def breakers(cli: Cli) -> None:
             Column("state", lambda each: each.state, essential=True),
             instants("since", lambda each: each.opened_at, now),
             instants("until", lambda each: each.until, now),
-            Column("owner", lambda each: each.owner or ""),
+            Column("owner", lambda each: each.owner_name or each.owner or "all users"),
         ),
         raw=lambda each: each.raw,
         none="All breakers are closed.",
@@ -93,7 +93,8 @@ def close_breaker(
     reason: options.Reason = None,
 ) -> None:
     """Close a breaker that is open: its jobs start again. If none was closed, the exit code is 4."""
-    left = cli.client.system.close_breaker(circuit, owner=owner, reason=reason)
-    data = {"circuit": circuit, "open": [each.raw for each in left]}
-    others = {0: "All others are closed, too.", 1: "1 other is not."}.get(len(left), f"{len(left)} others are not.")
-    cli.out.result(data, f"The breaker of {circuit} is closed. {others}", quiet=circuit)
+    closed = cli.client.system.close_breaker(circuit, owner=owner, reason=reason)
+    whose = closed.owner_name or closed.owner
+    others = {0: "All others are closed, too.", 1: "1 other is not."}.get(len(closed.others), f"{len(closed.others)} others are not.")
+    sentence = f"The breaker of {closed.circuit} is closed, {f'of {whose}' if whose else 'for all users'}. {others}"
+    cli.out.result({**closed.raw, "open": [each.raw for each in closed.others]}, sentence, quiet=closed.circuit)
