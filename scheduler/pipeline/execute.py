@@ -8,6 +8,8 @@ instant.
 
 The visibility of the messages is the lease: the executor sets it before the claim and renews it while work goes on. When it cannot be
 renewed, the executor starts no further job. Messages whose ids are returned stay in their queue; the caller deletes all others.
+
+The parts: `claims` leases and claims, `waiting_jobs` reads again and starts, `settling` settles, `batch_writes` writes all changes.
 `admission` decides whether a job may start that depends on other jobs, limits or breakers; `follow_up` enqueues the jobs that waited
 for a job that has ended.
 """
