@@ -43,6 +43,7 @@ def encode_event(payload: Mapping[str, Any], secret: Mapping[str, str], context:
             "callback": None if address is None else [address.url, address.token, address.fence],
             "not_before": context.not_before,
             "not_after": context.not_after,
+            "timeout_seconds": context.timeout_seconds,
             "until": _now() + round(context.left() * 1000),
         },
         ensure_ascii=False,
@@ -59,7 +60,8 @@ def decode_event(event: Mapping[str, Any], reach: Reach, *, allow_private: bool)
         allow_private=allow_private,
         reach=reach,
         not_before=event["not_before"],
-        not_after=event.get("not_after"),  # an executor of an earlier version sends none
+        not_after=event.get("not_after"),  # an executor of an earlier version sends neither this
+        timeout_seconds=event.get("timeout_seconds"),  # ... nor this
         callback=None if event["callback"] is None else CallBackAddress(*event["callback"]),
     )
     return event["payload"], event["secret"], context
