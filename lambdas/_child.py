@@ -54,7 +54,7 @@ def main() -> None:
 
 def _ended(job: dict[str, Any], stop: threading.Event) -> list[Any]:
     deadline = time.monotonic() + job["seconds"] + BEYOND_S
-    context = Context(JobContext.read(job["job"]), deadline=deadline, stop=stop)
+    context = Context(JobContext.read(job["job"]), deadline=deadline, stop=stop, timeout_seconds=job.get("timeout_seconds"))
     try:
         result = registry.load(job["type"]).run(job["payload"], context)
     except Exception as error:

@@ -24,7 +24,7 @@ from scheduler.targets.base import Context
 IDLE = 10  # most children kept warm: as many as a batch may need
 POLL_S = 0.1  # within this time a stop is noticed
 SAID = 262_144  # characters kept of a child's log and standard error
-TIMED_OUT = "its time-out passed; process {pid} was killed"
+TIMED_OUT = "{time_out} passed; process {pid} was killed"
 FORCED = "it did not stop when asked to; process {pid} was killed"
 DIED = "its process ended by {how} before it had answered"
 COMMAND = (sys.executable, "-S", "-P", "-m", "lambdas._child")  # `site` would take a third of the start, and PYTHONPATH is given
@@ -85,7 +85,13 @@ class Child:
         said = deque([f"process {self.pid}"])
         self._read_errors(deque())  # drops text that the child wrote after its previous answer: it does not belong to this job
         left = context.deadline - time.monotonic()
-        asked = {"type": job.spec.type, "payload": job.spec.payload, "job": context.job.encoded(), "seconds": left}
+        asked = {
+            "type": job.spec.type,
+            "payload": job.spec.payload,
+            "job": context.job.encoded(),
+            "seconds": left,
+            "timeout_seconds": context.timeout_seconds,
+        }
         failure = self._work(frame(asked), context, force, said)
         self._read_errors(said)
         result = failure if isinstance(failure, Result) else Result(failure=failure)
@@ -101,7 +107,7 @@ class Child:
             left = context.deadline - time.monotonic()
             if left <= 0 or force.is_set():
                 self.kill()
-                return Failure(FailureKind.TIMEOUT, (TIMED_OUT if left <= 0 else FORCED).format(pid=self.pid))
+                return Failure(FailureKind.TIMEOUT, (TIMED_OUT if left <= 0 else FORCED).format(pid=self.pid, time_out=context.time_out))
             if context.stop.is_set() and not told:
                 told = True
                 sending += frame({"stop": True})

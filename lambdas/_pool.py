@@ -351,6 +351,7 @@ class ThreadPool:
             begin=start.begin,
             secrets=partial(self._resources.secrets, job),
             admits_mail=partial(self._resources.admits_mail, job),
+            timeout_seconds=job.spec.timeout_ms / 1000,
         )
         result = self._result(job, context, force)
         if result.unstarted and result.failure is not None and result.failure.message == ALL_BUSY:

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { LaneNow, Problem } from './api/status';
 import { bySeverity, concerned, drainingOf, healthOf, homeOf, mayMend, pageOfProblem, pausedOf, questionOf, timesOf, type Backlog } from './problems';
 
-const NONE = { since: null, by: null, by_name: null, reason: null, count: null, lane: null, circuit: null, owner: null, owner_name: null, task: null, task_name: null, fingerprint: null, last_at: null } as const;
+const NONE = { since: null, by: null, by_name: null, reason: null, count: null, lane: null, circuit: null, owner: null, owner_name: null, task: null, task_name: null, fingerprint: null, last_at: null, what: null } as const;
 
 function problem(kind: Problem['kind'], changes: Partial<Problem> = {}): Problem {
   return { ...NONE, kind, severity: 'warning', title: kind, inspect: 'punctual status', remedy: { label: 'Mend', method: 'POST', path: '/system/resume', body: null, command: 'punctual system resume' }, ...changes };

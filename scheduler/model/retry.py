@@ -12,7 +12,6 @@ CRASH_WAITS_MS = (0, 10_000, 60_000, 300_000, 900_000)  # the wait after a crash
 UNCHARGED_LEAST = RetryPolicy(base_ms=1_000, cap_ms=30_000, jitter=Jitter.EQUAL)  # no wait after an uncharged attempt is shorter than its
 MAX_RETRY_AFTER_MS = 3_600_000  # upper bound of the wait that a target may request
 UNCHARGED_MS = 24 * 3_600_000  # default `max_elapsed_ms` of uncharged attempts, which could repeat without end
-TIMED_OUT = "its time-out passed"
 EXPIRED = "expired: its next attempt would start too late"
 
 
@@ -28,6 +27,11 @@ class GiveUp:
     """Make no further attempt, for this reason."""
 
     reason: str
+
+
+def timed_out(job: Job) -> str:
+    """The reason of a job that its time-out ended."""
+    return f"its time-out of {job.spec.timeout_ms / 1000:g} s passed"
 
 
 def decide(job: Job, failure: Failure, now: int) -> Again | GiveUp:
@@ -69,7 +73,7 @@ def _last(job: Job, failure: Failure) -> str | None:
     if failure.kind in lifecycle.UNCHARGED:
         return None
     if failure.kind is FailureKind.TIMEOUT and not job.spec.retry.on_timeout:
-        return TIMED_OUT
+        return timed_out(job)
     if failure.kind is FailureKind.CRASHED:
         return _crashed_too_often(job, failure)
     return f"no attempt is left of {job.spec.max_attempts}" if job.charged + 1 >= job.spec.max_attempts else None

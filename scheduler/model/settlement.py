@@ -67,7 +67,8 @@ def still_safe(before: Job, after: Job, now: int, rules: Rules) -> Job:
 def _given_up(done: Finished, kind: FailureKind, reason: str, now: int, rules: Rules) -> Job:
     job, start, result = done.job, done.started_at, done.result
     if kind is FailureKind.TIMEOUT:
-        reason = reason if reason == retry.TIMED_OUT else f"{retry.TIMED_OUT}; {reason}"
+        passed = retry.timed_out(job)
+        reason = reason if reason == passed else f"{passed}; {reason}"
         return lifecycle.kill(job, done.ended_at, started_at=start, result=result, reason=reason, retention=rules.retention)
     return lifecycle.fail(job, now, started_at=start, result=result, reason=reason, retention=rules.retention)
 

@@ -25,6 +25,7 @@ from scheduler.notify.calls import Answer, Call, Calls, receiver_of
 from scheduler.notify.policy import Decision, decide, digest, is_over
 from scheduler.notify.text import Links
 from scheduler.storage.ports import Notices, Ports
+from scheduler.targets import called
 from scheduler.tasks import planning
 
 TRIES = 5  # how often a decision that collides with another one is repeated
@@ -202,9 +203,10 @@ def _decision(state: NotificationState | None, message: News | WindowEnd, wanted
 
 
 def _completed(outbox: Outbox, task: Task | Job, now: int) -> Outbox:
-    """The outbox with the name, the next run and the time zone of the task in each notice. A one-time job has none of them."""
+    """The outbox with the name, the next run and the time zone of the task in each notice. Of a one-time job: its key, or what it calls."""
     if isinstance(task, Job):
-        return outbox
+        name = task.spec.key or called.calls(task.spec) or ""
+        return replace(outbox, notices=tuple(replace(notice, name=name) for notice in outbox.notices))
     runs = planning.next_runs(task, now, 1) if outbox.notices else []
     next_run = runs[0].at if runs else None
     zone = "UTC" if task.schedule is None else task.schedule.spec.zone

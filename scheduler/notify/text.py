@@ -4,6 +4,7 @@ People read its times in the time zone of the task, programs in UTC.
 """
 
 import html
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -108,12 +109,14 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("```", "` ` `")
 
 
+_KIND = re.compile("^(retryable|permanent): ")  # what a retry may do, not what happened
 _FOOT = "You receive this because you are a receiver of this {}. Its owner can remove you."
 
 
 def _lead(notice: Notice) -> str:
     what = _ONE[notice.occasion] if notice.count == 1 else _MANY[notice.occasion].format(notice.count)
-    return f"{f'Job {notice.news.job}' if notice.news.alone else notice.name[:KEPT_NAME] or notice.task.id} {what}"
+    name = notice.name[:KEPT_NAME] or notice.task.id
+    return f"{f'Job {name}' if notice.news.alone else name} {what}"
 
 
 def _facts(notice: Notice) -> list[tuple[str, str]]:
@@ -144,7 +147,8 @@ def _delay(news: News, started_at: int) -> str:
 
 
 def _quotes(notice: Notice) -> list[tuple[str, str]]:
-    quotes = (("Error", notice.news.error), ("Beginning of the response", notice.news.response))
+    error = _KIND.sub("", notice.news.error or "")
+    quotes = (("Error", error), ("Beginning of the response", notice.news.response))
     return [(name, text) for name, text in quotes if text]
 
 

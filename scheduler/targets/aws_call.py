@@ -25,7 +25,6 @@ CONTEXT = "Punctual-Context"  # the attribute with the JSON of `FIELD`
 CALL_BACK = ("Punctual-Callback-Url", "Punctual-Callback-Token")
 MOST_ATTRIBUTES = 10  # that a message may have
 LARGE = 255_000  # bytes: a larger text is sent without the context, which might not fit beside it (AWS's lowest limit is 256 KB)
-STOPPED = "stopped before the answer came"
 
 
 def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Callable[[Calls], Result]) -> Result:
@@ -47,7 +46,7 @@ def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Calla
         if isinstance(answer, BaseException):
             raise answer
         return answer
-    return Result(failure=Failure(FailureKind.TIMEOUT, STOPPED))
+    return Result(failure=Failure(FailureKind.TIMEOUT, context.cut()))
 
 
 def _call_in_thread(call: Callable[[Calls], Result], context: Context, answers: "queue.SimpleQueue[Result | BaseException]") -> None:

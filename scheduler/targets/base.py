@@ -87,6 +87,7 @@ class Context:
     callback: CallBackAddress | None = None  # of a job that reports by call-back
     admits_mail: Callable[[int], bool] = any_mail  # counts recipients in the budget of the job's owner, and returns whether they fit
     secrets: Callable[[str], Sequence[str]] = no_secrets  # the values of a secret of the job's owner, by name, newest first
+    timeout_seconds: float | None = None  # of the job, for texts: `deadline` also has the time until its instant
 
     @property
     def job_id(self) -> str:
@@ -110,6 +111,15 @@ class Context:
     def unique(self) -> str:
         """The id by which receivers drop duplicates: one per job, or one per attempt if each attempt has its own worker (call-back)."""
         return self.job_id if self.callback is None else f"{self.job_id}-{self.callback.fence}"
+
+    @property
+    def time_out(self) -> str:
+        """The job's time-out in words."""
+        return "the job's time-out" if self.timeout_seconds is None else f"the job's time-out of {self.timeout_seconds:g} s"
+
+    def cut(self) -> str:
+        """Why a call was given up that had neither answered nor failed."""
+        return "stopped before the answer came" if self.stop.is_set() else f"no answer within {self.time_out}"
 
     def left(self) -> float:
         """Seconds until the attempt must end; 0 once a stop is requested."""

@@ -43,6 +43,7 @@ def encode_event(payload: Mapping[str, Any], secret: Mapping[str, str], context:
             "callback": None if address is None else [address.url, address.token, address.fence],
             "not_before": context.not_before,
             "not_after": context.not_after,
+            "timeout_seconds": context.timeout_seconds,
             "until": _now() + round(context.left() * 1000),
         },
         ensure_ascii=False,
@@ -60,6 +61,7 @@ def decode_event(event: Mapping[str, Any], reach: Reach, *, allow_private: bool)
         reach=reach,
         not_before=event["not_before"],
         not_after=event["not_after"],
+        timeout_seconds=event.get("timeout_seconds"),  # the version before sends none
         callback=None if event["callback"] is None else CallBackAddress(*event["callback"]),
     )
     return event["payload"], event["secret"], context

@@ -125,7 +125,7 @@ def test_an_own_type_is_killed_at_its_time_out_and_its_log_is_kept(executor: Exe
     result = executor.result()
     assert pid(result) == child
     assert result.failure is not None and result.failure.kind == "timeout"
-    assert result.failure.message == f"its time-out passed; process {pid(result)} was killed"
+    assert result.failure.message == f"the job's time-out of 2 s passed; process {pid(result)} was killed"
     assert process.started(pid(result)) is None
     assert "looking for prime number 1000000" in (result.log or "")
     executor.start(10)

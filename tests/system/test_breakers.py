@@ -50,5 +50,5 @@ def test_failing_calls_of_one_user_delay_no_job_of_another(system: System, clien
 def test_time_outs_that_a_user_chose_open_no_breaker(system: System, client: Punctual) -> None:
     impatient = system.client("impatient")
     jobs = ended(impatient, posted(impatient, calls(system, "/slow/1/impatient", FAILURES, seconds=2, timeout_seconds=0.1)), 60)
-    assert {job["attempts"][0]["failure"]["message"] for job in jobs} == {"no answer within 0.1 s"}
+    assert {job["attempts"][0]["failure"]["message"] for job in jobs} == {"no answer within 0.1 s, the timeout_seconds of its payload"}
     assert of(impatient.me().id, client) == []

@@ -10,7 +10,7 @@ import pytest
 
 from lambdas import _fetching, fetch
 from lambdas._clock import SystemClock
-from scheduler.model.job import FailureKind, Result
+from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import fetch_call
 from scheduler.targets.base import CallBackAddress, Context, Reach
 from scheduler.targets.call_limit import ALL_BUSY
@@ -84,7 +84,7 @@ def test_the_callback_address_is_sent_to_fetch(port: int, calls: ByFunction) -> 
 def test_the_event_of_fetch_contains_only_what_the_call_needs(port: int, calls: ByFunction) -> None:
     http.run({"url": f"http://127.0.0.1:{port}/echo", "bearer_secret": "token"}, context(calls, secrets=lambda name: ["the value of it"]))
     (event,) = calls.events
-    assert set(event) == {"payload", "secret", "job_id", "attempt", "callback", "not_before", "not_after", "until"}
+    assert set(event) == {"payload", "secret", "job_id", "attempt", "callback", "not_before", "not_after", "timeout_seconds", "until"}
     assert event["payload"] == {"url": f"http://127.0.0.1:{port}/echo"}
     assert event["secret"] == {"Authorization": "Bearer the value of it"}
 
@@ -106,10 +106,12 @@ def test_every_answer_fits_into_lambda_s_limit_and_round_trips() -> None:
 
 @pytest.mark.parametrize("path", ["hang", "drip"])
 def test_fetch_ends_a_call_at_the_job_s_deadline(port: int, calls: ByFunction, path: str) -> None:
-    event = json.loads(fetch_call.encode_event({"url": f"http://127.0.0.1:{port}/{path}"}, {}, context(calls, seconds=0.2)))
+    event = json.loads(
+        fetch_call.encode_event({"url": f"http://127.0.0.1:{port}/{path}"}, {}, context(calls, seconds=0.2, timeout_seconds=30.0))
+    )
     began = time.monotonic()
     answer = fetch_call.decode_answer(fetch.handler(event, None))
-    assert answer.failure is not None and answer.failure.kind is FailureKind.TIMEOUT
+    assert answer.failure == Failure(FailureKind.TIMEOUT, "no answer within the job's time-out of 30 s")
     assert time.monotonic() - began < 5
 
 

@@ -230,7 +230,7 @@ def test_an_answer_that_the_call_s_time_out_cuts_is_retryable(peer: Peer) -> Non
     cut = {case: result for case, result in results.items() if unfinished(*case)}
     assert not successes(cut)
     assert {(kind(result), str(result.failure and result.failure.message)) for result in cut.values()} == {
-        ("retryable", "no answer within 0.03 s")
+        ("retryable", "no answer within 0.03 s, the timeout_seconds of its payload")
     }
 
 

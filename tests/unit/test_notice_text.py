@@ -36,7 +36,7 @@ def test_a_mail_states_the_event_the_error_and_the_next_run() -> None:
     for part in (
         "j1 (http)",
         "Scheduled: 2026-11-20 10:00+00:00 (UTC)",
-        "retryable: HTTP 503",
+        "Error:\n    HTTP 503\n",
         "<b>busy</b>",
         "3 of 3",
         "2, since 2026-11-20 09:59+00:00",
@@ -66,6 +66,14 @@ def test_people_read_times_in_the_task_s_time_zone() -> None:
     assert "2026-10-24 08:00+01:00 (Europe/Lisbon)" in mail(notice, LINKS)["html"]
     hook = webhook(notice, LINKS)
     assert (hook["timestamp"], hook["data"]["next_run"]) == ("2026-10-24T07:00:01.500Z", "2026-10-25T08:00:00.000Z"), "for programs"
+
+
+def test_people_read_what_happened_and_not_what_a_retry_may_do() -> None:
+    for text in (mail(NOTICE, LINKS)["text"], mail(NOTICE, LINKS)["html"], slack(NOTICE, LINKS)["text"]):
+        assert "HTTP 503" in text and "retryable" not in text
+    crashed = replace(NOTICE, news=replace(NEWS, error="crashed: its process ended"))
+    assert "crashed: its process ended" in mail(crashed, LINKS)["text"], "that is what happened"
+    assert webhook(NOTICE, LINKS)["data"]["job"]["error"] == "retryable: HTTP 503", "for programs"
 
 
 def test_the_delay_of_the_first_start_is_not_that_of_a_retry() -> None:
@@ -128,7 +136,7 @@ def test_a_notice_of_a_one_time_job_names_no_task() -> None:
 def test_a_slack_text_has_the_facts_the_quotes_and_the_links() -> None:
     (text,) = slack(NOTICE, LINKS).values()
     assert text.startswith("*Nightly &lt;report&gt; failed*\n")
-    assert "Attempts: 3 of 3" in text and "```retryable: HTTP 503```" in text and "&lt;b&gt;busy&lt;/b&gt;" in text
+    assert "Attempts: 3 of 3" in text and "```HTTP 503```" in text and "&lt;b&gt;busy&lt;/b&gt;" in text
     assert text.endswith("<https://console.example.com/jobs/j1|job> · <https://api.example.com/api/v1/jobs/j1|api>")
     assert slack(NOTICE, Links())["text"].endswith("```"), "no links without addresses"
 

@@ -15,6 +15,7 @@ from scheduler.model.job import Failure, FailureKind, Job, Result, Status
 from scheduler.model.notice import News, NoticeMessage, NotificationState, Sending, WindowEnd
 from scheduler.model.notifications import Notifications, Occasion, Webhook, WebhookFormat
 from scheduler.model.schedule import Cron, Schedule
+from scheduler.model.spec import JobSpec
 from scheduler.notify.calls import Answer, receiver_of
 from scheduler.notify.messages import decode, encode
 from scheduler.notify.notify import LEASE_MS, MOST_TRIES, BatchResult, Incoming, Post, notify, wait_s
@@ -398,6 +399,23 @@ def test_the_receivers_of_a_one_time_job_are_its_own(stage: Stage) -> None:
     stage.take(ending(a_job(stage)))
     stage.work_off()
     assert [(payload["to"], payload["subject"][:14]) for _, payload in stage.receivers.mails] == [(["bob@example.com"], "[Punctual] Job")]
+
+
+@pytest.mark.parametrize(
+    ("spec", "subject"),
+    [
+        (JobSpec("http", {"url": "https://example.com/orders/7?token=x"}, key="order-7"), "[Punctual] Job order-7 failed"),
+        (JobSpec("http", {"url": "https://example.com/orders/7?token=x"}), "[Punctual] Job example.com/orders/7 failed"),
+        (JobSpec("http", {"body": "invoice"}, target="invoices"), "[Punctual] Job invoices failed"),
+    ],
+)
+def test_a_one_time_job_is_named_by_its_key_or_what_it_calls(stage: Stage, spec: JobSpec, subject: str) -> None:
+    job = replace(a_job(stage), spec=spec)
+    stage.jobs.rows[job.key] = job
+    stage.take(ending(job))
+    stage.work_off()
+    ((_, payload),) = stage.receivers.mails
+    assert payload["subject"] == subject and f"Job: {job.id}" in payload["text"]
 
 
 def test_a_retried_job_recovers_and_its_further_failures_are_held_back(stage: Stage) -> None:

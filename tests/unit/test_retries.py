@@ -87,10 +87,10 @@ def test_a_permanent_error_ends_the_job_after_one_attempt() -> None:
 
 def test_a_time_out_kills_unless_the_policy_retries_it() -> None:
     stage = Stage()
-    assert ended(attempt(stage, posted(stage), SLOW)) == (Status.KILLED, retry.TIMED_OUT, 1)
+    assert ended(attempt(stage, posted(stage), SLOW)) == (Status.KILLED, "its time-out of 300 s passed", 1)
     job = attempt(stage, posted(stage, max_attempts=2, retry=RetryPolicy(on_timeout=True)), SLOW)
     assert (lifecycle.state(job), job.charged) == (Status.SCHEDULED, 1)
-    assert ended(attempt(stage, job, SLOW)) == (Status.KILLED, "its time-out passed; no attempt is left of 2", 2)
+    assert ended(attempt(stage, job, SLOW)) == (Status.KILLED, "its time-out of 300 s passed; no attempt is left of 2", 2)
 
 
 def test_expiry_or_the_end_of_the_policy_ends_a_job_with_attempts_left() -> None:

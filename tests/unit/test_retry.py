@@ -123,7 +123,7 @@ def test_a_job_with_one_attempt_is_retried_only_after_a_throttle() -> None:
 
 def test_a_time_out_is_followed_by_another_attempt_only_by_choice() -> None:
     timeout = Failure(FailureKind.TIMEOUT, "too long")
-    assert retry.decide(running(max_attempts=9), timeout, NOW) == GiveUp(retry.TIMED_OUT)
+    assert retry.decide(running(max_attempts=9), timeout, NOW) == GiveUp("its time-out of 300 s passed")
     chosen = RetryPolicy(on_timeout=True)
     assert isinstance(retry.decide(running(max_attempts=2, retry=chosen), timeout, NOW), Again)
     assert retry.decide(running(max_attempts=2, charged=1, retry=chosen), timeout, NOW) == GiveUp("no attempt is left of 2")

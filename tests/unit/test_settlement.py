@@ -54,7 +54,7 @@ def test_time_outs_are_retried_by_choice_and_the_last_one_kills() -> None:
     job = settle(failing(FailureKind.TIMEOUT), retry=chosen)
     assert (lifecycle.state(job), job.charged, job.lane, job.attempts[-1].outcome) == (Status.SCHEDULED, 1, Lane.RETRY, Outcome.KILLED)
     last = settle(failing(FailureKind.TIMEOUT), retry=chosen, charged=2)
-    assert (last.killed_at, last.reason) == (NOW + 9, "its time-out passed; no attempt is left of 3")
+    assert (last.killed_at, last.reason) == (NOW + 9, "its time-out of 300 s passed; no attempt is left of 3")
 
 
 def test_a_throttled_attempt_is_retried_at_the_requested_time_uncharged() -> None:

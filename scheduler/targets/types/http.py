@@ -258,8 +258,8 @@ def _broken(error: Exception, request: Payload, context: Context, line: "_Line")
 def _cut(request: Payload, context: Context, line: "_Line") -> Failure:
     """The failure of a call that was cut here, regardless of what had arrived: the server did not end its answer."""
     if context.stop.is_set() or line.end >= context.deadline:
-        return Failure(FailureKind.TIMEOUT, "stopped before the answer came")
-    return Failure(FailureKind.RETRYABLE, f"no answer within {request.timeout_seconds:g} s")
+        return Failure(FailureKind.TIMEOUT, context.cut())
+    return Failure(FailureKind.RETRYABLE, f"no answer within {request.timeout_seconds:g} s, the timeout_seconds of its payload")
 
 
 def _judged(answer: Answer) -> Result:

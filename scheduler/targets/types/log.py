@@ -47,7 +47,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     if wanted.sleep_seconds and context.stop.wait(min(until, context.deadline) - time.monotonic()):
         return Result(failure=Failure(FailureKind.TIMEOUT, "stopped while it waited"))
     if until > context.deadline:
-        return Result(failure=Failure(FailureKind.TIMEOUT, "its time-out passed while it waited"))
+        return Result(failure=Failure(FailureKind.TIMEOUT, f"{context.time_out} passed while it waited"))
     return Result(output=wanted.message)
 
 

@@ -108,7 +108,7 @@ def _poll(calls: Calls, arn: str, context: Context) -> Result:
         polls += 1
         context.stop.wait(min(pause, context.left()))
         if not context.left():
-            return Result(failure=Failure(FailureKind.TIMEOUT, aws_call.STOPPED))
+            return Result(failure=Failure(FailureKind.TIMEOUT, context.cut()))
 
 
 def _judged(found: Mapping[str, Any]) -> Result:
