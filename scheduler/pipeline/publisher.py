@@ -339,8 +339,9 @@ class Publisher:
 
     def _open(self, ready: Sequence[Planned]) -> list[DueEntry]:
         """Return the entries whose lanes are not paused; hold back the others."""
-        self.held += [item for item in ready if item.entry.lane in self.watch.paused]
-        return [item.entry for item in ready if item.entry.lane not in self.watch.paused]
+        paused = self.watch.paused
+        self.held += [item for item in ready if item.entry.lane in paused]
+        return [item.entry for item in ready if item.entry.lane not in paused]
 
     def _publish(self, entries: Sequence[DueEntry]) -> None:
         if not entries:
