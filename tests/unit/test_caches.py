@@ -17,10 +17,13 @@ from scheduler.admission.lane_state import LaneStateCache, pause
 from scheduler.admission.owner_gate import BarredOwners
 from scheduler.admission.target_cache import TargetCache
 from scheduler.model.errors import NotFound, Unavailable
-from scheduler.model.job import Lane, UnitKey
+from scheduler.model.job import DueEntry, JobKey, Lane, UnitKey
+from scheduler.model.rules import Rules
 from scheduler.pipeline import direct_path
 from scheduler.pipeline.direct_path import DirectPath
+from scheduler.sharing import window
 from scheduler.sharing.fair_queue import Backlog, Demand
+from scheduler.sharing.window import Flow
 from scheduler.storage.aws import secret_values, signing_keys
 from scheduler.storage.aws.secret_values import StoredSecrets
 from scheduler.storage.aws.signing_keys import SecretKeys
@@ -134,6 +137,15 @@ def backlogs(service: Service, clock: FixedClock) -> Callable[[], Any]:
     return lambda: direct._waits("ann", Lane.ONE_TIME, clock.now())
 
 
+def weights(service: Service, clock: FixedClock) -> Callable[[], Any]:
+    stage = Stage(clock=clock, rules=Rules(windows={Lane.ONE_TIME: 2}))
+    stage.users.set_weight("ann", 2.0)
+    stage.users = Wrapped(stage.users, weights=service)
+    flow = Flow(UnitKey("2026-11-20T10:01", 0), lambda lane, until: 0, lambda lane: 0, stage)
+    entries = [DueEntry.of(JobKey(owner, f"{n}"), "slot", NOW, Lane.ONE_TIME, 1) for owner in ("ann", "ben") for n in range(6)]
+    return lambda: [entry.key.owner for entry in flow.order(entries)][:6].count("ann")
+
+
 CASES = {
     "secret values": Case(secret_values.KEPT_MS, secrets, 2, ["value", "value"]),
     "signing keys": Case(signing_keys.KEPT_MS, keys, 2, [b"value", b"value"]),
@@ -142,6 +154,7 @@ CASES = {
     "named targets": Case(target_cache.KNOWN_MS, target, 1, 5.0),
     "barred owners": Case(owner_gate.FRESH_MS, barred, 1, {"ann"}),
     "lane states": Case(lane_state.LOOK_MS, lanes, 1, {Lane.RETRY}),
+    "weights": Case(window.WEIGHTS_MS, weights, 1, 4),
 }
 BACKLOGS = {"backlogs": Case(direct_path.LOOK_MS, backlogs, 1, True)}
 
