@@ -49,19 +49,20 @@ def main() -> None:
         ended = _ended(job, stop)
         sys.stdout.flush()
         sys.stderr.flush()
-        _send(answers, {"ended": ended})
+        _write(answers, ended)
 
 
-def _ended(job: dict[str, Any], stop: threading.Event) -> list[Any]:
+def _ended(job: dict[str, Any], stop: threading.Event) -> bytes:
+    """Run a job and return the frame of its result; that of a failure if it has none that can be sent."""
     deadline = time.monotonic() + job["seconds"] + BEYOND_S
     context = Context(JobContext.read(job["job"]), deadline=deadline, stop=stop, timeout_seconds=job.get("timeout_seconds"))
     try:
-        result = registry.load(job["type"]).run(job["payload"], context)
+        result = registry.load(job["type"]).attempt(job["payload"], context)
+        failure = result.failure
+        return frame({"ended": [result.output, result.log, failure and [failure.kind.value, failure.message, failure.retry_after_ms]]})
     except Exception as error:
         traceback.print_exc()
-        return [None, None, [FailureKind.RETRYABLE.value, f"{type(error).__name__}: {error}", None]]
-    failure = result.failure
-    return [result.output, result.log, failure and [failure.kind.value, failure.message, failure.retry_after_ms]]
+        return frame({"ended": [None, None, [FailureKind.RETRYABLE.value, f"{type(error).__name__}: {error}", None]]})
 
 
 def _read(jobs: "queue.SimpleQueue[dict[str, Any]]", stop: threading.Event) -> None:
@@ -99,7 +100,11 @@ def _end_with(parent: int) -> None:
 
 
 def _send(pipe: BinaryIO, content: Any) -> None:
-    left = memoryview(frame(content))
+    _write(pipe, frame(content))
+
+
+def _write(pipe: BinaryIO, sending: bytes) -> None:
+    left = memoryview(sending)
     while left:
         left = left[pipe.write(left) :]
 

@@ -374,7 +374,7 @@ class ThreadPool:
             target = registry.load(job.spec.type)
             if target.is_work(payload):
                 return self._resources.children.run(replace(job, spec=replace(job.spec, payload=payload)), context, force)
-            return target.run(payload, context)
+            return target.attempt(payload, context)
         except NotBegun:
             return NOT_BEGUN
         except registry.UnknownType as error:  # another version stored the job; an executor of that version runs it

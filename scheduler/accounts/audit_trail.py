@@ -41,7 +41,7 @@ def search(query: Search, *, trail: Trail, now: int) -> tuple[list[AuditEntry], 
         limit=query.limit,
         matches=(lambda entry: _matches(entry, query)) if filtered else None,
         position=lambda entry: entry.id,
-        payload=lambda entry: entry.changes,
+        parts=lambda entry: entry.changes,
     )
 
 

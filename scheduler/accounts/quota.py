@@ -12,11 +12,12 @@ once: `jobs.stock.free` adds them up. The last count may not have contained them
 import logging
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduler.model.account import Ceiling, Profile, Quotas, Stock, Tally
 from scheduler.model.errors import TooMany, Unavailable
+from scheduler.storage.cache import Cache
 from scheduler.storage.ports import Ports
 
 FRESH_MS = 30_000  # how long a process uses a profile that it has read
@@ -34,7 +35,6 @@ log = logging.getLogger(__name__)
 class _Known:
     profile: Profile
     tally: Tally  # as this process last saw it
-    read_at: int
     uncounted: int  # jobs that this process has admitted since its last block
 
 
@@ -47,19 +47,22 @@ class QuotaGate:
 
     ports: Ports
     random: Callable[[], float] = random.random
-    _users: dict[str, _Known] = field(default_factory=dict)
+    _users: Cache[str, _Known] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._users = Cache("the profile of a user", self._read, FRESH_MS, most=MANY)
 
     def profile(self, id: str) -> Profile:
-        """The profile of a user, read at most half a minute ago; the default one if the table refuses."""
+        """The profile of a user, read at most half a minute ago. While the table refuses, the last one read, else the default one."""
         try:
-            return self._known(id, self.ports.clock.now()).profile
+            return self._users.get(id, self.ports.clock.now()).profile
         except Unavailable as error:
             log.warning("profile not read; the user is admitted with default quotas", extra={"user_id": id, "error": str(error)})
             return Profile(id)
 
     def forget(self, id: str) -> None:
-        """Drop the cached profile, because this process has just changed it."""
-        self._users.pop(id, None)
+        """Read the profile again, because this process has just changed it."""
+        self._users.forget(id)
 
     def allowed(self, profile: Profile) -> Quotas:
         """The quotas that apply to a user: the user's own, else the deployment's."""
@@ -80,7 +83,7 @@ class QuotaGate:
             return
         now = self.ports.clock.now()
         try:
-            self._admit(self._known(id, now), jobs, now)
+            self._admit(self._users.get(id, now), jobs, now)
         except Unavailable as error:
             log.warning("quota not checked; the jobs are admitted", extra={"user_id": id, "error": str(error)})
 
@@ -131,17 +134,13 @@ class QuotaGate:
         stock = known.profile.stock
         raise _refusal(f"max_jobs: at most {most:,} jobs may be open", stock.at + _pause(stock) - now)
 
-    def _known(self, id: str, now: int) -> _Known:
-        known = self._users.get(id)
-        if known is None or now - known.read_at >= FRESH_MS:
-            profile, tally = self.ports.users.profile_and_tally(id)
-            if known is None:
-                if len(self._users) >= MANY:
-                    self._users.pop(next(iter(self._users)))
-                uncounted = int(self.random() * (_block(self.allowed(profile)) or 0))
-                known = self._users[id] = _Known(profile, tally, now, uncounted)
-            known.profile, known.tally, known.read_at = profile, tally, now
-        return known
+    def _read(self, ids: Sequence[str], now: int) -> dict[str, _Known]:
+        return {id: self._read_one(id) for id in ids}
+
+    def _read_one(self, id: str) -> _Known:
+        profile, tally = self.ports.users.profile_and_tally(id)
+        before = self._users.peek(id)
+        return _Known(profile, tally, int(self.random() * (_block(self.allowed(profile)) or 0)) if before is None else before.uncounted)
 
 
 def _check_rate(tally: Tally, rate: float, now: int) -> None:

@@ -4,8 +4,8 @@ An accepted job of a paused lane waits: a planned one in the slot of its minute,
 the lane's waiting room. Executors start nothing. After the resume the job's misfire rule decides, as after any delay.
 """
 
-import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,13 +16,12 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane, LaneState
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.sharing.pins import Pins, by_owner
+from scheduler.storage.cache import Cache
 from scheduler.storage.ports import Ledger, Ports
 
 LOOK_MS = 1_000  # how often a working process reads the states
 SEEN_MS = 2_500  # an executor starts nothing by an older read; above LOOK_MS: else a hundred executors would read just before an instant
 TRUSTED_MS = 5_000  # while the ledger refuses, a batch may begin by states of at most this age
-
-log = logging.getLogger(__name__)
 
 
 class PausedBy(NamedTuple):
@@ -74,20 +73,60 @@ def _all(stored: Mapping[Lane, LaneState]) -> list[LaneState]:
     return [stored.get(lane, LaneState(lane)) for lane in Lane]
 
 
+class _States(NamedTuple):
+    """The states that one read of the ledger returned."""
+
+    lanes: Mapping[Lane, LaneState]
+    paused: frozenset[Lane]
+    breakers: Mapping[Circuit, Breaker]
+    pins: Pins
+
+
+_UNREAD = _States({}, frozenset(), {}, {})
+
+
 @dataclass(slots=True)
 class LaneStateCache:
-    """A cache of lane and breaker states for a working process: read at most every `LOOK_MS`, and kept while the ledger refuses."""
+    """The lane and breaker states for a working process: read at most every `LOOK_MS`, and kept while the ledger refuses."""
 
     ports: Ports
-    known: Mapping[Lane, LaneState] | None = None  # None: never read
-    paused: frozenset[Lane] = field(default_factory=frozenset)
-    breakers: Mapping[Circuit, Breaker] = field(default_factory=dict)  # open and probed ones only
-    pins: Pins = field(default_factory=dict)  # executors that long jobs keep busy, by lane and user
-    read_at: int = 0  # when the read of `known` began
-    tried_at: int = 0
+    _states: Cache[None, _States] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._states = Cache("the lane states", self._read, LOOK_MS, backs_off=False)
+
+    @property
+    def known(self) -> Mapping[Lane, LaneState] | None:
+        """The states of the last read; None: they were never read."""
+        states = self._states.peek(None)
+        return None if states is None else states.lanes
+
+    @property
+    def paused(self) -> frozenset[Lane]:
+        return (self._states.peek(None) or _UNREAD).paused
+
+    @property
+    def breakers(self) -> Mapping[Circuit, Breaker]:
+        """The breakers that are open or half-open."""
+        return (self._states.peek(None) or _UNREAD).breakers
+
+    @property
+    def pins(self) -> Pins:
+        """The executors that long jobs keep busy, by lane and user."""
+        return (self._states.peek(None) or _UNREAD).pins
+
+    @property
+    def read_at(self) -> int:
+        """When the read of `known` began; 0: never."""
+        return self._states.read_at(None) or 0
+
+    @property
+    def tried_at(self) -> int:
+        """When the last try to read began; 0: never."""
+        return self._states.tried_at(None) or 0
 
     def is_due(self) -> bool:
-        return self.ports.clock.now() - self.tried_at >= LOOK_MS
+        return self._states.is_due(None, self.ports.clock.now())
 
     def is_paused(self, lane: Lane, age_ms: int = LOOK_MS, *, trust_ms: int | None = None) -> bool:
         """Whether the lane is paused, by the last read; reads again if that is older than `age_ms`, or says that the lane is paused.
@@ -96,31 +135,27 @@ class LaneStateCache:
 
         Raises Unavailable if the ledger refuses and the states were never read, or are older than `trust_ms`.
         """
-        now = self.ports.clock.now()
-        is_known = self._is_believed(trust_ms, now)
-        if is_known and lane not in self.paused and now - self.tried_at < age_ms:
-            return False
-        self.look(at_once=not is_known or lane in self.paused)
-        if not self._is_believed(trust_ms, self.ports.clock.now()):
+        self._refresh(0 if lane in self.paused or not self._is_believed(trust_ms) else age_ms)
+        if not self._is_believed(trust_ms):
             raise Unavailable("the lane states cannot be read")
         return lane in self.paused
 
-    def _is_believed(self, trust_ms: int | None, now: int) -> bool:
-        return self.known is not None and (trust_ms is None or now - self.read_at <= trust_ms)
+    def _is_believed(self, trust_ms: int | None) -> bool:
+        return self.known is not None and (trust_ms is None or abs(self.ports.clock.now() - self.read_at) <= trust_ms)
 
     def look(self, *, at_once: bool = False) -> bool:
-        """Read the states if they are due, or `at_once`. Returns whether the set of paused lanes has changed."""
-        if not at_once and not self.is_due():
-            return False
-        now = self.tried_at = self.ports.clock.now()
-        try:
-            watched = self.ports.ledger.watched()
-        except Unavailable as error:
-            log.warning("could not read the lane states", extra={"known": self.known is not None, "error": str(error)})
-            return False
-        self.known, self.breakers, self.pins = watched.lanes, watched.breakers, by_owner(watched.pins, now)
-        before, self.read_at, self.paused = self.paused, now, paused_lanes(self.known)
+        """Read the states if they are due, or `at_once`. Returns whether the set of paused lanes has changed. Never raises."""
+        before = self.paused
+        self._refresh(0 if at_once else LOOK_MS)
         return self.paused != before
+
+    def _refresh(self, age_ms: int) -> None:
+        with suppress(Unavailable):
+            self._states.get(None, self.ports.clock.now(), age_ms)
+
+    def _read(self, keys: Sequence[None], now: int) -> dict[None, _States]:
+        watched = self.ports.ledger.watched()
+        return {None: _States(watched.lanes, paused_lanes(watched.lanes), watched.breakers, by_owner(watched.pins, now))}
 
     def concerning(self, jobs: Iterable[Job], now: int) -> Seen | None:
         """The states if the reason of one of these jobs may follow from them. Never raises.

@@ -7,13 +7,14 @@ A disable takes effect within a minute: the known users are at most `STALE_MS` o
 seconds.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from scheduler.admission.gate import Cancel, Clear, Requeue, Verdict
 from scheduler.model import misfire, slots
+from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, RequeueCause
+from scheduler.storage.cache import Cache
 from scheduler.storage.ports import Barred, Ports
 
 FRESH_MS = 10_000  # a process reads the users again after a batch if its last read is older than this ...
@@ -22,35 +23,40 @@ WHY_DISABLED, WHY_DELETED = "its owner is disabled", "its owner was deleted"
 
 NOBODY = Barred()
 
-log = logging.getLogger(__name__)
-
 
 @dataclass(slots=True)
 class BarredOwners:
     """One process's cache of the users whose jobs do not run. It is kept while the table refuses; at first it is empty."""
 
     ports: Ports
-    known: Barred = NOBODY
-    _tried_at: int | None = None
+    _users: Cache[None, Barred] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._users = Cache("which users are disabled", self._read, FRESH_MS, backs_off=False)
 
     @classmethod
     def read(cls, ports: Ports) -> "BarredOwners":
         """Return a cache of the users as they are now. Raises Unavailable."""
-        return cls(ports, ports.users.barred(), ports.clock.now())
+        owners = cls(ports)
+        owners._users.get(None, ports.clock.now())
+        return owners
 
     def is_due(self, age_ms: int = FRESH_MS) -> bool:
         """Whether the last try to read the users is older than `age_ms`."""
-        return self._tried_at is None or not 0 <= self.ports.clock.now() - self._tried_at < age_ms
+        return self._users.is_due(None, self.ports.clock.now(), age_ms)
 
     def look(self, age_ms: int = FRESH_MS) -> Barred:
         """The users, read again if the last try is older than `age_ms`. Never raises: no job waits because this cannot be read."""
-        if self.is_due(age_ms):
-            self._tried_at = self.ports.clock.now()
-            try:
-                self.known = self.ports.users.barred()
-            except Exception as error:  # a missing grant or setting too: it must not stop all jobs
-                log.warning("could not read which users are disabled", extra={"error": str(error)})
-        return self.known
+        try:
+            return self._users.get(None, self.ports.clock.now(), age_ms)
+        except Unavailable:
+            return NOBODY
+
+    def _read(self, keys: Sequence[None], now: int) -> dict[None, Barred]:
+        try:
+            return {None: self.ports.users.barred()}
+        except Exception as error:  # a missing grant or setting too: it must not stop all jobs
+            raise Unavailable(str(error)) from error
 
 
 @dataclass(slots=True)

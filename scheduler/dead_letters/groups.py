@@ -7,7 +7,7 @@ from scheduler.dead_letters.model import is_dead, matches
 from scheduler.model import fingerprint, ids
 from scheduler.model.job import DeadLetter, Failure, Job, JobKey, Page
 from scheduler.model.operation import Filter
-from scheduler.model.paging import read_on, read_position
+from scheduler.model.paging import long_parts, read_on, read_position
 from scheduler.storage.ports import Jobs
 from scheduler.targets import called
 
@@ -104,6 +104,6 @@ def listing(owner: str, filter: Filter, *, limit: int, cursor: str | None, jobs:
         limit=limit,
         matches=is_dead,  # the index lags behind a redrive
         position=lambda job: ids.queue_position(job.id, job.scheduled_at, job.created_at),
-        payload=lambda job: job.spec.payload,
+        parts=long_parts,
     )
     return Page(found, following)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from scheduler.model import ids, lifecycle
 from scheduler.model.errors import Invalid, NotFound
 from scheduler.model.job import Job, JobKey, Page, Status, TaskKey
-from scheduler.model.paging import read_on, read_position
+from scheduler.model.paging import long_parts, read_on, read_position
 from scheduler.storage.ports import Jobs
 
 
@@ -51,7 +51,7 @@ def history(query: Query, *, jobs: Jobs, now: int) -> Page:
         limit=query.limit,
         matches=(lambda job: _matches(job, query, now)) if filtered else None,
         position=_failed_position if _is_of_dead(query) else _position,
-        payload=lambda job: job.spec.payload,
+        parts=long_parts,
     )
     return Page(found, cursor)
 

@@ -243,11 +243,18 @@ _FAILURE_KINDS = {kind.value: kind for kind in FailureKind}
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The reason why an attempt did not succeed."""
+    """The reason why an attempt did not succeed. Target types may give the kind as a text. Raises ValueError for an unknown one."""
 
     kind: FailureKind
     message: str
     retry_after_ms: int | None = None  # the wait before the next attempt that the target requested
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, FailureKind):
+            known = _FAILURE_KINDS.get(self.kind)
+            if known is None:
+                raise ValueError(f"{self.kind!r} is no kind of a failure; use one of {', '.join(_FAILURE_KINDS)}")
+            object.__setattr__(self, "kind", known)
 
     @classmethod
     def read(cls, kind: str, message: str, retry_after_ms: int | None = None) -> "Failure":

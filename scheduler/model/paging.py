@@ -3,15 +3,17 @@
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from scheduler.model import ids
 from scheduler.model.errors import Invalid
+from scheduler.model.job import Job
 
 CHUNK = 100  # records per read while a filter is set
 READS = 10  # reads per page; with a filter that few records match, the page is short and has a cursor
-ANSWER_BYTES = 2_000_000  # payload in one page: a Lambda function answers at most 6 MB, and escapes can double a payload
+# Of the long parts of a page's records, as the answer of the function has them. It has at most 6 MB; short fields take up to 1 MB.
+ANSWER_BYTES = 2_000_000
 
 
 T = TypeVar("T")
@@ -24,18 +26,18 @@ def read_on(
     limit: int,
     matches: Callable[[T], bool] | None,
     position: Callable[[T], str],
-    payload: Callable[[T], Mapping[str, Any]],
+    parts: Callable[[T], Any],
 ) -> tuple[list[T], str | None]:
     """Read up to `limit` records behind the position `after` that match, and the cursor of the next page.
 
     The cursor is None only if no further record can match. `read` takes a position and a number of records, and returns records
-    and the position to continue at. `matches` None: all records match. `payload` returns the part of a record that may be large.
+    and the position to continue at. `matches` None: all records match. `parts` returns the parts of a record that may be long, as JSON.
     """
     found: list[T] = []
     for _ in range(READS):
         records, after = read(after, limit if matches is None else CHUNK)
         matching = [record for record in records if matches is None or matches(record)]
-        more = _fitting(found, matching, payload)[: limit - len(found)]
+        more = _fitting(found, matching, parts)[: limit - len(found)]
         found += more
         if len(more) < len(matching):
             return found, written_position(position(found[-1]))
@@ -44,18 +46,27 @@ def read_on(
     return found, None if after is None else written_position(after)
 
 
-def _fitting(found: Sequence[T], matching: list[T], payload: Callable[[T], Mapping[str, Any]]) -> list[T]:
+def _fitting(found: Sequence[T], matching: list[T], parts: Callable[[T], Any]) -> list[T]:
     """The records that still fit into the page, in order. An empty page accepts one record of any size."""
-    room = ANSWER_BYTES - sum(_size(payload(record)) for record in found)
+    room = ANSWER_BYTES - sum(_size(parts(record)) for record in found)
     for count, record in enumerate(matching):
-        room -= _size(payload(record))
+        room -= _size(parts(record))
         if room < 0 and (found or count):
             return matching[:count]
     return matching
 
 
-def _size(payload: Mapping[str, Any]) -> int:
-    return len(json.dumps(payload))
+def long_parts(job: Job) -> list[Any]:
+    """The parts of a job that may be long in an answer, where the last attempt repeats the job's output."""
+    attempts = [[each.log, each.output, each.failure and each.failure.message] for each in job.attempts]
+    progress = None if job.progress is None else job.progress.message
+    return [job.spec.payload, job.output, job.output, job.response, job.reason, progress, attempts]
+
+
+def _size(parts: Any) -> int:
+    """The bytes in the function's answer. The body is JSON in a JSON string there: a quote in a text takes four bytes."""
+    body = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+    return len(json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def written_position(position: str) -> str:

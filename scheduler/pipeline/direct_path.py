@@ -24,6 +24,7 @@ from scheduler.pipeline import packs
 from scheduler.pipeline.overflow_units import unit_of, want
 from scheduler.sharing.pins import LONG_MS
 from scheduler.sharing.window import PUBLISHED_MS
+from scheduler.storage.cache import Cache
 from scheduler.storage.ports import Found, Ports
 
 SEEN_MS = 30_000  # the backlogs are read for a user who had jobs within this time; a sporadic job needs no read
@@ -63,9 +64,12 @@ class DirectPath:
 
     ports: Ports
     _buckets: dict[tuple[str, Lane], _Bucket] = field(default_factory=dict)
-    _backlogs: dict[Lane, tuple[int, list[Backlog]]] = field(default_factory=dict)
     _started_at: dict[UnitKey, int] = field(default_factory=dict)
     _wanted: dict[UnitKey, tuple[int, bool]] = field(default_factory=dict)  # when it was marked (ms), and whether a dispatcher had it
+    _backlogs: Cache[Lane, list[Backlog]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._backlogs = Cache("backlogs", self._read_backlogs, LOOK_MS)
 
     def place(self, drafts: Sequence[Job], now: int) -> list[Job]:
         """Return the drafts; those beyond their owner's part of the direct path are moved to the overflow slots.
@@ -91,8 +95,8 @@ class DirectPath:
         if not jobs or int(bucket.tokens) == 0:
             return []
         wanted: list[Callable[[], object]] = []
-        if self._was_seen(bucket.seen_at, now) and self._is_old(Lane.ONE_TIME, now):
-            wanted.append(lambda: self._look(Lane.ONE_TIME, now))
+        if self._was_seen(bucket.seen_at, now) and self._backlogs.is_due(Lane.ONE_TIME, now):
+            wanted.append(lambda: self._backlogs.get(Lane.ONE_TIME, now, 0))
         messages = packs.messages(min(jobs, int(bucket.tokens)), self.ports.rules.ready_executors)
         if self._is_full(bucket, Lane.ONE_TIME, messages, now):
             wanted.append(lambda: self._ask(bucket, now))
@@ -228,20 +232,16 @@ class DirectPath:
 
     def _waits(self, owner: str, lane: Lane, now: int) -> bool:
         """Return whether jobs of the user wait in a dispatcher until that lane has room for them."""
-        if self._is_old(lane, now):
-            self._look(lane, now)
-        return any(owner in backlog.users for backlog in self._backlogs[lane][1])
+        return any(owner in backlog.users for backlog in self._backlogs.get(lane, now))
 
-    def _is_old(self, lane: Lane, now: int) -> bool:
-        """Return whether the backlogs must be read again."""
-        return lane not in self._backlogs or not 0 <= now - self._backlogs[lane][0] < LOOK_MS
+    def _read_backlogs(self, lanes: Sequence[Lane], now: int) -> dict[Lane, list[Backlog]]:
+        return {lane: self._published(lane, now) for lane in lanes}
 
-    def _look(self, lane: Lane, now: int) -> None:
+    def _published(self, lane: Lane, now: int) -> list[Backlog]:
         try:
-            found = self.ports.ledger.backlogs(lane, now - PUBLISHED_MS)
-        except Unavailable:
-            found = []
-        self._backlogs[lane] = (now, found)
+            return self.ports.ledger.backlogs(lane, now - PUBLISHED_MS)
+        except Unavailable:  # former backlogs would keep users from the direct path whose jobs no longer wait
+            return []
 
     @staticmethod
     def _was_seen(seen_at: int | None, now: int) -> bool:

@@ -96,7 +96,7 @@ class Overflow:
             self._read()
         if self.owner is not None:
             self._owners = BarredOwners.read(self.ports)
-            if self.owner in self._owners.known.disabled:
+            if self.owner in self._owners.look().disabled:
                 self._rest()
                 return self.publisher.result
             self._is_proved = self._prove()

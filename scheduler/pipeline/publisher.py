@@ -217,8 +217,9 @@ class Publisher:
 
     def _open(self, ready: Sequence[Planned]) -> list[DueEntry]:
         """Return the entries whose lanes are not paused; hold back the others."""
-        self.held += [item for item in ready if item.entry.lane in self.watch.paused]
-        return [item.entry for item in ready if item.entry.lane not in self.watch.paused]
+        paused = self.watch.paused
+        self.held += [item for item in ready if item.entry.lane in paused]
+        return [item.entry for item in ready if item.entry.lane not in paused]
 
     def _keep_refused(self, entries: Sequence[DueEntry], keys: Collection[JobKey]) -> None:
         """Keep these entries, out of the published ones, to publish them again."""

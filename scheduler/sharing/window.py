@@ -8,6 +8,7 @@ the room.
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from math import inf
@@ -19,6 +20,7 @@ from scheduler.model.job import DueEntry, Lane, UnitKey
 from scheduler.model.rules import BATCH
 from scheduler.sharing import fair_queue, pins
 from scheduler.sharing.fair_queue import FairQueue
+from scheduler.storage.cache import Cache
 from scheduler.storage.ports import Ports
 
 STEP_MS = 500  # between two polls of a lane
@@ -195,8 +197,10 @@ class Flow:
     pinned: Callable[[Lane], Mapping[str, int]] = lambda lane: {}  # executors that long jobs keep busy, by user
     share: float = 1.0  # of a lane that the dispatcher may fill without asking the others: its unit's share of the shards
     _gates: dict[Lane, _Gate] = field(default_factory=dict)
-    _weights: dict[str, float] = field(default_factory=dict)
-    _weighed_at: int | None = None
+    _weights: Cache[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._weights = Cache("weights", self._read_weights, WEIGHTS_MS)
 
     def most_ahead(self, lane: Lane) -> float:
         """Return the number of jobs of a lane that may be released ahead of their instant: as many as its executors can start at once."""
@@ -264,7 +268,7 @@ class Flow:
     def only_barred(self) -> bool:
         """Return whether jobs wait, and all of them are of users whose long jobs keep as many executors busy as one user may."""
         waiting = [gate for gate in self._gates.values() if gate.queue]
-        return bool(waiting) and all(gate.pins and gate.queue.counts().keys() <= gate.full(self._weights) for gate in waiting)
+        return bool(waiting) and all(gate.pins and gate.queue.counts().keys() <= gate.full(self._weights.known()) for gate in waiting)
 
     def close(self) -> None:
         """Drop the published backlogs: no job waits here now, or another dispatcher takes over."""
@@ -308,7 +312,7 @@ class Flow:
         most = max(int(gate.credit), 0)
         if most < len(gate.queue):
             most -= most % gate.pack  # a message may keep an executor busy: no small ones
-        went = gate.let(gate.queue.take(most, gate.full(self._weights) if gate.pins else ()), now)
+        went = gate.let(gate.queue.take(most, gate.full(self._weights.known()) if gate.pins else ()), now)
         gate.credit -= len(went)
         if not gate.queue:
             self._hide(gate)
@@ -363,17 +367,13 @@ class Flow:
             log.info("could not drop a published backlog; it expires within seconds", extra={"lane": gate.lane})
 
     def _weights_of(self, users: Collection[str]) -> Mapping[str, float]:
-        """Return the weights of at least these users. All are read again after `WEIGHTS_MS`; before that, those of further users."""
-        now, names = self.ports.clock.now(), set(users)
-        is_old = self._weighed_at is None or now - self._weighed_at >= WEIGHTS_MS
-        wanted = names if is_old else names - self._weights.keys()
-        if wanted:
-            try:
-                self._weights |= dict.fromkeys(wanted, fair_queue.DEFAULT_WEIGHT) | self.ports.users.weights(sorted(wanted))
-                self._weighed_at = now if is_old else self._weighed_at
-            except Unavailable as error:
-                log.info("could not read weights; the known ones apply", extra={"users": len(wanted), "error": str(error)})
-        return self._weights
+        """Return the weights of at least these users, as far as they could be read, at most `WEIGHTS_MS` ago unless the table refuses."""
+        with suppress(Unavailable):
+            self._weights.get_all(sorted(users), self.ports.clock.now())
+        return self._weights.known()
+
+    def _read_weights(self, users: Sequence[str], now: int) -> dict[str, float]:
+        return dict.fromkeys(users, fair_queue.DEFAULT_WEIGHT) | self.ports.users.weights(users)
 
 
 def _in_turn(entries: Sequence[DueEntry], weights: Mapping[str, float]) -> list[DueEntry]:

@@ -23,21 +23,21 @@ class ConfirmedRules:
     ledger: Callable[[], Ledger]
     clock: Clock
     _rules: Rules | None = None
-    _again_at: int | None = 0  # None: confirmed
+    _asked_at: int | None = None
+    _is_confirmed: bool = False
 
     def get(self) -> Rules:
         """Return the rules with the number of shards that this process may use."""
-        if self._rules is None or (self._again_at is not None and self.clock.now() >= self._again_at):
+        if not self._is_confirmed and (self._asked_at is None or not 0 <= self.clock.now() - self._asked_at < AGAIN_MS):
             self._ask()
         return self._rules or self.given
 
     def _ask(self) -> None:
-        self._again_at = self.clock.now() + AGAIN_MS
+        self._asked_at = self.clock.now()
         try:
             known = self.ledger().require_shards(self.given.shards)
         except SchedulerError:
             self._rules = self._rules or replace(self.given, shards=1)
             return
         self._rules = self.given  # a ledger without a cursor: the first tick opens the shards of the settings
-        if known:
-            self._again_at = None
+        self._is_confirmed = bool(known)

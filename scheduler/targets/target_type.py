@@ -137,6 +137,19 @@ class TargetType:
     destination: str = ""
     """The payload field with the address to which the secrets are sent."""
 
+    def attempt(self, payload: Fields, context: Context) -> Result:
+        """Call `run`. Raises what it raises, and TypeError for an answer that is no result or has parts of wrong types."""
+        result = self.run(payload, context)
+        if not isinstance(result, Result):
+            raise TypeError(f"`run` returned {type(result).__name__} instead of Result")
+        failure = result.failure
+        texts = {"the output of a result": result.output, "the log of a result": result.log}
+        texts |= {} if failure is None else {"the message of a failure": failure.message}
+        for name, text in texts.items():
+            if not isinstance(text, str | None):
+                raise TypeError(f"{name} is text, not {type(text).__name__}")
+        return result
+
     def circuit_of(self, payload: Fields) -> str | None:
         """The circuit of a payload; None: its jobs have no breaker."""
         if self.circuit is not None:

@@ -255,7 +255,7 @@ def search(query: Search, ports: Ports) -> TaskPage:
         limit=query.limit,
         matches=(lambda task: _matches(task, query, now)) if filtered else None,
         position=lambda task: task.id,
-        payload=lambda task: task.spec.payload,
+        parts=lambda task: [task.spec.payload, task.name, task.description],
     )
     return TaskPage(found, cursor)
 

@@ -2,17 +2,19 @@
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from lambdas import api
 from lambdas.rest import door
 from local.expanded import expanded
-from scheduler.model import lifecycle
+from scheduler.model import attempt_output, lifecycle
 from scheduler.model.instants import render
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Result
 from tests.conftest import a_job
-from tests.lambdas.gateway import NOW, World, send
+from tests.lambdas.gateway import NOW, World, event, send
 from tests.unit.stage import Wrapped, refuse
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -194,3 +196,50 @@ def test_the_reason_of_a_failed_job_has_its_last_error(world: World) -> None:
     long = Result(failure=Failure(FailureKind.PERMANENT, "x" * 5_000))
     job = ended(world, lambda job, at, **more: lifecycle.fail(job, at, reason="the error is permanent", **more), long)
     assert len(send("GET", f"/jobs/{job.id}").data["reason"]) == len("the error is permanent: ") + 500
+
+
+ANSWER = 6_291_556  # bytes that a function may answer: "6 MB" of https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+NOISE = "\x1b" * attempt_output.ROOM  # a log of control characters: seven bytes for each, as a part of a body in an answer
+
+
+def pages_of(path: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """The pages of a list: the bytes of the function's answer, as its runtime writes it, and the entries."""
+    query = {"limit": "100"}
+    while True:
+        answered = api.handler(event("GET", f"/api/v1{path}", query=query), None)
+        page = json.loads(answered["body"])["data"]
+        yield len(json.dumps(answered, ensure_ascii=False).encode()), page["items"]
+        if page["cursor"] is None:
+            return
+        query["cursor"] = page["cursor"]
+
+
+def with_long_texts(world: World, number: int) -> Job:
+    """A job whose output, log, response and failure are as long as they may be."""
+    answer = {"status": 500, "headers": {"x": "\x1b" * (attempt_output.HEADERS - 1)}, "body": ""}
+    result = Result(NOISE, response=answer, failure=Failure(FailureKind.PERMANENT, "\x1b" * 10_000), log=NOISE)
+    at = NOW - 9_000 - number
+    job = a_job(owner="sub-ann", due_at=at, created_at=at, claim=Claim("m", "n", at, True))
+    ended = lifecycle.fail(job, NOW, started_at=NOW, result=attempt_output.split(job, result)[0], reason="the error is permanent")
+    world.jobs.put(ended)
+    return ended
+
+
+def with_quotes(world: World, number: int) -> Job:
+    return ended(world, payload={"message": '"' * 120_000, "number": number})
+
+
+@pytest.mark.parametrize(("made", "count"), [(with_quotes, 8), (with_long_texts, 100)])
+def test_no_page_is_longer_than_an_answer_of_a_function(world: World, made: Callable[[World, int], Job], count: int) -> None:
+    jobs = {made(world, number).id for number in range(count)}
+    pages = list(pages_of("/jobs"))
+    assert [size for size, _ in pages if size > ANSWER] == []
+    assert {job["id"] for _, page in pages for job in page} == jobs and all(page for _, page in pages)
+
+
+def test_no_page_of_tasks_is_longer_than_an_answer_of_a_function(world: World) -> None:
+    body = {"schedule": {"cron": "@daily"}, "message": '"' * 120_000}
+    tasks = {send("POST", "/tasks", json_body={"name": f"n{number}"} | body).data["id"] for number in range(8)}
+    pages = list(pages_of("/tasks"))
+    assert [size for size, _ in pages if size > ANSWER] == []
+    assert {task["id"] for _, page in pages for task in page} == tasks

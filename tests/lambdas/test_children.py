@@ -3,12 +3,15 @@
 import json
 import logging
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,11 +26,13 @@ from tests.conftest import a_job
 
 ROOT = Path(__file__).resolve().parents[2]
 STUBBORN = '''"""`stubborn`: ignores all rules of a target."""
-import json, os, signal, sys, time
+import itertools, json, logging, os, signal, sys, time
 from scheduler.model.job import Result
 from scheduler.targets.target_type import TargetType
 def run(payload, context):
     print("printed", flush=True)
+    logging.getLogger("stubborn").info("begun %s", os.getpid())
+    if "endless" in payload: all(itertools.repeat(True))  # holds the interpreter lock
     if "exit" in payload: os._exit(payload["exit"])
     if "signal" in payload: os.kill(os.getpid(), payload["signal"])
     if "raise" in payload: raise ValueError(payload["raise"])
@@ -74,6 +79,19 @@ def run(children: Children, job: Job, asked: Context | None = None) -> Result:
     return children.run(job, asked or context(), threading.Event())
 
 
+@contextmanager
+def begins(kind: str, began: threading.Event) -> Iterator[None]:
+    """Sets `began` when a job of this type logs in a child that it has begun."""
+    logger, handler = logging.getLogger({"log": "scheduler.targets.types.log"}.get(kind, kind)), logging.Handler(logging.INFO)
+    handler.emit = lambda record: began.set()  # type: ignore[method-assign]
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
 def pid(result: Result) -> int:
     first = (result.log or "").partition("\n")[0]
     assert first.startswith("process ")
@@ -109,14 +127,14 @@ def test_a_child_is_killed_at_the_deadline_of_its_job(children: Children, stubbo
 
 
 def test_a_killed_child_is_replaced(children: Children) -> None:
-    killed = run(children, slow(), context(0.3))
+    killed = run(children, slow(), context(0))
     assert pid(run(children, slow(0.01))) != pid(killed)
 
 
 def test_a_child_first_gets_a_request_to_stop(children: Children) -> None:
     stop = threading.Event()
-    threading.Timer(0.2, stop.set).start()
-    result = run(children, slow(), context(stop=stop))
+    with begins("log", stop):
+        result = run(children, slow(), context(stop=stop))
     assert result.failure is not None and result.failure.message == "stopped while it waited"
     assert pid(run(children, slow(0.01))) == pid(result), "the child lives and runs the next job, which is not stopped"
 
@@ -124,8 +142,8 @@ def test_a_child_first_gets_a_request_to_stop(children: Children) -> None:
 def test_a_child_that_does_not_stop_is_killed(children: Children, stubborn: None) -> None:
     stop, force = threading.Event(), threading.Event()
     stop.set()
-    threading.Timer(0.3, force.set).start()
-    result = children.run(wild(busy=60), context(stop=stop), force)
+    with begins("stubborn", force):
+        result = children.run(wild(busy=60), context(stop=stop), force)
     assert result.failure is not None and "did not stop when asked to" in result.failure.message
     assert process.started(pid(result)) is None
 
@@ -180,29 +198,56 @@ def test_jobs_run_in_parallel_children(children: Children) -> None:
     assert len({pid(each) for each in results}) == 3
 
 
-@pytest.mark.parametrize("busy", [False, True])
-def test_a_child_ends_with_its_parent(busy: bool, tmp_path: Path) -> None:
-    """The parent is killed and can send nothing; the child notices the closed pipe."""
+@pytest.mark.parametrize("is_working", [False, True])
+def test_a_child_ends_when_its_pipe_closes(children: Children, is_working: bool) -> None:
+    """Its executor lives, so that the kernel does nothing."""
+    child, began = Child(), threading.Event()
+    with ThreadPoolExecutor(1) as threads, begins("log", began):
+        try:
+            if is_working:
+                done = threads.submit(child.run, slow(), context(), threading.Event())
+                assert began.wait(60)
+            assert child._process.stdin is not None and child.is_alive
+            child._process.stdin.close()
+            assert child._process.wait(30) == 0, "the job would take a minute"
+            assert not is_working or done.result(60).failure is not None
+        finally:
+            child.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other kernels do not end it")
+def test_a_child_that_cannot_read_its_pipe_ends_with_its_executor(stubborn: None) -> None:
+    """Its target holds the interpreter lock, so that no thread of the child notices the closed pipe."""
+    from lambdas import _children
+
     code = (
-        "import sys, threading, time\n"
-        "from lambdas._children import Child, frame\n"
-        "child = Child(); print(child.pid, flush=True)\n"
-        "import os\n"
-        f"os.write(child._in, frame({{'type': 'log', 'payload': {{'message': 'm', 'sleep_seconds': 60 if {busy} else 0}}, "
-        "'job_id': 'j', 'attempt': 1, 'seconds': 60}))\n"
-        "print(len(os.read(child._out, 10)), flush=True); time.sleep(60)"
+        "import logging, sys, threading\n"
+        "from lambdas import _children\n"
+        "from tests.lambdas.test_children import context, wild\n"
+        f"_children.COMMAND = {_children.COMMAND!r}\n"
+        "logging.basicConfig(level=logging.INFO, format='%(message)s', stream=sys.stdout)\n"
+        "_children.Children().run(wild(endless=True), context(), threading.Event())"
     )
-    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE) as parent:
-        assert parent.stdout is not None
-        child = int(parent.stdout.readline())
-        parent.stdout.readline()  # the child has begun
-        lived = process.started(child)
-        parent.kill()
-    assert lived
-    end = time.monotonic() + 5
-    while process.started(child) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert process.started(child) is None
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, env=environment) as executor:
+        assert executor.stdout is not None
+        (_, pid) = executor.stdout.readline().split()
+        ended = os.pidfd_open(int(pid))
+        executor.kill()
+    poll = select.poll()
+    poll.register(ended, select.POLLIN)
+    try:
+        assert poll.poll(30_000), "the child lives"
+    finally:
+        os.close(ended)
+        with suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+
+
+def test_a_child_whose_executor_ended_while_it_started_ends_too() -> None:
+    code = "from lambdas._child import _end_with; _end_with(parent=1); print('lives')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == ("" if sys.platform == "linux" else "lives\n")
 
 
 def test_a_child_gets_the_library_path_and_nothing_of_lambda(monkeypatch: pytest.MonkeyPatch, children: Children, stubborn: None) -> None:

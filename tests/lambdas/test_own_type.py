@@ -2,11 +2,12 @@
 
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from lambdas._pool import Resources, ThreadPool
 from lambdas.rest.resolution import payload_of
 from local import process
 from scheduler.admission import breaker
-from scheduler.model.job import Job, Result
+from scheduler.model import retry
+from scheduler.model.job import Claim, FailureKind, Job, Result
+from scheduler.model.retry import GiveUp
 from scheduler.storage.memory.stores import MemoryOutputs
 from scheduler.targets import registry, types
 from scheduler.targets.named_target import default_locks
@@ -33,6 +36,22 @@ SECTION = PAGE.partition("\n## ")[0]
 EXAMPLE = SECTION.partition("```python\n")[2].partition("```")[0]
 REQUEST = SECTION.partition("-d '")[2].partition("'\n")[0]
 SHOWN = Path(__file__).parent / "own_type" / "primes.py"
+FAILED = re.search(r"`(Result\(failure=.*)`", SECTION)
+ANSWERS = f'''"""`answers`: returns what its payload names."""
+from scheduler.model.job import Failure, Result
+from scheduler.targets.target_type import TargetType
+circle = []
+circle.append(circle)
+ANSWERS = {{
+    "of the page": lambda: {FAILED and FAILED[1]},
+    "unknown kind": lambda: Result(failure=Failure("forever", "why")),
+    "nothing": lambda: None,
+    "number": lambda: Result(5),
+    "log of bytes": lambda: Result("done", log=b"log"),
+    "endless": lambda: Result(failure=Failure("permanent", circle)),
+}}
+TYPE = TargetType(payload=dict, run=lambda payload, context: ANSWERS[payload["answer"]](), is_work=lambda payload: payload["is_work"])
+'''
 SLOW = 1_000_000  # computing the prime of this number takes longer than any test
 
 pytestmark = pytest.mark.real_clock
@@ -40,8 +59,9 @@ pytestmark = pytest.mark.real_clock
 
 @pytest.fixture(autouse=True)
 def primes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Installs the example of the page as a file among the types, for this process and its children."""
+    """Installs the example of the page, and the type `answers`, as files among the types, for this process and its children."""
     (tmp_path / "primes.py").write_text(EXAMPLE)
+    (tmp_path / "answers.py").write_text(ANSWERS)
     monkeypatch.setattr(types, "__path__", [*types.__path__, str(tmp_path)])
     start = f"import scheduler.targets.types as t; t.__path__.append({str(tmp_path)!r}); from lambdas._child import main; main()"
     monkeypatch.setattr(_children, "COMMAND", (sys.executable, "-S", "-P", "-c", start))
@@ -50,7 +70,8 @@ def primes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     registry._modules.cache_clear()
     registry.load.cache_clear()
     payload_of.cache_clear()
-    sys.modules.pop(f"{types.__name__}.primes", None)
+    for name in ("primes", "answers"):
+        sys.modules.pop(f"{types.__name__}.{name}", None)
 
 
 class Executor:
@@ -61,7 +82,9 @@ class Executor:
         self.pool = ThreadPool(Resources(threads, self.clock, children, MemoryOutputs))
 
     def start(self, number: int, **fields: Any) -> Job:
-        job = a_job(type="primes", payload={"number": number}, due_at=self.clock.now(), **fields)
+        return self.run(a_job(type="primes", payload={"number": number}, due_at=self.clock.now(), **fields))
+
+    def run(self, job: Job) -> Job:
         self.pool.start(job)
         return job
 
@@ -115,6 +138,29 @@ def test_an_own_type_runs_in_a_child_with_output_and_log(executor: Executor) -> 
     assert (result.output, result.failure) == ("541", None)
     assert pid(result) != os.getpid()
     assert (result.log or "").splitlines()[1:] == ["looking for prime number 100"]
+
+
+@pytest.mark.parametrize("is_work", [True, False])
+@pytest.mark.parametrize(
+    ("answer", "kind", "message"),
+    [
+        ("of the page", FailureKind.PERMANENT, "why"),
+        ("unknown kind", FailureKind.RETRYABLE, "ValueError: 'forever' is no kind of a failure; use one of retryable, permanent"),
+        ("nothing", FailureKind.RETRYABLE, "TypeError: `run` returned NoneType instead of Result"),
+        ("number", FailureKind.RETRYABLE, "TypeError: the output of a result is text, not int"),
+        ("log of bytes", FailureKind.RETRYABLE, "TypeError: the log of a result is text, not bytes"),
+        ("endless", FailureKind.RETRYABLE, "TypeError: the message of a failure is text, not list"),
+    ],
+)
+def test_a_failed_or_a_wrong_answer_of_an_own_type_is_a_failure(
+    executor: Executor, is_work: bool, answer: str, kind: FailureKind, message: str
+) -> None:
+    job = executor.run(a_job(type="answers", payload={"answer": answer, "is_work": is_work}, due_at=executor.clock.now()))
+    failure = executor.result().failure
+    assert failure is not None and failure.kind is kind and failure.message.startswith(message)
+    if answer == "of the page":
+        now = executor.clock.now()
+        assert isinstance(retry.decide(replace(job, claim=Claim("m", "n", now, True)), failure, now), GiveUp)
 
 
 @pytest.mark.long

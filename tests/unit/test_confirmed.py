@@ -54,6 +54,15 @@ def test_while_the_ledger_refuses_only_shard_0_is_used(clock: FixedClock) -> Non
     assert rules.get().shards == 16 and ledger.times == 2
 
 
+def test_a_clock_that_was_set_back_delays_no_request(clock: FixedClock) -> None:
+    ledger = Asked(16, refuses=True)
+    rules = confirmed(ledger, clock)
+    rules.get()
+    ledger.refuses = False
+    clock.at -= 3_600_000
+    assert rules.get().shards == 16
+
+
 def test_a_ledger_without_a_cursor_is_read_again(clock: FixedClock) -> None:
     ledger = Asked(None)
     rules = confirmed(ledger, clock)

@@ -170,6 +170,15 @@ def test_jobs_due_at_one_instant_leave_early_enough_for_the_last_one() -> None:
     assert min(left) > NOW + 30_000 - stage.rules.crowd_hold_ms
 
 
+def test_no_job_is_published_before_an_executor_may_claim_it() -> None:
+    jobs = [a_job(due_at=NOW + 30_000, lane=Lane.RETRY) for _ in range(3_000)]  # jobs of this lane travel alone
+    stage, sent = unit_of(*jobs)
+    stage.rules = replace(stage.rules, windows={Lane.RETRY: 3_000})
+    stage.dispatch_all(UNIT)
+    ahead = [NOW + 30_000 - at for _, at in sent.messages]
+    assert len(ahead) == 3_000 and stage.rules.lead_ms < max(ahead) <= stage.rules.hold_ms
+
+
 # many jobs
 
 

@@ -57,6 +57,20 @@ def test_jobs_of_one_user_leave_by_due_time_whenever_they_came(steps: list[int |
         assert not waiting or queue.first_due() == waiting[0]
 
 
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99)) | st.sets(st.sampled_from("abc"), max_size=2), max_size=60))
+def test_no_job_waits_that_is_due_before_the_first_one(steps: list[tuple[str, int] | set[str]]) -> None:
+    """Dispatchers that take over leave out what was due before. A pair adds a job of a user; a set takes one of any other user."""
+    queue, waiting = FairQueue[tuple[str, int]](), Counter[tuple[str, int]]()
+    for step in steps:
+        if isinstance(step, tuple):
+            queue.add(*step, step)
+            waiting[step] += 1
+        else:
+            waiting.subtract(queue.take(1, step))
+        if left := [due_at for (_, due_at), count in waiting.items() if count]:
+            assert queue.first_due() == min(left)
+
+
 @given(USERS)
 def test_no_waiting_user_gets_ahead_by_more_than_one_job_of_each(users: Users) -> None:
     order = queue_of(users).take(10_000)

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.pipeline import lead as lead_times
+from scheduler.pipeline.publisher import GATHER_MS
 
 holds = st.integers(min_value=300, max_value=60_000)
 rates = st.floats(min_value=0.01, max_value=20)
@@ -58,6 +59,14 @@ def test_a_thousand_jobs_of_one_instant_are_spread_to_be_in_time() -> None:
 def test_jobs_that_cannot_be_spread_are_published_at_the_earliest_claim() -> None:
     leaves = lead_times.leave_times([10_000] * 1_000, [500] * 1_000, rate=0.1, hold_ms=5_000)
     assert leaves[0] == 10_000 - lead_times.longest(5_000)
+
+
+@given(st.integers(min_value=0, max_value=60_000))
+def test_the_longest_lead_ends_before_the_earliest_claim(hold: int) -> None:
+    """Publishers gather jobs of a tenth of a second, and clocks differ."""
+    assert hold // 2 <= lead_times.longest(hold) <= hold - min(lead_times.MARGIN_MS, (hold + 1) // 2)
+    assert hold < 2 * lead_times.MARGIN_MS or lead_times.longest(hold) == hold - lead_times.MARGIN_MS
+    assert GATHER_MS < lead_times.MARGIN_MS
 
 
 def test_without_early_claims_a_job_is_published_at_its_instant() -> None:

@@ -1,14 +1,14 @@
 """The secrets that jobs may use, from Secrets Manager: `<prefix><owner>/<name>`, current version and the one before it."""
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from scheduler.model.errors import NotFound, Unavailable
+from scheduler.model.errors import NotFound
 from scheduler.storage.aws import errors
 from scheduler.storage.aws.signing_keys import CURRENT, PREVIOUS
+from scheduler.storage.cache import Cache
 
 KEPT_MS = 60_000  # how long a value is cached: a changed secret takes effect within a minute
 MOST = 256  # cached secrets
@@ -21,28 +21,20 @@ class StoredSecrets:
     def __init__(self, client: Any, prefix: str) -> None:
         self._client = client
         self._prefix = prefix
-        self._held: dict[str, tuple[int, Sequence[str]]] = {}  # by full name: the instant of the read, and the values
-        self._lock = threading.Lock()  # ten jobs of a batch may read at once
+        self._secrets: Cache[tuple[str, str], list[str]] = Cache("a secret", self._read, KEPT_MS, most=MOST)
 
     def values(self, owner: str, name: str, now: int) -> Sequence[str]:
+        return self._secrets.get((owner, name), now)
+
+    def _read(self, secrets: Sequence[tuple[str, str]], now: int) -> dict[tuple[str, str], list[str]]:
+        return {(owner, name): self._versions(owner, name) for owner, name in secrets}
+
+    def _versions(self, owner: str, name: str) -> list[str]:
         full = f"{self._prefix}{owner}/{name}"
-        with self._lock:
-            read_at, held = self._held.get(full, (None, []))
-            if read_at is not None and now - read_at < KEPT_MS:
-                return held
-            try:
-                found = [value for stage in (CURRENT, PREVIOUS) if (value := self._version(full, stage)) is not None]
-            except Unavailable:  # while Secrets Manager refuses, the cached values stay valid
-                if not held:
-                    raise
-                return held
-            self._held.pop(full, None)
-            if not found:
-                raise NotFound(f"there is no secret {name!r}")
-            if len(self._held) >= MOST:
-                del self._held[next(iter(self._held))]
-            self._held[full] = now, found
-            return found
+        found = [value for stage in (CURRENT, PREVIOUS) if (value := self._version(full, stage)) is not None]
+        if not found:
+            raise NotFound(f"there is no secret {name!r}")
+        return found
 
     def _version(self, full: str, stage: str) -> str | None:
         """The value of one version; None if it does not exist or may not be read."""
