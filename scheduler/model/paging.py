@@ -13,7 +13,7 @@ from scheduler.model.job import Job
 CHUNK = 100  # records per read while a filter is set
 READS = 10  # reads per page; with a filter that few records match, the page is short and has a cursor
 # Of the long parts of a page's records, as the answer of the function has them. It has at most 6 MB; short fields take up to 1 MB.
-ANSWER_BYTES = 2_000_000
+ANSWER_BYTES = 4_000_000
 
 
 T = TypeVar("T")

@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 import pytest
 
 from scheduler.accounts import names, quota
-from scheduler.accounts.access import Role
 from scheduler.accounts.names import Names
 from scheduler.accounts.quota import QuotaGate
 from scheduler.admission import lane_state, owner_gate, target_cache
 from scheduler.admission.lane_state import LaneStateCache, pause
 from scheduler.admission.owner_gate import BarredOwners
 from scheduler.admission.target_cache import TargetCache
+from scheduler.model.account import Role
+from scheduler.model.backlog import Backlog, Demand
 from scheduler.model.errors import NotFound, Unavailable
 from scheduler.model.job import DueEntry, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.pipeline import direct_path
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.sharing import window
-from scheduler.sharing.fair_queue import Backlog, Demand
 from scheduler.sharing.window import Flow
 from scheduler.storage.aws import secret_values, signing_keys
 from scheduler.storage.aws.secret_values import StoredSecrets
