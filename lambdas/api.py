@@ -198,7 +198,7 @@ def _submit(asked: Sequence[Submission]) -> list[Accepted | Refusal | None]:
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:
-    return answer(JobShape.of(job, at, beside([job], at)), 201, {"Location": f"/api/v1/jobs/{job.id}", **(headers or {})})
+    return answer(JobShape.of(job, at), 201, {"Location": f"/api/v1/jobs/{job.id}", **(headers or {})})
 
 
 @app.post(

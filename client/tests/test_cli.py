@@ -612,19 +612,20 @@ PAUSE = "its lane one-time is paused since 2026-11-20T09:00:00.000Z by ann: inci
 
 @pytest.mark.usefixtures("signed_in")
 @pytest.mark.parametrize(
-    ("words", "route"),
+    ("words", "route", "read_again"),
     [
-        (("jobs", "create", "log", "hello"), "POST /jobs"),
-        (("jobs", "retry", ID), f"POST /jobs/{ID}/retry"),
-        (("tasks", "run", "01T"), "POST /tasks/01T/run"),
+        (("jobs", "create", "log", "hello"), "POST /jobs", True),
+        (("jobs", "retry", ID), f"POST /jobs/{ID}/retry", False),
+        (("tasks", "run", "01T"), "POST /tasks/01T/run", False),
     ],
 )
-def test_a_command_says_that_its_job_waits_for_a_paused_lane(words: tuple[str, ...], route: str) -> None:
-    said = done(api({route: {**JOB, "status": "queued", "reason": PAUSE}})(*words))
-    assert said.splitlines()[1] == f"It waits: {PAUSE}."
-    assert (
-        len(done(api({route: {**JOB, "status": "queued", "reason": "ordering: job x of its key has not ended"}})(*words)).splitlines()) == 1
-    )
+def test_a_command_says_that_its_job_waits_for_a_paused_lane(words: tuple[str, ...], route: str, read_again: bool) -> None:
+    def said(reason: str) -> list[str]:
+        waits = {**JOB, "status": "queued", "reason": reason}
+        return done(api({route: {**waits, "reason": None} if read_again else waits, f"GET /jobs/{ID}": waits})(*words)).splitlines()
+
+    assert said(PAUSE)[1] == f"It waits: {PAUSE}."
+    assert len(said("ordering: job x of its key has not ended")) == 1
 
 
 @pytest.mark.usefixtures("signed_in")

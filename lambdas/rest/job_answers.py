@@ -318,8 +318,8 @@ class PutJobShape(JobShape):
     """The job that had the key and continues beside this one."""
 
     @classmethod
-    def of_put(cls, done: "Put", now: int, beside: Beside) -> Json:
-        return JobShape.of(done.job, now, beside) | {"outcome": done.outcome, "follows": done.follows}
+    def of_put(cls, done: "Put", now: int) -> Json:
+        return JobShape.of(done.job, now) | {"outcome": done.outcome, "follows": done.follows}
 
 
 class PageShape(ListShape):

@@ -65,8 +65,7 @@ def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examp
         done = by_key.put(new, world, random=random, on_conflict=body.on_conflict, on_started=body.on_started, direct=world.direct)
     created = done.outcome is by_key.PutOutcome.CREATED
     headers = ({"Location": f"/api/v1/jobs/{done.job.id}"} if created else {}) | (idempotency.REPLAYED if done.repeated else {})
-    now = world.clock.now()
-    return answer(PutJobShape.of_put(done, now, beside([done.job], now)), 201 if created else 200, headers)
+    return answer(PutJobShape.of_put(done, world.clock.now()), 201 if created else 200, headers)
 
 
 @router.get(

@@ -11,6 +11,7 @@ import typer
 from rich.live import Live
 from typer import Argument, Option
 
+from punctual import errors
 from punctual.cli import _options as options
 from punctual.cli import _owners, _work, many
 from punctual.cli import _words as words
@@ -125,7 +126,7 @@ def create(
     when = words.clock(job.scheduled_at, cli.now())
     done = "" if job.outcome in (None, "created") else f" ({job.outcome})"
     starts = f"Job {job.id} starts at {when}, {words.relative(job.scheduled_at, cli.now())}{done}."
-    cli.out.result(job.raw, starts + waits(job), quiet=job.id)
+    cli.out.result(job.raw, starts + waits(_read_again(cli, job)), quiet=job.id)
     cli.out.remark(f"Watch it: punctual jobs watch {f'--key {key}' if key else job.id}")
     return None
 
@@ -251,6 +252,16 @@ def _why_in_short(job: Job) -> str:
 def waits(job: Job) -> str:
     """Return a sentence about a pause for which the job waits, to follow another one; nothing without a pause."""
     return f"\nIt waits: {job.reason}." if not job.ended and _PAUSED.match(job.reason or "") else ""
+
+
+def _read_again(cli: Cli, job: Job) -> Job:
+    """Return a new job with the reason for which it waits, if it is due and a person reads this. The answer that created it has none."""
+    if cli.out.as_json or cli.out.quiet or job.status != "queued":
+        return job
+    try:
+        return cli.client.jobs.get(job.id)
+    except errors.PunctualError:
+        return job  # it is a remark: the job is stored
 
 
 def show(cli: Cli, id: Id = None, key: options.Key = None, user: options.User = None) -> None:
