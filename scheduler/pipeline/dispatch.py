@@ -23,6 +23,7 @@ from scheduler.pipeline import leftover
 from scheduler.pipeline.publisher import REFUSED_MS, Publisher
 from scheduler.pipeline.publishing import DispatchResult
 from scheduler.pipeline.slot_pages import SlotReader
+from scheduler.pipeline import turns
 from scheduler.pipeline.turns import SPLIT_PARTS
 from scheduler.pipeline.unit_lease import LeaseLost, UnitLease
 
@@ -201,7 +202,7 @@ class Dispatch:
         """Give parts of a unit with many jobs to other dispatchers. Returns whether it was split. Raises LeaseLost."""
         ports, unit = self.publisher.ports, self.publisher.unit
         loads = ports.jobs.tally(unit.slots, SPLIT * MEASURED)
-        bounds = [unit.first_shard + part for part in parts_of(loads)]
+        bounds = [unit.first_shard + part for part in parts_of(loads, most=turns.most_parts(unit, ports))]
         if len(bounds) <= 2:
             return False
         now = ports.clock.now()
@@ -226,10 +227,10 @@ class Dispatch:
         return self.lease.rest(max(now, self.start + slots.MINUTE) + CLOSE_AFTER_MS, resting, handed_out_at=now, early=early)
 
 
-def parts_of(loads: Sequence[int]) -> list[int]:
+def parts_of(loads: Sequence[int], *, most: int) -> list[int]:
     """Return the bounds of the ranges into which slots with these numbers of entries are split: about `SPLIT` entries in each."""
     total = sum(loads)
-    count, before, bounds, part = -(-total // SPLIT), 0, [0], 0
+    count, before, bounds, part = min(-(-total // SPLIT), most), 0, [0], 0
     for slot, load in enumerate(loads):
         here = (2 * before + load) * count // max(2 * total, 1)  # the part in which the middle of the slot lies
         if here > part and slot:

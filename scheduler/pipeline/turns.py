@@ -30,6 +30,13 @@ def waits_its_turn(unit: Unit, now: int) -> bool:
     return unit.handed_out_at is None and is_overdue(unit, now)
 
 
+def most_parts(unit: Unit, ports: Ports) -> int:
+    """The most parts into which a unit may be split. All can be at work at once, so that no user's jobs wait in a part without a step."""
+    if ports.rules.steps >= PLENTY:
+        return len(unit.slots)
+    return 1 if unit.key.part >= SPLIT_PARTS else _most(ports)
+
+
 def may_begin(unit: Unit, ports: Ports, now: int) -> bool:
     """Whether a dispatcher of this unit may take a step now. Two may find the last one free at once; then one soon leaves.
 

@@ -284,18 +284,20 @@ def test_the_lease_is_renewed_between_the_pages_of_a_slow_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loads", "bounds"),
+    ("loads", "most", "bounds"),
     [
-        ([10] * 8, [0, 2, 4, 6, 8]),
-        ([1] * 8, [0, 8]),
-        ([0, 0, 0], [0, 3]),
-        ([1, 1, 80, 1, 1], [0, 2, 3, 5]),  # a full slot gets a dispatcher of its own
-        ([80], [0, 1]),
+        ([10] * 8, 8, [0, 2, 4, 6, 8]),
+        ([10] * 8, 3, [0, 3, 5, 8]),  # parts wait for no step
+        ([10] * 8, 1, [0, 8]),
+        ([1] * 8, 8, [0, 8]),
+        ([0, 0, 0], 3, [0, 3]),
+        ([1, 1, 80, 1, 1], 5, [0, 2, 3, 5]),  # a full slot gets a dispatcher of its own
+        ([80], 1, [0, 1]),
     ],
 )
-def test_a_unit_is_split_by_the_load_of_its_slots(loads: list[int], bounds: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_unit_is_split_by_the_load_of_its_slots(loads: list[int], most: int, bounds: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scheduler.pipeline.dispatch.SPLIT", 20)
-    assert parts_of(loads) == bounds
+    assert parts_of(loads, most=most) == bounds
 
 
 @pytest.mark.parametrize("step", [0, 1])

@@ -10,7 +10,7 @@ from scheduler.model.job import Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem
 from scheduler.pipeline import publisher
-from scheduler.pipeline.turns import ASK_MS, OTHERS, PAUSE_MS, PLENTY, SPLIT_PARTS, TURN_MS, may_begin, must_leave
+from scheduler.pipeline.turns import ASK_MS, OTHERS, PAUSE_MS, PLENTY, SPLIT_PARTS, TURN_MS, may_begin, most_parts, must_leave
 from scheduler.pipeline.unit_lease import LEASE_MS
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
@@ -164,3 +164,10 @@ def test_a_dispatcher_that_leaves_to_nobody_is_followed_at_once(minute: str, mon
     (result,) = stage.work_off(until=NOW)
     assert STAY_MS <= stage.clock.now() - NOW <= STAY_MS + 5_000
     assert result.next_at == stage.clock.now()
+
+
+@pytest.mark.parametrize(("steps", "parts"), [(2, 1), (3, 2), (5, 3), (20, 18), (PLENTY, 16)])
+def test_all_parts_of_a_minute_can_be_at_work_at_once(steps: int, parts: int) -> None:
+    stage = staged(whole := a_unit(NEW, last_shard=15), part := a_unit(NEW, SPLIT_PARTS + 4, first_shard=4, last_shard=15), steps=steps)
+    assert most_parts(whole, stage) == parts
+    assert most_parts(part, stage) == (1 if steps < PLENTY else 12)
