@@ -19,11 +19,10 @@ from dataclasses import dataclass, field
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, Unit, UnitKey
 from scheduler.model.work import WorkItem
-from scheduler.pipeline import leftover
+from scheduler.pipeline import leftover, turns
 from scheduler.pipeline.publisher import REFUSED_MS, Publisher
 from scheduler.pipeline.publishing import DispatchResult
 from scheduler.pipeline.slot_pages import SlotReader
-from scheduler.pipeline import turns
 from scheduler.pipeline.turns import SPLIT_PARTS
 from scheduler.pipeline.unit_lease import LeaseLost, UnitLease
 
