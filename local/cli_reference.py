@@ -36,7 +36,7 @@ Operators may see them, administrators may change them. `--everyone` asks for up
 by one, and says so if there are more.
 
 At a terminal a list is a table. On a pipe it is one line for each entry, with tabs between the
-fields and without headings, its texts are whole, and its times have date and offset (ISO 8601).
+fields and without headings. Its texts are whole, and its times have date and offset (ISO 8601).
 Colours need a terminal, and `NO_COLOR` turns them off.
 
 Errors go to the standard error: a line for each field with its rule, and what to do next. With

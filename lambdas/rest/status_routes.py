@@ -27,8 +27,8 @@ Scope = Annotated[
     "/api/v1/status",
     summary="Get what is wrong now",
     description=(
-        "Late jobs, paused lanes, open breakers, failures of the last hour, tasks that skip their runs: "
-        "each as a problem with the command that shows it, and the request and the command that mend it. "
+        "Late jobs, paused lanes, open breakers, failures of the last hour, tasks that skip their runs. "
+        "Each is a problem with the command that shows it, and the request and the command that mend it. "
         "All reads are bounded: `at_least` marks numbers that were cut."
     ),
     tags=["system"],

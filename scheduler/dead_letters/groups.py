@@ -28,7 +28,7 @@ class Group:
     tasks: set[str] = field(default_factory=set)
     first_at: int = 0
     last_at: int = 0
-    calls: str | None = None  # what `latest` calls; None if it was deleted
+    calls: str | None = None  # the host, function or queue that `latest` calls; None if it was deleted
     sample: Failure | None = None  # the error of `latest`; None if that was redriven or deleted
 
     def add(self, letter: DeadLetter) -> None:

@@ -109,7 +109,7 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("```", "` ` `")
 
 
-_KIND = re.compile("^(retryable|permanent): ")  # what a retry may do, not what happened
+_KIND = re.compile("^(retryable|permanent): ")  # they say whether a retry may follow, not what happened
 _FOOT = "You receive this because you are a receiver of this {}. Its owner can remove you."
 
 

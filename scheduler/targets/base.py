@@ -118,7 +118,7 @@ class Context:
         return "the job's time-out" if self.timeout_seconds is None else f"the job's time-out of {self.timeout_seconds:g} s"
 
     def cut(self) -> str:
-        """Why a call was given up that had neither answered nor failed."""
+        """The error of a call that had neither answered nor failed when it was given up."""
         return "stopped before the answer came" if self.stop.is_set() else f"no answer within {self.time_out}"
 
     def left(self) -> float:
