@@ -391,6 +391,16 @@ def test_the_delay_of_the_first_start_is_not_that_of_a_retry(started: str, said:
 
 
 @pytest.mark.usefixtures("signed_in")
+@pytest.mark.parametrize(
+    ("payload", "runs"),
+    [({}, "GET https://x"), ({"body": {}}, "POST https://x"), ({"method": "PUT"}, "PUT https://x")],
+)
+def test_a_call_without_a_method_is_shown_as_it_is_made(payload: dict[str, Any], runs: str) -> None:
+    job = {**JOB, "payload": {"url": "https://x", **payload}}
+    assert re.search(rf"^runs +{re.escape(runs)}$", done(api({f"GET /jobs/{ID}": job})("jobs", "show", ID)), re.MULTILINE)
+
+
+@pytest.mark.usefixtures("signed_in")
 def test_the_output_of_a_worker_is_shown_beside_the_answer_of_the_target() -> None:
     reported = {**JOB, "status": "succeeded", "response": {"status": 202, "headers": {}, "body": ""}, "output": '{"rows": 42}'}
     shown = done(api({f"GET /jobs/{ID}": reported})("jobs", "show", ID))

@@ -70,6 +70,8 @@ def test_get_and_ls_are_show_and_list_in_each_group() -> None:
         (("jobs", "delete", ID), "punctual jobs cancel"),
         (("health",), "punctual status"),
         (("logs", ID), "punctual jobs log"),
+        (("config",), "punctual profiles"),
+        (("open",), "the console is at the address that `make deploy` or `make run` prints"),
         (("jobs", "lits"), "list"),
     ],
 )

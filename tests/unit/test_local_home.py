@@ -260,6 +260,21 @@ def test_a_local_aws_of_a_killed_run_is_stopped_with_its_jobs_kept(home: Home) -
     assert home.running.read() == {}
 
 
+def test_a_stop_waits_for_a_slow_save_though_the_run_does_not_end(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under load the owner may not end in time: it is killed, and its local AWS still saves its state."""
+    monkeypatch.setattr(previous, "PATIENCE", 0.2)
+    busy = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+    slow = SAVES.replace("def save(*_):", "def save(*_):\n    time.sleep(0.6)")
+    with subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.PIPE) as owner, local_aws(home, slow) as aws:
+        assert owner.stdout is not None
+        owner.stdout.readline()
+        begun = process.started(owner.pid)
+        home.running.write(pid=aws.pid, started=process.started(aws.pid), owner=owner.pid, owner_started=begun, port=4566)
+        killed, kept = previous.stop(home)
+        assert killed.startswith("Killed") and "jobs are kept" in kept
+        assert aws.wait(5) != 0 and owner.wait(5) != 0
+
+
 def test_a_local_aws_that_its_killed_owner_had_not_noted_is_stopped(home: Home) -> None:
     with local_aws(home, SAVES) as aws:
         assert "jobs are kept" in previous.clear(home)[0]

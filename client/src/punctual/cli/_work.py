@@ -114,7 +114,8 @@ def description(type: str, target: str | None, payload: Any) -> str:
     if target:
         return f"target {target}"
     if type == "http":
-        return f"{payload.get('method', 'POST')} {payload.get('url', '')}"
+        method = payload.get("method") or ("GET" if payload.get("body") is None else "POST")
+        return f"{method} {payload.get('url', '')}"
     if type == "log":
         return str(payload.get("message", ""))
     return type
