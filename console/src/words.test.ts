@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, test } from 'vitest';
 
-import { cronInWords, delayInWords, errorInWords, misfireInWords, onTimeShare, overlapInWords, percent, plain, relative, runsInWords, scheduleInWords, shortId, span, termOf, TERMS, wordOf } from './words';
+import { cronInWords, delayInWords, errorInWords, misfireInWords, onTimeShare, overlapInWords, percent, plain, relative, runsInWords, scheduleInWords, span, termOf, TERMS, wordOf } from './words';
 
 describe('cron in words', () => {
   test.each([
@@ -162,9 +162,4 @@ test('the rules of a task are told in words, and a rule that is new to this cons
   expect(overlapInWords('queue_one')).toBe('The new run waits; further runs are skipped');
   expect(misfireInWords('run_latest')).toBe('Only the latest one runs');
   expect([overlapInWords('new_rule'), misfireInWords('new_rule')]).toEqual(['new rule', 'new rule']);
-});
-
-test('an id is shortened in the middle: its time stays, by which runs of one task differ, and a part of the rest', () => {
-  expect(shortId('01ARZ3NDEKTSV4RRFFQ69G5FAV')).toBe('01ARZ3NDEK…G5FAV');
-  expect(shortId('order-17')).toBe('order-17');
 });

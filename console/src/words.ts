@@ -116,13 +116,6 @@ export function span(ms: number): string {
   return `${sign}${seconds} s`;
 }
 
-const TIME = 10; // the first characters of an id
-
-/** An id for lists: its time, by which runs of one task differ, and the end, by which jobs of one time do. */
-export function shortId(id: string): string {
-  return id.length <= TIME + 6 ? id : `${id.slice(0, TIME)}…${id.slice(-5)}`;
-}
-
 const SAME_MS = 5; // the two may come from two readings of a clock
 
 /** Whether the API's delay, which is that of the first start, is the delay of this start. */

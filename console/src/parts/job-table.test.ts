@@ -11,14 +11,6 @@ const JOB = {
   completed_at: '2026-11-28T08:00:31.400Z', failed_at: null, killed_at: null, cancelled_at: null, skipped_at: null, start_delay_ms: 200, attempts: [], task_id: null,
 } as unknown as Job;
 
-test('a list shortens the id, and names the whole one to a screen reader and on hover', () => {
-  const page = rendered(createElement(JobTable, { jobs: [JOB], columns: ['job'] }));
-  expect(page).toContain('>01ARZ3NDEK…G5FAV<');
-  expect(page).toContain(`aria-label="${ID}"`);
-  expect(page).toContain(`title="${ID}"`);
-  expect(page).toContain(`href="/jobs/${ID}"`);
-});
-
 test('a list does not show the delay of the first start as that of a retry', () => {
   const page = rendered(createElement(JobTable, { jobs: [JOB], columns: ['started', 'delay'] }));
   expect(page).toContain('first start<br/>200 ms late');

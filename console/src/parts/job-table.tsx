@@ -6,7 +6,7 @@ import type { ReactNode } from 'react';
 import type { Job } from '../api/client';
 import { callsOf, type Listed } from '../calls';
 import { whyOf } from '../why';
-import { delayInWords, shortId } from '../words';
+import { delayInWords } from '../words';
 import { pageOfJob, pageOfTask } from './links';
 import { Reason, To, Words } from './parts';
 import { JobStatus } from './status';
@@ -29,7 +29,7 @@ function definitions(user: string | undefined, nameOf: NameOf, columns: readonly
   return {
     scheduled: { id: 'scheduled', header: 'Scheduled', cell: (job) => <When at={job.scheduled_at} exact /> },
     owner: { id: 'owner', header: 'Owner', cell: (job) => job.owner?.username ?? '–' },
-    job: { id: 'job', header: 'Job', cell: (job) => <To href={pageOfJob(job.id, ownerOf(job))} ariaLabel={job.id}><span title={job.id}>{shortId(job.id)}</span></To>, isRowHeader: !columns.includes('calls') },
+    job: { id: 'job', header: 'Job', cell: (job) => <To href={pageOfJob(job.id, ownerOf(job))}>{job.id}</To>, isRowHeader: !columns.includes('calls') },
     status: { id: 'status', header: 'Status', cell: (job) => <JobStatus job={job} />, minWidth: 120 },
     calls: {
       id: 'calls',

@@ -17,7 +17,7 @@ import { DocsLink } from './docs-link';
 import { When } from './time';
 
 /** A link within the console: no reload, but its address can be copied and opened in another tab. */
-export function To({ href, children, ...rest }: { href: string; children: ReactNode; variant?: 'primary'; fontSize?: 'body-m'; color?: 'inverted'; ariaLabel?: string }): ReactNode {
+export function To({ href, children, ...rest }: { href: string; children: ReactNode; variant?: 'primary'; fontSize?: 'body-m'; color?: 'inverted' }): ReactNode {
   const navigate = useNavigate();
   return (
     <Link
