@@ -483,3 +483,16 @@ def test_lines_below_an_unknown_time_zone_are_refused() -> None:
 def test_only_blanks_and_tabs_divide_the_fields_of_a_line() -> None:
     found = crontab.read("0\t1 * * *  a\n0\u00a09 * * * x y", crontab.to_target("t", "body"), time_zone="UTC")
     assert [each.body["schedule"]["cron"] for each in found.entries] == ["0 1 * * *"] and len(found.refused) == 1
+
+
+@pytest.mark.parametrize("expression", ["cron(0 9 * * ? *)", "rate(1 day)"])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_an_end_that_nobody_reaches_is_dropped_with_a_note(expression: str, zone: str) -> None:
+    end = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=timezone.utc)
+    found = eventbridge.entry(schedule(expression, EndDate=end, ScheduleExpressionTimezone=zone), set(), now=NOW)
+    assert "end" not in found.body["schedule"] and any("a hundred years" in note for note in found.comments)
+
+
+def test_a_rate_that_counts_from_before_1970_is_left_out() -> None:
+    with pytest.raises(eventbridge.NoEqual, match="from 1970"):
+        eventbridge.entry(schedule("rate(1 day)", StartDate=datetime(1969, 1, 1, tzinfo=timezone.utc)), set(), now=NOW)
