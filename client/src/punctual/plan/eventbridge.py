@@ -122,7 +122,7 @@ def _form(schedule: Mapping[str, Any], notes: list[str], now: datetime) -> dict[
     if end is not None and end <= now:
         raise NoEqual(f"has ended at {_written(end)}")
     if end is not None and end.year - now.year > 100:
-        notes.append(f"Its end at {_written(end)} is dropped: it is more than a hundred years ahead.")
+        notes.append(f"Its end in the year {end.year} is dropped: it is more than a hundred years ahead.")
         end = None
     if kind == "rate":
         # EventBridge Scheduler counts from its creation, and starts within a minute.
