@@ -363,7 +363,6 @@ LEFT_OUT = {
     "0 1 * * * %in": "has no command",
     "CRON_TZ=Europe/Berlin 0 6 * * * c": "has CRON_TZ in the line of a schedule",
     "TZ=UTC 0 6 * * * c": "has TZ in the line of a schedule",
-    "CRON_TZ=Mars/Olympus": "is not an IANA time zone",
     "RANDOM_DELAY=often": "must be a number of minutes",
     "0 1 * * * c\x1b[2J": "has a control character",
     "0 1 * * * c\udcff": "is not UTF-8 text",
@@ -471,3 +470,29 @@ def test_one_bad_schedule_does_not_end_an_import(monkeypatch: pytest.MonkeyPatch
     shown = " ".join(answered.stderr.split())
     assert "default/gone cannot be read" in shown and "default/broken is for a time that does not exist" in shown
     assert "\x1b" not in answered.stdout + answered.stderr
+
+
+def test_lines_below_an_unknown_time_zone_are_refused() -> None:
+    text = "0 1 * * * a\nCRON_TZ=Mars/Olympus\n0 2 * * * b\nCRON_TZ=Asia/Tokyo\n0 3 * * * c"
+    found = crontab.read(text, crontab.to_target("t", "body"), time_zone="UTC")
+    assert [each.body["schedule"]["cron"] for each in found.entries] == ["0 1 * * *", "0 3 * * *"]
+    unknown, below = [reason for *_, reason in found.refused]
+    assert "is not an IANA time zone" in unknown and below == "is in the time zone Mars/Olympus, which is unknown"
+
+
+def test_only_blanks_and_tabs_divide_the_fields_of_a_line() -> None:
+    found = crontab.read("0\t1 * * *  a\n0\u00a09 * * * x y", crontab.to_target("t", "body"), time_zone="UTC")
+    assert [each.body["schedule"]["cron"] for each in found.entries] == ["0 1 * * *"] and len(found.refused) == 1
+
+
+@pytest.mark.parametrize("expression", ["cron(0 9 * * ? *)", "rate(1 day)"])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_an_end_that_nobody_reaches_is_dropped_with_a_note(expression: str, zone: str) -> None:
+    end = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=timezone.utc)
+    found = eventbridge.entry(schedule(expression, EndDate=end, ScheduleExpressionTimezone=zone), set(), now=NOW)
+    assert "end" not in found.body["schedule"] and any("a hundred years" in note for note in found.comments)
+
+
+def test_a_rate_that_counts_from_before_1970_is_left_out() -> None:
+    with pytest.raises(eventbridge.NoEqual, match="from 1970"):
+        eventbridge.entry(schedule("rate(1 day)", StartDate=datetime(1969, 1, 1, tzinfo=timezone.utc)), set(), now=NOW)

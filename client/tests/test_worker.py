@@ -225,3 +225,35 @@ def test_a_signed_request_is_accepted() -> None:
 def test_another_request_is_refused(headers: dict[str, str], body: bytes, secret: str, message: str) -> None:
     with pytest.raises(punctual.InvalidSignature, match=message):
         verify_signature(headers, body, secret, now=NOW)
+
+
+DEEP = "[" * 200_000
+
+
+@pytest.mark.parametrize(
+    "event", [{"punctual": 5}, {"detail": None}, {"punctual": {"callback": [1]}}, {"punctual": {"callback": {"url": 1, "token": 2}}}]
+)
+def test_an_event_of_another_sender_is_no_job(event: dict[str, Any]) -> None:
+    with pytest.raises(punctual.PunctualError, match="has the job a `callback`"):
+        Worker.from_event(event)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"Body": "[1]"},
+        {"Body": "5"},
+        {"Body": DEEP},
+        {"Body": 5},
+        {"MessageAttributes": [1]},
+        {"MessageAttributes": {"punctual-callback-url": 1}},
+    ],
+)
+def test_a_message_of_another_sender_is_no_job(message: dict[str, Any]) -> None:
+    with pytest.raises(punctual.PunctualError, match="has the job a `callback`"):
+        Worker.from_message(message)
+
+
+def test_a_secret_that_is_no_text_is_refused() -> None:
+    with pytest.raises(punctual.InvalidSignature, match="environment variable"):
+        punctual.verify_signature({}, b"", None)  # type: ignore[arg-type]

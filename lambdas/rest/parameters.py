@@ -8,7 +8,9 @@ from typing import Annotated, Any, Generic, TypeVar
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import BeforeValidator
 
+from lambdas.rest.envelope import listed, more
 from lambdas.rest.models import QueryInstant, Tag
+from lambdas.rest.shapes import LONGEST_FIELD, shortened
 from scheduler.model import ids
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Status
@@ -63,8 +65,11 @@ def known(event: Any, names: Collection[str]) -> None:
     """Raise Invalid for other query parameters than these: a misspelt filter would silently list everything."""
     unknown = [name for name in event.get("queryStringParameters") or {} if name not in names]
     if unknown:
-        details = [{"field": name, "rule": "is not a known parameter"} for name in unknown]
-        raise Invalid(f"unknown parameters: {', '.join(unknown)}", details=details)
+        shown = [shortened(name, LONGEST_FIELD) for name in unknown[: listed(len(unknown))]]
+        details = [{"field": name, "rule": "is not a known parameter"} for name in shown]
+        if others := len(unknown) - len(shown):
+            details.append({"field": "query", "rule": more(others)})
+        raise Invalid(f"unknown parameters: {', '.join(shown)}{f' and {others} more' if others else ''}", details=details)
 
 
 def is_upcoming(given: bool | None, statuses: Collection[Status]) -> bool:

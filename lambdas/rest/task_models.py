@@ -39,7 +39,7 @@ class TaskRequest(WorkRequest):
     """The maximum number of missed runs that are caught up, the latest ones. Only with misfire run_all. Default: 100."""
     paused: bool | None = None
     """True: the task is created paused, and has no runs until you resume it. Requires a schedule. An edit leaves pauses as they are."""
-    pause_reason: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    pause_reason: Annotated[str, Field(min_length=1, max_length=500), LINE] | None = None
     """The reason of this pause. Only with paused."""
 
     @field_validator("name")

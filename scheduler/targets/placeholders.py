@@ -103,9 +103,14 @@ def rendered(payload: Mapping[str, Any], context: JobContext, encodings: Mapping
 def leaves_path(written: str, url: str) -> bool:
     """Whether a placeholder has made a segment of the URL's path a dot segment. Clients and servers remove those, with the one before.
 
-    Their percent-encoded forms are removed too (https://url.spec.whatwg.org/#double-dot-path-segment).
+    Their percent-encoded forms are removed too (https://url.spec.whatwg.org/#double-dot-path-segment). A slash in a value is encoded; some
+    servers decode it first, so that one segment becomes several.
     """
-    return any(before != after and _is_dots(after) for before, after in zip(_segments(written), _segments(url), strict=False))
+    changed = [after for before, after in zip(_segments(written), _segments(url), strict=False) if before != after]
+    return any(_is_dots(part) for segment in changed for part in _SLASH.split(segment))
+
+
+_SLASH = re.compile(r"%2f|%5c|\\", re.IGNORECASE)
 
 
 def _segments(url: str) -> list[str]:

@@ -155,6 +155,7 @@ def test_texts_that_people_read_have_no_control_characters(unshown: str, world: 
     for method, path, body, field in (
         ("POST", "/tasks", TASK | {"name": text}, "name"),
         ("POST", "/tasks", TASK | {"description": text}, "description"),
+        ("POST", "/tasks", TASK | {"paused": True, "pause_reason": text}, "pause_reason"),
         ("PUT", "/tasks/by-key/k", TASK | {"name": text}, "name"),
         ("PATCH", f"/tasks/{task}", {"name": text}, "name"),
         ("POST", f"/tasks/{task}/pause", {"reason": text}, "reason"),
@@ -165,6 +166,12 @@ def test_texts_that_people_read_have_no_control_characters(unshown: str, world: 
         refused = send(method, path, json_body=body, **ADMINISTRATOR)
         assert refused.status == 400 and list(refused.fields) == [field], path
         assert f"U+{ord(unshown[0]):04X} (character 2)" in refused.fields[field]
+
+
+def test_unknown_parameters_are_listed_up_to_a_number(world: World) -> None:
+    refused = send("GET", "/jobs", query={f"p{number}{'x' * 300}": "1" for number in range(900)})
+    assert refused.status == 400 and len(refused.fields) == 51 and len(refused.text) < 40_000
+    assert refused.fields["query"] == "breaks 850 more rules"
 
 
 @pytest.mark.parametrize("shown", SHOWN)

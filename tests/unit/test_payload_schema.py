@@ -110,3 +110,21 @@ def test_the_nesting_of_a_schema_is_limited() -> None:
         deep = {"properties": {"a": deep}}
     with pytest.raises(BadSchema, match="nested deeper"):
         payload_schema.check({"type": "object"} | deep)
+
+
+def test_a_rule_of_many_values_shows_the_first() -> None:
+    (found,) = broken({"enum": [*range(1_000)]}, "x")
+    assert found.rule == f"must be one of {', '.join(map(str, range(20)))} and 980 more"
+
+
+def test_a_large_payload_against_a_long_list_of_values_compares_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    def same(one: object, other: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return one == other
+
+    monkeypatch.setattr(payload_schema, "_same", same)
+    schema = {"items": {"enum": [f"c{number}" for number in range(1_000)]}}
+    assert len(broken(schema, ["c999"] * 5_000 + ["x"] * 5_000)) == 5_000 and compared == 5_000

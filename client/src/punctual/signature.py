@@ -50,6 +50,8 @@ def verify_signature(
 
 def _key(secret: str) -> bytes:
     """Return the key of a secret. Raises InvalidSignature for a secret that the server never signs with."""
+    if not isinstance(secret, str):
+        raise InvalidSignature("the secret is no text: is its environment variable set?")
     try:
         found = base64.b64decode(secret.removeprefix("whsec_"), validate=True) if secret.startswith("whsec_") else _bytes(secret)
     except (binascii.Error, ValueError) as error:  # ValueError: a character beyond ASCII

@@ -30,6 +30,11 @@ LONGEST_TRY = 30.0
 LONGEST_PAUSE_SECONDS = 3600.0  # an earlier heartbeat than a third of the lease does no harm
 
 
+def _field(of: Any, name: str) -> Any:
+    """Return the field of an object from outside; None if it is none."""
+    return of.get(name) if isinstance(of, Mapping) else None
+
+
 class Worker:
     """Sends heartbeats during the work, and reports the result. A context manager:
 
@@ -71,23 +76,25 @@ class Worker:
     @classmethod
     def from_event(cls, event: Mapping[str, Any], **options: Any) -> Self:
         """Return the worker of a `lambda`, `stepfunctions` or `eventbridge` job, by its event, input or `detail`."""
-        content = event.get("detail", event) if "punctual" not in event else event
-        callback = (content.get("punctual") or {}).get("callback") or {}
-        return cls._of(callback.get("url"), callback.get("token"), **options)
+        content = event if "punctual" in event else event.get("detail", event)
+        callback = _field(_field(content, "punctual"), "callback")
+        return cls._of(_field(callback, "url"), _field(callback, "token"), **options)
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any], **options: Any) -> Self:
         """Return the worker of an `sqs` or `sns` job, by the message: of `receive_message`, of a Lambda event, or from SNS as JSON."""
         found = message.get("MessageAttributes") or message.get("messageAttributes")
         if not found and (body := message.get("Body") or message.get("body")):
-            with contextlib.suppress(ValueError):  # an SNS message in an SQS queue
-                found = json.loads(body).get("MessageAttributes")
-        values = {name: one.get("StringValue") or one.get("stringValue") or one.get("Value") for name, one in (found or {}).items()}
-        return cls._of(values.get(URL), values.get(TOKEN), **options)
+            with contextlib.suppress(ValueError, RecursionError, TypeError):  # an SNS message in an SQS queue
+                found = _field(json.loads(body), "MessageAttributes")
+        url, token = (_field(found, name) for name in (URL, TOKEN))
+        return cls._of(
+            *(_field(one, "StringValue") or _field(one, "stringValue") or _field(one, "Value") for one in (url, token)), **options
+        )
 
     @classmethod
-    def _of(cls, url: str | None, token: str | None, **options: Any) -> Self:
-        if not url or not token:
+    def _of(cls, url: Any, token: Any, **options: Any) -> Self:
+        if not (isinstance(url, str) and isinstance(token, str) and url and token):
             raise UnexpectedAnswer(f"there is no {URL} and {TOKEN}: has the job a `callback`?")
         return cls(url, token, **options)
 

@@ -39,6 +39,7 @@ class _Settings:
     zone: str | None
     machine_zone: str | None
     delay: int = 0
+    unknown_zone: str = ""
     noted: dict[str, str] = field(default_factory=dict)
 
     def set(self, name: str, value: str) -> None:
@@ -46,9 +47,10 @@ class _Settings:
         if len(value.split()) > 5 and _is_schedule(value.split()[1:6]):
             raise ValueError(f"has {name} in the line of a schedule: write CRON_TZ={value.split()[0]} in a line of its own")
         if name == _ZONE:
+            self.unknown_zone = value  # of the lines below, if this raises
             if value:
                 zone(value)
-            self.zone = value or self.machine_zone
+            self.zone, self.unknown_zone = value or self.machine_zone, ""
         elif name == _DELAY:
             if not value.isdecimal() or int(value) > LONGEST_DELAY:
                 raise ValueError(f"RANDOM_DELAY must be a number of minutes up to {LONGEST_DELAY}, a day")
@@ -58,6 +60,8 @@ class _Settings:
 
     def schedule(self, cron: str) -> dict[str, Any]:
         """Raises ValueError if the time zone is unknown."""
+        if self.unknown_zone:
+            raise ValueError(f"is in the time zone {self.unknown_zone[:40]}, which is unknown")
         if self.zone is None:
             raise ValueError("is in the time zone of its machine: give --time-zone")
         zoned = {"time_zone": self.zone} if self.zone != "UTC" else {}

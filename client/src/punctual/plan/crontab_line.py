@@ -77,7 +77,7 @@ def split(line: str) -> tuple[str, str]:
             raise ValueError("has a number after its period, as in an anacrontab: write a time of the day")
         return WORDS[word.lower()], rest
     # A dash in front keeps cron's own log silent.
-    parts = re.sub(r"^-(?=[0-9*])", "", line).split(None, 5)
+    parts = re.split(r"[ \t]+", re.sub(r"^-(?=[0-9*])", "", line), maxsplit=5)
     if len(parts) >= 4 and re.fullmatch(r"[0-9]+", parts[0]) and re.fullmatch(r"[0-9]+", parts[1]) and _is_anacron(parts[2]):
         raise ValueError("has a period, a delay and a name, as in an anacrontab: write a time of the day")
     if len(parts) < 6:

@@ -121,9 +121,14 @@ def _form(schedule: Mapping[str, Any], notes: list[str], now: datetime) -> dict[
     start, end = schedule.get("StartDate"), schedule.get("EndDate")
     if end is not None and end <= now:
         raise NoEqual(f"has ended at {_written(end)}")
+    if end is not None and end.year - now.year > 100:
+        notes.append(f"Its end in the year {end.year} is dropped: it is more than a hundred years ahead.")
+        end = None
     if kind == "rate":
         # EventBridge Scheduler counts from its creation, and starts within a minute.
         start = start or (schedule.get("CreationDate") or now).replace(microsecond=0)
+        if start.year < 1970:
+            raise NoEqual(f"counts from {_written(start)}, and a task counts from 1970 at the earliest")
         form = {"rate": _rate(inner, start, end, now)}
     else:
         form, start, end = _cron(inner, zone, start, end, now, notes)
