@@ -57,6 +57,9 @@ test('what starts many jobs asks first, and says how many', () => {
   expect(questionOf(problem('lane_paused', { count: 0 }))).toBeNull();
   expect(questionOf(problem('task_paused'))).toBeNull();
   expect(questionOf(problem('failures', { count: 2 }))).toMatch(/^2 jobs run again/);
+  const both = problem('failures', { count: 2 });
+  const label = 'Run all 5 of this error again, of 2 places'; // as `_redrive` in scheduler/insight/problems.py
+  expect(questionOf({ ...both, remedy: both.remedy && { ...both.remedy, label } })).toMatch(/^Run all 5 of this error again, of 2 places, with/);
   expect(questionOf(problem('breaker_open'))).not.toBeNull();
 });
 

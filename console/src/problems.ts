@@ -54,6 +54,8 @@ export function questionOf(problem: Problem): string | null {
     case 'breaker_open':
       return 'Its waiting jobs start within a second. If the target still fails, five more failures open the breaker again.';
     case 'failures':
+      // A redrive takes all jobs of the error: its label has their number if they called several places, `count` is of one.
+      if (problem.remedy?.label.endsWith('places')) return `${problem.remedy.label}, with all their attempts. Correct the cause first.`;
       return `${problem.count === null ? 'They run' : `${jobs(problem.count)} ${problem.count === 1 ? 'runs' : 'run'}`} again, with all their attempts. Correct the cause first.`;
     case 'task_skips':
       return 'A run that falls due while another one runs then waits for it. This changes the task.';

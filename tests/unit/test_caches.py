@@ -227,7 +227,7 @@ def test_callers_that_have_no_value_share_one_read(name: str, clock: FixedClock)
 
 
 class Reads:
-    """What a cache reads: for each key the number of its reads. `errors`: what the next calls raise."""
+    """A service that a cache reads: it answers each key with the number of its reads. `errors`: the next calls raise them."""
 
     def __init__(self, *errors: Exception | None) -> None:
         self.calls: list[tuple[str, ...]] = []
