@@ -63,6 +63,15 @@ REPORT: dict[str, Any] = {
             "at_least": True,
         },
         {"lane": "retry", "paused_at": None, "paused_by": None, "paused_by_name": None, "reason": None, "waiting": 0, "at_least": False},
+        {
+            "lane": "recurring",
+            "paused_at": None,
+            "paused_by": None,
+            "paused_by_name": None,
+            "reason": None,
+            "waiting": 3,
+            "at_least": False,
+        },
     ],
     "breakers": [
         {
@@ -136,6 +145,7 @@ def test_a_terminal_shows_each_problem_with_the_command_that_mends_it() -> None:
         assert " ".join(plain[plain.index(heading) + 2].split()).startswith(row), plain
     breaker = plain[plain.index("Breakers that are not closed") + 2]
     assert breaker.endswith(" shop") and "u2" not in breaker, "the name of the owner, not the id"
+    assert " ".join(plain[plain.index("Lanes") + 3].split()) == "recurring active 3", "its jobs wait for something else"
     assert not any(line.startswith("retry") for line in plain)
 
 

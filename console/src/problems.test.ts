@@ -66,20 +66,26 @@ test('what starts many jobs asks first, and says how many', () => {
 describe('lanes', () => {
   test('that are paused', () => expect(pausedOf([lane('one-time'), lane('retry', PAUSED)]).map((each) => each.lane)).toEqual(['retry']));
 
-  const late = (count: number) => ({ count, at_least: false });
-  const [paused, resumed] = [[lane('one-time', PAUSED), lane('retry', { waiting: null })], [lane('one-time', { waiting: null }), lane('retry', { waiting: null })]];
-  const during: Backlog = { lanes: paused, late: late(20), draining: [] }; // six of the twenty wait for something else
+  const read = (waiting: number, changes: Partial<LaneNow> = {}): LaneNow[] => [lane('one-time', { waiting, ...changes }), lane('retry', { waiting: 6 })];
+  const during = (lanes: LaneNow[], draining: Backlog['draining'] = []): Backlog => ({ lanes, late: { count: 20, at_least: false }, draining });
+  const paused = read(14, PAUSED);
 
-  test('drain after a resume until no job of theirs waits', () => {
-    expect(drainingOf(during, { lanes: paused, late: late(21) })).toEqual([]);
-    const draining = drainingOf(during, { lanes: resumed, late: late(15) });
-    expect(draining).toEqual([{ lane: 'one-time', left: 9, at_least: false, beside: 6 }]);
-    expect(drainingOf({ lanes: resumed, late: late(15), draining }, { lanes: resumed, late: late(8) })).toMatchObject([{ left: 2 }]);
-    expect(drainingOf({ lanes: resumed, late: late(8), draining }, { lanes: resumed, late: late(6) })).toEqual([]);
-    expect(drainingOf({ lanes: resumed, late: late(8), draining }, { lanes: paused, late: late(8) }), 'paused again').toEqual([]);
+  test('drain after a resume as long as their jobs become fewer', () => {
+    expect(drainingOf(during(paused), paused)).toEqual([]);
+    const draining = drainingOf(during(paused), read(9));
+    expect(draining).toEqual([{ lane: 'one-time', left: 9, at_least: false }]);
+    expect(drainingOf(during(read(9), draining), read(2))).toEqual([{ lane: 'one-time', left: 2, at_least: false }]);
+    expect(drainingOf(during(read(9), draining), read(0)), 'all started').toEqual([]);
+    expect(drainingOf(during(read(9), draining), read(9)), 'they wait for something else').toEqual([]);
+    expect(drainingOf(during(read(9), draining), paused), 'paused again').toEqual([]);
   });
 
-  test('with a usual backlog were not resumed', () => expect(drainingOf({ lanes: resumed, late: late(5), draining: [] }, { lanes: resumed, late: late(5) })).toEqual([]));
+  test('drain, too, while there are more jobs than are counted', () => {
+    const many = [{ lane: 'one-time', left: 1_000, at_least: true }];
+    expect(drainingOf(during(read(1_000, { at_least: true }), many), read(1_000, { at_least: true }))).toEqual(many);
+  });
+
+  test('with a usual backlog were not resumed', () => expect(drainingOf(during(read(5)), read(4))).toEqual([]));
 
   test.each([
     ['/tasks', 'recurring', true, true],
@@ -98,7 +104,7 @@ describe('lanes', () => {
 });
 
 describe('the scheduler is on time only if nothing waits that should run', () => {
-  const [open, paused, none] = [lane('one-time', { waiting: null }), lane('retry', PAUSED), { count: 0, at_least: false }];
+  const [open, paused, none] = [lane('one-time'), lane('retry', PAUSED), { count: 0, at_least: false }];
   test.each([
     [0, [], none, [['loading', 'Not read yet']]],
     [0, [open], none, [['success', 'On time']]],

@@ -105,19 +105,14 @@ export interface Draining {
   lane: string;
   left: number;
   at_least: boolean;
-  /** The late jobs that waited for something else while it was paused. */
-  beside: number;
 }
 
-/** The lanes that drain: paused or draining `before`, and not paused now. The API counts the jobs of paused lanes alone, so what is left follows from the late jobs. */
-export function drainingOf(before: Backlog, { lanes, late }: Pick<Backlog, 'lanes' | 'late'>): Draining[] {
-  const paused = pausedOf(before.lanes);
-  const beside = Math.max(0, before.late.count - paused.reduce((sum, { waiting }) => sum + (waiting ?? 0), 0));
-  const known = [...before.draining, ...paused.map(({ lane }) => ({ lane, beside }))];
-  return known
-    .filter(({ lane }) => lanes.some((each) => each.lane === lane && each.paused_at === null))
-    .map((each) => ({ lane: each.lane, beside: each.beside, left: late.count - each.beside, at_least: late.at_least }))
-    .filter(({ left }) => left > 0);
+/** The lanes that drain: paused `before`, or with fewer jobs than `before`, which is not to be seen of jobs that were not all counted. A job that waits on may wait for something else. */
+export function drainingOf(before: Backlog, lanes: readonly LaneNow[]): Draining[] {
+  const most = new Map([...before.draining.map(({ lane, left }) => [lane, left] as const), ...pausedOf(before.lanes).map(({ lane }) => [lane, Infinity] as const)]);
+  return lanes
+    .filter(({ lane, paused_at, waiting, at_least }) => paused_at === null && waiting > 0 && (waiting < (most.get(lane) ?? 0) || (at_least && most.has(lane))))
+    .map(({ lane, waiting, at_least }) => ({ lane, left: waiting, at_least }));
 }
 
 const LISTS = ['tasks', 'jobs', 'dead-letters', 'operations', 'capacity'];

@@ -111,8 +111,8 @@ class LaneStatusShape(Shape):
     """The name of that user at the time of the pause."""
     reason: str | None
     """The reason of the pause."""
-    waiting: int | None
-    """The due jobs that wait for it. Null: it is not paused."""
+    waiting: int
+    """Its jobs that are due and wait, whether it is paused or not."""
     at_least: bool
     """True: the read was cut, there may be more."""
 

@@ -85,11 +85,11 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class LaneWait:
-    """A lane, and how many due jobs wait for it while it is paused. `waiting` None: it is not paused."""
+    """A lane, and how many of its jobs are due and wait, for whatever reason."""
 
     state: LaneState
-    waiting: int | None = None
-    at_least: bool = False
+    waiting: int
+    at_least: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def _behind(found: Status) -> list[Problem]:
 
 
 def _paused(lane: LaneWait, found: Status) -> Problem:
-    state, count = lane.state, lane.waiting or 0
+    state, count = lane.state, lane.waiting
     waits = _jobs(count, "wait", lane.at_least) if count else "no job waits"
     return Problem(
         Kind.LANE_PAUSED,

@@ -53,7 +53,6 @@ PLACES = 100  # jobs that are read for what they call, of up to 400 KB each, sha
 RECENT, OLDEST = 100, 25  # jobs of a history, and the oldest of them
 RUNS = 10  # the last runs of a task
 PARALLEL = 4
-NO_BACKLOG = Counter[str]()
 
 
 class Wait(NamedTuple):
@@ -64,6 +63,16 @@ class Wait(NamedTuple):
     lane: Lane
     due_at: int
     slot: str | None
+
+
+class Backlogs(NamedTuple):
+    """The jobs that wait in dispatchers for room in a lane, by owner and by lane."""
+
+    owners: Counter[str]
+    lanes: Counter[Lane]
+
+
+NO_BACKLOG = Backlogs(Counter(), Counter())
 
 
 class Waits(NamedTuple):
@@ -135,16 +144,16 @@ def of_owner(owner: str, name: str, ports: Ports) -> Status:
     return _with_waits(found, waits, watched, frozenset())
 
 
-def _backlog(ports: Ports, now: int) -> Counter[str]:
-    """The jobs of each owner that wait in dispatchers for room in a lane, as these have just published it."""
-    told = itertools.chain.from_iterable(ports.ledger.backlogs(lane, now - PUBLISHED_MS) for lane in Lane)
-    found = Counter[str]()
-    for each in told:
-        found.update({owner: demand.count for owner, demand in each.users.items() if owner != REST})
-    return found
+def _backlog(ports: Ports, now: int) -> Backlogs:
+    """The jobs that wait in dispatchers, as these have just published it."""
+    owners, lanes = Counter[str](), Counter[Lane]()
+    for each in itertools.chain.from_iterable(ports.ledger.backlogs(lane, now - PUBLISHED_MS) for lane in Lane):
+        owners.update({owner: demand.count for owner, demand in each.users.items() if owner != REST})
+        lanes[each.lane] += sum(demand.count for demand in each.users.values())
+    return Backlogs(owners, lanes)
 
 
-def _with_waits(found: Status, waits: Waits, watched: Watched, disabled: Collection[str], backlog: Counter[str] = NO_BACKLOG) -> Status:
+def _with_waits(found: Status, waits: Waits, watched: Watched, disabled: Collection[str], backlog: Backlogs = NO_BACKLOG) -> Status:
     """The status with everything that follows from the waiting jobs, and with its problems.
 
     Of a flood, the oldest jobs in the slots may all be in executors: `backlog` has those that wait behind them.
@@ -152,20 +161,15 @@ def _with_waits(found: Status, waits: Waits, watched: Watched, disabled: Collect
     states = [watched.lanes.get(lane, LaneState(lane)) for lane in Lane]
     paused = {state.lane for state in states if state.paused_at is not None}
     unexplained = [wait for wait in waits.jobs if wait.lane not in paused and wait.owner not in disabled and not _is_limited(wait)]
-    counted = Counter(wait.owner for wait in waits.jobs) | backlog  # the larger number of each owner
-    by_lane = Counter(wait.lane for wait in waits.jobs)
+    counted = Counter(wait.owner for wait in waits.jobs) | backlog.owners  # the larger number of each owner
+    by_lane = Counter(wait.lane for wait in waits.jobs) | backlog.lanes
     known = replace(
         found,
         late=_late(waits.jobs, waits.cut, found.at),
         unexplained=_late(unexplained, waits.cut, found.at),
         crowd=_crowd(unexplained),
         waiting=[OwnerWait(owner, count, cancelling(owner, found)) for owner, count in counted.most_common(LISTED)],
-        lanes=[
-            LaneWait(state, count := by_lane[state.lane], state.lane in waits.full or (waits.cut and count > 0))
-            if state.lane in paused
-            else LaneWait(state)
-            for state in states
-        ],
+        lanes=[LaneWait(state, count := by_lane[state.lane], state.lane in waits.full or (waits.cut and count > 0)) for state in states],
     )
     return replace(known, problems=problems(known))
 

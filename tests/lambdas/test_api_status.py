@@ -24,7 +24,7 @@ def test_at_first_all_is_well() -> None:
         found = status(scope, groups=ADMIN)
         assert (found["well"], found["problems"], found["more_problems"], found["scope"]) == (True, [], False, scope)
         assert found["late"] == {"count": 0, "at_least": False, "longest_seconds": 0}
-        assert [lane["waiting"] for lane in found["lanes"]] == [None] * 3
+        assert [lane["waiting"] for lane in found["lanes"]] == [0] * 3
 
 
 @pytest.mark.parametrize("groups", [None, "[users]"])

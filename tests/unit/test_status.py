@@ -173,7 +173,7 @@ def test_a_paused_lane_has_its_jobs_its_author_and_its_reason(stage: TaskStage) 
     (problem,) = found.problems
     assert (problem.title, problem.severity) == ("The lane one-time is paused: 3 jobs wait", Severity.CRITICAL)
     assert (problem.by, problem.by_name, problem.reason, problem.lane) == ("u1", "olga", "moving house", "one-time")
-    assert [(lane.waiting, lane.at_least) for lane in found.lanes] == [(3, False), (None, False), (None, False)]
+    assert [(lane.waiting, lane.at_least) for lane in found.lanes] == [(3, False), (0, False), (1, False)]
     assert [(each.owner, each.count) for each in found.waiting] == [("ann", 3), ("bob", 1)]
     assert found.late.count == 4, "late are all jobs that wait, whatever explains it"
 
@@ -181,8 +181,8 @@ def test_a_paused_lane_has_its_jobs_its_author_and_its_reason(stage: TaskStage) 
 def test_jobs_in_a_room_without_a_unit_are_counted(stage: TaskStage) -> None:
     pause([Lane.RETRY], None, stage)
     due(stage, lane=Lane.RETRY, slot=f"{slots.room_of('retry')}#01")
-    assert [lane.waiting for lane in of_all(stage).lanes] == [None, None, 1]
-    assert [lane.waiting for lane in of_ann(stage).lanes] == [None, None, 1]
+    assert [lane.waiting for lane in of_all(stage).lanes] == [0, 0, 1]
+    assert [lane.waiting for lane in of_ann(stage).lanes] == [0, 0, 1]
 
 
 def test_a_pause_that_no_job_waits_for_is_a_warning(stage: TaskStage) -> None:
@@ -214,6 +214,7 @@ def test_jobs_that_wait_behind_many_running_ones_are_seen(stage: TaskStage, monk
     users = {"bob": Demand(1.0, 2_000), REST: Demand(3.0, 7)}
     stage.ledger.report_backlog(Backlog(UnitKey(slots.OVERFLOW, 0), Lane.ONE_TIME, NOW, 0, 0.0, users))
     assert [(each.owner, each.count) for each in of_all(stage).waiting] == [("bob", 2_000)]
+    assert [lane.waiting for lane in of_all(stage).lanes] == [2_007, 0, 0], "with those of users without a name"
 
 
 def test_the_flood_of_another_user_hides_none_of_ones_own_jobs(stage: TaskStage, monkeypatch: pytest.MonkeyPatch) -> None:

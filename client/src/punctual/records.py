@@ -667,7 +667,7 @@ class LaneDepth(Record):
     paused_by: str | None = None
     paused_by_name: str | None = None
     reason: str | None = None
-    waiting: int | None = None
+    waiting: int = 0
     at_least: bool = False
 
 

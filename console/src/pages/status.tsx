@@ -163,13 +163,13 @@ function Lanes({ lanes }: { lanes: readonly LaneNow[] }): ReactNode {
   return (
     <Rows<LaneNow>
       title="Queues"
-      description="Waiting: jobs that are due, of a paused queue."
+      description="Waiting: jobs that are due, whether the queue is paused or not."
       items={lanes}
       id="lane"
       columns={[
         { id: 'lane', header: 'Queue', cell: (lane) => lane.lane, isRowHeader: true },
         { id: 'state', header: 'State', cell: (lane) => <StatusIndicator type={lane.paused_at === null ? 'success' : 'stopped'}>{lane.paused_at === null ? 'Running' : 'Paused'}</StatusIndicator> },
-        { id: 'waiting', header: 'Waiting', cell: (lane) => (lane.waiting === null ? '–' : jobs(lane.waiting, lane.at_least)) },
+        { id: 'waiting', header: 'Waiting', cell: (lane) => jobs(lane.waiting, lane.at_least) },
         { id: 'since', header: 'Paused', cell: (lane) => <Ago at={lane.paused_at} /> },
         { id: 'by', header: 'By', cell: (lane) => (lane.paused_at === null ? '–' : (lane.paused_by_name ?? lane.paused_by ?? '–')) },
         { id: 'reason', header: 'Reason', cell: (lane) => <Words>{(lane.paused_at === null ? null : lane.reason) ?? '–'}</Words> },

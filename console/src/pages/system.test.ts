@@ -10,7 +10,7 @@ beforeAll(async () => {
   ({ Health } = await import('./system'));
 });
 
-const lanes = [{ lane: 'one-time', paused_at: null, paused_by: null, paused_by_name: null, reason: null, waiting: null, at_least: false }] as const;
+const lanes = [{ lane: 'one-time', paused_at: null, paused_by: null, paused_by_name: null, reason: null, waiting: 0, at_least: false }] as const;
 
 function shown(oldest: string | null, late: number): string {
   return rendered(createElement(Health, { lag: 0, oldest, now: { lanes, late: { count: late, at_least: false } } }));

@@ -103,7 +103,7 @@ export default function System(): ReactNode {
               { id: 'state', header: 'State', cell: (lane) => <StatusIndicator type={lane.paused ? 'stopped' : 'success'}>{lane.paused ? 'Paused' : 'Running'}</StatusIndicator> },
               { id: 'since', header: 'Since', cell: (lane) => <Ago at={lane.paused ? lane.paused_at : lane.resumed_at} /> },
               { id: 'by', header: 'By', cell: (lane) => { const found = here(lane); return found?.paused_by_name ?? found?.paused_by ?? '–'; } },
-              { id: 'waiting', header: 'Waiting', cell: (lane) => { const found = here(lane); return found === undefined || found.waiting === null ? '–' : jobs(found.waiting, found.at_least); } },
+              { id: 'waiting', header: 'Waiting', cell: (lane) => { const found = here(lane); return found === undefined ? '–' : jobs(found.waiting, found.at_least); } },
               { id: 'reason', header: 'Reason', cell: (lane) => <Words>{lane.reason ?? '–'}</Words> },
               ...(administers
                 ? [

@@ -31,7 +31,7 @@ export function LanesProvider({ children }: { children: ReactNode }): ReactNode 
     `paused ${scope}`,
     async () => {
       const { lanes, late } = await readStatus(scope);
-      before.current = { lanes, late, draining: drainingOf(before.current, { lanes, late }) };
+      before.current = { lanes, late, draining: drainingOf(before.current, lanes) };
       return before.current;
     },
     (found) => (found !== null && found.draining.length > 0 ? OFTEN : SELDOM),
@@ -41,8 +41,7 @@ export function LanesProvider({ children }: { children: ReactNode }): ReactNode 
 }
 
 function pausedInWords(lane: LaneNow): string {
-  const paused = `The queue ${lane.lane} is paused`;
-  return lane.waiting === null ? paused : `${paused}: ${jobs(lane.waiting, lane.at_least)} ${lane.waiting === 1 ? 'waits' : 'wait'}`;
+  return `The queue ${lane.lane} is paused: ${jobs(lane.waiting, lane.at_least)} ${lane.waiting === 1 ? 'waits' : 'wait'}`;
 }
 
 function drainingInWords({ lane, left, at_least }: Draining): string {

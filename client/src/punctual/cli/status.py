@@ -230,5 +230,5 @@ def _tables(cli: Cli, found: StatusReport) -> Iterator[Text | Table]:
     )
 
 
-def _count(count: int | None, at_least: bool) -> str:
-    return "" if count is None else f"{count}{'+' if at_least else ''}"
+def _count(count: int, at_least: bool) -> str:
+    return f"{count}{'+' if at_least else ''}"
