@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from bench.scaling import COLD_MS
+from local.home import REPOSITORY
 from scheduler.model import slots
 from tests.simulation import upgrades
 from tests.simulation.deployments import FEW, MANY, DeployedWorld, outcome
 from tests.simulation.sabotage import SABOTAGES, find
-from tests.simulation.upgrades import UpgradedWorld
+from tests.simulation.upgrades import LATE_MS, UpgradedWorld
 from tests.simulation.world import START
 
 
@@ -63,3 +65,8 @@ def test_it_notices_an_upgrade_that_meets_cold_executors(name: str) -> None:
     (removed,) = [each for each in SABOTAGES if name in each.name]
     found = find(removed, [removed.seed])
     assert found is not None and found.oracle == "late"
+
+
+def test_the_page_has_the_figures_of_the_modelled_upgrade() -> None:
+    page = " ".join((REPOSITORY / "docs/guides/upgrade.md").read_text().split())
+    assert f"with cold starts of {COLD_MS / 1000:g} s: no job is more than {LATE_MS} ms late." in page
