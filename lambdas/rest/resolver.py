@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import wraps
 from http import HTTPStatus
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, OpenAPI
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 from pydantic import ValidationError
 
 from lambdas import _runtime
@@ -19,7 +20,7 @@ from lambdas.rest.access import Route
 from lambdas.rest.endpoint import Endpoint
 from lambdas.rest.resolution import Stage, payload_of
 from lambdas.rest.shapes import ErrorAnswer, GatewayAnswer
-from scheduler.accounts.access import Need, need_of_foreign
+from scheduler.accounts.access import Caller, Need, need_of_foreign
 from scheduler.model import ids, own_keys
 from scheduler.model.errors import Invalid, NotFound, SchedulerError
 from scheduler.model.job import JobKey
@@ -74,6 +75,40 @@ def resolved(body: models.Request) -> None:
         raise envelope.body_violations(error) from None
 
 
+class Router(APIGatewayHttpRouter):
+    """The routes of a module, and what they read of the request that they answer."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    @property
+    def event(self) -> access.Event:
+        """The request as API Gateway sent it."""
+        return self.current_event.raw_event
+
+    @property
+    def caller(self) -> Caller:
+        return access.caller_of(self.event)
+
+    @property
+    def owner(self) -> str:
+        """The id of the user whose objects the request is about. Raises Unauthorized, Forbidden, Invalid."""
+        return access.subject_of(self.event)
+
+    @property
+    def bearer(self) -> str | None:
+        """The bearer token, not yet verified; None without one."""
+        given = next((value for name, value in self.event.get("headers", {}).items() if name.lower() == "authorization"), "")
+        scheme, _, token = given.partition(" ")
+        return token.strip() or None if scheme.lower() == "bearer" else None
+
+    def job(self, job_id: str) -> JobKey:
+        """The key of the caller's job with that id, never of another user's. Raises NotFound for a text that cannot be an id."""
+        if not ids.is_job_id(job_id):
+            raise NotFound("there is no such job")
+        return JobKey(self.owner, job_id)
+
+
 class Resolver(APIGatewayHttpResolver):
     """Routes requests. Every answer, an error too, is in the envelope. Only the paths in `large` take large bodies."""
 
@@ -96,27 +131,28 @@ class Resolver(APIGatewayHttpResolver):
         self.exception_handler(Exception)(self._refused)
 
     def route(self, rule: str, method: Any, *options: Any, **more: Any) -> Callable[[Route], Route]:
-        """Powertools' own; it also adds the rule of the route, and has Powertools call the function after our checks of the request."""
+        """Powertools' own. It also adds the rule of the route, and Powertools calls the function by `_checked`."""
         register = super().route(rule, method, *options, **more)
         (verb,) = (method,) if isinstance(method, str) else method
 
         def registered(function: Route) -> Route:
+            endpoint = Endpoint(verb, rule, function)
             access.register(verb, rule, function)
-            self.endpoints.append(Endpoint(verb, rule, function))
-            register(self._checked(self.endpoints[-1]))
+            self.endpoints.append(endpoint)
+            register(self._checked(endpoint))
             return function
 
         return registered
 
     def _checked(self, endpoint: Endpoint) -> Callable[..., Any]:
-        """The function of a route as Powertools calls it, with the values of the path.
+        """The function of a route for Powertools, which passes the values of the path. It validates the request itself.
 
         It checks the caller before the request: a stranger must not learn what a valid request would be.
         """
 
         @wraps(endpoint.function)
         def checked(**found: str) -> Any:
-            event: dict[str, Any] = self.current_event.raw_event
+            event = self.current_event.raw_event
             rule = access.admit(event, endpoint.method, endpoint.path, found)
             arguments = endpoint.arguments(event, found, request_body.LARGE if endpoint.path in self._large else request_body.LIMIT)
             if rule.need is not Need.OPEN:
@@ -135,16 +171,6 @@ class Resolver(APIGatewayHttpResolver):
         page = str(answered["headers"].get("Content-Type", "")).startswith("text/html")
         answered["headers"] |= SAFE | ({} if page else {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"})
         return answered
-
-    @property
-    def request_id(self) -> str:
-        """API Gateway's request id, so that its access log and our log have the same one."""
-        return str(self.current_event.raw_event["requestContext"]["requestId"])
-
-    @property
-    def owner(self) -> str:
-        """The id of the user whose objects the request is about. Raises Unauthorized, Forbidden, Invalid."""
-        return owner_of(self.current_event.raw_event)
 
     def get_openapi_schema(self, **options: Any) -> OpenAPI:
         """The document as a model, for the page that Powertools makes of it."""
@@ -176,7 +202,8 @@ class Resolver(APIGatewayHttpResolver):
         return document.published(derived, types=registry.names(), choices=_works())
 
     def _refused(self, error: Exception) -> Response[str]:
-        refusal = envelope.refusal(error if isinstance(error, SchedulerError) else SchedulerError(), self.request_id)
+        request = str(self.current_event.raw_event["requestContext"]["requestId"])  # the access log of API Gateway has it too
+        refusal = envelope.refusal(error if isinstance(error, SchedulerError) else SchedulerError(), request)
         if refusal.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
             logger.exception("unexpected error")
         elif refusal.status_code > HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -230,25 +257,6 @@ def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
         shapes = [{"$ref": f"#/components/schemas/{shape.__name__}"} for shape in (ErrorAnswer, GatewayAnswer)]
         unauthorized = {"description": HTTPStatus(401).phrase, "content": {"application/json": {"schema": {"anyOf": shapes}}}}
         operation["responses"]["401"] = unauthorized
-
-
-def owner_of(event: Mapping[str, Any]) -> str:
-    """The id of the user whose objects an event is about. Raises Unauthorized, Forbidden, Invalid."""
-    return access.subject_of(event)
-
-
-def bearer_of(event: Mapping[str, Any]) -> str | None:
-    """The bearer token of an event, not yet verified; None without one."""
-    given = next((value for name, value in event.get("headers", {}).items() if name.lower() == "authorization"), "")
-    scheme, _, token = given.partition(" ")
-    return token.strip() or None if scheme.lower() == "bearer" else None
-
-
-def job_of(event: Mapping[str, Any], job_id: str) -> JobKey:
-    """The key of the caller's job with that id, never of another user's. Raises NotFound for a text that cannot be an id."""
-    if not ids.is_job_id(job_id):
-        raise NotFound("there is no such job")
-    return JobKey(owner_of(event), job_id)
 
 
 def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
