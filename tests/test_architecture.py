@@ -36,7 +36,7 @@ LAYERS = ["model", "storage", "targets", "sharing", "admission", "pipeline", "de
 LAYERS += ["operations", "notify", "insight", "accounts", "storage.memory", "storage.aws"]
 ENGINE = ("pipeline", "jobs", "callbacks")  # packages of services only: adapters and infrastructure import none of them
 POWERTOOLS = "aws_lambda_powertools"
-DOCUMENTED = {  # what its documentation shows, so that an update keeps it
+DOCUMENTED = {  # an update keeps the names that its documentation has
     *("Logger", "logging.formatter.LambdaPowertoolsFormatter", "metrics.EphemeralMetrics", "metrics.MetricUnit"),
     *("event_handler.APIGatewayHttpResolver", "event_handler.Response", "event_handler.router.APIGatewayHttpRouter"),
     *("event_handler.content_types.APPLICATION_JSON", "event_handler.exceptions.NotFoundError"),

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError, create_model
 
 from lambdas.rest import envelope, request_body
 
-SEGMENT = r"[-._~()'!*:@,;=+&$%<> \[\]{}|^\w]+"  # what Powertools takes as a parameter of a path
+SEGMENT = r"[-._~()'!*:@,;=+&$%<> \[\]{}|^\w]+"  # as Powertools matches a parameter of a path
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Endpoint:
 
 
 def _values(event: Mapping[str, Any], name: str, several: bool) -> str | list[str]:
-    """What a query has for a parameter. API Gateway joins the values of a repeated one by commas."""
+    """The value or values of a parameter in the query. API Gateway joins the values of a repeated one by commas."""
     text: str = event["queryStringParameters"][name]
     repeated = "," in text and len(parse_qs(event.get("rawQueryString") or "", keep_blank_values=True).get(name, ())) > 1
     return text.split(",") if several or repeated else text
