@@ -264,15 +264,7 @@ def test_handlers_use_documented_names_of_powertools_alone() -> None:
     assert {file: names for file in found if (names := used(parsed(ROOT / file)) & hidden())} == {}
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "app._static_routes + []",
-        "app.context['_route']",
-        "route.dependant.query_params",
-        "class Reading(Middleware):\n    def _get_body(self, app): ...",
-    ],
-)
+@pytest.mark.parametrize("code", ["app._static_routes", "context['_route']", "route.dependant", "class A(B):\n def _get_body(self): ..."])
 def test_a_hidden_name_of_powertools_is_found(code: str) -> None:
     assert used(ast.parse(code)) & hidden()
 

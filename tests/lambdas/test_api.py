@@ -120,7 +120,7 @@ def test_a_wrong_method_is_answered_with_the_allowed_ones(method: str, path: str
     assert (answered.status, answered.error["code"], answered.headers["Allow"]) == (405, "method_not_allowed", allowed)
 
 
-def test_a_path_with_a_character_that_no_route_accepts_is_unknown_by_every_method() -> None:
+def test_a_path_that_no_route_accepts_is_unknown_by_every_method() -> None:
     """The answer to a wrong method repeats the router's pattern of path parameters."""
     characters = [chr(number) for number in range(128) if chr(number) not in "/\n"] + ["é"]
     known = {each for each in characters if send("GET", f"/jobs/a{each}b").error["message"] == "there is no such job"}
