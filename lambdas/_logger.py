@@ -2,11 +2,12 @@
 
 import json
 import logging
+import os
 
 from aws_lambda_powertools import Logger
-from aws_lambda_powertools.logging.formatter import RESERVED_LOG_ATTRS, LambdaPowertoolsFormatter
+from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
-_RESERVED = frozenset(RESERVED_LOG_ATTRS)
+_RESERVED = {*logging.makeLogRecord({}).__dict__, "asctime", "level", "location", "timestamp"}  # attributes that no `extra` makes fields
 
 
 class Lines(LambdaPowertoolsFormatter):
@@ -16,8 +17,9 @@ class Lines(LambdaPowertoolsFormatter):
         if record.exc_info or not isinstance(record.msg, str):
             return super().format(record)
         own = {name: value for name, value in record.__dict__.items() if name not in _RESERVED}
-        line = {**self.log_format, "level": record.levelname, "message": record.getMessage(), "timestamp": self.formatTime(record), **own}
-        line["xray_trace_id"] = self._get_latest_trace_id()
+        text, at = record.getMessage(), self.formatTime(record)
+        line = {**self.get_current_keys(), "level": record.levelname, "message": text, "timestamp": at, **own}
+        line["xray_trace_id"] = os.getenv("_X_AMZN_TRACE_ID", "").partition(";")[0].replace("Root=", "") or None
         return self.serialize({name: value for name, value in line.items() if value is not None})
 
 
@@ -31,5 +33,6 @@ logger = Logger(
         json_deserializer=str,  # a message is a text: by default each one is parsed, in case that it is JSON
     ),
 )
-logger._logger.propagate = False  # Lambda's runtime has a handler on the root, which would print each line again
-logging.getLogger("scheduler").parent = logger._logger
+_lines = logging.getLogger(logger.name)  # the one that `logger` writes to
+_lines.propagate = False  # Lambda's runtime has a handler on the root, which would print each line again
+logging.getLogger("scheduler").parent = _lines

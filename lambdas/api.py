@@ -50,7 +50,7 @@ from lambdas.rest.models import (
     VersionShape,
 )
 from lambdas.rest.parameters import ANY_STATUS, NO_TAGS, Cursor, Limit, OfStatus, OfTask, Since, Tagged, Until, Upcoming
-from lambdas.rest.resolver import CONDITIONAL, KEYED, Resolver, answers, bearer_of, job_of, stage
+from lambdas.rest.resolver import CONDITIONAL, KEYED, Resolver, Router, answers, stage
 from lambdas.rest.shapes import Answer
 from scheduler.accounts.access import Need
 from scheduler.accounts.login import login as sign_in
@@ -61,7 +61,7 @@ from scheduler.jobs.history import Query as HistoryQuery
 from scheduler.jobs.history import find, history
 from scheduler.model import ids
 from scheduler.model.errors import NotFound, Unauthorized, Unavailable
-from scheduler.model.job import Job, JobKey
+from scheduler.model.job import Job
 from scheduler.pipeline import output_store
 from scheduler.pipeline.lag import known_lag
 from scheduler.pipeline.submit import Accepted, Refusal, Submission, submit_all
@@ -69,11 +69,7 @@ from scheduler.storage.ports import Outputs
 
 BATCH = "/api/v1/jobs/batch"
 
-app = Resolver(
-    title="Punctual",
-    description="A precise job scheduler: create a job for an instant, and it starts within milliseconds. Every error is an ErrorAnswer.",
-    large=[BATCH],
-)
+router = Router()
 
 Number = Annotated[int, parameters.WHOLE, Path(ge=1, description="The `number` of the attempt in the job.")]
 EXAMPLES: dict[str, Any] = {
@@ -89,22 +85,9 @@ EXAMPLES: dict[str, Any] = {
         },
     },
 }
-app.include_router(key_routes.router)  # before the routes by id: a path is answered by the first route that it fits
-app.include_router(form_routes.router)
-app.include_router(task_routes.router)
-app.include_router(dead_letter_routes.router)
-app.include_router(callback_routes.router)
-app.include_router(operation_routes.router)
-app.include_router(order_routes.router)
-app.include_router(status_routes.router)
-app.include_router(system_routes.router)
-app.include_router(target_routes.router)
-app.include_router(user_routes.router)
-app.include_router(audit_routes.router)
-app.include_router(summary_routes.router)
 
 
-@app.get(
+@router.get(
     "/api/v1/health",
     summary="Health check",
     tags=["system"],
@@ -113,7 +96,7 @@ app.include_router(summary_routes.router)
 @needs(Need.OPEN)
 def get_health() -> Response[str]:
     """Open and cheap: without a token it calls no AWS service. No authorizer checks tokens on this route, so the function does."""
-    token = _bearer()
+    token = router.bearer
     if token is None:
         return answer(HealthShape.of(None))
     world = _runtime.api()
@@ -122,7 +105,7 @@ def get_health() -> Response[str]:
     return answer(HealthShape.of(known_lag(world.ledger, now)))
 
 
-@app.get(
+@router.get(
     "/api/v1/version",
     summary="Get the versions of the scheduler and the API",
     tags=["system"],
@@ -133,7 +116,7 @@ def get_version() -> Response[str]:
     return answer(VersionShape.of())
 
 
-@app.post(
+@router.post(
     "/api/v1/auth/login",
     summary="Sign in",
     description="Returns an access token, which is valid for an hour, and a refresh token.",
@@ -143,7 +126,7 @@ def get_version() -> Response[str]:
 @needs(Need.OPEN)
 def login(body: Annotated[Login, Body()]) -> Response[str]:
     world = _runtime.api()
-    address = client_address(app.current_event.raw_event, world.settings.given("origin_secret"))
+    address = client_address(router.event, world.settings.given("origin_secret"))
     session = sign_in(body.username, body.password, address, world)
     now = world.clock.now()
     if not body.cookie:
@@ -151,7 +134,7 @@ def login(body: Annotated[Login, Body()]) -> Response[str]:
     return answer(SessionShape.of(replace(session, refresh_token=""), now), cookies=[refresh_cookie.holding(session.refresh_token or "")])
 
 
-@app.post(
+@router.post(
     "/api/v1/auth/refresh",
     summary="Refresh a token",
     description="Send the refresh token in the body, as the bearer token, or in the cookie of a sign-in with `cookie`.",
@@ -160,8 +143,8 @@ def login(body: Annotated[Login, Body()]) -> Response[str]:
 )
 @needs(Need.OPEN)
 def refresh_token(body: Annotated[Refresh, Body()]) -> Response[str]:
-    given = body.refresh_token or _bearer()
-    token = given or refresh_cookie.read(app.current_event.raw_event)
+    given = body.refresh_token or router.bearer
+    token = given or refresh_cookie.read(router.event)
     if token is None:
         raise Unauthorized("send the refresh token as the bearer token or as refresh_token in the body")
     world = _runtime.api()
@@ -172,7 +155,7 @@ def refresh_token(body: Annotated[Refresh, Body()]) -> Response[str]:
     return answer(RefreshedShape.of(replace(session, refresh_token=None), world.clock.now()), cookies=[cookie])
 
 
-@app.post(
+@router.post(
     "/api/v1/jobs",
     summary="Create a job",
     description="The job starts at `execute_at`, after `delay`, or now. Send an `Idempotency-Key` to repeat the request safely.",
@@ -184,8 +167,8 @@ def refresh_token(body: Annotated[Refresh, Body()]) -> Response[str]:
 def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world = _runtime.api()
     now = world.clock.now()
-    receipt = idempotency.of_request(app.current_event.raw_event, app.owner, now)
-    new = idempotency.judged(lambda at: body.asked(app.owner, at), receipt, now, world.receipts)
+    receipt = idempotency.of_request(router.event, router.owner, now)
+    new = idempotency.judged(lambda at: body.asked(router.owner, at), receipt, now, world.receipts)
     (done,) = _submit([Submission(new, secrets.randbits(ids.RANDOM_BITS), receipt)])
     if not isinstance(done, Accepted):
         raise done or Unavailable()
@@ -201,7 +184,7 @@ def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Res
     return answer(JobShape.of(job, at), 201, {"Location": f"/api/v1/jobs/{job.id}", **(headers or {})})
 
 
-@app.post(
+@router.post(
     BATCH,
     summary="Create up to 1,000 jobs",
     description="Each job is accepted or refused on its own. 200: all were accepted. 207: at least one was refused; see `results`.",
@@ -212,16 +195,16 @@ def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Res
 @needs(Need.WRITE)
 def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     world = _runtime.api()
-    world.quotas.admit(app.owner, len(body.jobs))
-    key = idempotency.header(app.current_event.raw_event)
-    asked = batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts, stage())
+    world.quotas.admit(router.owner, len(body.jobs))
+    key = idempotency.header(router.event)
+    asked = batch.read(body.jobs, router.owner, world.clock.now(), key, world.receipts, stage())
     good = [each for each in asked if isinstance(each, Submission)]
     made = _submit(good)
     done = batch.results(asked, made)
     return answer(done, 207 if done["refused"] else 200)
 
 
-@app.get(
+@router.get(
     "/api/v1/jobs",
     summary="List jobs by scheduled time",
     description="Jobs that were due up to now, newest first. With `upcoming`: jobs that are due later, soonest first.",
@@ -241,17 +224,17 @@ def list_jobs(
     cursor: Cursor = None,
 ) -> Response[str]:
     ahead = parameters.is_upcoming(upcoming, status)
-    query = HistoryQuery(app.owner, ahead, parameters.task_id(task), tuple(tag), tuple(status), type, since, until, limit, cursor)
+    query = HistoryQuery(router.owner, ahead, parameters.task_id(task), tuple(tag), tuple(status), type, since, until, limit, cursor)
     world = _runtime.api()
     now = world.clock.now()
     page = history(query, jobs=world.jobs, now=now)
     return answer(PageShape.of(page, now, beside(page.jobs, now)))
 
 
-@app.get("/api/v1/jobs/<job_id>", summary="Get a job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
+@router.get("/api/v1/jobs/<job_id>", summary="Get a job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
 @needs(Need.READ, foreign=True)
 def get_job(job_id: str) -> Response[str]:
-    world, key = _runtime.api(), _key(job_id)
+    world, key = _runtime.api(), router.job(job_id)
     now = world.clock.now()
     try:
         return _job(find(key, jobs=world.jobs), now)
@@ -261,7 +244,7 @@ def get_job(job_id: str) -> Response[str]:
         raise
 
 
-@app.patch(
+@router.patch(
     "/api/v1/jobs/<job_id>",
     summary="Change a job before it starts",
     description=(
@@ -274,8 +257,8 @@ def get_job(job_id: str) -> Response[str]:
 )
 @needs(Need.WRITE, foreign=True, action="job.change")
 def update_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
-    world, event = _runtime.api(), app.current_event.raw_event
-    job = find(_key(job_id), jobs=world.jobs)
+    world, event = _runtime.api(), router.event
+    job = find(router.job(job_id), jobs=world.jobs)
     wanted = body.wanted(job.spec.type, world.clock.now(), job.spec.target, stage())
     changed = reschedule(job.key, wanted, world, check=lambda job: etags.check(event, etags.of_job(job)))
     return _job(changed, world.clock.now())
@@ -285,7 +268,7 @@ def _job(job: Job, now: int) -> Response[str]:
     return answer(JobShape.of(job, now, beside([job], now)), headers=etags.header(etags.of_job(job)))
 
 
-@app.post(
+@router.post(
     "/api/v1/jobs/<job_id>/cancel",
     summary="Cancel a job",
     description="A job that has not started is cancelled at once. A running job is requested to stop. Idempotent.",
@@ -295,11 +278,11 @@ def _job(job: Job, now: int) -> Response[str]:
 @needs(Need.WRITE, foreign=True, action="job.cancel")
 def cancel_job(job_id: str) -> Response[str]:
     world = _runtime.api()
-    done, now = cancel(_key(job_id), world), world.clock.now()
+    done, now = cancel(router.job(job_id), world), world.clock.now()
     return answer(JobShape.of(done, now, beside([done], now)))
 
 
-@app.get(
+@router.get(
     "/api/v1/jobs/<job_id>/attempts/<number>/output",
     summary="Get the full output of an attempt",
     description="The output, or the response body of the target, up to 1 MB. Stored as long as dead letters; afterwards 410.",
@@ -311,7 +294,7 @@ def get_attempt_output(job_id: str, number: Number) -> Response[str]:
     return _kept(job_id, number, output_store.output)
 
 
-@app.get(
+@router.get(
     "/api/v1/jobs/<job_id>/attempts/<number>/log",
     summary="Get the full log of an attempt",
     description="Up to 1 MB; of a longer log, the end. Stored as long as dead letters; afterwards 410.",
@@ -324,16 +307,26 @@ def get_attempt_log(job_id: str, number: Number) -> Response[str]:
 
 
 def _kept(job_id: str, number: int, read: Callable[[Job, int, Outputs], output_store.Text]) -> Response[str]:
-    job = find(_key(job_id), jobs=_runtime.api().jobs)
+    job = find(router.job(job_id), jobs=_runtime.api().jobs)
     return answer(TextShape.of(read(job, number, _runtime.api().outputs), number))
 
 
-@app.get("/api/v1/openapi.json", include_in_schema=False)
+@router.get("/api/v1/openapi.json", include_in_schema=False)
 @needs(Need.OPEN)
 def openapi() -> Response[str]:
     return Response(200, "application/json", _document())
 
 
+app = Resolver(
+    title="Punctual",
+    description="A precise job scheduler: create a job for an instant, and it starts within milliseconds. Every error is an ErrorAnswer.",
+    large=[BATCH],
+)
+ROUTERS = [key_routes.router, form_routes.router, task_routes.router, dead_letter_routes.router, callback_routes.router]
+ROUTERS += [operation_routes.router, order_routes.router, status_routes.router, system_routes.router, target_routes.router]
+ROUTERS += [user_routes.router, audit_routes.router, summary_routes.router, router]
+for each in ROUTERS:  # those by key before those by id: a path is answered by the first route that it fits
+    app.include_router(each)
 app.enable_swagger(path="/api/v1/docs", compress=True, persist_authorization=True)
 RULES["GET /docs"] = Rule(Need.OPEN)  # Powertools' own route
 
@@ -341,14 +334,6 @@ RULES["GET /docs"] = Rule(Need.OPEN)  # Powertools' own route
 @cache
 def _document() -> str:
     return app.get_openapi_json_schema()
-
-
-def _key(job_id: str) -> JobKey:
-    return job_of(app.current_event.raw_event, job_id)
-
-
-def _bearer() -> str | None:
-    return bearer_of(app.current_event.raw_event)
 
 
 _init.end(_runtime.api, "jobs", "tasks", "lanes", "ledger", "receipts", "users")

@@ -1,11 +1,13 @@
 """The structure of the code: allowed imports, use of the clock, names of files."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,16 @@ NOT_PURE = (
 LAYERS = ["model", "storage", "targets", "sharing", "admission", "pipeline", "dead_letters", "jobs", "callbacks", "tasks"]
 LAYERS += ["operations", "notify", "insight", "accounts", "storage.memory", "storage.aws"]
 ENGINE = ("pipeline", "jobs", "callbacks")  # packages of services only: adapters and infrastructure import none of them
+POWERTOOLS = "aws_lambda_powertools"
+DOCUMENTED = {  # an update keeps the names that its documentation has
+    *("Logger", "logging.formatter.LambdaPowertoolsFormatter", "metrics.EphemeralMetrics", "metrics.MetricUnit"),
+    *("event_handler.APIGatewayHttpResolver", "event_handler.Response", "event_handler.router.APIGatewayHttpRouter"),
+    *("event_handler.content_types.APPLICATION_JSON", "event_handler.exceptions.NotFoundError"),
+    *("event_handler.openapi.models.HTTPBearer", "event_handler.openapi.models.OpenAPI"),
+    *(f"event_handler.openapi.params.{place}" for place in ("Body", "Path", "Query")),
+    *("shared.cookies.Cookie", "shared.cookies.SameSite"),
+}
+UNDOCUMENTED = {"body_field", "dependant", "exception_handler_manager", "log_format", "openapi_config", "openapi_path"}
 CLOCKS = {("time", word) for word in ("time", "time_ns", "monotonic", "monotonic_ns")}
 CLOCKS |= {("datetime", "now"), ("datetime", "utcnow"), ("date", "today")}
 READS_THE_CLOCK = (
@@ -227,6 +239,34 @@ def test_a_handler_is_short_and_calls_its_service(verb: str) -> None:
 @pytest.mark.parametrize("path", [ROOT / "lambdas" / f"{verb}.py" for verb in sorted(VERBS)], ids=name)
 def test_a_handler_reads_no_environment(path: Path) -> None:
     assert "os" not in imports(path)
+
+
+def used(tree: ast.AST) -> set[str]:
+    """Return the names of attributes, of methods and of keys in a file."""
+    found = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    found |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return found | {method.name for each in classes for method in each.body if isinstance(method, ast.FunctionDef)}
+
+
+@cache
+def hidden() -> set[str]:
+    """Return the private names of Powertools, and public ones that its documentation does not have."""
+    spec = find_spec(POWERTOOLS)
+    assert spec is not None and spec.origin is not None
+    sources = [path.read_text() for path in Path(spec.origin).parent.rglob("*.py")]
+    return UNDOCUMENTED.union(*(re.findall(r"\b_[a-z]\w+", source) for source in sources))
+
+
+def test_handlers_use_documented_names_of_powertools_alone() -> None:
+    found = importers(under("lambdas/"), (POWERTOOLS,))
+    assert {each for names in found.values() for each in names} <= {f"{POWERTOOLS}.{each}" for each in DOCUMENTED}
+    assert {file: names for file in found if (names := used(parsed(ROOT / file)) & hidden())} == {}
+
+
+@pytest.mark.parametrize("code", ["app._static_routes", "context['_route']", "route.dependant", "class A(B):\n def _get_body(self): ..."])
+def test_a_hidden_name_of_powertools_is_found(code: str) -> None:
+    assert used(ast.parse(code)) & hidden()
 
 
 @pytest.mark.long

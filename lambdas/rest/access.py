@@ -31,7 +31,7 @@ class Rule:
     foreign: bool = False  # the route takes the parameter `user`: the id of another user whose objects the request is about
     action: str | None = None  # its name in the audit trail
     creates: int = 0  # jobs that are charged to the caller's create rate
-    admit: Callable[[Event, Mapping[str, str]], object] | None = None  # for an open route: checks a token of another kind
+    admit: Callable[[Mapping[str, str]], object] | None = None  # for an open route: checks a token of another kind
 
 
 RULES: dict[str, Rule] = {}  # the rules of all registered routes, by method and path: `GET /me`
@@ -44,7 +44,7 @@ def needs(
     foreign: bool = False,
     action: str | None = None,
     creates: int = 0,
-    admit: Callable[[Event, Mapping[str, str]], object] | None = None,
+    admit: Callable[[Mapping[str, str]], object] | None = None,
 ) -> Callable[[Route], Route]:
     """Declare the rule of a route, beside the function that answers it."""
 
@@ -66,7 +66,7 @@ def admit(event: Event, method: str, path: str, arguments: Mapping[str, str]) ->
     rule = RULES[f"{method} {path.removeprefix(BASE)}"]
     if rule.need is Need.OPEN:
         if rule.admit is not None:
-            rule.admit(event, arguments)
+            rule.admit(arguments)
         return rule
     caller = caller_of(event)
     check(caller, rule.need)

@@ -4,22 +4,20 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.models import QueryInstant
 from lambdas.rest.parameters import Cursor, Limit
-from lambdas.rest.resolver import answers
+from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
 from lambdas.rest.user_models import TrailShape
 from scheduler.accounts import audit_trail
 from scheduler.accounts.access import Need
 from scheduler.accounts.audit_trail import Search
 
-router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+router = Router()
 
 Action = Annotated[str | None, Query(description="the action, or its beginning: `task`, `task.edit`")]
 Object = Annotated[str | None, Query(description="the id of the object that was changed")]
@@ -45,7 +43,7 @@ def list_my_audit_entries(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Response[str]:
-    owner = access.subject_of(router.current_event.raw_event)
+    owner = router.owner
     return _answer(Search(owner, action, object, actor, since, until, limit, cursor))
 
 

@@ -5,14 +5,13 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas._logger import logger
-from lambdas.rest.access import Event, needs
+from lambdas.rest.access import needs
 from lambdas.rest.callback_models import BeatShape, CompleteRequest, FailRequest, HeartbeatRequest, ReportedShape
 from lambdas.rest.envelope import answer
-from lambdas.rest.resolver import REPORTED, answers, bearer_of
+from lambdas.rest.resolver import REPORTED, Router, answers
 from lambdas.rest.shapes import Answer
 from scheduler.accounts.access import Need
 from scheduler.callbacks import reports
@@ -20,21 +19,17 @@ from scheduler.callbacks.tokens import AttemptKey
 from scheduler.model.errors import Unauthorized
 from scheduler.model.job import Result
 
-router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+router = Router()
 
 ERRORS = (400, 401, 404, 409, 413, 415, 503)
 
 
-def _admit(event: Event, arguments: Mapping[str, str]) -> AttemptKey:
+def _admit(arguments: Mapping[str, str]) -> AttemptKey:
     """The attempt that the bearer token stands for. Raises Unauthorized."""
-    world, token = _runtime.api(), bearer_of(event)
+    world, token = _runtime.api(), router.bearer
     if token is None:
         raise Unauthorized("send the token from the job's request as the bearer token")
     return reports.admit(token, arguments["job_id"], world.secrets, world.clock.now())
-
-
-def _attempt(job_id: str) -> AttemptKey:
-    return _admit(router.current_event.raw_event, {"job_id": job_id})
 
 
 @router.post(
@@ -47,7 +42,7 @@ def _attempt(job_id: str) -> AttemptKey:
 )
 @needs(Need.OPEN, admit=_admit)
 def send_heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Response[str]:
-    world, which = _runtime.api(), _attempt(job_id)
+    world, which = _runtime.api(), _admit({"job_id": job_id})
     return answer(BeatShape.from_record(reports.heartbeat(which, body.told, world)))
 
 
@@ -78,7 +73,7 @@ def fail_job(job_id: str, body: Annotated[FailRequest, Body()]) -> Response[str]
 
 
 def _report(job_id: str, result: Result) -> Response[str]:
-    world, which = _runtime.api(), _attempt(job_id)
+    world, which = _runtime.api(), _admit({"job_id": job_id})
     job = reports.report(which, result, world)
     logger.info("reported", extra=job.log_context())
     return answer(ReportedShape.of(job, world.clock.now()))

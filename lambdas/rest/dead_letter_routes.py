@@ -5,7 +5,6 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas._logger import logger
@@ -16,7 +15,7 @@ from lambdas.rest.dead_letter_models import OverviewShape, RedriveRequest, Redri
 from lambdas.rest.envelope import answer
 from lambdas.rest.job_answers import JobShape, PageShape
 from lambdas.rest.parameters import AnyLimit, Cursor, Limit, OfTask, Since, Until
-from lambdas.rest.resolver import answers, job_of, owner_of
+from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
 from scheduler.accounts.access import Need
 from scheduler.dead_letters.groups import listing, overview
@@ -27,7 +26,7 @@ from scheduler.model.fingerprint import is_fingerprint
 from scheduler.model.operation import Action, Filter, Operation
 from scheduler.operations import requests
 
-router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+router = Router()
 
 
 @router.post(
@@ -42,8 +41,8 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 )
 @needs(Need.WRITE, foreign=True, action="job.retry", creates=1)
 def retry_job(job_id: str) -> Response[str]:
-    world, event = _runtime.api(), router.current_event.raw_event
-    again = retry(job_of(event, job_id), world, request=str(event["requestContext"]["requestId"]), direct=world.direct)
+    world = _runtime.api()
+    again = retry(router.job(job_id), world, request=str(router.event["requestContext"]["requestId"]), direct=world.direct)
     now = world.clock.now()
     return answer(JobShape.of(again, now, beside([again], now)))
 
@@ -68,7 +67,7 @@ def list_dead_letters(
     cursor: Cursor = None,
 ) -> Response[str]:
     filter = Filter(parameters.task_id(task), type, None, since, until)
-    return answer(OverviewShape.of(overview(_owner(), filter, jobs=_runtime.api().jobs), limit, cursor))
+    return answer(OverviewShape.of(overview(router.owner, filter, jobs=_runtime.api().jobs), limit, cursor))
 
 
 @router.get(
@@ -92,7 +91,7 @@ def list_dead_letter_jobs(
         raise NotFound("there is no such fingerprint")
     filter = Filter(parameters.task_id(task), type, fingerprint, since, until)
     world = _runtime.api()
-    page, now = listing(_owner(), filter, limit=limit, cursor=cursor, jobs=world.jobs), world.clock.now()
+    page, now = listing(router.owner, filter, limit=limit, cursor=cursor, jobs=world.jobs), world.clock.now()
     return answer(PageShape.of(page, now, beside(page.jobs, now)))
 
 
@@ -109,8 +108,8 @@ def list_dead_letter_jobs(
 @needs(Need.WRITE, foreign=True, action="redrive.start", creates=1)
 def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
     world, random = _runtime.api(), secrets.randbits(ids.RANDOM_BITS)
-    rate = world.quotas.within_rate(_owner(), body.rate)
-    planned = operation.new(_owner(), world.clock.now(), random, Action.REDRIVE, body.filter, rate=rate, limit=body.limit)
+    rate = world.quotas.within_rate(router.owner, body.rate)
+    planned = operation.new(router.owner, world.clock.now(), random, Action.REDRIVE, body.filter, rate=rate, limit=body.limit)
     made = requests.start(planned, world)
     logger.info("redrive started", extra={"redrive_id": made.id, "rate": made.rate})
     return answer(RedriveShape.of(made), 202, {"Location": f"/api/v1/dead-letters/redrives/{made.id}"})
@@ -136,16 +135,12 @@ def get_redrive(redrive_id: str) -> Response[str]:
 )
 @needs(Need.WRITE, foreign=True, action="redrive.abort")
 def abort_redrive(redrive_id: str) -> Response[str]:
-    return answer(RedriveShape.of(requests.abort(_owner(), _found(redrive_id).id, _runtime.api())))
+    return answer(RedriveShape.of(requests.abort(router.owner, _found(redrive_id).id, _runtime.api())))
 
 
 def _found(id: str) -> Operation:
     """The caller's redrive with this id. Raises NotFound, also for an operation of another kind."""
-    found = requests.find(_owner(), id, operations=_runtime.api().operations)
+    found = requests.find(router.owner, id, operations=_runtime.api().operations)
     if found.action is not Action.REDRIVE:
         raise NotFound("there is no such redrive")
     return found
-
-
-def _owner() -> str:
-    return owner_of(router.current_event.raw_event)

@@ -167,7 +167,6 @@ _RULES = {
     "bool_parsing": "must be true or false",
     "dict_type": "must be an object",
     "model_type": "must be an object",
-    "model_attributes_type": "must be an object",
     "dataclass_type": "must be an object",
     "greater_than": "must be more than {gt:.10g}",
     "greater_than_equal": "must be at least {ge:.10g}",

@@ -4,20 +4,19 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.form_models import EXAMPLES, PreviewRequest, PreviewShape, TaskTypesShape
 from lambdas.rest.parameters import AnyLimit, Cursor, part
-from lambdas.rest.resolver import answers
+from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
 from scheduler.accounts.access import Need
 from scheduler.targets import registry
 from scheduler.tasks.preview import preview
 
-router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+router = Router()
 
 
 @router.post(

@@ -7,7 +7,6 @@ from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas.rest import etags, idempotency
@@ -16,7 +15,7 @@ from lambdas.rest.beside import beside
 from lambdas.rest.envelope import answer
 from lambdas.rest.job_answers import JobShape, PutJobShape
 from lambdas.rest.models import KeyedJobRequest
-from lambdas.rest.resolver import KEYED_PUT, answers, owner_of
+from lambdas.rest.resolver import KEYED_PUT, Router, answers
 from lambdas.rest.shapes import Answer
 from lambdas.rest.task_models import PutTaskShape, TaskEdit, TaskShape
 from lambdas.rest.task_routes import NEXT_RUNS, RUNS_OF_TASK
@@ -38,7 +37,7 @@ EXAMPLES: dict[str, Any] = {
     },
 }
 
-router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+router = Router()
 
 
 @router.put(
@@ -52,7 +51,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 @needs(Need.WRITE, creates=1)  # as a job that is created, it leaves no entry in the audit trail
 def put_job_by_key(key: str, body: Annotated[KeyedJobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world, own = _runtime.api(), _own(key)
-    put_by = idempotency.of_put(router.current_event.raw_event)
+    put_by = idempotency.of_put(router.event)
     try:
         new = replace(body.of_key(own.owner, own.key, world.clock.now()), put_by=put_by)
     except Invalid:  # perhaps only since its instants are in the past by now
@@ -131,4 +130,4 @@ def _own(key: str) -> OwnKey:
     text = unquote(key)  # a gateway may pass the path on as it came; no key has a percent sign
     if not own_keys.is_key(text):
         raise Invalid.field("key", own_keys.RULE)
-    return OwnKey(owner_of(router.current_event.raw_event), text)
+    return OwnKey(router.owner, text)

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas._logger import logger
@@ -22,7 +21,7 @@ from lambdas.rest.operation_models import (
     TasksRequest,
 )
 from lambdas.rest.parameters import Cursor, Limit
-from lambdas.rest.resolver import answers, owner_of
+from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
 from lambdas.rest.task_routes import RUNS_OF_TASK
 from scheduler.accounts.access import Need
@@ -30,7 +29,7 @@ from scheduler.model import ids, operation
 from scheduler.model.operation import Action
 from scheduler.operations import requests
 
-router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+router = Router()
 
 STARTED = "Runs in the background: you can read its progress or abort it. With `dry_run`, it only counts the matches (200)."
 STARTS: Any = answers(202, Answer[OperationShape], errors=(400, 401, 409, 413, 415, 503)) | answers(200, Answer[EstimateShape])
@@ -93,7 +92,7 @@ def delete_tasks(body: Annotated[DeleteTasksRequest, Body()]) -> Response[str]:
 )
 @needs(Need.READ, foreign=True)
 def list_operations(limit: Limit = 20, cursor: Cursor = None) -> Response[str]:
-    found, following = requests.listing(_owner(), limit=limit, cursor=cursor, operations=_runtime.api().operations)
+    found, following = requests.listing(router.owner, limit=limit, cursor=cursor, operations=_runtime.api().operations)
     return answer(OperationsShape.of(found, following))
 
 
@@ -105,7 +104,7 @@ def list_operations(limit: Limit = 20, cursor: Cursor = None) -> Response[str]:
 )
 @needs(Need.READ, foreign=True)
 def get_operation(operation_id: str) -> Response[str]:
-    return answer(OperationShape.of(requests.find(_owner(), operation_id, operations=_runtime.api().operations)))
+    return answer(OperationShape.of(requests.find(router.owner, operation_id, operations=_runtime.api().operations)))
 
 
 @router.post(
@@ -117,7 +116,7 @@ def get_operation(operation_id: str) -> Response[str]:
 )
 @needs(Need.WRITE, foreign=True, action="operation.abort")
 def abort_operation(operation_id: str) -> Response[str]:
-    return answer(OperationShape.of(requests.abort(_owner(), operation_id, _runtime.api())))
+    return answer(OperationShape.of(requests.abort(router.owner, operation_id, _runtime.api())))
 
 
 def _start(action: Action, body: CancelRequest | TasksRequest, reason: str | None = None) -> Response[str]:
@@ -125,14 +124,10 @@ def _start(action: Action, body: CancelRequest | TasksRequest, reason: str | Non
     world, random = _runtime.api(), secrets.randbits(ids.RANDOM_BITS)
     rate = body.rate
     if action is Action.RESUME_TASKS:
-        rate = max(world.quotas.within_rate(_owner(), rate * RUNS_OF_TASK) // RUNS_OF_TASK, 1)
-    planned = operation.new(_owner(), world.clock.now(), random, action, body.filter, rate=rate, limit=body.limit, reason=reason)
+        rate = max(world.quotas.within_rate(router.owner, rate * RUNS_OF_TASK) // RUNS_OF_TASK, 1)
+    planned = operation.new(router.owner, world.clock.now(), random, action, body.filter, rate=rate, limit=body.limit, reason=reason)
     if body.dry_run:
         return answer(EstimateShape.of(requests.estimate(planned, world)))
     made = requests.start(planned, world)
     logger.info("operation started", extra={"operation_id": made.id, "action": made.action, "rate": made.rate})
     return answer(OperationShape.of(made), 202, {"Location": f"/api/v1/operations/{made.id}"})
-
-
-def _owner() -> str:
-    return owner_of(router.current_event.raw_event)

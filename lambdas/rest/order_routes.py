@@ -1,20 +1,19 @@
 """Routes of ordering keys: read the state of a key, and resume a paused key."""
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.models import ORDERING_KEY_RULE, OrderingKeyShape, is_ordering_key
-from lambdas.rest.resolver import answers, owner_of
+from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
 from scheduler.accounts.access import Need
 from scheduler.jobs import ordering_keys
 from scheduler.model.errors import Invalid
 from scheduler.model.job import OrderKey
 
-router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+router = Router()
 
 
 @router.get(
@@ -51,4 +50,4 @@ def _order(key: str) -> OrderKey:
     """The caller's ordering queue of this key. Raises Invalid for a text that is no valid key."""
     if not is_ordering_key(key):
         raise Invalid.field("ordering_key", ORDERING_KEY_RULE)
-    return OrderKey(owner_of(router.current_event.raw_event), key)
+    return OrderKey(router.owner, key)

@@ -2,25 +2,25 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import wraps
 from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
-from aws_lambda_powertools.event_handler.middlewares.openapi_validation import OpenAPIRequestValidationMiddleware
-from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, OpenAPI
-from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 from pydantic import ValidationError
 
 from lambdas import _runtime
 from lambdas._logger import logger
 from lambdas.rest import access, document, door, envelope, etags, idempotency, models, parameters, request_body
 from lambdas.rest.access import Route
+from lambdas.rest.endpoint import Endpoint
 from lambdas.rest.resolution import Stage, payload_of
 from lambdas.rest.shapes import ErrorAnswer, GatewayAnswer
-from scheduler.accounts.access import Need, need_of_foreign
+from scheduler.accounts.access import Caller, Need, need_of_foreign
 from scheduler.model import ids, own_keys
 from scheduler.model.errors import Invalid, NotFound, SchedulerError
 from scheduler.model.job import JobKey
@@ -61,47 +61,10 @@ SAFE = {  # headers of every answer
 NOT_OURS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")  # shapes of Powertools' own answers
 
 
-class _Reading(OpenAPIRequestValidationMiddleware):
-    """Reads bodies strictly: Powertools would read forms as JSON, the first element of a list as the object, and NaN as a number."""
-
-    def __init__(self, large: Collection[str]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._large = large
-
-    def handler(self, app: Any, next_middleware: Any) -> Any:
-        """Check the caller before the body: a stranger must not learn what a valid request would be."""
-        event, route = app.current_event.raw_event, app.context["_route"]
-        if not any(route is known for known in app._static_routes + app._dynamic_routes):
-            return next_middleware(app)  # Powertools answers an unknown path
-        rule = access.admit(event, route.method, route.path, app.context["_route_args"])
-
-        def passed(app: Any) -> Any:
-            if rule.need is not Need.OPEN:
-                parameters.known(event, {"user", *(field.alias for field in route.dependant.query_params)})
-            _resolve(app.context["_route_args"].values())
-            body = request_body.read(event) if rule.action is not None and route.dependant.body_params else {}
-            return access.passed(event, rule, app.context["_route_args"], body, lambda: next_middleware(app))
-
-        proceed: Any = passed
-        return super().handler(app, proceed)
-
-    def _get_body(self, app: Any) -> dict[str, Any]:
-        return request_body.read(
-            app.current_event.raw_event, request_body.LARGE if app.current_event.path in self._large else request_body.LIMIT
-        )
-
-
 def stage() -> Stage:
     """The targets and resources that requests may name in the stage that this function serves."""
     world = _runtime.api()
     return Stage(world.named.find, world.reach, world.rules.raw_http, world.rules.events)
-
-
-def _resolve(arguments: Iterable[Any]) -> None:
-    """Check the names in a body of valid shape, before the request counts against a quota. Raises Invalid."""
-    for body in arguments:
-        if isinstance(body, models.Request):
-            resolved(body)
 
 
 def resolved(body: models.Request) -> None:
@@ -112,12 +75,47 @@ def resolved(body: models.Request) -> None:
         raise envelope.body_violations(error) from None
 
 
+class Router(APIGatewayHttpRouter):
+    """The routes of a module, and what they read of the request that they answer."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    @property
+    def event(self) -> access.Event:
+        """The request as API Gateway sent it."""
+        return self.current_event.raw_event
+
+    @property
+    def caller(self) -> Caller:
+        return access.caller_of(self.event)
+
+    @property
+    def owner(self) -> str:
+        """The id of the user whose objects the request is about. Raises Unauthorized, Forbidden, Invalid."""
+        return access.subject_of(self.event)
+
+    @property
+    def bearer(self) -> str | None:
+        """The bearer token, not yet verified; None without one."""
+        given = next((value for name, value in self.event.get("headers", {}).items() if name.lower() == "authorization"), "")
+        scheme, _, token = given.partition(" ")
+        return token.strip() or None if scheme.lower() == "bearer" else None
+
+    def job(self, job_id: str) -> JobKey:
+        """The key of the caller's job with that id, never of another user's. Raises NotFound for a text that cannot be an id."""
+        if not ids.is_job_id(job_id):
+            raise NotFound("there is no such job")
+        return JobKey(self.owner, job_id)
+
+
 class Resolver(APIGatewayHttpResolver):
     """Routes requests. Every answer, an error too, is in the envelope. Only the paths in `large` take large bodies."""
 
     def __init__(self, title: str, description: str, large: Collection[str] = ()) -> None:
-        super().__init__(enable_validation=True)
-        self._request_validation_middleware = _Reading(large)
+        super().__init__()
+        self._large = large
+        self.endpoints: list[Endpoint] = []
         self.configure_openapi(
             title=title,
             version="1",
@@ -129,20 +127,43 @@ class Resolver(APIGatewayHttpResolver):
             security=[{"bearer": []}],
         )
         self.exception_handler(SchedulerError)(self._refused)
-        self.exception_handler(RequestValidationError)(lambda error: self._refused(envelope.violations(error.errors(), self._body_model())))
         self.exception_handler(NotFoundError)(lambda error: self._refused(self._no_route()))
         self.exception_handler(Exception)(self._refused)
 
     def route(self, rule: str, method: Any, *options: Any, **more: Any) -> Callable[[Route], Route]:
-        """Powertools' own; it also adds the rule of the route."""
+        """Powertools' own. It also adds the rule of the route, and Powertools calls the function by `_checked`."""
         register = super().route(rule, method, *options, **more)
+        (verb,) = (method,) if isinstance(method, str) else method
 
         def registered(function: Route) -> Route:
-            for each in [method] if isinstance(method, str) else method:
-                access.register(each, rule, function)
-            return register(function)
+            endpoint = Endpoint(verb, rule, function)
+            access.register(verb, rule, function)
+            self.endpoints.append(endpoint)
+            register(self._checked(endpoint))
+            return function
 
         return registered
+
+    def _checked(self, endpoint: Endpoint) -> Callable[..., Any]:
+        """The function of a route for Powertools, which passes the values of the path. It validates the request itself.
+
+        It checks the caller before the request: a stranger must not learn what a valid request would be.
+        """
+
+        @wraps(endpoint.function)
+        def checked(**found: str) -> Any:
+            event = self.current_event.raw_event
+            rule = access.admit(event, endpoint.method, endpoint.path, found)
+            arguments = endpoint.arguments(event, found, request_body.LARGE if endpoint.path in self._large else request_body.LIMIT)
+            if rule.need is not Need.OPEN:
+                parameters.known(event, {"user", *endpoint.queries})
+            for each in arguments.values():
+                if isinstance(each, models.Request):
+                    resolved(each)  # before the request counts against a quota
+            body = request_body.read(event) if rule.action is not None and endpoint.body else {}
+            return access.passed(event, rule, arguments, body, lambda: endpoint.function(**arguments))
+
+        return checked
 
     def resolve(self, event: Any, context: Any) -> dict[str, Any]:
         """The answer, with the headers that restrict what a browser does with it."""
@@ -150,21 +171,6 @@ class Resolver(APIGatewayHttpResolver):
         page = str(answered["headers"].get("Content-Type", "")).startswith("text/html")
         answered["headers"] |= SAFE | ({} if page else {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"})
         return answered
-
-    @property
-    def request_id(self) -> str:
-        """API Gateway's request id, so that its access log and our log have the same one."""
-        return str(self.current_event.raw_event["requestContext"]["requestId"])
-
-    @property
-    def owner(self) -> str:
-        """The id of the user whose objects the request is about. Raises Unauthorized, Forbidden, Invalid."""
-        return owner_of(self.current_event.raw_event)
-
-    def _body_model(self) -> Any:
-        """The model of the body that the route of this request takes; None: it takes none."""
-        route = self.context.get("_route")
-        return next((field.type_ for field in route.dependant.body_params), None) if route else None
 
     def get_openapi_schema(self, **options: Any) -> OpenAPI:
         """The document as a model, for the page that Powertools makes of it."""
@@ -176,11 +182,10 @@ class Resolver(APIGatewayHttpResolver):
     def openapi_document(self, **options: Any) -> dict[str, Any]:
         """The OpenAPI document of all routes, under their promised names too."""
         derived: dict[str, Any] = super().get_openapi_schema(**options).model_dump(mode="json", by_alias=True, exclude_none=True)
-        routes = {(route.method.lower(), route.openapi_path): route for route in self._static_routes + self._dynamic_routes}
+        endpoints = {(each.method.lower(), each.template): each for each in self.endpoints}
         for name, path in derived["paths"].items():
             for method, operation in path.items():
-                operation["operationId"] = document.operation_id(routes[method, name].func.__name__)
-                operation["responses"].pop("422", None)  # Powertools' own; ours is 400
+                operation["operationId"] = document.operation_id(endpoints[method, name].function.__name__)
                 _ruled(operation, method, name)
                 for parameter in operation.get("parameters", ()):
                     parameter["schema"] = _one_or_several(parameter["schema"])
@@ -189,14 +194,16 @@ class Resolver(APIGatewayHttpResolver):
                 if operation.pop("x-conditional", False):
                     operation.setdefault("parameters", []).append(MATCH_PARAMETER)
                 if "requestBody" in operation:
-                    operation["requestBody"]["required"] = _needs_body(routes[method, name])
+                    # A patch always has a body. Another request may have none if none of its fields is needed.
+                    operation["requestBody"]["required"] = method == "patch" or not endpoints[method, name].accepts({})
         derived["paths"] = _with_promised_names(derived["paths"])
         schemas = {name: schema for name, schema in derived["components"]["schemas"].items() if name not in NOT_OURS}
         derived["components"]["schemas"] = _with_payloads(schemas)
         return document.published(derived, types=registry.names(), choices=_works())
 
     def _refused(self, error: Exception) -> Response[str]:
-        refusal = envelope.refusal(error if isinstance(error, SchedulerError) else SchedulerError(), self.request_id)
+        request = str(self.current_event.raw_event["requestContext"]["requestId"])  # the access log of API Gateway has it too
+        refusal = envelope.refusal(error if isinstance(error, SchedulerError) else SchedulerError(), request)
         if refusal.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
             logger.exception("unexpected error")
         elif refusal.status_code > HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -205,7 +212,7 @@ class Resolver(APIGatewayHttpResolver):
 
     def _no_route(self) -> SchedulerError:
         path = self.current_event.path
-        taken = {route.method for route in self._static_routes + self._dynamic_routes if route.rule.match(path)}
+        taken = {each.method for each in self.endpoints if each.fits(path)}
         if (name := door.clear_name_of_removed(self.current_event.http_method, path)) is not None:
             return NotFound(f"there is no such path: use {name}")
         allowed = sorted(taken | door.methods(path))
@@ -232,13 +239,6 @@ def _with_promised_names(paths: dict[str, Any]) -> dict[str, Any]:
     return paths
 
 
-def _needs_body(route: Any) -> bool:
-    """Whether the body of a route must have a field. If not, a request may have no body. A patch always has one."""
-    (body,) = route.dependant.body_params
-    _, broken = body.validate({}, loc=("body",))
-    return bool(broken) or route.method == "PATCH"
-
-
 def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
     """Add to an operation what the rule of its route implies: the token, the parameter `user`, the statuses of refusals."""
     rule = access.RULES[f"{method.upper()} {path.removeprefix(access.BASE).replace('{', '<').replace('}', '>')}"]
@@ -257,25 +257,6 @@ def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
         shapes = [{"$ref": f"#/components/schemas/{shape.__name__}"} for shape in (ErrorAnswer, GatewayAnswer)]
         unauthorized = {"description": HTTPStatus(401).phrase, "content": {"application/json": {"schema": {"anyOf": shapes}}}}
         operation["responses"]["401"] = unauthorized
-
-
-def owner_of(event: Mapping[str, Any]) -> str:
-    """The id of the user whose objects an event is about. Raises Unauthorized, Forbidden, Invalid."""
-    return access.subject_of(event)
-
-
-def bearer_of(event: Mapping[str, Any]) -> str | None:
-    """The bearer token of an event, not yet verified; None without one."""
-    given = next((value for name, value in event.get("headers", {}).items() if name.lower() == "authorization"), "")
-    scheme, _, token = given.partition(" ")
-    return token.strip() or None if scheme.lower() == "bearer" else None
-
-
-def job_of(event: Mapping[str, Any], job_id: str) -> JobKey:
-    """The key of the caller's job with that id, never of another user's. Raises NotFound for a text that cannot be an id."""
-    if not ids.is_job_id(job_id):
-        raise NotFound("there is no such job")
-    return JobKey(owner_of(event), job_id)
 
 
 def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
@@ -306,7 +287,7 @@ def _nullable(field: dict[str, Any]) -> dict[str, Any]:
     return kept | {"anyOf": [{name: value for name, value in field.items() if name not in (*kept, "default")}, {"type": "null"}]}
 
 
-def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -> dict[int, OpenAPIResponse]:
+def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -> dict[int, Any]:
     """The answers of a route, for the document: the model with `status` or one of the `others`, and errors; any route may answer 500."""
     shapes = dict.fromkeys((status, *others), model) | dict.fromkeys((*errors, 500), ErrorAnswer)
     return {

@@ -4,19 +4,18 @@ from typing import Annotated, Literal
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
-from lambdas.rest.resolver import answers
+from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
 from lambdas.rest.status_models import CurrentStatusShape
 from scheduler.accounts.access import Need
 from scheduler.insight import status
 
-router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+router = Router()
 
 Scope = Annotated[
     Literal["own", "all"], Query(description="the jobs to check: `own` are those of the caller, `all` is for operators and administrators")
@@ -36,7 +35,7 @@ Scope = Annotated[
 )
 @needs(Need.READ)
 def get_status(scope: Scope = "own") -> Response[str]:
-    world, caller = _runtime.api(), access.caller_of(router.current_event.raw_event)
+    world, caller = _runtime.api(), router.caller
     if scope == "all":
         access.check(caller, Need.OVERSEE)
         return answer(CurrentStatusShape.of(status.of_all(world.names.all(), world, world.settings.stage)))

@@ -4,21 +4,20 @@ from typing import Annotated, Literal
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.parameters import WHOLE
-from lambdas.rest.resolver import answers, owner_of
+from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
 from lambdas.rest.summary_models import ScheduledSummaryShape, TaskSummaryShape
 from scheduler.accounts.access import Need
 from scheduler.insight import summary
 from scheduler.insight.counting import EVERYBODY
 
-router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+router = Router()
 
 Scope = Annotated[
     Literal["own", "all"] | None,
@@ -61,8 +60,7 @@ def get_statistics(scope: Scope = None, days: Days = None) -> Response[str]:
 
 def _scope(asked: str | None) -> tuple[str, str]:
     """The scope's name in the answer, and the owner whose counters to read. Raises Forbidden if the caller may not see all jobs."""
-    event = router.current_event.raw_event
-    caller, owner = access.caller_of(event), owner_of(event)
+    caller, owner = router.caller, router.owner
     if asked == "all":
         access.check(caller, Need.OVERSEE)
     everybody = caller.may(Need.OVERSEE) and owner == caller.id if asked is None else asked == "all"

@@ -4,15 +4,13 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas._logger import logger
-from lambdas.rest import access
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.parameters import AnyLimit, Cursor, part
-from lambdas.rest.resolver import answers
+from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer
 from lambdas.rest.system_models import BreakerRequest, BreakersShape, ClosedShape, LanesRequest, PauseLanesRequest, SystemShape
 from scheduler.accounts.access import Need
@@ -20,7 +18,7 @@ from scheduler.admission.breaker_gate import close, not_closed
 from scheduler.admission.lane_state import PausedBy, pause, resume, states
 from scheduler.model.breaker import Circuit
 
-router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+router = Router()
 
 
 @router.get(
@@ -46,8 +44,7 @@ def get_system() -> Response[str]:
 def pause_lanes(body: Annotated[PauseLanesRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("pause", extra={"lanes": body.lanes, "reason": body.reason})
-    caller = access.caller_of(router.current_event.raw_event)
-    return answer(SystemShape.of(pause(body.lanes, body.reason, world, PausedBy(caller.id, caller.name))))
+    return answer(SystemShape.of(pause(body.lanes, body.reason, world, PausedBy(router.caller.id, router.caller.name))))
 
 
 @router.post(

@@ -4,22 +4,21 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas._logger import logger
-from lambdas.rest import access, etags
+from lambdas.rest import etags
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.parameters import AnyLimit, Cursor, part
-from lambdas.rest.resolver import CONDITIONAL, answers, owner_of
+from lambdas.rest.resolver import CONDITIONAL, Router, answers
 from lambdas.rest.shapes import Answer
 from lambdas.rest.target_models import EXAMPLES, DeletedTargetShape, TargetEdit, TargetRequest, TargetShape, TargetsShape
 from scheduler.accounts.access import Need
 from scheduler.model.named_target import NamedTarget
 from scheduler.targets import service as verbs
 
-router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+router = Router()
 
 
 @router.get(
@@ -30,7 +29,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 )
 @needs(Need.READ)
 def list_targets(limit: AnyLimit = None, cursor: Cursor = None) -> Response[str]:
-    return answer(TargetsShape.of(part(_runtime.api().targets.all(), limit, cursor), whole=_sees_all()))
+    return answer(TargetsShape.of(part(_runtime.api().targets.all(), limit, cursor), whole=router.caller.may(Need.ADMINISTER)))
 
 
 @router.get(
@@ -54,9 +53,9 @@ def get_target(name: str) -> Response[str]:
 @needs(Need.ADMINISTER, action="target.create")
 def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world = _runtime.api()
-    made = verbs.register(body.name, body.kind, body.fields, by=_user(), targets=world.targets, now=world.clock.now())
+    made = verbs.register(body.name, body.kind, body.fields, by=router.owner, targets=world.targets, now=world.clock.now())
     _changed("registered", made)
-    return answer(TargetShape.of(made, whole=_sees_all()), 201, {"Location": f"/api/v1/targets/{made.name}"})
+    return answer(TargetShape.of(made, whole=router.caller.may(Need.ADMINISTER)), 201, {"Location": f"/api/v1/targets/{made.name}"})
 
 
 @router.put(
@@ -73,21 +72,20 @@ def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)
 @needs(Need.ADMINISTER, action="target.change")
 def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[str]:
     world = _runtime.api()
-    event, now = router.current_event.raw_event, world.clock.now()
     made = verbs.edit(
         *(name, body.kind, body.fields),
-        by=_user(),
+        by=router.owner,
         targets=world.targets,
-        now=now,
+        now=world.clock.now(),
         version=body.version,
-        check=lambda target: etags.check(event, etags.of_target(target)),
+        check=lambda target: etags.check(router.event, etags.of_target(target)),
     )
     _changed("replaced", made)
     return _target(made)
 
 
 def _target(target: NamedTarget) -> Response[str]:
-    return answer(TargetShape.of(target, whole=_sees_all()), headers=etags.header(etags.of_target(target)))
+    return answer(TargetShape.of(target, whole=router.caller.may(Need.ADMINISTER)), headers=etags.header(etags.of_target(target)))
 
 
 @router.delete(
@@ -106,12 +104,4 @@ def delete_target(name: str) -> Response[str]:
 
 def _changed(what: str, target: NamedTarget) -> None:
     _runtime.api().named.forget(target.name)
-    logger.info("named target", extra={"target": target.name, "change": what, "version": target.version, "by": _user()})
-
-
-def _sees_all() -> bool:
-    return access.caller_of(router.current_event.raw_event).may(Need.ADMINISTER)
-
-
-def _user() -> str:
-    return owner_of(router.current_event.raw_event)
+    logger.info("named target", extra={"target": target.name, "change": what, "version": target.version, "by": router.owner})

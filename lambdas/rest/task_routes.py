@@ -6,7 +6,6 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas.rest import etags, idempotency, parameters
@@ -16,7 +15,7 @@ from lambdas.rest.envelope import answer
 from lambdas.rest.form_models import PreviewShape
 from lambdas.rest.job_answers import JobShape, PageShape
 from lambdas.rest.parameters import ANY_OF, ANY_STATUS, NO_TAGS, WHOLE, Cursor, Limit, OfStatus, Since, Tagged, Until, Upcoming
-from lambdas.rest.resolver import CONDITIONAL, KEYED, answers, owner_of, resolved
+from lambdas.rest.resolver import CONDITIONAL, KEYED, Router, answers, resolved
 from lambdas.rest.shapes import Answer
 from lambdas.rest.task_models import (
     EXAMPLES,
@@ -45,7 +44,7 @@ NEXT_RUNS = 10
 ANY_TASK: list[TaskStatus] = []
 RUNS_OF_TASK = 10  # jobs that are stored with a new task
 
-router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+router = Router()
 
 
 @router.post(
@@ -59,7 +58,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 @needs(Need.WRITE, action="task.create", creates=RUNS_OF_TASK)
 def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world, receipt = _runtime.api(), _receipt()
-    task = service.create(body.asked(_owner()), world, random=_random(receipt), receipt=receipt)
+    task = service.create(body.asked(router.owner), world, random=_random(receipt), receipt=receipt)
     # As of its creation, so that a repeated request has the same answer.
     return _task(task, task.created_at, 201, _created("tasks", task.id, receipt))
 
@@ -80,7 +79,7 @@ def list_tasks(
     cursor: Cursor = None,
 ) -> Response[str]:
     world = _runtime.api()
-    page = service.search(Search(_owner(), name, tuple(tag), type, tuple(status), limit, cursor), world)
+    page = service.search(Search(router.owner, name, tuple(tag), type, tuple(status), limit, cursor), world)
     now = world.clock.now()
     return answer(TaskPageShape.of(page, lambda task: service.next_runs(task, 1, now), now))
 
@@ -128,10 +127,10 @@ def update_task(task_id: str, body: Annotated[TaskPatch, Body(openapi_examples=P
 
 def _edited(key: TaskKey, wanted: Callable[[Task], TaskEdit | None]) -> Response[str]:
     """Answer the edit that is wanted of the task as it is; None: no edit."""
-    world, event = _runtime.api(), router.current_event.raw_event
+    world = _runtime.api()
 
     def new(task: Task) -> NewTask | None:
-        etags.check(event, etags.of_task(task))
+        etags.check(router.event, etags.of_task(task))
         edit = wanted(task)
         if edit is None:
             return None
@@ -152,8 +151,7 @@ def _edited(key: TaskKey, wanted: Callable[[Task], TaskEdit | None]) -> Response
 )
 @needs(Need.WRITE, foreign=True, action="task.delete")
 def delete_task(task_id: str) -> Response[str]:
-    event = router.current_event.raw_event
-    gone = service.delete(_key(task_id), _runtime.api(), check=lambda task: etags.check(event, etags.of_task(task)))
+    gone = service.delete(_key(task_id), _runtime.api(), check=lambda task: etags.check(router.event, etags.of_task(task)))
     return answer(DeletedShape.from_record(gone))
 
 
@@ -241,19 +239,15 @@ def list_task_jobs(
     return answer(PageShape.of(page, now, beside(page.jobs, now)))
 
 
-def _owner() -> str:
-    return owner_of(router.current_event.raw_event)
-
-
 def _key(task_id: str) -> TaskKey:
     """The caller's task with that id, never another user's. Raises NotFound for a text that is no valid id."""
     if not ids.is_job_id(task_id):
         raise NotFound("there is no such task")
-    return TaskKey(_owner(), task_id)
+    return TaskKey(router.owner, task_id)
 
 
 def _receipt() -> Receipt | None:
-    return idempotency.of_request(router.current_event.raw_event, _owner(), _runtime.api().clock.now())
+    return idempotency.of_request(router.event, router.owner, _runtime.api().clock.now())
 
 
 def _random(receipt: Receipt | None) -> int:

@@ -6,14 +6,13 @@ from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas.rest import access, refresh_cookie
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.parameters import Limit
-from lambdas.rest.resolver import answers, bearer_of
+from lambdas.rest.resolver import Router, answers
 from lambdas.rest.shapes import Answer, Json
 from lambdas.rest.user_models import (
     AccountPageShape,
@@ -36,7 +35,7 @@ from scheduler.model.errors import Invalid, NotFound, Unauthorized
 
 MOST_LISTED = 60  # users in an answer of Cognito
 
-router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+router = Router()
 
 
 @router.get(
@@ -47,7 +46,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 )
 @needs(Need.SIGNED_IN)
 def get_me() -> Response[str]:
-    world, caller = _runtime.api(), access.caller_of(router.current_event.raw_event)
+    world, caller = _runtime.api(), router.caller
     weight = world.users.weights([caller.id]).get(caller.id, 1.0)
     return answer(MeShape.of(caller, weight, world.quotas.allowed(world.quotas.profile(caller.id))))
 
@@ -61,14 +60,12 @@ def get_me() -> Response[str]:
 )
 @needs(Need.PERSON, action="user.password")
 def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]:
-    world, event = _runtime.api(), router.current_event.raw_event
-    token = bearer_of(event)
+    world, token, caller = _runtime.api(), router.bearer, router.caller
     if token is None:
         raise Unauthorized()
-    caller = access.caller_of(event)
     session = change_password(caller.id, caller.name, token, body.current_password, body.new_password, world)
     world.quotas.forget(caller.id)
-    if session is None or refresh_cookie.read(event) is None:
+    if session is None or refresh_cookie.read(router.event) is None:
         return answer(ChangedShape.of(session))
     return answer(ChangedShape.of(replace(session, refresh_token=None)), cookies=[refresh_cookie.holding(session.refresh_token or "")])
 
@@ -86,12 +83,12 @@ def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]
 )
 @needs(Need.PERSON, action="user.sign-out")
 def logout(body: Annotated[SignOut, Body()]) -> Response[str]:
-    world, id = _runtime.api(), _caller()
+    world, id = _runtime.api(), router.caller.id
     if body.everywhere:
         end_all(id, world)
         world.quotas.forget(id)
     else:
-        token = body.refresh_token or refresh_cookie.read(router.current_event.raw_event)
+        token = body.refresh_token or refresh_cookie.read(router.event)
         if token is None:
             raise Invalid.field("refresh_token", "is required if everywhere is false and no cookie carries it")
         world.identity.revoke(token)
@@ -154,7 +151,7 @@ def get_user(user_id: str) -> Response[str]:
 )
 @needs(Need.ADMINISTER, action="user.change")
 def update_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[str]:
-    return _user(user_admin.change(_id(user_id), body.wanted, _caller(), _runtime.api()))
+    return _user(user_admin.change(_id(user_id), body.wanted, router.caller.id, _runtime.api()))
 
 
 @router.post(
@@ -169,7 +166,7 @@ def update_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[s
 )
 @needs(Need.ADMINISTER, action="user.disable")
 def disable_user(user_id: str) -> Response[str]:
-    return _user(user_admin.disable(_id(user_id), _caller(), _runtime.api()))
+    return _user(user_admin.disable(_id(user_id), router.caller.id, _runtime.api()))
 
 
 @router.post(
@@ -196,7 +193,7 @@ def enable_user(user_id: str) -> Response[str]:
 )
 @needs(Need.ADMINISTER, action="user.delete")
 def delete_user(user_id: str) -> Response[str]:
-    return _user(user_admin.delete(_id(user_id), _caller(), _runtime.api()))
+    return _user(user_admin.delete(_id(user_id), router.caller.id, _runtime.api()))
 
 
 @router.put(
@@ -216,10 +213,6 @@ def _id(text: str) -> str:
     if re.fullmatch(access.USER_ID, text) is None:
         raise NotFound("there is no such user")
     return text
-
-
-def _caller() -> str:
-    return access.caller_of(router.current_event.raw_event).id
 
 
 def _user(known: KnownUser, status: int = 200, headers: Any = None) -> Response[str]:

@@ -120,6 +120,30 @@ def test_a_wrong_method_is_answered_with_the_allowed_ones(method: str, path: str
     assert (answered.status, answered.error["code"], answered.headers["Allow"]) == (405, "method_not_allowed", allowed)
 
 
+def test_a_path_that_no_route_accepts_is_unknown_by_every_method() -> None:
+    """The answer to a wrong method repeats the router's pattern of path parameters."""
+    characters = [chr(number) for number in range(128) if chr(number) not in "/\n"] + ["é"]
+    known = {each for each in characters if send("GET", f"/jobs/a{each}b").error["message"] == "there is no such job"}
+    assert known == {each for each in characters if send("DELETE", f"/jobs/a{each}b").status == 405}
+    assert {" ", "<", "é"} <= known and not known & {'"', "#", "?"}
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "rule"),
+    [
+        ("limit=1&limit=2", "limit", "must be a whole number"),
+        ("limit=1,2", "limit", "is given more than once"),
+        ("type=log&type=http", "type", "must be a string"),
+        ("upcoming=true&upcoming=", "upcoming", "must be true or false"),
+    ],
+)
+def test_a_repeated_parameter_that_takes_one_value_is_refused(query: str, field: str, rule: str) -> None:
+    given = event("GET", "/api/v1/jobs")
+    joined = ",".join(each.partition("=")[2] for each in query.split("&"))
+    answered = api.handler(given | {"rawQueryString": query, "queryStringParameters": {field: joined}}, None)
+    assert json.loads(answered["body"])["error"]["details"] == [{"field": field, "rule": rule}]
+
+
 @pytest.mark.parametrize(
     "body", ["{", "{'a': 1}", '{"message": NaN}', '{"message": 1e999}', '{"message": "\\ud800"}', "[" * 100_000, "1" * 5_000]
 )

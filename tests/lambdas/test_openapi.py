@@ -200,13 +200,10 @@ def test_every_example_fits_its_schema(published: Any, document: Any) -> None:
 
 
 def test_the_api_accepts_every_example_of_a_body(document: Any) -> None:
-    refused = []
-    for route in (each for each in api.app._static_routes + api.app._dynamic_routes if each.dependant.body_params):
-        content = document["paths"][route.openapi_path][route.method.lower()]["requestBody"]["content"]["application/json"]
+    for route in (each for each in api.app.endpoints if each.body is not None):
+        content = document["paths"][route.template][route.method.lower()]["requestBody"]["content"]["application/json"]
         for example in [content["example"]] if "example" in content else [each["value"] for each in content["examples"].values()]:
-            _, errors = route.dependant.body_params[0].validate(example, loc=("body",))
-            refused += [f"{route.method} {route.openapi_path}: {errors}"] if errors else []
-    assert refused == []
+            route.body.model_validate(example)  # raises ValidationError
 
 
 def test_every_example_of_a_schema_is_used(document: Any) -> None:

@@ -159,7 +159,7 @@ def table() -> dict[str, list[str]]:
 
 
 def test_every_route_has_a_rule_and_every_rule_a_route() -> None:
-    known = {f"{route.method} {route.path.removeprefix(access.BASE)}" for route in api.app._static_routes + api.app._dynamic_routes}
+    known = {f"{route.method} {route.path.removeprefix(access.BASE)}" for route in api.app.endpoints}
     assert known == set(access.RULES)
 
 
