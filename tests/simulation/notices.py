@@ -162,7 +162,7 @@ class NoticeWorld:
         self.ports.notices = SimNotices(self.hub, self.queue)
         self.due: dict[str, int] = {}  # when the news of each notice of the quiet owner was sent, by job
         self.accepted: dict[str, list[int]] = {}  # when a receiver accepted each sending
-        self.recovered: dict[str, str] = {}  # the last success that a receiver was told of
+        self.recovered: dict[str, str] = {}  # the last success that a receiver heard of
         self.end = BEGIN + minutes * 60_000
         for _ in range(processes):
             self.hub.spawn(self._invocations)
@@ -192,9 +192,7 @@ class NoticeWorld:
         if not is_right:
             self.report.violations[kind] += 1
 
-    def _fail(
-        self, owner: str, tasks: int, receivers: int, at: Sequence[int], hosts: bool, recovers: int | None = None
-    ) -> dict[str, int]:
+    def _fail(self, owner: str, tasks: int, receivers: int, at: Sequence[int], hosts: bool, recovers: int | None = None) -> dict[str, int]:
         """Let tasks fail, and return when, by job."""
         hooks = tuple(Webhook(f"https://{owner}{n if hosts else ''}.example.com/{n}", "hook") for n in range(receivers))
         due = {}
@@ -233,7 +231,7 @@ class NoticeWorld:
         return Result()
 
     def _check_order(self, payload: Mapping[str, Any]) -> None:
-        """Check a notice that a receiver has accepted: it must not tell of a failure before the last success that it was told of."""
+        """Check a notice that a receiver has accepted: it must not tell of a failure before the last success that it heard of."""
         told = payload["body"]
         task = f"{told['data']['task']['id']} {payload['url']}"
         if told["type"] == "task.recovery":
