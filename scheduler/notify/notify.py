@@ -229,9 +229,8 @@ def _send(call: Call, sending: Sending, post: Post, ports: Ports) -> Answer:
         if known is None and (wait := _wait_for_failures(sending, state, ports.notices, now)) is not None:
             return Answer("", wait)
         if is_over(sending.notice, state) and not (known is None and is_awaited(sending.notice, state, now)):
-            ports.notices.set_delivery(
-                known, replace(known or DeliveryRecord(task, sending.id), lease_until=0, done_at=now, error=OVER), now
-            )
+            record = known or DeliveryRecord(task, sending.id)
+            ports.notices.set_delivery(known, replace(record, lease_until=0, done_at=now, error=OVER), now)
             log.info("notice dropped", extra={"sending": sending.id, "user_id": task.owner, "task_id": task.id, "reason": OVER})
             return Answer("")
         if not ports.notices.set_delivery(known, DeliveryRecord(task, sending.id, now + LEASE_MS, tries), now):

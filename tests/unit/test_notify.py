@@ -270,7 +270,7 @@ def test_a_recovery_waits_for_the_first_try_of_its_failure() -> None:
     assert types(stage) == ["task.failure", "task.recovery"]
 
 
-def test_a_recovery_waits_while_its_failure_is_sent_and_not_for_its_retries() -> None:
+def test_a_recovery_waits_for_a_failure_in_progress_and_no_retry() -> None:
     stage, told = Stage(emails=()), list[BatchResult]()
     stage.take(stage.news(FAILED))
     (failure,) = stage.sent()
@@ -331,7 +331,7 @@ def test_a_recovery_does_not_wait_for_a_receiver_that_heard_of_no_failure() -> N
     assert [stage.take(each).sent for each in [*recoveries, *failure]] == [0, 1, 1]
 
 
-def test_a_failure_that_was_held_back_goes_before_the_digest_of_its_recovery() -> None:
+def test_held_back_failures_go_before_the_digest_of_their_recovery() -> None:
     """The window of failures opened after that of recoveries, and so ends after it."""
     stage = Stage(emails=(), digest_ms=900_000)
     ends: list[WindowEnd] = []
