@@ -1008,3 +1008,29 @@ def test_an_apply_that_would_delete_most_of_a_label_is_refused(signed_in: None) 
 def test_a_flag_allows_to_delete_most_of_a_label(signed_in: None) -> None:
     result, server = _of_shop("--prune-most", "--yes")
     assert result.exit_code == 0 and server.last[:2] == ("DELETE", f"/tasks/{ID}")
+
+
+@pytest.mark.usefixtures("signed_in")
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("jobs", "create", "log", "\udcff"), "message is no text in UTF-8"),
+        (("jobs", "create", "own", "--payload", '{"a": "\\ud800"}'), "payload.a is no text in UTF-8"),
+        (("jobs", "show", "\udcff"), "is no id, key or name"),
+        (("jobs", "show", ".."), "is no id, key or name"),
+        (("jobs", "list", "--tag", "\udcff"), "tag is no text in UTF-8"),
+        (("tasks", "apply", "-f", "\udcff.yaml"), "cannot be read"),
+    ],
+)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_an_argument_that_is_no_utf8_is_refused_with_the_rule(words: tuple[str, ...], field: str, form: tuple[str, ...]) -> None:
+    result = api({})(*words, *form)
+    assert result.exit_code in (1, 2) and field in result.stderr and "defect" not in result.stderr
+
+
+@pytest.mark.usefixtures("signed_in")
+@pytest.mark.parametrize("name", ["tasks.yaml", "tasks.json"])
+def test_half_of_a_surrogate_pair_in_a_file_is_named_with_its_line(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text('{"tasks": [\n{"key": "a", "name": "\\ud800", "message": "m"}]}')
+    result = api({"GET /tasks": page()})("tasks", "apply", "-f", str(tmp_path / name), "--dry-run")
+    assert f"{name}:2: tasks[0].name: is no text in UTF-8" in result.stderr.replace("\n", "") and "defect" not in result.stderr

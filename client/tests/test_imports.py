@@ -304,6 +304,39 @@ def test_nothing_of_a_schedule_is_dropped_without_a_word() -> None:
     assert any('{"PartitionKey": "p"}' in each for each in eventbridge.entry(schedule(target=kinesis), set(), now=NOW, target="t").comments)
 
 
+def test_what_is_unknown_in_a_part_is_named() -> None:
+    target = {
+        "Arn": "arn:aws:sqs:r:1:q.fifo",
+        "Input": "text",
+        "SqsParameters": {"MessageGroupId": "g", "Delay": 1},
+        "RetryPolicy": {"MaximumRetryAttempts": 1, "Backoff": 2},
+        "DeadLetterConfig": {"Arn": "arn:aws:sqs:r:1:d", "Size": 3},
+    }
+    window = {"Mode": "STRICT", "Edge": 4}
+    fields: dict[str, Any] = {"FlexibleTimeWindow": window, "State": "ARCHIVED", "ActionAfterCompletion": "KEEP", "Description": "a\x1bb"}
+    notes = eventbridge.entry(schedule(target=target, **fields), set(), now=NOW).comments
+    for note in (
+        "Dropped: SqsParameters.Delay 1.",
+        "Dropped: RetryPolicy.Backoff 2.",
+        "Dropped: DeadLetterConfig.Size 3.",
+        "Dropped: FlexibleTimeWindow.Edge 4.",
+        'Its Mode "STRICT" is unknown here, and is taken for OFF.',
+        'Its State "ARCHIVED" is unknown here, and is taken for ENABLED.',
+        'Its ActionAfterCompletion "KEEP" is unknown here, and is taken for NONE.',
+        "Its description has control characters: they are escapes here.",
+    ):
+        assert note in notes
+    bus = {"Arn": "arn:aws:events:r:1:event-bus/b", "Input": "{}", "EventBridgeParameters": {"Source": "s", "DetailType": "d", "Trace": 5}}
+    assert "Dropped: EventBridgeParameters.Trace 5." in eventbridge.entry(schedule(target=bus), set(), now=NOW).comments
+
+
+def test_what_is_known_in_a_part_is_not_named() -> None:
+    target = {"RetryPolicy": {"MaximumRetryAttempts": 1, "MaximumEventAgeInSeconds": 60}}
+    window = {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 5}
+    made = schedule(target=target, FlexibleTimeWindow=window, State="ENABLED", ActionAfterCompletion="NONE", Description="a\tb")
+    assert not [each for each in eventbridge.entry(made, set(), now=NOW).comments if "Dropped" in each or "unknown" in each]
+
+
 def test_the_text_of_a_message_stays_as_it_is() -> None:
     text = '{ "b":1,\n "a":2.50, "a":3, "t": "{{x}} <aws.scheduler.scheduled-time>\\u2028" }'
     made = schedule(target={"Arn": "arn:aws:sqs:r:1:q", "Input": text})

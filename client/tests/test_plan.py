@@ -314,6 +314,8 @@ def test_a_plan_names_a_label_that_loses_more_than_half(client: Punctual, stored
         ("9" * 4_301, "is a number that is too large: 99999999999999999999…; put it into quotes"),
         ("1e999", "is a number that is too large: 1e999; put it into quotes"),
         ("[" * 5_000, "is nested too deep"),
+        ('"\\uD800"', "tasks.yaml:5: tasks[0].payload.n: is no text in UTF-8: it has half of a surrogate pair (\\ud800)"),
+        ('1, "\\uDC00": 1', "tasks.yaml:5: tasks[0].payload: is no text in UTF-8: it has half of a surrogate pair (\\udc00)"),
     ],
 )
 def test_what_python_cannot_read_is_refused_with_its_line(number: str, rule: str) -> None:

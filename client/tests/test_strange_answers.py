@@ -65,10 +65,73 @@ def test_a_sign_in_with_a_strange_life_is_an_error(lasts: Any, flavor: Flavor) -
         flavor.run(lambda request: answer({"token": "t", "expires_in": lasts}), lambda client: client.me(), username="a", password="b")
 
 
-@pytest.mark.parametrize("url", ["http://[::1", "https://", "api.example.com", "http://a:99999999", "http://a\x00b", "ftp://a", ""])
+NO_HOSTS = ["https://a..example", "https://" + "a" * 64 + ".example", "https://\ud800.example"]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "https://", "api.example.com", "http://a:99999999", "http://a\x00b", "ftp://a", "", *NO_HOSTS]
+)
 def test_an_address_that_is_none_is_not_configured(url: str) -> None:
     with pytest.raises(punctual.NotConfigured):
         punctual.Punctual(url, token="t")
+
+
+@pytest.mark.parametrize("url", [*NO_HOSTS, "tokens.example.com"])
+def test_an_address_for_tokens_that_is_none_is_not_configured(url: str) -> None:
+    with pytest.raises(punctual.NotConfigured, match="token_url"):
+        punctual.Punctual("https://a", client_id="c", client_secret="s", token_url=url)
+
+
+@pytest.mark.parametrize("token", ["tök", "t\n", "a b", "t\ud800", "t\x00"])
+def test_a_token_that_no_header_can_have_is_not_configured(token: str, flavor: Flavor) -> None:
+    with pytest.raises(punctual.NotConfigured, match="the token has"):
+        punctual.Punctual("https://a", token=token)
+    profiles.save(profiles.Profile("a", "https://a", token=token))
+    with pytest.raises(punctual.NotConfigured, match="the token has"):
+        punctual.Punctual()
+    content = json.dumps({"success": True, "data": {"token": token}})
+    with pytest.raises(punctual.UnexpectedAnswer, match="token that no header can have"):
+        flavor.run(lambda request: httpx.Response(200, text=content), lambda client: client.me(), username="a", password="b")
+
+
+@pytest.mark.parametrize(
+    ("call", "rule"),
+    [
+        (lambda client: client.jobs.create(message="x", idempotency_key="schlüssel"), "Idempotency-Key must be printable ASCII"),
+        (lambda client: client.jobs.create(message="x", idempotency_key="a\nb"), "Idempotency-Key must be printable ASCII"),
+        (lambda client: client.tasks.update("t", name="n", if_match='"ö"'), "If-Match must be printable ASCII"),
+        (lambda client: client.send("GET", "/me", headers={"X-Ö": "a"}), "X-.xd6 must be printable ASCII"),
+        (lambda client: client.send("GET", "/me", headers={"X": "ö"}), "X must be printable ASCII"),
+        (lambda client: client.jobs.create(message="\ud800"), r"message is no text in UTF-8: .*\(.ud800\)"),
+        (lambda client: client.jobs.create("own", {"a": [{"b": "\udcff"}]}), r"payload\.a\[0\]\.b is no text in UTF-8"),
+        (lambda client: client.jobs.create("own", {"\udcff": 1}), "the name 'payload..udcff' is no text in UTF-8"),
+        (lambda client: client.jobs.create("own", {"a": float("nan")}), "has no JSON form"),
+        (lambda client: client.jobs.create("own", {"a": _deep()}), "has no JSON form"),
+        (lambda client: client.jobs.create(message="x", delay=float("inf")), "no number of seconds"),
+        (lambda client: client.jobs.create(message="x", execute_at=datetime(2026, 1, 1)), "has no time zone"),
+        (lambda client: client.jobs.list(tag="\ud800"), "tag is no text in UTF-8"),
+        (lambda client: client.jobs.get("\ud800"), "is no id, key or name"),
+        (lambda client: client.jobs.get(".."), "is no id, key or name"),
+        (lambda client: client.jobs.get(), "an id or a key"),
+        (lambda client: client.request("GET", "/\ud800"), "cannot be sent"),
+        (lambda client: client.change_password("\ud800", "b"), "current_password is no text in UTF-8"),
+    ],
+)
+def test_an_argument_that_cannot_be_sent_is_an_error_of_this_package(call: Any, rule: str, flavor: Flavor) -> None:
+    with pytest.raises(punctual.InvalidArgument, match=rule):
+        flavor.run(lambda request: answer(JOB), call)
+
+
+def test_a_password_that_cannot_be_sent_is_an_error_of_this_package(flavor: Flavor) -> None:
+    with pytest.raises(punctual.InvalidArgument, match="cannot be sent"):
+        flavor.run(lambda request: answer({"token": "t"}), lambda client: client.me(), username="a", password="\ud800")
+
+
+def _deep() -> list[Any]:
+    found: list[Any] = []
+    for _ in range(100_000):
+        found = [found]
+    return found
 
 
 @pytest.mark.parametrize("cursors", [["a", "a"], ["a", "b", "a"], [5]])
@@ -181,7 +244,49 @@ def test_a_worker_that_knows_its_api_accepts_its_host(api: str) -> None:
     assert Worker.from_headers(headers, api=api).url == URL
 
 
+def test_a_worker_refuses_a_token_that_no_header_can_have() -> None:
+    with pytest.raises(punctual.UnexpectedAnswer, match="call-back token"):
+        Worker.from_headers({"Punctual-Callback-Url": URL, "Punctual-Callback-Token": "tök"})
+
+
+@pytest.mark.parametrize("url", NO_HOSTS)
+def test_a_worker_without_a_host_has_no_answer(url: str) -> None:
+    with pytest.raises(punctual.NoAnswer):
+        Worker(url, TOKEN).heartbeat()
+
+
 # Profiles
+
+
+@pytest.mark.parametrize("call", [profiles.save, profiles.renew, lambda profile: profiles.remove(profile.name)])
+@pytest.mark.parametrize("kind", ["a file in its place", "a folder in its place", "read-only"])
+def test_profiles_that_cannot_be_written_are_not_configured(kind: str, call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "punctual"
+    monkeypatch.setenv("PUNCTUAL_CONFIG", str(folder / "profiles.json"))
+    if kind == "a file in its place":
+        folder.write_text("")
+    elif kind == "a folder in its place":
+        (folder / "profiles.json" / "x").mkdir(parents=True)
+    else:
+
+        def refuse(*_: Any, **__: Any) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(punctual.NotConfigured, match=r"cannot be (written|read)"):
+        call(profiles.Profile("a", "https://a"))
+
+
+def test_a_user_without_a_home_has_no_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("PUNCTUAL_CONFIG", "XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    assert profiles.load() == profiles.Profiles()
+    with pytest.raises(punctual.NotConfigured, match="PUNCTUAL_CONFIG"):
+        profiles.save(profiles.Profile("a", "https://a"))
 
 
 def test_profiles_that_several_processes_save_are_all_kept() -> None:

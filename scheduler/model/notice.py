@@ -37,6 +37,7 @@ class Window:
     count: int = 0  # number of news held back ...
     first_at: int | None = None  # ... the instant of the first ...
     last: News | None = None  # ... and the last of them
+    decision: str = ""  # the message whose outbox has the notice that opened it
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,16 +52,23 @@ def decode_outbox(text: str) -> Outbox:
 
 
 def encode_state(state: NotificationState) -> str:
-    """Encode all fields except the task and the version, which are stored beside this text."""
+    """Encode all fields except the task, the version and the decisions, which are stored beside this text."""
     windows = {occasion: asdict(window) for occasion, window in state.windows.items()}
+    for window in windows.values():
+        del window["decision"]
     rest = {name: value for name, value in asdict(state).items() if name not in ("task", "version", "windows")}
     return _json(rest | {"windows": windows})
 
 
-def decode_state(task: TaskKey, version: int, text: str) -> NotificationState:
-    fields = json.loads(text)
+def encode_decisions(state: NotificationState) -> str:
+    """Encode the decision of each window. It is no part of the state's text: a version that lacks it refuses unknown fields there."""
+    return _json({occasion: window.decision for occasion, window in state.windows.items()})
+
+
+def decode_state(task: TaskKey, version: int, text: str, decisions: str = "{}") -> NotificationState:
+    fields, decided = json.loads(text), json.loads(decisions)
     windows = {
-        Occasion(name): Window(**{**window, "last": window["last"] and _read_news(window["last"])})
+        Occasion(name): Window(**{**window, "last": window["last"] and _read_news(window["last"])}, decision=decided.get(name, ""))
         for name, window in fields.pop("windows").items()
     }
     return NotificationState(task, windows=windows, version=version, **fields)

@@ -18,11 +18,11 @@ from typing import NamedTuple
 from scheduler.model.errors import Unavailable, Unreadable
 from scheduler.model.job import Failure, FailureKind, Job, JobKey, Result
 from scheduler.model.notice import DeliveryRecord, News, NoticeMessage, NotificationState, Outbox, Sending, WindowEnd
-from scheduler.model.notifications import Notifications, WebhookFormat
+from scheduler.model.notifications import Notifications, Occasion, WebhookFormat
 from scheduler.model.task import Task
 from scheduler.notify import text
 from scheduler.notify.calls import Answer, Call, Calls, receiver_of
-from scheduler.notify.policy import Decision, decide, digest, is_over
+from scheduler.notify.policy import AWAITED_MS, INCIDENT, Decision, awaited, decide, digest, is_awaited, is_over
 from scheduler.notify.text import Links
 from scheduler.storage.ports import Notices, Ports
 from scheduler.targets import called
@@ -31,10 +31,11 @@ from scheduler.tasks import planning
 TRIES = 5  # how often a decision that collides with another one is repeated
 MOST_TRIES = 10  # of a sending; with the waits between them they take a bit over four hours
 FIRST_WAIT_S, LONGEST_WAIT_S = 10, 3_600
+FIRST_LOOK_S, LONGEST_LOOK_S = 2, 300  # of a recovery, for the first try of the notice of failure
 CALL_S = 10  # time-out of a call of a receiver
 LEASE_MS = 60_000  # longer than any call: after the end of a lease, no process sends under it
 PATIENCE_MS, STEP_MS = 300, 10  # how long a batch waits for its calls, and how often it checks them
-GIVE_UP_MS = 6 * 3_600_000  # a sending that has no place is given up this long after its message was sent
+GIVE_UP_MS = AWAITED_MS  # a sending that has no place is given up this long after its message was sent
 AGAIN_S = 5  # until a message is delivered again after the table or the queue refused a call
 KEPT_ERROR = 500  # characters
 OVER = "its incident is over, and the notice of recovery tells of it"
@@ -224,8 +225,12 @@ def _send(call: Call, sending: Sending, post: Post, ports: Ports) -> Answer:
         if known is not None and known.lease_until > now:
             return Answer("", -(-(known.lease_until - now) // 1_000))
         tries = 1 if known is None else known.tries + 1
-        if known is not None and is_over(sending.notice, ports.notices.read(task, sending.id)[0]):
-            ports.notices.set_delivery(known, replace(known, lease_until=0, done_at=now, error=OVER), now)
+        state = ports.notices.read(task, sending.id)[0] if sending.notice.occasion in (*INCIDENT, Occasion.RECOVERY) else None
+        if known is None and (wait := _wait_for_failures(sending, state, ports.notices, now)) is not None:
+            return Answer("", wait)
+        if is_over(sending.notice, state) and not (known is None and is_awaited(sending.notice, state, now)):
+            record = known or DeliveryRecord(task, sending.id)
+            ports.notices.set_delivery(known, replace(record, lease_until=0, done_at=now, error=OVER), now)
             log.info("notice dropped", extra={"sending": sending.id, "user_id": task.owner, "task_id": task.id, "reason": OVER})
             return Answer("")
         if not ports.notices.set_delivery(known, DeliveryRecord(task, sending.id, now + LEASE_MS, tries), now):
@@ -237,6 +242,24 @@ def _send(call: Call, sending: Sending, post: Post, ports: Ports) -> Answer:
     posted = _posted(sending, post)
     post.calls.answered(call, ports.clock.monotonic())
     return _settled(taken, posted, ports.notices, ports.clock.now())
+
+
+def _wait_for_failures(sending: Sending, state: NotificationState | None, notices: Notices, now: int) -> int | None:
+    """The seconds until a recovery is tried, as its receiver must get the notices of failure before it. None: it may be sent.
+
+    They have their first try before it; after it, a further try of them is dropped.
+    """
+    if sending.notice.occasion is not Occasion.RECOVERY:
+        return None
+    for occasion, window in awaited(state, now).items():
+        outbox = notices.read(sending.notice.task, window.decision)[1] or Outbox()
+        for other in outbox.sendings():
+            notice = other.notice
+            if notice.occasion is occasion and notice.news.at <= sending.notice.news.at and other.receiver == sending.receiver:
+                known = notices.delivery(notice.task, other.id)
+                if known is None or (known.done_at is None and known.lease_until > now):
+                    return min(max(FIRST_LOOK_S, (now - window.opened_at) // 4_000), LONGEST_LOOK_S)
+    return None
 
 
 def _posted(sending: Sending, post: Post) -> Result:

@@ -20,6 +20,8 @@ from scheduler.model.notifications import Notifications, Occasion
 
 KEPT_ERROR = 1_000  # characters of an error ...
 KEPT_RESPONSE = 500  # ... and of a response that a notice quotes
+AWAITED_MS = 6 * 3_600_000  # after its decision: a sending that has no place is given up then
+INCIDENT = (Occasion.FAILURE, Occasion.KILLED)  # the notices whose incident a recovery ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +56,37 @@ def decide(state: NotificationState, news: News, wanted: Notifications, now: int
         if notice.occasion in wanted.on:
             after = _passed(after, notice, wanted, now, due, ends)
     if any(notice.occasion is Occasion.RECOVERY for notice in due):  # it reports the number of failures
-        after = _emptied(after, (Occasion.FAILURE, Occasion.KILLED))
+        after = _emptied(after, INCIDENT)
     quiet = not due and after.windows == state.windows and (after.streak, after.failing) == (state.streak, state.failing)
     return Decision(after, None if quiet else Outbox(tuple(due), tuple(ends), wanted.receivers))
 
 
 def digest(state: NotificationState, end: WindowEnd, wanted: Notifications, now: int) -> Decision | None:
-    """The notice that is due at the end of a window. None: the window held no event back, or another window has replaced it."""
+    """The notice that is due at the end of a window. None: the window held no event back, or another window has replaced it.
+
+    The failures that a recovery ends go before it, also if their own window has not ended.
+    """
     window = state.windows.get(end.occasion)
     if window is None or window.opened_at != end.opened_at or window.last is None:
         return None
-    opened = {**state.windows, end.occasion: Window(now, now + wanted.digest_ms)}
+    told = [end.occasion]
+    if end.occasion is Occasion.RECOVERY:
+        held = {occasion: state.windows[occasion].last for occasion in INCIDENT if occasion in state.windows}
+        told = [*(occasion for occasion, last in held.items() if last is not None and last.at < window.last.at), end.occasion]
+    opened = {**state.windows, **{occasion: Window(now, now + wanted.digest_ms, decision=end.id) for occasion in told}}
     if end.occasion not in wanted.on:
         return Decision(replace(state, windows=opened), Outbox())
-    row = (state.streak, state.since) if end.occasion is Occasion.FAILURE else (0, None)
-    notice = Notice(end.id, end.occasion, window.last, window.count, window.first_at, *row)
-    return Decision(replace(state, windows=opened), Outbox((notice,), (), wanted.receivers))
+    notices = [_digest(state, occasion, end) for occasion in told if occasion in wanted.on]
+    return Decision(replace(state, windows=opened), Outbox(tuple(notices), (), wanted.receivers))
+
+
+def _digest(state: NotificationState, occasion: Occasion, end: WindowEnd) -> Notice:
+    """The notice of the news that the window of an occasion holds back."""
+    window = state.windows[occasion]
+    assert window.last is not None
+    row = (state.streak, state.since) if occasion is Occasion.FAILURE else (0, None)
+    id = end.id if occasion is end.occasion else f"{end.id}.{occasion}"
+    return Notice(id, occasion, window.last, window.count, window.first_at, *row)
 
 
 def is_over(notice: Notice, state: NotificationState | None) -> bool:
@@ -77,10 +94,22 @@ def is_over(notice: Notice, state: NotificationState | None) -> bool:
 
     The window of recoveries opens when such a notice is decided.
     """
-    if state is None or notice.occasion not in (Occasion.FAILURE, Occasion.KILLED):
+    if state is None or notice.occasion not in INCIDENT:
         return False
     window = state.windows.get(Occasion.RECOVERY)
     return window is not None and window.opened_at >= notice.news.at and state.succeeded_at >= notice.news.at
+
+
+def awaited(state: NotificationState | None, now: int) -> dict[Occasion, Window]:
+    """The windows whose notices of failure a recovery waits for: the last of each occasion, until its sendings are given up."""
+    windows = {} if state is None else state.windows
+    return {occasion: window for occasion, window in windows.items() if occasion in INCIDENT and now - window.opened_at < AWAITED_MS}
+
+
+def is_awaited(notice: Notice, state: NotificationState | None, now: int) -> bool:
+    """Whether a recovery waits for the first try of this notice of failure."""
+    window = awaited(state, now).get(notice.occasion)
+    return window is not None and notice.id in (window.decision, f"{window.decision}.{notice.occasion}")
 
 
 def _happened(state: NotificationState, news: News, wanted: Notifications) -> tuple[NotificationState, list[Notice]]:
@@ -131,7 +160,7 @@ def _passed(
         held = 0 if window is None else window.count
         first = notice.news.at if window is None or window.first_at is None else window.first_at
         due.append(replace(notice, count=held + 1, first_at=first if held else None))
-        made = Window(now, now + wanted.digest_ms)
+        made = Window(now, now + wanted.digest_ms, decision=notice.news.id)
     else:
         if not window.count:
             ends.append(WindowEnd(notice.task, notice.occasion, window.opened_at, window.ends_at, notice.news.alone))

@@ -23,7 +23,9 @@ OUTBOX = Outbox((Notice("n1", Occasion.FAILURE, NEWS, 1, None, 1, NOW, "Nightly"
 
 def test_a_decision_is_read_with_the_task_s_state(notices: Notices) -> None:
     assert notices.read(TASK, "j1.0") == (None, None)
-    standing = NotificationState(TASK, 1, NOW, NOW, NOW - 9, "j0", True, {Occasion.FAILURE: Window(NOW, NOW + 900_000, 1, NOW, NEWS)})
+    standing = NotificationState(
+        TASK, 1, NOW, NOW, NOW - 9, "j0", True, {Occasion.FAILURE: Window(NOW, NOW + 900_000, 1, NOW, NEWS, "j0.0")}
+    )
     assert notices.decide(None, standing, "j1.0", OUTBOX, NOW)
     assert notices.read(TASK, "j1.0") == (replace(standing, version=1), OUTBOX)
     assert notices.read(TASK, "j2.0") == (replace(standing, version=1), None)

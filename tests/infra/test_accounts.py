@@ -14,6 +14,11 @@ def test_sign_up_is_disabled_and_passwords_must_be_long(any_stage: Synthesized) 
     assert all(policy[f"Require{kind}"] for kind in ("Lowercase", "Uppercase", "Numbers", "Symbols"))
 
 
+def test_user_names_that_differ_in_case_are_one(any_stage: Synthesized) -> None:
+    pool = any_stage.one("Cognito::UserPool", "AccountsUsers")
+    assert pool["UsernameConfiguration"] == {"CaseSensitive": False}
+
+
 def test_a_user_changes_nothing_but_the_address(any_stage: Synthesized) -> None:
     pool = any_stage.one("Cognito::UserPool", "AccountsUsers")
     client = any_stage.one("Cognito::UserPoolClient", "AccountsUsersClient")

@@ -368,6 +368,20 @@ def an_executor(function: str) -> Executor:
     return Executor(MemoryPorts(FixedClock()), Settings(stage="test", lane="one-time", fetch_function=function))
 
 
+@pytest.mark.real_clock
+def test_the_mail_of_jobs_counts_in_the_budget_of_their_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, calls = SystemClock(), FakeCalls(send_email=lambda: {"MessageId": "m"})
+    settings = Settings(stage="test", lane="one-time", reach=Reach(sender="punctual@example.com"))
+    executor = Executor(MemoryPorts(clock, Rules(mails_per_day=2)), settings)
+    monkeypatch.setattr(executor, "calls", calls)
+    payload, sent = {"to": ["ann@example.com"], "subject": "s", "text": "t"}, list[bool]()
+    for owner in ("ada", "ada", "ada", "eve"):
+        pool = executor.pool()
+        pool.start(a_job(owner=owner, type="email", payload=payload))
+        sent += [done.result.failure is None for done in pool.wait(clock.now() + 5_000)]
+    assert sent == [True, True, False, True]
+
+
 @pytest.fixture
 def way(monkeypatch: pytest.MonkeyPatch) -> tuple[Executor, FakeCalls]:
     """An executor that has called no URL yet, and the calls that it makes."""

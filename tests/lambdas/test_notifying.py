@@ -135,6 +135,14 @@ def made_call(world: World) -> Any:
     return call
 
 
+def test_a_notice_by_mail_counts_in_the_budget_of_its_owner(world: World) -> None:
+    settings = Settings(stage="test", users_table="users", rules=Rules(mails_per_day=2), reach=Reach(sender="punctual@example.com"))
+    sender = _notifying.Sender(_runtime.AwsPorts(settings))
+    mail = {"to": ["ann@example.com"], "subject": "s", "text": "t"}
+    sent = [sender.mail(owner, mail, "n1").failure is None for owner in ("ada", "ada", "ada", "eve")]
+    assert sent == [True, True, False, True] and len(world.mails) == 3
+
+
 def test_failure_and_recovery_reach_each_receiver_though_notify_dies(world: World) -> None:
     world.dies = True
     world.end(make.failed, make.NOW)

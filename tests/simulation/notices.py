@@ -1,7 +1,7 @@
 """Notices in virtual time: notify as Lambda runs it, beside receivers that hang, fail or answer slowly.
 
 Each process is one of the concurrent invocations, with calls and threads of its own. The oracles: notices of owners whose receivers answer
-are not late, no notice is lost, and none is accepted twice.
+are not late, no notice is lost, none is accepted twice, and no receiver gets a failure after the recovery that ended it.
 """
 
 from collections import Counter, deque
@@ -49,6 +49,7 @@ class Crowd:
     hosts: bool = False  # a host for each receiver
     back_at: int | None = None
     at: int = 3_000
+    recovers: int | None = None  # how long after its failure each task succeeds; then a failure may be dropped
 
 
 @dataclass
@@ -161,11 +162,12 @@ class NoticeWorld:
         self.ports.notices = SimNotices(self.hub, self.queue)
         self.due: dict[str, int] = {}  # when the news of each notice of the quiet owner was sent, by job
         self.accepted: dict[str, list[int]] = {}  # when a receiver accepted each sending
+        self.recovered: dict[str, str] = {}  # the last success that a receiver heard of
         self.end = BEGIN + minutes * 60_000
         for _ in range(processes):
             self.hub.spawn(self._invocations)
         for crowd in crowds:
-            self._fail(crowd.owner, crowd.tasks, crowd.receivers, [crowd.at] * crowd.tasks, crowd.hosts)
+            self._fail(crowd.owner, crowd.tasks, crowd.receivers, [crowd.at] * crowd.tasks, crowd.hosts, crowd.recovers)
         quiet = [*range(4_000, (minutes - 1) * 60_000, QUIET_EVERY_MS)]
         self.due = self._fail(QUIET, len(quiet), 1, quiet, False)
 
@@ -181,7 +183,8 @@ class NoticeWorld:
             self._check("twice", len(times) == 1)
         for crowd in self.crowds.values():
             if crowd.back_at is not None or crowd.answer.succeeds:
-                accepted = [id for id in self.accepted if f"notice_{crowd.owner}-" in id]
+                told = ".failure." if crowd.recovers is None else ".recovery."
+                accepted = [id for id in self.accepted if f"notice_{crowd.owner}-" in id and told in id]
                 self._check("lost", len(accepted) == crowd.tasks * crowd.receivers)
         return self.report
 
@@ -189,7 +192,7 @@ class NoticeWorld:
         if not is_right:
             self.report.violations[kind] += 1
 
-    def _fail(self, owner: str, tasks: int, receivers: int, at: Sequence[int], hosts: bool) -> dict[str, int]:
+    def _fail(self, owner: str, tasks: int, receivers: int, at: Sequence[int], hosts: bool, recovers: int | None = None) -> dict[str, int]:
         """Let tasks fail, and return when, by job."""
         hooks = tuple(Webhook(f"https://{owner}{n if hosts else ''}.example.com/{n}", "hook") for n in range(receivers))
         due = {}
@@ -199,6 +202,9 @@ class NoticeWorld:
             job, time = f"{owner}_{number}", BEGIN + at[number] + self.random.randint(0, 1_000)
             news = News(TaskKey(owner, task.id), f"{job}.0", job, "log", Status.FAILED, time, time)
             self.hub.at(time, lambda news=news: self.queue.put(news))  # type: ignore[misc]
+            if recovers is not None:
+                over = News(news.task, f"{job}.1", job, "log", Status.SUCCEEDED, time + recovers, time)
+                self.hub.at(over.at, lambda over=over: self.queue.put(over))  # type: ignore[misc]
             due[job] = time
         return due
 
@@ -221,7 +227,16 @@ class NoticeWorld:
         if not answer.succeeds:
             return Result(failure=Failure(FailureKind.RETRYABLE, "no answer"))
         self.accepted.setdefault(id, []).append(self.hub.time)
+        self._check_order(payload)
         return Result()
+
+    def _check_order(self, payload: Mapping[str, Any]) -> None:
+        """Check a notice that a receiver has accepted: it must not tell of a failure before the last success that it heard of."""
+        told = payload["body"]
+        task = f"{told['data']['task']['id']} {payload['url']}"
+        if told["type"] == "task.recovery":
+            self.recovered[task] = max(told["timestamp"], self.recovered.get(task, ""))
+        self._check("after its recovery", told["type"] != "task.failure" or told["timestamp"] > self.recovered.get(task, ""))
 
 
 def beside_a_hanging_receiver(seed: int) -> NoticeWorld:
@@ -234,6 +249,12 @@ def beside_several(seed: int) -> NoticeWorld:
     crowds = [Crowd("anton", 40, 2, HANGS, back_at=60_000), Crowd("carla", 3, 30, HANGS, hosts=True), Crowd("dora", 60, 1, SLOW)]
     crowds += [Crowd("emil", 60, 1, FAILS), *(Crowd(f"f{number}", 20, 1, HANGS, at=number * 9_000) for number in range(4))]
     return _ran(NoticeWorld(seed, crowds, processes=2, minutes=12))
+
+
+def with_recoveries(seed: int) -> NoticeWorld:
+    """Tasks succeed soon after their failure, while their receivers are slow or fail."""
+    crowds = [Crowd("gerd", 8, 2, SLOW, recovers=2_000), Crowd("hans", 10, 2, FAILS, back_at=40_000, recovers=5_000)]
+    return _ran(NoticeWorld(seed, crowds, processes=2, minutes=6))
 
 
 def _ran(world: NoticeWorld) -> NoticeWorld:

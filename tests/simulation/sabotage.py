@@ -95,7 +95,7 @@ from tests.simulation.hostile import few_steps, filling, pinning
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.many_tasks import many_tasks
-from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several
+from tests.simulation.notices import NoticeWorld, beside_a_hanging_receiver, beside_several, with_recoveries
 from tests.simulation.oracles import WatchedWorld
 from tests.simulation.overlaps import at_once
 from tests.simulation.quotas import QuotaWorld, at_the_quota
@@ -756,6 +756,7 @@ SABOTAGES = [
     Sabotage("owners take all places for calls", _patched(Calls, "_has_place", lambda *_: True), scene=beside_a_hanging_receiver),
     Sabotage("invocations take no further messages", _patched(invocation, "RECEIVES_MS", 0), scene=beside_a_hanging_receiver),
     Sabotage("slow calls begin until an invocation ends", _patched(invocation, "SLOW_CALLS_MS", 10**9), scene=beside_several),
+    Sabotage("recoveries do not wait for failures", _patched(notify, "_wait_for_failures", lambda *_: None), scene=with_recoveries),
     # queues
     Sabotage("release steps that do not come again", _patched(worker, "release", _release_once), scene=queues.waiting),
     Sabotage("expired jobs take starts", _patched(release.Release, "_is_expired", lambda *_: False), scene=queues.expired),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation.notices import FAILS, HANGS, SLOW, Crowd, NoticeWorld, beside_a_hanging_receiver, beside_several
+from tests.simulation.notices import FAILS, HANGS, SLOW, Crowd, NoticeWorld, beside_a_hanging_receiver, beside_several, with_recoveries
 from tests.simulation.sabotage import SABOTAGES, find
 from tests.simulation.seeds import each
 
@@ -19,6 +19,12 @@ def test_notices_are_punctual_and_complete_beside_all_kinds_of_receivers(seed: i
     assert report.violations == {} and report.most_receives < 100, report
 
 
+@each([1], range(2, 8))
+def test_no_receiver_gets_a_failure_after_its_recovery(seed: int) -> None:
+    report = with_recoveries(seed).report
+    assert report.violations == {} and report.most_receives < 100, report
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("processes", [2, 5])
 @pytest.mark.parametrize("crowd", [Crowd("anton", 1_000, 1, HANGS), Crowd("anton", 1_000, 1, FAILS), Crowd("anton", 300, 1, SLOW)])
@@ -32,3 +38,9 @@ def test_the_simulation_notices_a_removed_guard_of_notices(name: str) -> None:
     (removed,) = [each for each in SABOTAGES if name in each.name]
     found = find(removed, range(1, 4))
     assert found is not None and found.oracle == "late"
+
+
+def test_the_simulation_notices_recoveries_that_do_not_wait() -> None:
+    (removed,) = [each for each in SABOTAGES if "recoveries do not wait" in each.name]
+    found = find(removed, range(1, 4))
+    assert found is not None and found.oracle == "after its recovery"

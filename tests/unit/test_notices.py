@@ -18,6 +18,7 @@ from scheduler.notify.messages import (
     decode_outbox,
     decode_state,
     encode,
+    encode_decisions,
     encode_notifications,
     encode_outbox,
     encode_state,
@@ -303,6 +304,14 @@ def test_messages_about_tasks_are_read_as_they_were_written() -> None:
         assert decode(encode(message)) == message
     state = NotificationState(TASK, windows={Occasion.FAILURE: Window(NOW, NOW + 1, 1, NOW, alone)})
     assert decode_state(TASK, 0, encode_state(state)) == state
+
+
+def test_the_decisions_of_a_state_are_beside_its_text() -> None:
+    """The version before refuses a text with fields that it does not know."""
+    plain = NotificationState(TASK, windows={Occasion.FAILURE: Window(NOW, NOW + 1)})
+    state = replace(plain, windows={Occasion.FAILURE: Window(NOW, NOW + 1, decision="j0.0")})
+    assert encode_state(state) == encode_state(plain)
+    assert decode_state(TASK, 0, encode_state(state), encode_decisions(state)) == state
 
 
 def test_receivers_are_read_as_they_were_stored() -> None:

@@ -249,6 +249,105 @@ def test_a_failure_that_is_sent_again_never_arrives_after_its_recovery(on: tuple
     assert len(stage.receivers.calls) == len(sent)
 
 
+RETRYABLE = Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
+
+
+def types(stage: Stage) -> list[str]:
+    return [payload["body"]["type"] for _, payload in stage.receivers.calls]
+
+
+def test_a_recovery_waits_for_the_first_try_of_its_failure() -> None:
+    stage = Stage(emails=())
+    stage.take(stage.news(FAILED))
+    (failure,) = stage.sent()
+    stage.clock.advance(3_000)
+    stage.take(stage.news(SUCCEEDED))
+    (recovery,) = stage.sent()
+    assert stage.take(recovery).again == {"m0": 2}
+    stage.clock.advance(400_000)
+    assert stage.take(recovery).again == {"m0": 100}
+    assert stage.take(failure).sent == stage.take(recovery).sent == 1
+    assert types(stage) == ["task.failure", "task.recovery"]
+
+
+def test_a_recovery_waits_for_a_failure_in_progress_and_no_retry() -> None:
+    stage, told = Stage(emails=()), list[BatchResult]()
+    stage.take(stage.news(FAILED))
+    (failure,) = stage.sent()
+    stage.know(failure)
+    stage.clock.advance(3_000)
+    stage.take(stage.news(SUCCEEDED))
+    (recovery,) = stage.sent()
+
+    def meanwhile(id: str) -> Result:
+        told.append(stage.take(recovery))
+        return RETRYABLE
+
+    stage.receivers.answer = meanwhile
+    assert stage.take(failure).failed == 1 and told[0].again == {"m0": 2}
+    stage.receivers.answer = lambda id: Result()
+    assert stage.take(recovery).sent == 1
+    stage.clock.advance(60_000)
+    assert stage.take(failure) == BatchResult()
+    assert types(stage) == ["task.failure", "task.recovery"]
+
+
+def test_an_old_failure_arrives_before_its_recovery() -> None:
+    stage = Stage(emails=())
+    stage.take(stage.news(SUCCEEDED))
+    stage.take(stage.news(FAILED, id="j0.0", job="j0", at=NOW - 5_000))
+    failure, recovery = stage.sent()
+    assert stage.take(recovery).again == {"m0": 2}
+    assert stage.take(failure).sent == stage.take(recovery).sent == 1
+    assert types(stage) == ["task.failure", "task.recovery"]
+
+
+def test_a_failure_that_no_recovery_waits_for_never_arrives_after_it() -> None:
+    """Its first try is so late that another notice of failure has been sent since, or that its message should have been given up."""
+    stage = Stage(emails=(), digest_ms=60_000)
+    stage.take(stage.news(FAILED))
+    (first,) = stage.sent()
+    stage.clock.advance(61_000)
+    stage.take(stage.news(FAILED))
+    (second,) = stage.sent()
+    stage.clock.advance(1_000)
+    stage.take(stage.news(SUCCEEDED))
+    (recovery,) = stage.sent()
+    stage.clock.advance(6 * 3_600_000)
+    assert stage.take(recovery).sent == 1
+    assert stage.take(first, second) == BatchResult() == stage.take(first, second)
+    assert types(stage) == ["task.recovery"]
+
+
+def test_a_recovery_does_not_wait_for_a_receiver_that_heard_of_no_failure() -> None:
+    stage = Stage(emails=())
+    stage.take(stage.news(FAILED))
+    failure = stage.sent()
+    other = replace(stage.task, notifications=Notifications(webhooks=(HOOK, Webhook("https://other.example.com", "hook"))), generation=2)
+    assert stage.tasks.store(stage.task, other, [])
+    stage.clock.advance(1_000)
+    stage.take(stage.news(SUCCEEDED))
+    recoveries = stage.sent()
+    assert [stage.take(each).sent for each in [*recoveries, *failure]] == [0, 1, 1]
+
+
+def test_held_back_failures_go_before_the_digest_of_their_recovery() -> None:
+    """The window of failures opened after that of recoveries, and so ends after it."""
+    stage = Stage(emails=(), digest_ms=900_000)
+    ends: list[WindowEnd] = []
+    for after, ended in ((0, FAILED), (10_000, SUCCEEDED), (895_000, FAILED), (1_000, FAILED), (2_000, SUCCEEDED)):
+        stage.clock.advance(after)
+        stage.take(stage.news(ended))
+        while messages := stage.sent():
+            ends += [each for each in messages if isinstance(each, WindowEnd)]
+            stage.take(*(each for each in messages if isinstance(each, Sending)))
+    for end in sorted(ends, key=lambda each: each.at):
+        stage.clock.advance(max(0, end.at - stage.clock.now()))
+        stage.take(end)
+        stage.work_off()
+    assert types(stage) == ["task.failure", "task.recovery", "task.failure", "task.failure", "task.recovery"]
+
+
 def test_the_failure_of_the_next_incident_is_sent_again() -> None:
     stage = Stage(emails=(), digest_ms=900_000)
     for ended in (FAILED, SUCCEEDED):

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from punctual import instants
+from punctual.errors import InvalidArgument
 from punctual.fields import Delay, HttpRequest, OnConflict, OneTimeOptions
+from punctual.texts import HALF
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -61,7 +63,7 @@ def content(
     if http is None:
         return given(type=type, payload=payload, message=message, target=target)
     if payload is not None or message is not None or type not in (None, "http"):
-        raise ValueError('http stands alone, without type, payload and message. With a body: http={"url": "https://…", "body": {…}}')
+        raise InvalidArgument('http stands alone, without type, payload and message. With a body: http={"url": "https://…", "body": {…}}')
     called = {"method": "POST", "url": http} if isinstance(http, str) else dict(http)
     return {**({"type": "http"} if target is None else {"target": target}), "payload": called}
 
@@ -121,9 +123,9 @@ def _word(value: Any) -> str:
 
 
 def segment(name: str) -> str:
-    """Return an id, a key or a name as one segment of a path."""
-    if name in ("", ".", ".."):
-        raise ValueError(f"{name!r} is no id, key or name")
+    """Return an id, a key or a name as one segment of a path. Raises InvalidArgument."""
+    if name in ("", ".", "..") or HALF.search(name):
+        raise InvalidArgument(f"{ascii(name) if HALF.search(name) else repr(name)} is no id, key or name")
     return quote(name, safe="")
 
 

@@ -18,6 +18,10 @@ class NotConfigured(PunctualError):
     """There is no address or there are no credentials. The message says how to specify them."""
 
 
+class InvalidArgument(PunctualError, ValueError):
+    """An argument breaks a rule, so that nothing was sent. The message names it and the rule."""
+
+
 class NoAnswer(PunctualError):
     """The API did not answer, after all repeats: no connection, or a broken one. A request that changes something may have been applied."""
 

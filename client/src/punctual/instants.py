@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 from uuid import UUID
+
+from punctual.errors import InvalidArgument
 
 
 def parse(text: str) -> datetime:
@@ -16,17 +19,19 @@ def parse(text: str) -> datetime:
 
 
 def text(instant: datetime | str) -> str:
-    """Return the instant as RFC 3339 in UTC with milliseconds; a text is returned as it is. Raises ValueError without a time zone."""
+    """Return the instant as RFC 3339 in UTC with milliseconds; a text is returned as it is. Raises InvalidArgument without a zone."""
     if isinstance(instant, str):
         return instant
     if instant.tzinfo is None:
-        raise ValueError(f"{instant!r} has no time zone: use datetime.now(timezone.utc), or instant.astimezone()")
+        raise InvalidArgument(f"{instant!r} has no time zone: use datetime.now(timezone.utc), or instant.astimezone()")
     return instant.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def seconds(duration: timedelta | float) -> float:
-    """Return a duration in seconds, a whole number as int."""
+    """Return a duration in seconds, a whole number as int. Raises InvalidArgument for NaN and infinity."""
     found = duration.total_seconds() if isinstance(duration, timedelta) else duration
+    if not math.isfinite(found):
+        raise InvalidArgument(f"{found} is no number of seconds")
     return int(found) if found == int(found) else found
 
 

@@ -41,15 +41,21 @@ class Profiles:
 
 
 def path() -> Path:
-    """Return the path of the file: `PUNCTUAL_CONFIG`, or `punctual/profiles.json` in the platform's configuration folder."""
+    """Return the path of the file: `PUNCTUAL_CONFIG`, or `punctual/profiles.json` in the platform's configuration folder.
+
+    Raises NotConfigured if the user has no home folder.
+    """
     if chosen := os.environ.get("PUNCTUAL_CONFIG"):
         return Path(chosen)
-    if sys.platform == "win32":
-        folder = Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
-    elif sys.platform == "darwin":
-        folder = Path.home() / "Library" / "Application Support"
-    else:
-        folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    try:
+        if sys.platform == "win32":
+            folder = Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
+        elif sys.platform == "darwin":
+            folder = Path.home() / "Library" / "Application Support"
+        else:
+            folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    except RuntimeError as error:
+        raise NotConfigured("this user has no home folder: set PUNCTUAL_CONFIG to the file of the profiles") from error
     return folder / "punctual" / "profiles.json"
 
 
@@ -58,7 +64,10 @@ def load() -> Profiles:
 
     Raises NotConfigured if the file cannot be read, is broken, or can be changed by other users, who could send tokens elsewhere.
     """
-    where = path()
+    try:
+        where = path()
+    except NotConfigured:
+        return Profiles()
     try:
         if os.name == "posix" and S_IMODE(where.stat().st_mode) & OTHERS_WRITE:
             raise NotConfigured(f"other users can change {where}: take that right away with `chmod 600 '{where}'`")
@@ -71,7 +80,7 @@ def load() -> Profiles:
         return Profiles(stored.get("current"), found)
     except FileNotFoundError:
         return Profiles()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise NotConfigured(f"{where} cannot be read ({error}): delete it, then sign in again with `punctual login`") from error
 
 
@@ -91,7 +100,10 @@ def find(name: str | None = None) -> Profile | None:
 
 
 def save(profile: Profile, *, current: bool = True) -> None:
-    """Store a profile, by default as the current one. The file is replaced as a whole, so that a reader never sees half of it."""
+    """Store a profile, by default as the current one. The file is replaced as a whole, so that a reader never sees half of it.
+
+    Raises NotConfigured if the file cannot be written; so do `renew` and `remove`.
+    """
     with _locked():
         profiles = load()
         _write(Profiles(profile.name if current else profiles.current, {**profiles.all, profile.name: profile}))
@@ -115,8 +127,21 @@ def remove(name: str) -> None:
 
 @contextmanager
 def _locked() -> Iterator[None]:
-    """Hold the file lock of the profiles, which waits for other processes and threads. A process that ends gives it up."""
+    """Hold the file lock of the profiles, which waits for other processes and threads. A process that ends gives it up.
+
+    Raises NotConfigured for an error of the file system, also of the work under the lock.
+    """
     where = path()
+    try:
+        with _lock(where):
+            yield
+    except OSError as error:
+        reason = f"{where} cannot be written ({error.strerror or error})"
+        raise NotConfigured(f"{reason}: set PUNCTUAL_CONFIG to a file in a folder that you can write") from error
+
+
+@contextmanager
+def _lock(where: Path) -> Iterator[None]:
     where.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with where.with_name(f".{where.name}.lock").open("ab") as file:
         if sys.platform == "win32":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from punctual import profiles
 from punctual.errors import NotConfigured
 from punctual.profiles import Profile
 
+TOKEN = re.compile("[!-~]+")  # of a token: printable ASCII
 HOW = "run `punctual login <url>`, set PUNCTUAL_URL and PUNCTUAL_TOKEN, or use Punctual(url, token=...)"
 
 
@@ -53,18 +55,30 @@ def settings(given: Settings, profile: str | None = None) -> Settings:
         )
     if found.username and found.password is None and found.profile is None and not found.token:
         raise NotConfigured("username needs password (PUNCTUAL_PASSWORD)")
+    if found.token_url and not _is_address(found.token_url):
+        raise NotConfigured(f"token_url {found.token_url!a} is no address: it is the output TokenUrl of the stack")
+    for token in (found.token, found.profile and found.profile.token):
+        if token and not TOKEN.fullmatch(token):
+            raise NotConfigured("the token has a blank, a line break or a character that is not ASCII: no token of this API has one")
     return replace(found, url=base(found.url))
 
 
 def base(url: str) -> str:
     """Return the address without `/api/v1` and slashes at its end. Raises NotConfigured if it is no HTTP address."""
+    if not _is_address(url):
+        shown = repr(url) if url.isprintable() else ascii(url)
+        raise NotConfigured(f"{shown} is no address: it begins with https://, such as https://abc.execute-api.eu-central-1.amazonaws.com")
+    return url.strip().rstrip("/").removesuffix("/api/v1").rstrip("/")
+
+
+def _is_address(url: str) -> bool:
+    """Whether a text is an HTTP address with a host that can be looked up."""
     try:
         parts = httpx.URL(url.strip())
+        parts.raw_host.decode().encode("idna")  # refuses an empty or a too long label, as the look-up does
     except (httpx.InvalidURL, ValueError):
-        parts = httpx.URL()
-    if parts.scheme not in ("http", "https") or not parts.host or (parts.port or 0) > 65_535:
-        raise NotConfigured(f"{url!r} is no address: it begins with https://, such as https://abc.execute-api.eu-central-1.amazonaws.com")
-    return url.strip().rstrip("/").removesuffix("/api/v1").rstrip("/")
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.host) and (parts.port or 0) <= 65_535
 
 
 def _of_environment(given: Settings) -> Settings:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _TURNS = r"\u202a-\u202e\u2066-\u2069"  # bidirectional overrides, embeddings and isolates
 HIDDEN = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_TURNS}]")  # they drive a terminal or turn a line around
+HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair: UTF-8 has no form for it
 # In JSON also the line breaks of YAML 1.1 and what YAML does not allow raw, so that a YAML reader finds the same text.
 _ESCAPED = re.compile(rf"[\x7f-\x9f\u2028\u2029{_TURNS}\ud800-\udfff\ufeff\ufffe\uffff]")
 
@@ -19,6 +21,26 @@ def visible(text: str) -> str:
     \x1b[2J\u202egnp.exe
     """
     return HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def halves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path of each text of a JSON value that is no UTF-8, and the rule that it breaks.
+
+    >>> list(halves({"tags": ["a", "b" + chr(0xD800)]}))
+    [('tags[1]', 'is no text in UTF-8: it has half of a surrogate pair (\\ud800)')]
+    """
+    if isinstance(value, str):
+        if found := HALF.search(value):
+            yield path, f"is no text in UTF-8: it has half of a surrogate pair ({ascii(found[0])[1:-1]})"
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            place = f"{path}.{name}" if path else str(name)
+            if isinstance(name, str) and HALF.search(name):
+                yield from halves(name, f"the name {place!a}")
+            yield from halves(each, place)
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            yield from halves(each, f"{path}[{number}]")
 
 
 def in_json(value: Any, indent: int | None = None) -> str:

@@ -16,6 +16,7 @@ import httpx
 from punctual import instants, retrying
 from punctual.errors import CallbackEnded, NoAnswer, PunctualError, Unavailable, UnexpectedAnswer, from_answer, parsed
 from punctual.records import Heartbeat, Reported
+from punctual.settings import TOKEN as TOKEN_FORM
 from punctual.settings import base
 from punctual.within import within
 
@@ -56,6 +57,8 @@ class Worker:
     def __init__(self, url: str, token: str, *, api: str | None = None, transport: httpx.BaseTransport | None = None) -> None:
         if api is not None and _origin(url) != _origin(base(api)):
             raise UnexpectedAnswer(f"the call-back address {url!r} is not one of {api}: the request is not from this API")
+        if not TOKEN_FORM.fullmatch(token):
+            raise UnexpectedAnswer("the call-back token has a blank or a character that is not ASCII: it is none of this API")
         self.url = url.rstrip("/")
         self.cancel_requested = threading.Event()
         self.ended = threading.Event()
@@ -199,8 +202,8 @@ class Worker:
             return within(LONGEST_TRY, lambda: self._http.post(f"{self.url}/{verb}", content=content, headers=headers))
         except httpx.HTTPError as error:
             return error
-        except httpx.InvalidURL as error:
-            raise NoAnswer(f"{self.url!r} is no address: {error}") from error
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise NoAnswer(f"{self.url!a} is no address: {error}") from error
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:

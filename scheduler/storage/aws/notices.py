@@ -5,12 +5,12 @@ news#<id>       the decision on one event, or on the end of a window
 sending#<id>    the delivery of one notice to one receiver
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from scheduler.model.job import TaskKey
 from scheduler.model.notice import DeliveryRecord, NoticeMessage, NotificationState, Outbox
-from scheduler.notify.messages import decode_outbox, decode_state, encode_outbox, encode_state
+from scheduler.notify.messages import decode_outbox, decode_state, encode_decisions, encode_outbox, encode_state
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Table
 from scheduler.storage.aws.updates import as_put
@@ -37,13 +37,14 @@ class DynamoNotices:
         found = {item["sk"]["S"]: item for item in self._table.get_many([keys.standing(task), keys.news(task, id)])}
         standing, news = (found.get(key["sk"]["S"]) for key in (keys.standing(task), keys.news(task, id)))
         return (
-            decode_state(task, int(standing["version"]["N"]), standing["standing"]["S"]) if standing else None,
+            _read_state(task, standing) if standing else None,
             decode_outbox(news["outbox"]["S"]) if news else None,
         )
 
     def decide(self, before: NotificationState | None, after: NotificationState, id: str, outbox: Outbox | None, now: int) -> bool:
         standing = keys.standing(after.task) | {
             "standing": {"S": encode_state(after)},
+            "decisions": {"S": encode_decisions(after)},
             "version": {"N": str(1 if before is None else before.version + 1)},
             "expires": {"N": str(now // 1_000 + STANDING_S)},
         }
@@ -72,3 +73,8 @@ class DynamoNotices:
         if self._queue is None:
             raise RuntimeError("this function has no queue of notices")
         self._queue.send(messages, now)
+
+
+def _read_state(task: TaskKey, item: Mapping[str, Any]) -> NotificationState:
+    decisions = item["decisions"]["S"] if "decisions" in item else "{}"  # of a state that an earlier version wrote
+    return decode_state(task, int(item["version"]["N"]), item["standing"]["S"], decisions)

@@ -12,7 +12,7 @@ import httpx
 
 from punctual import profiles
 from punctual.errors import NotAuthenticated, UnexpectedAnswer
-from punctual.settings import Settings
+from punctual.settings import TOKEN, Settings
 
 SAFETY_SECONDS = 60.0  # a token is renewed this long before it expires; a short one after nine tenths of its life
 
@@ -135,7 +135,10 @@ class AsyncSession:
         except (TypeError, ValueError, OverflowError) as error:
             raise UnexpectedAnswer("the answer to the sign-in has an `expires_in` that is no number") from error
         renew_at = None if lasts is None else self._now() + max(lasts - SAFETY_SECONDS, lasts * 0.9 if lasts < 2 * SAFETY_SECONDS else 0)
-        return Tokens(str(data.get("access_token") or data["token"]), renew_at, data.get("refresh_token") or refresh)
+        access = str(data.get("access_token") or data["token"])
+        if not TOKEN.fullmatch(access):
+            raise UnexpectedAnswer("the answer to the sign-in has a token that no header can have: is the address right?")
+        return Tokens(access, renew_at, data.get("refresh_token") or refresh)
 
     def _store(self, tokens: Tokens) -> None:
         """Write renewed tokens into the profile that they come from."""

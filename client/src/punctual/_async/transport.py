@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import time
 
 # sync: import weakref
@@ -15,13 +16,15 @@ import httpx
 
 from punctual import bodies, instants, retrying
 from punctual._async.session import AsyncSession
-from punctual.errors import NoAnswer, Unavailable, UnexpectedAnswer, WaitTimeout, from_answer, parsed
+from punctual.errors import InvalidArgument, NoAnswer, Unavailable, UnexpectedAnswer, WaitTimeout, from_answer, parsed
 from punctual.records import Record
 from punctual.settings import Settings
+from punctual.texts import halves
 from punctual.within import async_within
 
 LONGEST_TRY = 35.0  # seconds: API Gateway gives up after 30
 PAGE = 100  # entries: the most of a page
+HEADER = re.compile("(?:[!-~](?:[ -~]*[!-~])?)?")  # a value of a header that every server takes
 R = TypeVar("R", bound=Record)
 
 
@@ -68,19 +71,21 @@ class AsyncTransport:
         headers: Mapping[str, str] | None = None,
         idempotent: bool | None = None,
     ) -> Any:
-        """Return the `data` of a successful answer. Raises an ApiError for an error, NoAnswer without an answer.
+        """Return the `data` of a successful answer.
+
+        Raises an ApiError for an error, NoAnswer without an answer, InvalidArgument for what cannot be sent.
 
         `idempotent` says whether the request may be repeated after a lost answer; by default GET, PUT and DELETE, and what has an
         `Idempotency-Key`.
         """
-        sent = {"Content-Type": "application/json", **(headers or {})}
+        sent = _headers(headers)
         if idempotent is None:
             idempotent = method in ("GET", "HEAD", "PUT", "DELETE") or "Idempotency-Key" in sent
         content = None if body is None else encode(body)
         url = f"{self.base}/api/v1{path}"
         deadline = self._clock.monotonic() + self._timeout
         token = await self._session.token()
-        parameters = bodies.query(query or {})
+        parameters = _parameters(query)
         while True:
             signed = sent if token is None else {**sent, "Authorization": f"Bearer {token}"}
             answer = await self._exchange(method, url, deadline, idempotent, content=content, headers=signed, params=parameters)
@@ -98,19 +103,22 @@ class AsyncTransport:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Send a request once, as it is, and return the answer, also of an error. Raises NoAnswer."""
+        """Send a request once, as it is, and return the answer, also of an error. Raises NoAnswer, InvalidArgument."""
+        sent, parameters = _headers(headers), _parameters(query)
         token = await self._session.token()
-        signed = {"Content-Type": "application/json", **({} if token is None else {"Authorization": f"Bearer {token}"}), **(headers or {})}
+        signed = sent if token is None else {"Authorization": f"Bearer {token}", **sent}
         url = f"{self.base}/api/v1{path}"
         try:
             return await async_within(
                 self._timeout,
                 lambda: self._http.request(
-                    method, url, content=content, params=bodies.query(query or {}), headers=signed, timeout=min(self._timeout, LONGEST_TRY)
+                    method, url, content=content, params=parameters, headers=signed, timeout=min(self._timeout, LONGEST_TRY)
                 ),
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _no_answer(method, url, error, 1) from error
+        except UnicodeError as error:
+            raise _not_sent(method, url, error) from error
 
     async def logout(self, everywhere: bool) -> None:
         """End all sessions of the signed-in user, or only the one of this client, and forget its tokens."""
@@ -179,6 +187,8 @@ class AsyncTransport:
                 answer, asked = error, None
             except httpx.InvalidURL as error:
                 raise _no_answer(method, url, error, attempt) from error
+            except UnicodeError as error:
+                raise _not_sent(method, url, error) from error
             pause = retrying.pause(attempt, random.random(), asked)
             worth = attempt <= self._retries and self._clock.monotonic() + pause < deadline
             if not worth or not retrying.is_repeated(answer, idempotent):
@@ -227,8 +237,40 @@ class AsyncClock:
 
 
 def encode(body: Any) -> bytes:
-    """Return the body as JSON. Instants become RFC 3339. Raises TypeError for what JSON lacks, ValueError for NaN and infinity."""
-    return json.dumps(body, default=instants.jsonable, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    """Return the body as JSON. Instants become RFC 3339.
+
+    Raises TypeError for what JSON lacks; InvalidArgument for NaN, infinity, and text that is no UTF-8.
+    """
+    try:
+        return json.dumps(body, default=instants.jsonable, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError as error:
+        raise _no_utf8(body, error) from error
+    except (ValueError, RecursionError) as error:
+        raise error if isinstance(error, InvalidArgument) else InvalidArgument(f"the body has no JSON form: {error}") from error
+
+
+def _headers(given: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the headers of a request. Raises InvalidArgument for a value that no header can have."""
+    for name, value in (given or {}).items():
+        if not name.isascii() or not HEADER.fullmatch(str(value)):
+            raise InvalidArgument(f"{ascii(name)[1:-1]} must be printable ASCII without blanks at its ends, not {ascii(value)[:100]}")
+    return {"Content-Type": "application/json", **(given or {})}
+
+
+def _parameters(given: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the parameters of a query. Raises InvalidArgument for a text that is no UTF-8."""
+    parameters = bodies.query(given or {})
+    for field, rule in halves(parameters):
+        raise InvalidArgument(f"{field} {rule}")
+    return parameters
+
+
+def _no_utf8(body: Any, error: UnicodeError) -> InvalidArgument:
+    return InvalidArgument("; ".join(f"{field or 'the body'} {rule}" for field, rule in halves(body)) or f"the body is no UTF-8: {error}")
+
+
+def _not_sent(method: str, url: str, error: UnicodeError) -> InvalidArgument:
+    return InvalidArgument(f"{ascii(f'{method} {url}')[1:-1]} cannot be sent: {error}")
 
 
 def _no_answer(method: str, url: str, error: Exception, attempts: int) -> NoAnswer:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from punctual import bodies
 from punctual._sync.transport import Transport
 from punctual.bodies import JobRequest, filters, given, job_change, new_key, segment
-from punctual.errors import UnexpectedAnswer
+from punctual.errors import InvalidArgument, UnexpectedAnswer
 from punctual.fields import (
     Delay,
     HttpRequest,
@@ -101,7 +101,7 @@ class Jobs(_Resource):
         `job.outcome` says what was done. The request carries an idempotency key, so a repeat after a lost answer does nothing twice. With
         `idempotency_key`, your own, a job of a `key` is only created: an open job of the key is a Conflict.
 
-        Raises InvalidRequest, Conflict, QuotaExceeded, NoAnswer and other errors of this package; ValueError for an instant without zone.
+        Raises InvalidRequest, Conflict, QuotaExceeded, NoAnswer and other errors; InvalidArgument for an instant without zone.
         """
         wanted = JobRequest(
             type,
@@ -672,9 +672,9 @@ list_ = list  # a class that has a method `list` needs another name for the type
 
 
 def _of(id: str | None, key: str | None, path: str) -> str:
-    """Return the path of an object by its id or by its key. Raises ValueError unless there is one of both."""
+    """Return the path of an object by its id or by its key. Raises InvalidArgument unless there is one of both."""
     if (id is None) == (key is None):
-        raise ValueError("specify an id or a key")
+        raise InvalidArgument("specify an id or a key")
     return f"{path}/{segment(id)}" if id is not None else f"{path}/by-key/{segment(key or '')}"
 
 

@@ -192,6 +192,8 @@ def carry_out(cli: Cli, work: Callable[[], int | None]) -> int:
     except errors.ApiError as error:
         lines = tuple(str(detail) for detail in error.details) or (error.message,)
         return _report(cli, error.code, lines, _hint(cli, error), _exit_code(error), error)
+    except errors.InvalidArgument as error:
+        return _report(cli, "refused", (visible(str(error)),), "", USAGE)
     except errors.NotConfigured as error:
         return _report(
             cli,

@@ -40,6 +40,14 @@ _OF_SCHEDULE = (
     *("FlexibleTimeWindow", "ActionAfterCompletion", "KmsKeyArn", "Target", "CreationDate", "LastModificationDate", "ResponseMetadata"),
 )
 _OF_TARGET = ("Arn", "RoleArn", "Input", "RetryPolicy", "DeadLetterConfig")
+_OF_PART = {
+    "FlexibleTimeWindow": ("Mode", "MaximumWindowInMinutes"),
+    "RetryPolicy": ("MaximumRetryAttempts", "MaximumEventAgeInSeconds"),
+    "DeadLetterConfig": ("Arn",),
+    "SqsParameters": ("MessageGroupId",),
+    "EventBridgeParameters": ("Source", "DetailType"),
+}
+_VALUES = {"State": ("ENABLED", "DISABLED"), "ActionAfterCompletion": ("NONE", "DELETE"), "Mode": ("OFF", "FLEXIBLE")}
 _CALL = re.compile(r"(rate|cron|at)\((.*)\)")
 _AT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}")
 _RATE = re.compile(r"([0-9]{1,9})\s+(minute|hour|day)s?")
@@ -72,6 +80,8 @@ def _entry(schedule: Mapping[str, Any], taken: set[str], now: datetime, target: 
     body: dict[str, Any] = {"key": proposed(key, taken) if key in taken or key in (".", "..") else key, "name": name}
     if description := schedule.get("Description"):
         body["description"] = visible(description, keep="\n\t")
+        if body["description"] != description:
+            notes.append("Its description has control characters: they are escapes here.")
     body["schedule"] = _form(schedule, notes, now)
     body |= _content(schedule, notes, target) | _retry(schedule["Target"], notes)
     if schedule.get("State") == "DISABLED":
@@ -98,6 +108,14 @@ def _name_the_rest(schedule: Mapping[str, Any], notes: list[str]) -> None:
     if schedule.get("ActionAfterCompletion") == "DELETE":
         notes.append("The task stays after its last run, with its history.")
     notes.extend(f"Dropped: {name} {_json(schedule[name])}." for name in sorted(schedule.keys() - set(_OF_SCHEDULE)))
+    window = schedule.get("FlexibleTimeWindow") or {}
+    for part, known in _OF_PART.items():
+        found = (schedule if part == "FlexibleTimeWindow" else target).get(part) or {}
+        notes.extend(f"Dropped: {part}.{name} {_json(found[name])}." for name in sorted(found.keys() - set(known)))
+    for name, values in _VALUES.items():
+        value = (window if name == "Mode" else schedule).get(name)
+        if value is not None and value not in values:
+            notes.append(f"Its {name} {_json(value)} is unknown here, and is taken for {values[0]}.")
 
 
 def _form(schedule: Mapping[str, Any], notes: list[str], now: datetime) -> dict[str, Any]:

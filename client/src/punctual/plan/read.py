@@ -18,6 +18,7 @@ import yaml
 
 from punctual.errors import PunctualError
 from punctual.plan import schema
+from punctual.texts import halves
 
 Path_ = tuple["str | int", ...]
 """The way to a field from the root of a file, such as ("tasks", 3, "schedule", "cron")."""
@@ -294,7 +295,7 @@ class _Reader:
             return [self._value(each, (*path, number)) for number, each in enumerate(node.value)]
         if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:str":
             # Without resolvers a plain scalar has the tag of text, too; an explicit `!!str 5` stays text by its start.
-            return self._plain(node, path) if node.style is None and not self._is_tagged(node) else _whole(node.value)
+            return self._plain(node, path) if node.style is None and not self._is_tagged(node) else self._text(node, path)
         self._refuse(node, path, f"the tag {node.tag.replace('tag:yaml.org,2002:', '!!')} is not known here: leave it out")
         return None
 
@@ -321,7 +322,7 @@ class _Reader:
                 self._refuse(name, (*path, name.value), f"is given twice; first in line {self.lines[(*path, name.value)]}")
             elif (name, value) not in merges:
                 self.lines[(*path, name.value)] = name.start_mark.line + 1
-                own[_whole(name.value)] = self._value(value, (*path, name.value))
+                own[self._text(name, path)] = self._value(value, (*path, name.value))
         return {**merged, **own}
 
     def _plain(self, node: yaml.ScalarNode, path: Path_) -> Any:
@@ -341,6 +342,12 @@ class _Reader:
             self._refuse(node, path, f'{text} is a truth value for some readers of YAML and text for others: write {truth}, or "{text}"')
         elif _NUMBERS.match(text):
             self._refuse(node, path, f'{text} is a number for some readers of YAML and text for others: write "{text}", or a plain number')
+        return text
+
+    def _text(self, node: yaml.ScalarNode, path: Path_) -> str:
+        text = _whole(node.value)
+        for _, rule in halves(text):
+            self._refuse(node, path, rule)
         return text
 
     def _refuse(self, node: yaml.Node, path: Path_, rule: str) -> None:
