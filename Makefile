@@ -168,7 +168,7 @@ diagrams: chromium setup ## Draw the diagrams of the documentation as pictures, 
 docs: setup ## Build the documentation site into site/; a broken link or anchor fails
 	@$(PY) -m local.site
 
-screenshots: chromium setup console ## Take pictures of the console on a fresh stack, for docs/images (needs Chromium)
+screenshots: chromium setup console ## Take pictures of the console and a terminal on a fresh stack, for docs/images (needs Chromium)
 	@$(PY) -m tests.system.screenshots
 
 reference: setup ## Write the OpenAPI document into docs/reference/openapi.json, after a change of the API
