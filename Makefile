@@ -3,12 +3,10 @@
 PY := .venv/bin/python
 CDK := node_modules/.bin/cdk
 unexport PYTHONDONTWRITEBYTECODE # some machines set it; each `make check` would compile everything again, a quarter of its time
-export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
-export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console docs diagrams screenshots prose run demo burst drill load prove compare stop test upgrade-test parity soak audit check fuzz bench simulate synth reference templates deploy rotate rollback doctor destroy admin recount lock clean types sbom \
-	unit contract rest client long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit need-stage
+	unit contract rest client long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit chromium need-stage
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,9 +98,12 @@ client: # with its coverage
 	$(PY) -m coverage run -m pytest -m "not system and not long" client/tests
 	$(PY) -m coverage report
 
-test: check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
+test: chromium check console ## Run all tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	@echo "The long tests and the tests on local stacks run side by side, and print when they are done, in twenty to twenty-five minutes."
-	@$(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit
+	@CHROMIUM="$$(./local/chromium.sh)" $(MAKE) --no-print-directory -j8 --output-sync=target long simulated faults killed ratios apart system pairs-dev pairs-prod console-unit
+
+chromium: # before anything that takes minutes
+	@./local/chromium.sh >/dev/null
 
 parity: setup ## Run the contract tests on MiniStack, moto and dynoxide, a second DynamoDB; unexplained differences fail
 	@$(PY) -m tests.parity
@@ -149,25 +150,25 @@ fuzz: setup ## Run properties, handlers and the API with new examples; a failure
 	$(PY) -m pytest --hypothesis-profile=exploring -m "hypothesis and not system"
 	$(PY) -m pytest --hypothesis-profile=exploring tests/lambdas/test_fuzz_api.py
 
-bench: setup console ## Measure start delays, CPU and write units per job, and planned runs per second, against budgets (ARGS="--only delay")
-	@$(PY) -m bench $(ARGS)
+bench: setup console ## Measure delays, CPU, write units, planned runs against budgets (ARGS="--only delay", WHAT="ratios|tasks|waiting_users")
+	@$(PY) -m bench$(addprefix .,$(WHAT)) $(ARGS)
 
 compare: setup console ## Run Punctual and its peers with the same work, one after the other (ARGS="--quick", "--only punctual,pg-boss")
 	@$(PY) -m bench.compare $(ARGS)
 
-simulate: setup ## Run the long simulation: the real services in virtual time, with faults
-	@$(PY) -m tests.simulation
+simulate: setup ## The real services in virtual time, with faults (WHAT="crash_points|fairness|forecast|hostile|limits|sabotage|scenes")
+	@$(PY) -m tests.simulation$(addprefix .,$(WHAT)) $(ARGS)
 
 prose: setup ## Check the language of all Markdown: sentences, lines, phrases (FILES="README.md docs/guides" for some of it)
 	node_modules/.bin/textlint --rulesdir lint $(or $(FILES),*.md .github docs examples)
 
-diagrams: setup ## Draw the diagrams of the documentation as pictures, after a change of one (needs Chromium and npm)
-	@$(PY) -m local.diagrams
+diagrams: chromium setup ## Draw the diagrams of the documentation as pictures, after a change of one (needs Chromium and npm)
+	@CHROMIUM="$$(./local/chromium.sh)" $(PY) -m local.diagrams
 
 docs: setup ## Build the documentation site into site/; a broken link or anchor fails
 	@$(PY) -m local.site
 
-screenshots: setup console ## Take pictures of the console on a fresh stack, for docs/images (needs Chromium)
+screenshots: chromium setup console ## Take pictures of the console and a terminal on a fresh stack, for docs/images (needs Chromium)
 	@$(PY) -m tests.system.screenshots
 
 reference: setup ## Write the OpenAPI document into docs/reference/openapi.json, after a change of the API

@@ -1,9 +1,10 @@
 """The CDK app: the stacks of the stage that `-c stage=...` names (`dev` when it names none), with the options in `stages/<stage>.toml`."""
 
+from infra import options  # isort: skip  # before aws_cdk, whose warnings it silences
+
 import aws_cdk as cdk
 from cdk_nag import AwsSolutionsChecks
 
-from infra import options
 from infra.console import ConsoleStack
 from infra.samples import SamplesStack
 from infra.settings import settings_for

@@ -1,7 +1,7 @@
 """The jobs that one executor starts at one instant, and their delays: the real pool with its threads and child processes, on this machine.
 
 The executor's loop calls `start` for one job after the other, from shortly before the instant; a job begins when its target does. Calls go
-to a server on loopback, which shares the cores with the pool. Run it with `python -m bench.at_once`.
+to a server on loopback, which shares the cores with the pool. It is a section of `make bench`.
 """
 
 import subprocess
@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from bench.figures import Figure, picture
+from bench.figures import Figure
 from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._pool import CHILDREN, THREADS, InOrder, Resources, ThreadPool, ahead
-from local.steps import console, step
+from local.steps import step
 from local.verdict import percentile
 from scheduler.model import ids
 from scheduler.model.job import Finished, Job
@@ -110,7 +110,3 @@ class _Pools:
     def close(self) -> None:
         self._threads.shutdown()
         self._children.close()
-
-
-if __name__ == "__main__":
-    console.print(picture(list(measure())))

@@ -2,7 +2,7 @@
 
 The emulators do not count as AWS does (moto ignores sizes and indexes). `Recorder` therefore watches a client and prices each
 write from the item before and after it (`local/write_units.py`). A write in a transaction costs double.
-Run it with `python -m bench.operations`.
+It is a section of `make bench`: `units`.
 """
 
 import json
@@ -326,13 +326,6 @@ SCENARIOS = {
 }
 
 
-def main() -> None:
-    for name, scenario in SCENARIOS.items():
-        counted = ", ".join(f"{cost / scenario.jobs:.3g} {operation}" for operation, cost in recorded(scenario).by_operation().items())
-        budget = "" if scenario.budget is None else f"   budget {scenario.budget:g}"
-        print(f"{name:30} {per_job(scenario):g} write units ({counted}){budget}")
-
-
 @dataclass(frozen=True, slots=True)
 class Statements:
     """Executes a batch of statements instead of moto, which supports neither parameters of INSERT nor conditions of UPDATE."""
@@ -386,7 +379,3 @@ def recorded(scenario: Scenario) -> Recorder:
         recorder.writes.clear()
         scenario.work(bench)
         return recorder
-
-
-if __name__ == "__main__":
-    main()

@@ -1,10 +1,9 @@
 """Next-run computations per second of one core, beside those of croniter for the same expressions in the same process.
 
 "One" computes a task's next run from scratch, as a service does; "ten" computes the next ten at once. Caches are warm, as in a process
-that plans many tasks. "Cold" is the first run of a new expression and zone. Run it with `python -m bench.schedule`.
+that plans many tasks. "Cold" is the first run of a new expression and zone. It is a section of `make bench`.
 """
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -13,8 +12,8 @@ from statistics import median
 
 from croniter import croniter
 
-from bench.figures import Figure, picture
-from local.steps import console, step
+from bench.figures import Figure
+from local.steps import step
 from scheduler.model import instants
 from scheduler.model.schedule import Cron, Schedule
 from scheduler.tasks import cron, zones
@@ -84,13 +83,3 @@ def _rates(expression: str, rounds: int) -> tuple[float, float, float]:
     works = (partial(one, schedule), partial(ten, schedule), partial(floor, expression))
     alone, ten_at_once, theirs = (rate(CALLS, work, rounds) for work in works)
     return alone, ten_at_once, theirs
-
-
-def main() -> int:
-    figures = list(measure())
-    console.print(picture(figures))
-    return int(any(figure.ok is False for figure in figures))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -137,8 +137,6 @@ class Cdk:
             "CDK_DEFAULT_ACCOUNT": ACCOUNT,
             "CDK_DEFAULT_REGION": REGION,
             "CDK_DISABLE_CLI_TELEMETRY": "true",
-            "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "1",
-            "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
             "CI": "true",  # progress to standard output, no colours
         }
 

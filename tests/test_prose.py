@@ -4,7 +4,6 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests import prose_figures
 from tests.language import ROOT
 
 PLACES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", ".github", "docs", "examples"]
@@ -76,11 +75,3 @@ def test_a_page_for_maintainers_may_have_longer_sentences(tmp_path: Path) -> Non
 def test_the_documents_are_plain_english() -> None:
     """`make prose` prints the findings."""
     assert textlint(*PLACES) == {}
-
-
-def test_the_figures_of_a_page() -> None:
-    page = f"# A page for you\n\n{LONG}{LONG}. You `may`: who runs it\nwaits.\n\n| what | who |\n\n```\nwhat is code\n```\n\n{'x ' * 61}\n"
-    assert prose_figures.figures("docs/guides/a.md", page) == prose_figures.Figures(
-        words=60 + 4 + 6 + 61, sentences=4, long_sentences=2, long_lines=2, you=2, headless=1
-    )
-    assert prose_figures.figures("docs/internals/a.md", page).internal_words == 131

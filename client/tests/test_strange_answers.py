@@ -170,7 +170,7 @@ def dripping(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_a_dripping_answer_ends_with_the_time_of_the_call(dripping: str) -> None:
-    with punctual.Punctual(dripping, token="t", timeout=0.3, max_retries=0) as client, pytest.raises(punctual.NoAnswer, match="complete"):
+    with punctual.Punctual(dripping, token="t", timeout=0.3, max_retries=0) as client, pytest.raises(punctual.NoAnswer):
         client.jobs.get("j")
 
 
@@ -180,7 +180,7 @@ async def _get(url: str) -> None:
 
 
 def test_a_dripping_answer_ends_for_the_asynchronous_client_too(dripping: str) -> None:
-    with pytest.raises(punctual.NoAnswer, match="complete"):
+    with pytest.raises(punctual.NoAnswer):
         asyncio.run(_get(dripping))
 
 
@@ -214,7 +214,8 @@ def test_heartbeats_survive_a_strange_answer(name: str, monkeypatch: pytest.Monk
         return BEATS[name]() if len(beats) == 1 else answer({"lease_until": until, "cancel_requested": False})
 
     with Worker(URL, TOKEN, transport=httpx.MockTransport(respond)) as work:
-        assert third.wait(10)
+        assert third.wait(60)
+        monkeypatch.setattr(worker, "LONGEST_TRY", 60.0)
         work.complete()
 
 

@@ -67,7 +67,7 @@ def test_the_end_of_the_block_reports_success() -> None:
     api = Api(lease=0.03)  # heartbeats follow one another at once
     with api.working() as work:
         work.progress(0.4, "page 4")
-        assert api.shown.wait(5)
+        assert api.shown.wait(60)
     assert ("heartbeat", {"progress": 0.4, "message": "page 4"}) in api.calls
     assert api.reports == [("complete", {})]
 
@@ -96,7 +96,7 @@ def test_a_failure_has_a_kind_and_a_pause() -> None:
 def test_a_request_to_cancel_reaches_the_work() -> None:
     api = Api(cancel=True)
     with api.working() as work:
-        assert work.cancel_requested.wait(5)
+        assert work.cancel_requested.wait(60)
         work.fail("cancelled")
     assert [call[0] for call in api.reports] == ["fail"]
 
@@ -105,7 +105,7 @@ def test_a_request_to_cancel_reaches_the_work() -> None:
 def test_an_attempt_that_is_over_stops_the_work(status: int) -> None:
     api = Api(refusal(status))
     with pytest.raises(punctual.CallbackEnded), api.working() as work:
-        assert work.ended.wait(5)
+        assert work.ended.wait(60)
         work.progress(0.5)
     assert {call[0] for call in api.calls} == {"heartbeat"}
 
@@ -124,7 +124,7 @@ def test_a_report_whose_answer_was_cut_is_repeated(cut: str) -> None:
     assert api.calls == [("complete", {"output": "done"})] * 2
     api = Api(*[httpx.Response(200, text=cut)] * 2, lease=0.01)
     with api.working():
-        assert api.beaten.wait(5), "the heartbeats go on"
+        assert api.beaten.wait(60), "the heartbeats go on"
 
 
 def test_a_report_that_never_arrives_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_an_output_that_the_api_refuses_is_reported_as_a_failure(monkeypatch: py
 def test_heartbeats_go_on_after_a_failed_one() -> None:
     api = Api(refusal(422), lease=0.01)
     with api.working():
-        assert api.beaten.wait(5)
+        assert api.beaten.wait(60)
     assert [call[0] for call in api.calls[:2]] == ["heartbeat", "heartbeat"]
 
 

@@ -83,7 +83,7 @@ class OneByOne:
                 answer = getattr(self._port, name)(*args)
             if not hasattr(self._local, "begun"):
                 self._local.begun = True
-                self._begun.wait(30)
+                self._begun.wait(60)
             return answer
 
         return call

@@ -106,7 +106,7 @@ def test_one_of_the_executors_that_race_for_a_turn_wins(orders: OrderingQueues) 
     ready = threading.Barrier(racers)
 
     def race(before: QueueHead | None, wanted: QueueHead) -> Written:
-        ready.wait(10)
+        ready.wait(60)
         (held,) = orders.take_turns([(before, wanted)])
         return held
 

@@ -71,7 +71,7 @@ def test_one_of_the_executors_that_race_for_a_holder_wins(tasks: Tasks) -> None:
     ready = threading.Barrier(racers)
 
     def race(gate: Tasks, before: RunLock | None, wanted: RunLock) -> Written:
-        ready.wait(10)
+        ready.wait(60)
         (held,) = gate.hold([(before, wanted)])
         return held
 

@@ -38,5 +38,5 @@ def test_the_first_error_is_raised_once_all_calls_have_ended(ports: Ports) -> No
 
 
 def test_on_aws_no_call_waits_for_another_one() -> None:
-    meeting = threading.Barrier(4, timeout=10)
+    meeting = threading.Barrier(4, timeout=60)
     assert sorted(AwsPorts(Settings()).side_by_side(*[meeting.wait] * 4)) == [0, 1, 2, 3]

@@ -1,14 +1,13 @@
 """The stack of each stage, synthesized once for all assertions."""
 
+import infra  # noqa: F401  # isort: skip  # before aws_cdk, whose warnings it silences
+
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")  # read when aws_cdk is imported
 
 import aws_cdk as cdk
 import pytest

@@ -89,7 +89,7 @@ class Executor:
         return job
 
     def result(self) -> Result:
-        (done,) = self.pool.wait(self.clock.now() + 10_000)
+        (done,) = self.pool.wait(self.clock.now() + 60_000)
         return done.result
 
 
@@ -188,7 +188,7 @@ def test_an_ignored_stop_is_followed_by_a_kill(executor: Executor, monkeypatch: 
 
     monkeypatch.setattr(Children, "run", runs)
     job = executor.start(SLOW)
-    assert began.wait(10), "a job that is cancelled before does not begin"
+    assert began.wait(60), "a job that is cancelled before does not begin"
     executor.pool.cancel(job)
     assert executor.pool.wait(executor.clock.now() + 500) == []
     executor.pool.kill(job)

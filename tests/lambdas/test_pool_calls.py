@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lambdas import _pool
 from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._pool import THREADS, Resources, ThreadPool
@@ -20,6 +21,7 @@ from tests.conftest import a_job
 from tests.unit.fake_calls import FUNCTION
 
 CLOCK = SystemClock()
+GUARD_MS = 60_000  # nothing takes so long
 ANSWER = {"Payload": json.dumps(fetch_call.encode_answer(Result(response={"status": 200, "headers": {}, "body": ""}), 5)).encode()}
 BUSY = Refused("TooManyRequestsException", "rate exceeded", retryable=True)
 
@@ -39,10 +41,16 @@ class Lambda:
             number, self.at_once = len(self.events), self.at_once + 1
             self.most = max(self.most, self.at_once)
         self.arrived.release()
-        assert self.go.wait(10)
+        assert self.go.wait(60)
         with self.lock:
             self.at_once -= 1
         return self._answer(number)
+
+
+@pytest.fixture(autouse=True)
+def never_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that stands still for two seconds is no freeze of an executor here."""
+    monkeypatch.setattr(_pool, "LATE_MS", GUARD_MS)
 
 
 @pytest.fixture
@@ -62,7 +70,7 @@ def a_call(**fields: Any) -> Job:
 def all_of(pool: ThreadPool, count: int) -> list[Finished]:
     found: list[Finished] = []
     while len(found) < count:
-        back = pool.wait(CLOCK.now() + 10_000)
+        back = pool.wait(CLOCK.now() + GUARD_MS)
         assert back
         found += back
     return found
@@ -90,7 +98,7 @@ def test_a_call_that_waits_takes_no_thread_from_other_jobs(threads: ThreadPoolEx
     other = a_job()
     assert pool.has_room(other)
     pool.start(other)
-    assert [done.job.key for done in pool.wait(CLOCK.now() + 10_000)] == [other.key]
+    assert [done.job.key for done in pool.wait(CLOCK.now() + GUARD_MS)] == [other.key]
     pool.stop()
     calls.go.set()
 
@@ -125,9 +133,10 @@ def test_a_job_that_gates_have_cleared_waits_until_its_latest_start(threads: Thr
     calls = Lambda()
     pool = a_pool(threads, calls, CallLimit(1))
     pool.start(a_call())
+    assert calls.arrived.acquire(timeout=60)
     cleared = a_call()
     pool.start(cleared, CLOCK.now() + 30)
-    (done,) = pool.wait(CLOCK.now() + 10_000)
+    (done,) = pool.wait(CLOCK.now() + GUARD_MS)
     assert done.job is cleared and done.result.unstarted and done.result.failure is not None
     assert (done.result.failure.kind, done.result.failure.message) == (FailureKind.THROTTLED, ALL_BUSY)
     assert len(calls.events) == 1
@@ -142,7 +151,7 @@ def test_a_cancelled_job_that_waits_ends_at_once(threads: ThreadPoolExecutor) ->
     waiting = a_call()
     pool.start(waiting)
     pool.cancel(waiting)
-    (done,) = pool.wait(CLOCK.now() + 10_000)
+    (done,) = pool.wait(CLOCK.now() + GUARD_MS)
     assert done.job is waiting and done.result.unstarted
     calls.go.set()
     all_of(pool, 1)
@@ -154,7 +163,7 @@ def test_an_executor_that_stops_sends_nothing_more(threads: ThreadPoolExecutor) 
     pool = a_pool(threads, calls, limit)
     for _ in range(3):
         pool.start(a_call())
-    assert calls.arrived.acquire(timeout=10)
+    assert calls.arrived.acquire(timeout=60)
     pool.stop()
     calls.go.set()
     threads.shutdown()
@@ -165,13 +174,13 @@ def test_the_time_of_a_call_begins_when_it_has_its_place(threads: ThreadPoolExec
     calls = Lambda()
     pool = a_pool(threads, calls, CallLimit(1))
     for _ in range(2):
-        pool.start(a_call(timeout_ms=5_000))
-    assert pool.wait(CLOCK.now() + 50) == []
+        pool.start(a_call(timeout_ms=30_000))
+    assert calls.arrived.acquire(timeout=60) and pool.wait(CLOCK.now() + 50) == []
     released_at = CLOCK.now()
     calls.go.set()
     all_of(pool, 2)
     first, second = (event["until"] for event in calls.events)
-    assert first < released_at + 5_000 <= second
+    assert first < released_at + 30_000 <= second
 
 
 def test_a_stage_without_fetch_has_room_for_as_many_calls_as_threads(threads: ThreadPoolExecutor) -> None:

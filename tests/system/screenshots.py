@@ -1,4 +1,4 @@
-"""Takes pictures of the console on a fresh local stack: `make screenshots`.
+"""Takes pictures of the console, and of the first job at a terminal, on a fresh local stack: `make screenshots`.
 
 `console/artefacts/screenshots` gets each page at two widths, light and dark; `docs/images` gets the pictures that documents show.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from local.failure import Trouble, exit_code
 from local.home import REPOSITORY, Home
 from local.receiver import Receiver
+from local.record import record, svg
 from local.stack import up
 from local.steps import console, step
 from tests.system.conftest import System
@@ -25,13 +26,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="screenshots-") as name, Receiver() as receiver:
         with up(Home(Path(name).resolve() / "aws"), enforce_iam=True) as stack, step("Taking pictures"):
             done = stories(System(stack, receiver), taken, files="browser/screenshots.ts")
+            terminal = record(stack.address, stack.username, stack.password, receiver.url("/ok/hello"))
     if done.returncode != 0:
         raise Trouble(f"Not all pictures were taken:\n{done.stdout}\n{done.stderr}")
+    (IMAGES / "first-job.svg").write_text(svg(terminal))
     for page in SHOWN:
         shutil.copyfile(taken / f"{page}-1440-light.png", IMAGES / f"{page}.png")
         shutil.copyfile(taken / f"{page}-1440-dark.png", IMAGES / f"{page}-dark.png")
     console.print(
-        f"{len(list(taken.glob('*.png')))} pictures are in {taken.relative_to(REPOSITORY)}; {2 * len(SHOWN)} were copied to docs/images."
+        f"{len(list(taken.glob('*.png')))} pictures are in {taken.relative_to(REPOSITORY)}; {2 * len(SHOWN)} and first-job.svg are in docs/images."
     )
     return 0
 

@@ -46,7 +46,7 @@ class FakeCalls:
 
 
 def context(
-    calls: Calls | None = None, *, seconds: float = 10.0, stop: threading.Event | None = None, attempt: int = 1, reach: Reach = REACH
+    calls: Calls | None = None, *, seconds: float = 60.0, stop: threading.Event | None = None, attempt: int = 1, reach: Reach = REACH
 ) -> Context:
     chosen = calls or FakeCalls()
     return Context(JobContext("01JOB", attempt), time.monotonic() + seconds, stop or threading.Event(), reach=reach, calls=lambda: chosen)

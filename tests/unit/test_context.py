@@ -100,7 +100,7 @@ def test_an_e_mail_has_the_facts_as_headers_in_ascii() -> None:
 
 def test_a_url_is_called_with_the_facts_as_headers() -> None:
     with serving() as port:
-        given = Context(RUN, time.monotonic() + 9, threading.Event(), allow_private=True, reach=PLAIN)
+        given = Context(RUN, time.monotonic() + 60, threading.Event(), allow_private=True, reach=PLAIN)
         assert http.run({"url": f"http://127.0.0.1:{port}/echo"}, given).failure is None
     seen = Receiver.seen[-1]["headers"]
     assert {name: value for name, value in seen.items() if name in HEADERS.values()} == AS_HEADERS
@@ -108,14 +108,14 @@ def test_a_url_is_called_with_the_facts_as_headers() -> None:
 
 def test_a_header_of_a_stored_job_stays_as_its_owner_gave_it() -> None:
     with serving() as port:
-        given = Context(RUN, time.monotonic() + 9, threading.Event(), allow_private=True, reach=PLAIN)
+        given = Context(RUN, time.monotonic() + 60, threading.Event(), allow_private=True, reach=PLAIN)
         http.run({"url": f"http://127.0.0.1:{port}/echo", "headers": {"punctual-attempt": "mine"}}, given)
     seen = [(name, value) for name, value in Receiver.seen[-1]["headers"].items() if name.lower() == "punctual-attempt"]
     assert seen == [("punctual-attempt", "mine")]
 
 
 def test_the_function_that_calls_urls_gets_the_whole_context() -> None:
-    given = Context(RUN, time.monotonic() + 9, threading.Event())
+    given = Context(RUN, time.monotonic() + 60, threading.Event())
     event = json.loads(fetch_call.encode_event({}, {}, given))
     _, _, received = fetch_call.decode_event(event, Reach(), allow_private=False)
     assert received.job == RUN

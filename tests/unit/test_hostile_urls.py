@@ -81,7 +81,7 @@ CORPUS: list[tuple[str, str]] = [
 
 
 def context(**reach: Any) -> Context:
-    return Context(JobContext("01JOB"), time.monotonic() + 10, threading.Event(), reach=Reach(**reach))
+    return Context(JobContext("01JOB"), time.monotonic() + 60, threading.Event(), reach=Reach(**reach))
 
 
 def call(url: str, **reach: Any) -> Result:
@@ -265,7 +265,7 @@ def test_redirects_end_at_their_first_answer(status: int, path: str) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Chain)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:
-        given = Context(JobContext("01JOB"), time.monotonic() + 10, threading.Event(), allow_private=True, reach=Reach(plain_http=True))
+        given = Context(JobContext("01JOB"), time.monotonic() + 60, threading.Event(), allow_private=True, reach=Reach(plain_http=True))
         failure = http.run({"url": f"http://127.0.0.1:{server.server_address[1]}{path}"}, given).failure
     finally:
         server.shutdown()

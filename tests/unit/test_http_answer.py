@@ -131,7 +131,7 @@ def peer() -> Iterator[Peer]:
         yield made
 
 
-def call(url: str, *, seconds: float = 20.0, stop: threading.Event | None = None, **payload: Any) -> Result:
+def call(url: str, *, seconds: float = 60.0, stop: threading.Event | None = None, **payload: Any) -> Result:
     context = Context(JobContext("01JOB"), time.monotonic() + seconds, stop or threading.Event(), allow_private=True, reach=PLAIN)
     return http.run({"url": url, **payload}, context)
 

@@ -30,7 +30,7 @@ def proxy(receiver: Receiver) -> Iterator[Faulty]:
 
 def call(proxy: Faulty, service: str = "sqs", operation: str = "SendMessage", pool: Any = None) -> int:
     headers = {"Authorization": SIGNED.format(service), "X-Amz-Target": f"Amazon.{operation}"}
-    connections = pool or urllib3.PoolManager(retries=False, timeout=5)
+    connections = pool or urllib3.PoolManager(retries=False, timeout=60)
     answer = connections.request("POST", f"{proxy.endpoint}/ok/{service}", body=b"{}", headers=headers)
     if pool is None:
         connections.clear()
@@ -38,7 +38,7 @@ def call(proxy: Faulty, service: str = "sqs", operation: str = "SendMessage", po
 
 
 def test_the_proxy_passes_calls_on_over_one_connection(proxy: Faulty, receiver: Receiver) -> None:
-    pool = urllib3.PoolManager(retries=False, timeout=5)
+    pool = urllib3.PoolManager(retries=False, timeout=60)
     assert [call(proxy, pool=pool) for _ in range(3)] == [200] * 3
     assert [(made.path, made.body) for made in receiver.calls()] == [("/ok/sqs", b"{}")] * 3
     assert pool.connection_from_url(proxy.endpoint).num_connections == 1  # type: ignore[attr-defined]
@@ -84,11 +84,11 @@ def test_a_closed_connection_behind_the_proxy_is_opened_again(proxy: Faulty) -> 
     with ThreadingTCPServer(("127.0.0.1", 0), Once) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
         proxy.behind = server.server_address[1]
-        pool = urllib3.PoolManager(retries=False, timeout=5)
+        pool = urllib3.PoolManager(retries=False, timeout=60)
         statuses = []
         for _ in range(3):
             statuses.append(call(proxy, pool=pool))
-            assert closed.acquire(timeout=5)
+            assert closed.acquire(timeout=60)
         server.shutdown()
     assert statuses == [200] * 3
     pool.clear()

@@ -26,7 +26,7 @@ def sleeper(home: Home) -> Iterator[subprocess.Popen[bytes]]:
     """Start a process that looks like a Lambda worker of this home."""
     script = home.scratch / "ministack-lambda-api-x" / "_worker.py"
     script.parent.mkdir()
-    script.write_text("import time\nprint('up', flush=True)\ntime.sleep(60)")
+    script.write_text("import time\nprint('up', flush=True)\ntime.sleep(600)")
     with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
@@ -203,23 +203,23 @@ def test_a_zombie_process_is_not_alive() -> None:
     started = process.started(child.pid)
     assert child.stdout is not None
     child.stdout.read()
-    assert process.end([process.Process(child.pid, started or "")], patience=5)
+    assert process.end([process.Process(child.pid, started or "")], patience=60)
     child.stdout.close()
     child.wait()
 
 
 def test_workers_of_a_killed_run_are_stopped_and_reported(home: Home, sleeper: subprocess.Popen[bytes]) -> None:
     assert previous.clear(home) == ["Stopped 1 function workers that an earlier run left behind."]
-    assert sleeper.wait(5) != 0
+    assert sleeper.wait(60) != 0
 
 
 def test_a_process_that_ignores_the_signal_is_killed(tmp_path: Path) -> None:
-    script = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(60)"
+    script = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
         assert not process.end([process.Process(child.pid, process.started(child.pid) or "")], patience=0.1)
-        assert child.wait(5) == -9
+        assert child.wait(60) == -9
 
 
 def test_workers_of_another_home_are_left_alone(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
@@ -236,7 +236,7 @@ def test_a_run_with_a_live_owner_is_not_disturbed(home: Home) -> None:
 
 def local_aws(home: Home, script: str) -> subprocess.Popen[bytes]:
     """Start a process with the command line of the local AWS of this home. It prints a line when it is ready."""
-    begin = f"import signal, sys, time, pathlib\n{script}\nprint('up', flush=True)\ntime.sleep(60)\n"
+    begin = f"import signal, sys, time, pathlib\n{script}\nprint('up', flush=True)\ntime.sleep(600)\n"
     start = f"exec({begin!r}); from local.emulator import main; main()"
     child = subprocess.Popen([sys.executable, "-c", start, str(home.root)], stdout=subprocess.PIPE)
     assert child.stdout is not None
@@ -247,7 +247,7 @@ def local_aws(home: Home, script: str) -> subprocess.Popen[bytes]:
 SAVES = """
 def save(*_):
     pathlib.Path(sys.argv[1], "state.saved").mkdir()
-    time.sleep(60)  # for functions that still run
+    time.sleep(600)  # for functions that still run
 signal.signal(signal.SIGTERM, save)
 """
 
@@ -256,14 +256,14 @@ def test_a_local_aws_of_a_killed_run_is_stopped_with_its_jobs_kept(home: Home) -
     with local_aws(home, SAVES) as aws:
         home.running.write(pid=aws.pid, started=process.started(aws.pid), owner=aws.pid, owner_started="gone", port=4566)
         assert "jobs are kept" in previous.clear(home)[0]
-        assert aws.wait(5) != 0
+        assert aws.wait(60) != 0
     assert home.running.read() == {}
 
 
 def test_a_stop_waits_for_a_slow_save_though_the_run_does_not_end(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under load the owner may not end in time: it is killed, and its local AWS still saves its state."""
     monkeypatch.setattr(previous, "PATIENCE", 0.2)
-    busy = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+    busy = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
     slow = SAVES.replace("def save(*_):", "def save(*_):\n    time.sleep(0.6)")
     with subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.PIPE) as owner, local_aws(home, slow) as aws:
         assert owner.stdout is not None
@@ -272,19 +272,19 @@ def test_a_stop_waits_for_a_slow_save_though_the_run_does_not_end(home: Home, mo
         home.running.write(pid=aws.pid, started=process.started(aws.pid), owner=owner.pid, owner_started=begun, port=4566)
         killed, kept = previous.stop(home)
         assert killed.startswith("Killed") and "jobs are kept" in kept
-        assert aws.wait(5) != 0 and owner.wait(5) != 0
+        assert aws.wait(60) != 0 and owner.wait(60) != 0
 
 
 def test_a_local_aws_that_its_killed_owner_had_not_noted_is_stopped(home: Home) -> None:
     with local_aws(home, SAVES) as aws:
         assert "jobs are kept" in previous.clear(home)[0]
-        assert aws.wait(5) != 0
+        assert aws.wait(60) != 0
 
 
 def test_a_local_aws_that_ends_without_its_state_is_reported(home: Home) -> None:
     with local_aws(home, "") as aws:
         assert "could not be saved" in previous.clear(home)[0]
-        assert aws.wait(5) != 0
+        assert aws.wait(60) != 0
 
 
 def test_a_local_aws_of_another_home_is_left_alone(home: Home, tmp_path: Path) -> None:
@@ -306,12 +306,12 @@ def test_a_local_aws_that_ended_in_order_after_a_kill_lost_nothing(home: Home) -
 
 
 def test_the_deployment_of_a_killed_run_is_stopped(home: Home) -> None:
-    script = "import time; print('up', flush=True); time.sleep(60)"
+    script = "import time; print('up', flush=True); time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", script, "app.py", str(home.assembly)], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
         assert previous.clear(home) == ["Stopped a deployment that an earlier run left behind."]
-        assert child.wait(5) != 0
+        assert child.wait(60) != 0
 
 
 def assembly(tmp_path: Path, lock: str | None) -> Path:

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -89,19 +88,17 @@ def test_a_refusal_of_aws_becomes_a_failure_with_code_and_message(name: str, ret
 @pytest.mark.parametrize("name", MINIMAL)
 def test_a_call_gets_the_time_that_is_left(name: str) -> None:
     calls = FakeCalls()
-    registry.load(name).run(MINIMAL[name], context(calls, seconds=7))
-    assert all(6 < left <= 7 for left in calls.left)
+    registry.load(name).run(MINIMAL[name], context(calls, seconds=600))
+    assert all(540 < left <= 600 for left in calls.left)
 
 
 @pytest.mark.parametrize("name", MINIMAL)
 def test_a_hanging_call_is_abandoned_at_the_deadline(name: str) -> None:
     hang = threading.Event()
-    calls = FakeCalls(**{CALL[name]: lambda: hang.wait(20)})
-    began = time.monotonic()
+    calls = FakeCalls(**{CALL[name]: lambda: hang.wait(60)})
     failure = registry.load(name).run(MINIMAL[name], context(calls, seconds=0.05)).failure
     hang.set()
     assert failure == Failure(FailureKind.TIMEOUT, "no answer within the job's time-out")
-    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("name", MINIMAL)
@@ -110,13 +107,11 @@ def test_a_hanging_call_is_abandoned_at_a_stop(name: str) -> None:
 
     def answer() -> Any:
         stop.set()
-        hang.wait(20)
+        hang.wait(60)
 
-    began = time.monotonic()
-    failure = registry.load(name).run(MINIMAL[name], context(FakeCalls(**{CALL[name]: answer}), seconds=60, stop=stop)).failure
+    failure = registry.load(name).run(MINIMAL[name], context(FakeCalls(**{CALL[name]: answer}), seconds=600, stop=stop)).failure
     hang.set()
     assert failure == Failure(FailureKind.TIMEOUT, "stopped before the answer came")
-    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("name", MINIMAL)

@@ -47,7 +47,7 @@ def test_messages_carry_the_callback_address_as_attributes(name: str, payload: d
 
 
 def test_requests_carry_the_callback_address_as_headers() -> None:
-    plain = Context(JobContext("01JOB"), time.monotonic() + 9, threading.Event())
+    plain = Context(JobContext("01JOB"), time.monotonic() + 60, threading.Event())
     request = Payload("https://example.com")
     assert _headers(request, replace(plain, callback=ADDRESS)) == _headers(request, plain) | TOLD
 

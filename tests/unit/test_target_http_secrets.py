@@ -70,7 +70,7 @@ def read(name: str) -> Sequence[str]:
 
 
 def context(secrets: Callable[[str], Sequence[str]] = read) -> Context:
-    return Context(JobContext("01JOB"), time.monotonic() + 10, threading.Event(), True, reach=Reach(plain_http=True), secrets=secrets)
+    return Context(JobContext("01JOB"), time.monotonic() + 60, threading.Event(), True, reach=Reach(plain_http=True), secrets=secrets)
 
 
 def call(url: str, secrets: Callable[[str], Sequence[str]] = read, **payload: Any) -> Result:
