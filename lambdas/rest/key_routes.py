@@ -107,7 +107,9 @@ def cancel_job_by_key(key: str) -> Response[str]:
 )
 @needs(Need.WRITE, action="task.put", creates=RUNS_OF_TASK)
 def put_task_by_key(
-    key: str, body: Annotated[TaskEdit, Body()], dry_run: Annotated[bool, Query(description="true: change nothing")] = False
+    key: str,
+    body: Annotated[TaskEdit, Body()],
+    dry_run: Annotated[bool, Query(description="True: change nothing, and answer the effect.")] = False,
 ) -> Response[str]:
     world, own = _runtime.api(), _own(key)
     new, random = body.of_key(own.owner, own.key), secrets.randbits(ids.RANDOM_BITS)
@@ -117,7 +119,7 @@ def put_task_by_key(
         return answer(PutTaskShape.of_dry_run(body, before, after, outcome, service.next_runs(after, NEXT_RUNS, now), now))
     task, outcome = service.put(new, world, random=random, generation=body.generation)
     now, created = world.clock.now(), outcome is service.PutOutcome.CREATED
-    shown = TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now) | {"outcome": outcome}
+    shown = TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now) | {"outcome": outcome, "changes": None}
     location = {"Location": f"/api/v1/tasks/{task.id}"} if created else {}
     return answer(shown, 201 if created else 200, etags.header(etags.of_task(task)) | location)
 

@@ -255,7 +255,9 @@ class FieldChangeShape(Shape):
     field: str
     """The field, such as `schedule.cron`."""
     before: Any
+    """The value of the stored task."""
     after: Any
+    """The value after the request."""
 
 
 class PutTaskShape(TaskShape):
@@ -263,8 +265,8 @@ class PutTaskShape(TaskShape):
 
     outcome: PutOutcome
     """`created`, `updated`, or `unchanged` if the task already matched the request."""
-    changes: list[FieldChangeShape] | None = None
-    """Only with `dry_run`: the fields that the request would change. A start of a rate that the request does not give is left out."""
+    changes: list[FieldChangeShape] | None
+    """With `dry_run`: the fields that the request would change, without a start of a rate that it does not give. Else null."""
 
     @classmethod
     def of_dry_run(cls, body: TaskEdit, before: Task | None, after: Task, outcome: PutOutcome, runs: Sequence[Run], now: int) -> Json:

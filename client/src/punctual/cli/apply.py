@@ -56,7 +56,8 @@ def apply(
             raise Refused("needs a label: write `label: NAME` at the top of the file, or give --label", field="--prune")
         if prune_most and not prune:
             raise Refused("goes with --prune", field="--prune-most")
-        todo = plan.plan(cli.client, document, prune=prune)
+        with many.progress(cli, "plan", len(document.items)) as show:
+            todo = plan.plan(cli.client, document, prune=prune, progress=show)
     except plan.BadFile as bad:
         return _problems(cli, bad.problems)
     if not cli.out.as_json:
