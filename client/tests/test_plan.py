@@ -11,7 +11,7 @@ import httpx
 import pytest
 from fake_api import answer, refusal
 
-from punctual import NotAuthenticated, Punctual
+from punctual import NotAuthenticated, Punctual, UnexpectedAnswer
 from punctual.plan import Action, BadFile, Document, Plan, apply, entries, parse, plan, read, schema, to_yaml
 
 
@@ -206,7 +206,7 @@ class FakeTasks:
             return refusal(400, "validation_failed", "bad", [{"field": "schedule.cron", "rule": "the date never comes"}])
         names = [n for n in dict.fromkeys((*(before or ()), *after)) if before is not None and before.get(n) != after.get(n)]
         changes = [{"field": n, "before": before.get(n), "after": after.get(n)} for n in names] if before is not None else []
-        runs = [{"local_at": "2026-11-21T02:30:00+01:00"}] if after["schedule"] else []
+        runs = [{"nominal": "2026-11-21T01:30:00Z", "local_at": "2026-11-21T02:30:00+01:00"}] if after["schedule"] else []
         outcome = "created" if before is None else "updated" if changes else "unchanged"
         return answer(after | {"outcome": outcome, "changes": changes, "next_runs": runs})
 
@@ -303,7 +303,7 @@ def test_a_field_that_is_absent_is_the_default_that_the_api_names(
 def test_a_change_names_each_field_before_and_after(client: Punctual) -> None:
     apply(client, plan(client, many(1, schedule={"cron": "0 2 * * *"}, description="d")))
     (change,) = plan(client, many(1, schedule={"cron": "0 3 * * *"})).changes
-    assert {each.field: (each.old, each.new) for each in change.fields} == {
+    assert {each.field: (each.before, each.after) for each in change.fields} == {
         "description": ("d", None),
         "schedule": ({"cron": "0 2 * * *"}, {"cron": "0 3 * * *"}),
     }
@@ -375,6 +375,21 @@ def test_a_refused_request_without_a_field_is_a_problem_of_the_task(client: Punc
         monkeypatch.setattr(FakeTasks, "dry_run", lambda api, key, body, refused=refused: refused)
         with pytest.raises(BadFile, match=r"^tasks\.yaml:2: tasks\[0\]: is bad$"):
             plan(client, file(*task()))
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        [],
+        {"outcome": "created"},
+        {"outcome": "updated", "changes": [5], "next_runs": []},
+        {"outcome": "created", "changes": [], "next_runs": [5]},
+    ],
+)
+def test_a_strange_answer_to_a_plan_is_an_error_of_this_package(client: Punctual, monkeypatch: pytest.MonkeyPatch, strange: Any) -> None:
+    monkeypatch.setattr(FakeTasks, "dry_run", lambda api, key, body: answer(strange))
+    with pytest.raises(UnexpectedAnswer):
+        plan(client, file(*task()))
 
 
 def test_a_refused_task_stops_no_other_but_all_deletions(api: FakeTasks, client: Punctual) -> None:

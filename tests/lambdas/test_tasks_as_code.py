@@ -118,7 +118,7 @@ def test_two_hundred_tasks_are_planned_applied_changed_and_pruned(client: Punctu
     edited = planned(client, *items)
     assert [change.fields for change in edited.to_do] == [(*edited.to_do[0].fields,)] and edited.to_do[0].key == "task 007"
     (field,) = edited.to_do[0].fields
-    assert (field.field, field.old, field.new) == ("schedule.cron", "7 * * * *", "30 2 * * *")
+    assert (field.field, field.before, field.after) == ("schedule.cron", "7 * * * *", "30 2 * * *")
     assert apply(client, edited).count(Action.CHANGE) == 1
     assert planned(client, *items).to_do == ()
 
@@ -134,7 +134,7 @@ def test_a_body_that_changes_from_true_to_1_is_planned_and_applied(client: Punct
 
     apply(client, planned(client, item(True)))
     edited = planned(client, item(1))
-    assert [(one.field, one.old, one.new) for one in edited.changes[0].fields] == [("payload.body.on", True, 1)]
+    assert [(one.field, one.before, one.after) for one in edited.changes[0].fields] == [("payload.body.on", True, 1)]
     assert apply(client, edited).count(Action.CHANGE) == 1 and planned(client, item(1)).to_do == ()
 
 

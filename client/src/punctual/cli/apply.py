@@ -112,7 +112,7 @@ def _show(cli: Cli, todo: Plan) -> None:
 
 
 def _field(each: FieldChange) -> str:
-    return f"    {each.field}: {_value(each.old)} → {_value(each.new)}"
+    return f"    {each.field}: {_value(each.before)} → {_value(each.after)}"
 
 
 def _value(value: Any) -> str:
@@ -145,7 +145,7 @@ def _document(todo: Plan, result: Result | None) -> Mapping[str, Any]:
             "key": change.key,
             "name": change.name,
             "action": change.action.value,
-            "fields": [{"field": each.field, "old": each.old, "new": each.new} for each in change.fields],
+            "fields": [{"field": each.field, "old": each.before, "new": each.after} for each in change.fields],
             **({"outcome": "done" if id(change) in done else "failed" if id(change) in failed else "not begun"} if result else {}),
             **({"error": failed[id(change)]} if id(change) in failed else {}),
         }

@@ -28,7 +28,7 @@ from punctual.errors import (
 )
 from punctual.plan.export import full_body, shortest
 from punctual.plan.read import TAG, BadFile, Document, Item, Problem, tag
-from punctual.records import part
+from punctual.records import FieldChange, NextRun, part
 
 WORKERS = 8
 STOPS = (NoAnswer, NotAuthenticated, NotAllowed)  # after such an error the next change would fail, too
@@ -52,15 +52,6 @@ class Action(str, Enum):
     CHANGE = "change"
     DELETE = "delete"
     KEEP = "unchanged"
-
-
-@dataclass(frozen=True)
-class FieldChange:
-    """A field with its value before and after; None stands for no value."""
-
-    field: str
-    old: Any
-    new: Any
 
 
 @dataclass(frozen=True)
@@ -164,8 +155,8 @@ def _planned(api: Api, item: Item, stored: Mapping[str, Any] | None) -> Change |
     except InvalidRequest as error:
         return _places(item, error)
     outcome, changes = part(task, "outcome", str), part(task, "changes", list)
-    fields = tuple(FieldChange(each["field"], each["before"], each["after"]) for each in changes)
-    tags = next((field.old for field in fields if field.field == "tags"), item.body.get("tags", ()))
+    fields = tuple(FieldChange.from_json(each) for each in changes)
+    tags = next((field.before for field in fields if field.field == "tags"), item.body.get("tags", ()))
     others = [each for each in tags if each.startswith(TAG) and each not in item.body.get("tags", ())]
     if others and item.label is not None:
         rule = f"{item.key} belongs to another file: it has the tag {others[0]}. Choose another key, or remove that tag first"
@@ -173,8 +164,8 @@ def _planned(api: Api, item: Item, stored: Mapping[str, Any] | None) -> Change |
     action = {"created": Action.CREATE, "updated": Action.CHANGE}.get(outcome, Action.KEEP)
     runs = part(task, "next_runs", list)
     is_new = action is Action.CREATE or any(field.field.partition(".")[0] == "schedule" for field in fields)
-    run = str(runs[0]["local_at"]) if runs and is_new else None
-    return Change(action, item.key, str(task["name"]), item, None if action is Action.CREATE else task, fields, run)
+    run = str(NextRun.from_json(runs[0]).raw["local_at"]) if runs and is_new else None
+    return Change(action, item.key, part(task, "name", str), item, None if action is Action.CREATE else task, fields, run)
 
 
 def _is_stored(given: Any, full: Any, shortest: Any) -> bool:
