@@ -11,8 +11,8 @@ import httpx
 import pytest
 from fake_api import answer, refusal
 
-from punctual import NotAuthenticated, Punctual, UnexpectedAnswer
-from punctual.plan import Action, BadFile, Document, Plan, apply, entries, parse, plan, read, schema, to_yaml
+from punctual import NotAuthenticated, Punctual, Throttled, UnexpectedAnswer
+from punctual.plan import Action, BadFile, Document, Plan, apply, changes, entries, parse, plan, read, schema, to_yaml
 
 
 def file(*lines: str) -> Document:
@@ -390,6 +390,32 @@ def test_a_strange_answer_to_a_plan_is_an_error_of_this_package(client: Punctual
     monkeypatch.setattr(FakeTasks, "dry_run", lambda api, key, body: answer(strange))
     with pytest.raises(UnexpectedAnswer):
         plan(client, file(*task()))
+
+
+def test_a_throttled_request_waits_and_goes_on(api: FakeTasks, client: Punctual, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(changes, "sleep", slept.append)
+    throttled = [httpx.Response(429, json={"message": "Too Many Requests"}) for _ in range(6)]
+    work = FakeTasks.__call__
+
+    def busy(self: FakeTasks, request: httpx.Request) -> httpx.Response:
+        return throttled.pop() if throttled and request.method == "PUT" else work(self, request)
+
+    monkeypatch.setattr(FakeTasks, "__call__", busy)
+    todo = plan(client, many(3))
+    assert todo.count(Action.CREATE) == 3 and len(slept) == 6 and all(0 < each < 2 for each in slept)
+    throttled += [httpx.Response(429, json={"message": "Too Many Requests"})]
+    assert len(apply(client, todo).done) == 3 and len(slept) == 7
+    throttled += [httpx.Response(429, json={"message": "Too Many Requests"})] * (2 * changes.PATIENCE)
+    with pytest.raises(Throttled):
+        plan(client, many(1, description="d"))
+
+
+def test_a_used_up_quota_is_no_reason_to_wait(api: FakeTasks, client: Punctual, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "sleep", lambda seconds: pytest.fail("it waits"))
+    api.refuse["k0"] = refusal(429, "too_many_requests", "max_jobs: at most 7 jobs may be open")
+    (failed,) = apply(client, plan(client, many(1))).failed
+    assert "max_jobs" in str(failed)
 
 
 def test_a_refused_task_stops_no_other_but_all_deletions(api: FakeTasks, client: Punctual) -> None:

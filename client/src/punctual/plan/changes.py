@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
+from random import uniform
+from time import sleep
 from typing import Any, Protocol, TypeVar
 
 from punctual.bodies import segment
@@ -24,6 +26,8 @@ from punctual.errors import (
     NotAuthenticated,
     NotFound,
     PunctualError,
+    QuotaExceeded,
+    Throttled,
     UnexpectedAnswer,
 )
 from punctual.plan.export import full_body, shortest
@@ -33,6 +37,7 @@ from punctual.records import FieldChange, NextRun, part
 WORKERS = 8
 STOPS = (NoAnswer, NotAuthenticated, NotAllowed)  # after such an error the next change would fail, too
 PAGE = 100  # tasks in an answer
+PATIENCE = 60  # tries of a request that API Gateway throttles, about one a second
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -181,7 +186,18 @@ def _is_stored(given: Any, full: Any, shortest: Any) -> bool:
 
 def _dry_run(api: Api, item: Item) -> Any:
     """The task as a put of it would leave it, with its `outcome` and its `changes`."""
-    return api.request("PUT", _path(item), item.body, {"dry_run": True})
+    return _request(api, "PUT", _path(item), item.body, {"dry_run": True})
+
+
+def _request(api: Api, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None, tries: int = PATIENCE) -> Any:
+    """As `api.request`. Of thousands of requests some are throttled after all repeats: each waits until the stage has room for it."""
+    try:
+        return api.request(method, path, body, query)
+    except Throttled as error:
+        if isinstance(error, QuotaExceeded) or tries == 1:
+            raise
+    sleep(uniform(0.5, 1.5))
+    return _request(api, method, path, body, query, tries - 1)
 
 
 def _path(item: Item) -> str:
@@ -267,14 +283,14 @@ def _do(api: Api, change: Change) -> None:
     if change.action is Action.DELETE:
         assert change.task is not None
         try:
-            api.request("DELETE", f"/tasks/{change.task['id']}")
+            _request(api, "DELETE", f"/tasks/{change.task['id']}")
         except NotFound:
             pass  # another client deleted it
         return
     assert change.item is not None
     body = {**change.item.body, **({} if change.task is None else {"generation": change.task["generation"]})}
     try:
-        api.request("PUT", _path(change.item), body)
+        _request(api, "PUT", _path(change.item), body)
     except Conflict:
         if part(_dry_run(api, change.item), "outcome", str) != "unchanged":  # else a request whose answer was lost has been repeated
             raise
