@@ -123,7 +123,7 @@ def test_a_dry_run_needs_the_rights_of_the_put(world: World, who: dict[str, Any]
         assert send("PUT", TASK, json_body=NIGHTLY, query=query, **who).status == status
 
 
-def test_a_rate_keeps_its_rhythm_while_another_field_of_its_schedule_changes(world: World) -> None:
+def test_a_rate_keeps_its_rhythm_while_its_jitter_changes(world: World) -> None:
     made = put(schedule={"rate": "5 minutes"}).data["schedule"]
     world.clock.at += 90_000
     found = dry(schedule={"rate": "300 seconds", "jitter_seconds": 9})

@@ -159,6 +159,11 @@ def _planned(api: Api, item: Item, stored: Mapping[str, Any] | None) -> Change |
         task = _dry_run(api, item)
     except InvalidRequest as error:
         return _places(item, error)
+    return _of_answer(item, task)
+
+
+def _of_answer(item: Item, task: Any) -> Change | list[Problem]:
+    """The change that the API says, or the problem that the task belongs to another file."""
     outcome, changes = part(task, "outcome", str), part(task, "changes", list)
     fields = tuple(FieldChange.from_json(each) for each in changes)
     tags = next((field.before for field in fields if field.field == "tags"), item.body.get("tags", ()))
