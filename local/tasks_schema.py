@@ -1,6 +1,6 @@
 """Write the JSON Schema of tasks.yaml, from the OpenAPI document: python -m local.tasks_schema
 
-An editor completes and checks a file by it; `punctual tasks apply` checks by the same schema before it sends anything.
+An editor completes and checks a file by it. `punctual tasks apply` only reads the names of the fields from it: the API checks the tasks.
 """
 
 import json
@@ -11,7 +11,6 @@ from local import openapi
 from local.expanded import expanded
 
 ROOT = Path(__file__).parent.parent
-PUBLISHED = ROOT / "docs/reference/tasks.schema.json"
 PACKAGED = ROOT / "client/src/punctual/plan/tasks.schema.json"
 
 Json = dict[str, Any]
@@ -114,8 +113,7 @@ def text() -> str:
 
 
 def main() -> int:
-    for file in (PUBLISHED, PACKAGED):
-        file.write_text(text())
+    PACKAGED.write_text(text())
     return 0
 
 

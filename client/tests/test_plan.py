@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ import httpx
 import pytest
 from fake_api import answer, refusal
 
-from punctual import NotAuthenticated, Punctual
-from punctual.plan import Action, BadFile, Document, Plan, apply, changes, entries, normal, parse, plan, read, schema, to_yaml
+from punctual import NotAuthenticated, Punctual, Throttled, UnexpectedAnswer
+from punctual.plan import Action, BadFile, Document, Plan, apply, changes, entries, parse, plan, read, schema, to_yaml
 
 
 def file(*lines: str) -> Document:
@@ -56,27 +57,16 @@ def test_anchors_and_merge_keys_work() -> None:
 
 
 def test_a_field_of_a_merged_mapping_is_refused_where_it_stands() -> None:
-    found = problems("x-a: &a", "  max_attempts: 99", "tasks:", "- {key: a, name: A, message: m, <<: *a}")
-    assert found == ["tasks.yaml:2: tasks[0].max_attempts: must be at most 25"]
+    found = problems("x-a: &a", "  attempts: 99", "tasks:", "- {key: a, name: A, message: m, <<: *a}")
+    assert found == ["tasks.yaml:2: tasks[0].attempts: there is no such field; did you mean max_attempts?"]
 
 
 @pytest.mark.parametrize(
     ("line", "rule"),
     [
-        ("schedule: {cron: 5, rate: 1 day}", "tasks[0].schedule.cron: must be text, not 5"),
-        ("schedule: {}", "tasks[0].schedule: must have one of cron, rate and at"),
-        ("schedule: {cron: '0 0 * * *', rate: 1 day}", "tasks[0].schedule: must have one of cron, rate and at; it has cron and rate"),
-        ("schedule: {at: tomorrow}", "tasks[0].schedule.at: must be an instant with an offset, such as 2026-11-20T10:00:00Z or"),
         ("shedule: {cron: '0 0 * * *'}", "tasks[0].shedule: there is no such field; did you mean schedule?"),
-        ("overlap: skipp", 'tasks[0].overlap: must be one of skip, queue_one, allow, cancel_running, not "skipp"; did you mean skip?'),
-        ("misfire: skip", "tasks[0].misfire: goes with a cron or a rate: only recurring tasks have misfires"),
-        ("on_failure: pause", "tasks[0].on_failure: goes with an ordering_key"),
-        ("type: http", "tasks[0].type: goes without message, which is short for type log"),
-        ("notifications: {on: [failure]}", "tasks[0].notifications: give emails, webhooks or both"),
-        ("tags: [a, a]", "tasks[0].tags[1]: names a twice"),
-        ("tags: [a b]", "tasks[0].tags[0]: must be 1 to 32 letters, digits or any of - _ . : /"),
+        ("status: inactive", "tasks[0].status: there is no such field"),
         ("tags: [managed:x]", "tasks[0].tags[0]: tags that begin with managed: are labels: use the field `label` of the file"),
-        ("max_attempts: many", 'tasks[0].max_attempts: must be a whole number, not "many"'),
         ("events: yes", 'tasks[0].events: yes is a truth value for some readers of YAML and text for others: write true, or "yes"'),
         ("description: 10:01", 'tasks[0].description: 10:01 is a number for some readers of YAML and text for others: write "10:01"'),
         ("description: 0123", "tasks[0].description: 0123 is a number for some"),
@@ -116,10 +106,17 @@ def test_the_usual_traps_of_yaml_are_named(line: str, hint: str) -> None:
         ("- key: a", "1: is a list: write `tasks:` in the first line and the list below it"),
         ("tasks: []\n---\ntasks: []", "2: is not valid YAML: it has more than one document: use one `tasks:` list, or several files"),
         ("tasks: [{name: A, message: m}]", "1: tasks[0]: key is missing"),
-        ("tasks: [{key: a/b, name: A, message: m}]", "1: tasks[0].key: must be 1 to 255 printable characters"),
-        ("tasks: [{key: a, name: A}]", "1: tasks[0]: give one of message, type, target"),
+        ("tasks: [{key: .., name: A, message: m}]", "1: tasks[0].key: must be text, neither empty nor . or .."),
+        ("tasks: [{key: 5, name: A, message: m}]", "1: tasks[0].key: must be text"),
+        ("tasks: [5]", "1: tasks[0]: must be a mapping: a task with its fields"),
+        ("tasks: {}", "1: tasks: must be a list"),
+        ("tasks", "1: is no mapping: it needs a list `tasks`"),
+        ("tasks: []\nlabel: [a]", "2: label: must be 1 to 24 letters, digits"),
+        ("label: a b\ntasks: []", "1: label: must be 1 to 24 letters, digits"),
         ("tasks: \x07", "1: has a character that YAML does not allow"),
         ("task: []", "1: tasks is missing"),
+        ("x-a: 1\ntask: []", "1: tasks is missing"),
+        ("tasks: []\ntaks: []", "2: taks: there is no such field; did you mean tasks?"),
     ],
 )
 def test_a_file_of_another_form_is_refused(text: str, rule: str) -> None:
@@ -143,9 +140,8 @@ def test_a_label_of_the_command_is_that_of_files_without_one() -> None:
     assert parse([("t", text)], label="shop").labels == ("shop",)
     with pytest.raises(BadFile, match="label: is not the label that was requested: shop"):
         parse([("t", "label: other\n" + text)], label="shop")
-    ten = "\n".join(task("message: m", f"tags: [{', '.join('abcdefghij')}]"))
-    with pytest.raises(BadFile, match="may have nine tags at most"):
-        parse([("t", ten)], label="shop")
+    (item,) = parse([("t", "\n".join(task("message: m", "tags: a")))], label="shop").items
+    assert item.body["tags"] == "a"  # the API refuses it
 
 
 def test_folders_are_read_with_all_their_files(tmp_path: Path) -> None:
@@ -174,7 +170,7 @@ def test_the_standard_input_is_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class FakeTasks:
-    """An API with the tasks of one user; `refuse` has what it answers to a write of a key."""
+    """An API with the tasks of one user, without defaults; `refuse` has what it answers to a write of a key."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, dict[str, Any]] = {}
@@ -183,44 +179,59 @@ class FakeTasks:
         self._lock = threading.Lock()
 
     def put(self, key: str | None, body: dict[str, Any]) -> dict[str, Any]:
-        id = next((id for id, each in self.tasks.items() if key and each["key"] == key), f"id-{len(self.tasks)}")
-        full = normal.of_request(body)
-        if full["schedule"] and "rate" in full["schedule"]:
-            full["schedule"].setdefault("start", "2026-11-20T10:00:00.000Z")
-        generation = self.tasks.get(id, {}).get("generation", 0) + 1
-        self.tasks[id] = {**full, "id": id, "key": key, "type": full["type"] or "http", "generation": generation, "inactive_at": None}
-        return self.tasks[id]
+        task = self.would_put(key, body)
+        self.tasks[task["id"]] = task | {"generation": task["generation"] + 1}
+        return self.tasks[task["id"]]
+
+    def would_put(self, key: str | None, body: dict[str, Any]) -> dict[str, Any]:
+        found = self.find(key)
+        content = {"type": "log", "payload": {"message": body["message"]}} if "message" in body else {"type": "http", "payload": {}}
+        fields = (
+            {"tags": [], "schedule": None, "inactive_at": None, "defaults": [] if body.get("tags") else ["tags"]}
+            | content
+            | {n: v for n, v in body.items() if n != "message"}
+        )
+        return fields | {
+            "id": found["id"] if found else f"id-{len(self.tasks)}",
+            "key": key,
+            "generation": (found or fields).get("generation", 0),
+        }
+
+    def find(self, key: str | None) -> dict[str, Any] | None:
+        return next((each for each in self.tasks.values() if key and each["key"] == key), None)
+
+    def dry_run(self, key: str, body: dict[str, Any]) -> httpx.Response:
+        after, before = self.would_put(key, body), self.find(key)
+        if (body.get("schedule") or {}).get("cron") == "0 0 30 2 *":
+            return refusal(400, "validation_failed", "bad", [{"field": "schedule.cron", "rule": "the date never comes"}])
+        names = [n for n in dict.fromkeys((*(before or ()), *after)) if before is not None and before.get(n) != after.get(n)]
+        changes = [{"field": n, "before": before.get(n), "after": after.get(n)} for n in names] if before is not None else []
+        runs = [{"nominal": "2026-11-21T01:30:00Z", "local_at": "2026-11-21T02:30:00+01:00"}] if after["schedule"] else []
+        outcome = "created" if before is None else "updated" if changes else "unchanged"
+        return answer(after | {"outcome": outcome, "changes": changes, "next_runs": runs})
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        import json
-
         path = request.url.path.removeprefix("/api/v1")
         with self._lock:
-            self.calls.append(f"{request.method} {path}")
             key = path.removeprefix("/tasks/by-key/")
-            found = next((each for each in self.tasks.values() if each["key"] == key), None)
-            if path == "/schedules/preview":
-                form = json.loads(request.content)
-                if form.get("cron") == "0 0 30 2 *":
-                    return refusal(400, "validation_failed", "cron: bad", [{"field": "cron", "rule": "the date never comes"}])
-                return answer({"runs": [{"local_at": "2026-11-21T02:30:00+01:00", "at": "2026-11-21T01:30:00.000Z"}]})
-            if path == "/types":
-                types = [{"type": "log", "target": None}, {"type": "http", "target": "hook"}]
-                return answer({"items": [{"description": "", "payload_schema": {}, **each} for each in types], "cursor": None})
+            is_dry = request.url.params.get("dry_run") == "true"
+            self.calls.append(f"{'DRY' if is_dry else request.method} {path}")
+            found = self.find(key)
             if path == "/tasks":
                 tag = request.url.params.get("tag")
                 return answer({"items": [each for each in self.tasks.values() if not tag or tag in each["tags"]], "cursor": None})
             if request.method == "DELETE":
                 gone = self.tasks.pop(path.removeprefix("/tasks/"), None)
                 return answer({"id": "x"}) if gone else refusal(404)
-            if request.method == "PUT":
-                if key in self.refuse:
-                    return self.refuse[key]
-                body = json.loads(request.content)
-                if found and body.get("generation") not in (None, found["generation"]):
-                    return refusal(409, "conflict", "the task was changed meanwhile")
-                return answer(self.put(key, body))
-            return answer(found) if found else refusal(404, "not_found", "no task has this key")
+            assert request.method == "PUT"
+            body = json.loads(request.content)
+            if is_dry:
+                return self.dry_run(key, body)
+            if key in self.refuse:
+                return self.refuse[key]
+            if found and body.pop("generation", found["generation"]) != found["generation"]:
+                return refusal(409, "conflict", "the task was changed meanwhile")
+            return answer(self.put(key, body))
 
 
 @pytest.fixture
@@ -235,8 +246,6 @@ def client(api: FakeTasks) -> Any:
 
 
 def many(count: int, **fields: Any) -> Document:
-    import json
-
     items = [{"key": f"k{number}", "name": "N", "message": "m", **fields} for number in range(count)]
     return parse([("tasks.yaml", json.dumps({"label": "shop", "tasks": items}))])
 
@@ -254,36 +263,53 @@ def test_a_plan_changes_nothing_and_applies_once(api: FakeTasks, client: Punctua
     assert plan(client, many(3)).to_do == () and result.count(Action.CREATE) == 3
 
 
-def test_many_tasks_are_found_in_pages_and_not_one_by_one(api: FakeTasks, client: Punctual, monkeypatch: pytest.MonkeyPatch) -> None:
-    api.put("k3", {"name": "N", "message": "m", "tags": ["managed:shop"]})
-    api.put("k4", {"name": "N", "message": "m"})
-    assert [change.key for change in plan(client, many(20)).to_do if change.action is Action.CHANGE] == ["k4"]
-    assert [call for call in api.calls if "by-key" in call] == []
-    for number in range(20):
-        api.put(f"other {number}", {"name": "O", "message": "m"})
-    monkeypatch.setattr(changes, "PAGE", 2)
-    assert plan(client, many(20)).count(Action.CREATE) == 18
-    assert len([call for call in api.calls if "by-key" in call]) == 18
+def test_tasks_that_are_stored_as_the_file_has_them_need_no_request_each(api: FakeTasks, client: Punctual) -> None:
+    labelled = many(20, schedule={"cron": "0 2 * * *"})
+    free = parse([("t.json", json.dumps({"tasks": [{"key": f"f{number}", "name": "F", "message": "m"} for number in range(9)]}))])
+    for document in (labelled, free):
+        apply(client, plan(client, document))
+        api.calls.clear()
+        assert plan(client, document).to_do == () and api.calls == ["GET /tasks"]
+    api.put("k4", {"name": "other", "message": "m", "tags": ["managed:shop"]})
+    api.calls.clear()
+    seen: list[int] = []
+    assert [change.key for change in plan(client, labelled, progress=seen.append).to_do] == ["k4"]
+    assert api.calls == ["GET /tasks", "DRY /tasks/by-key/k4"] and seen == list(range(1, 21))
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked"),
+    [
+        ({"max_attempts": 3, "retry": {"cap_seconds": 60}, "events": False}, False),
+        ({"retry": {"cap_seconds": 60, "jitter": "full"}}, False),
+        ({"retry": {"cap_seconds": 900}}, True),
+        ({}, True),
+        ({"retry": {"cap_seconds": 60}, "max_attempts": 4}, True),
+        ({"retry": {"cap_seconds": 60}, "max_attempts": 3.0}, True),
+        ({"retry": {"cap_seconds": 60}, "paused": True}, True),
+        ({"retry": {"cap_seconds": 60}, "tags": ["a"]}, True),
+    ],
+)
+def test_a_field_that_is_absent_is_the_default_that_the_api_names(
+    api: FakeTasks, client: Punctual, fields: dict[str, Any], asked: bool
+) -> None:
+    stored = api.put("k0", {"name": "N", "message": "m", "tags": ["managed:shop"]})
+    stored |= {"max_attempts": 3, "retry": {"cap_seconds": 60, "jitter": "full"}, "events": False}
+    stored |= {"defaults": ["max_attempts", "retry.jitter", "events"]}
+    plan(client, many(1, **fields))
+    assert ("DRY /tasks/by-key/k0" in api.calls) is asked
 
 
 def test_a_change_names_each_field_before_and_after(client: Punctual) -> None:
     apply(client, plan(client, many(1, schedule={"cron": "0 2 * * *"}, description="d")))
-    (change,) = plan(client, many(1, schedule={"cron": "0 3 * * *", "time_zone": "Europe/Berlin"}, retry={"cap_seconds": 60})).changes
-    assert [(each.field, each.old, each.new) for each in change.fields] == [
-        ("description", "d", None),
-        ("schedule.cron", "0 2 * * *", "0 3 * * *"),
-        ("schedule.time_zone", None, "Europe/Berlin"),
-        ("retry.cap_seconds", 900, 60),
-    ]
+    (change,) = plan(client, many(1, schedule={"cron": "0 3 * * *"})).changes
+    assert {each.field: (each.before, each.after) for each in change.fields} == {
+        "description": ("d", None),
+        "schedule": ({"cron": "0 2 * * *"}, {"cron": "0 3 * * *"}),
+    }
     assert change.next_run == "2026-11-21T02:30:00+01:00"
-
-
-def test_a_rate_keeps_its_beat_when_another_field_changes(api: FakeTasks, client: Punctual) -> None:
-    apply(client, plan(client, many(1, schedule={"rate": "5 minutes", "start": "2026-01-01T00:00:00Z"})))
-    todo = plan(client, many(1, schedule={"rate": "300 seconds", "jitter_seconds": 9}))
-    assert [each.field for each in todo.changes[0].fields] == ["schedule.jitter_seconds"]
-    apply(client, todo)
-    assert api.tasks["id-0"]["schedule"]["start"] == "2026-01-01T00:00:00.000Z"
+    (renamed,) = plan(client, many(1, schedule={"cron": "0 2 * * *"}, description="other")).changes
+    assert [each.field for each in renamed.fields] == ["description"] and renamed.next_run is None
 
 
 def test_prune_deletes_what_left_the_file_and_carries_its_label(api: FakeTasks, client: Punctual) -> None:
@@ -334,14 +360,64 @@ def test_a_task_of_another_label_is_not_taken_over(api: FakeTasks, client: Punct
         plan(client, many(1))
 
 
-def test_what_the_server_refuses_is_found_by_the_plan(client: Punctual) -> None:
-    lines = task("target: hok", "schedule:", "  cron: 0 0 30 2 *")
+def test_what_the_api_refuses_is_found_by_the_plan(api: FakeTasks, client: Punctual) -> None:
+    lines = task("message: m", "schedule:", "  cron: 0 0 30 2 *")
     with pytest.raises(BadFile) as refused:
-        plan(client, file(*lines))
-    assert str(refused.value) == "tasks.yaml:4: tasks[0].target: there is no such target that is enabled: hok; did you mean hook?"
-    with pytest.raises(BadFile) as refused:
-        plan(client, file(*lines[:3], "  target: hook", *lines[4:]))
-    assert str(refused.value) == "tasks.yaml:6: tasks[0].schedule.cron: the date never comes"
+        plan(client, file(*lines, *task("message: n", "schedule: {cron: 0 0 30 2 *}", key="b")[1:], *task(key="c")[1:]))
+    assert str(refused.value).splitlines() == [
+        "tasks.yaml:6: tasks[0].schedule.cron: the date never comes",
+        "tasks.yaml:10: tasks[1].schedule.cron: the date never comes",
+    ]
+    assert not api.tasks
+
+
+def test_a_refused_request_without_a_field_is_a_problem_of_the_task(client: Punctual, monkeypatch: pytest.MonkeyPatch) -> None:
+    for details in ([{"field": "body", "rule": "is bad"}], []):
+        refused = refusal(413, "payload_too_large", "is bad", details)
+        monkeypatch.setattr(FakeTasks, "dry_run", lambda api, key, body, refused=refused: refused)
+        with pytest.raises(BadFile, match=r"^tasks\.yaml:2: tasks\[0\]: is bad$"):
+            plan(client, file(*task()))
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        [],
+        {"outcome": "created"},
+        {"outcome": "updated", "changes": [5], "next_runs": []},
+        {"outcome": "created", "changes": [], "next_runs": [5]},
+    ],
+)
+def test_a_strange_answer_to_a_plan_is_an_error_of_this_package(client: Punctual, monkeypatch: pytest.MonkeyPatch, strange: Any) -> None:
+    monkeypatch.setattr(FakeTasks, "dry_run", lambda api, key, body: answer(strange))
+    with pytest.raises(UnexpectedAnswer):
+        plan(client, file(*task()))
+
+
+def test_a_throttled_request_waits_and_goes_on(api: FakeTasks, client: Punctual, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(changes, "sleep", slept.append)
+    throttled = [httpx.Response(429, json={"message": "Too Many Requests"}) for _ in range(6)]
+    work = FakeTasks.__call__
+
+    def busy(self: FakeTasks, request: httpx.Request) -> httpx.Response:
+        return throttled.pop() if throttled and request.method == "PUT" else work(self, request)
+
+    monkeypatch.setattr(FakeTasks, "__call__", busy)
+    todo = plan(client, many(3))
+    assert todo.count(Action.CREATE) == 3 and len(slept) == 6 and all(0 < each < 2 for each in slept)
+    throttled += [httpx.Response(429, json={"message": "Too Many Requests"})]
+    assert len(apply(client, todo).done) == 3 and len(slept) == 7
+    throttled += [httpx.Response(429, json={"message": "Too Many Requests"})] * (2 * changes.PATIENCE)
+    with pytest.raises(Throttled):
+        plan(client, many(1, description="d"))
+
+
+def test_a_used_up_quota_is_no_reason_to_wait(api: FakeTasks, client: Punctual, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "sleep", lambda seconds: pytest.fail("it waits"))
+    api.refuse["k0"] = refusal(429, "too_many_requests", "max_jobs: at most 7 jobs may be open")
+    (failed,) = apply(client, plan(client, many(1))).failed
+    assert "max_jobs" in str(failed)
 
 
 def test_a_refused_task_stops_no_other_but_all_deletions(api: FakeTasks, client: Punctual) -> None:
@@ -436,4 +512,4 @@ def test_a_paused_task_and_one_without_a_key_are_written_with_a_comment() -> Non
 
 
 def test_the_schema_in_the_package_is_json_for_editors() -> None:
-    assert '"$schema"' in schema.text() and schema.types()[0] == "email"
+    assert '"$schema"' in schema.text() and schema.fields()[:3] == ("key", "name", "description")

@@ -204,6 +204,20 @@ def test_times_and_contents_of_a_job(flavor: Flavor) -> None:
     assert body(flavor, lambda c: c.jobs.create(message="m", key="order/17"))[0] == "PUT /api/v1/jobs/by-key/order%2F17"
 
 
+def test_a_dry_run_of_a_put_answers_the_changes(flavor: Flavor) -> None:
+    task = {name: JOB[name] for name in ("id", "type", "payload", "created_at", "max_attempts", "timeout_seconds", "retry")}
+    task |= {"name": "n", "status": "active", "generation": 1, "overlap": "skip", "updated_at": JOB["created_at"]}
+    changes = [{"field": "schedule.cron", "before": "0 2 * * *", "after": None}]
+    api = Api(answer({**task, "outcome": "updated", "changes": changes}), answer({**task, "outcome": "updated", "changes": None}))
+    found = flavor.run(api, lambda c: c.tasks.put("k", name="n", message="m", dry_run=True))
+    assert (found.outcome, [(each.field, each.before, each.after) for each in found.changes]) == (
+        "updated",
+        [("schedule.cron", "0 2 * * *", None)],
+    )
+    assert flavor.run(api, lambda c: c.tasks.put("k", name="n", message="m")).changes == ()
+    assert [dict(each.url.params) for each in api.requests] == [{"dry_run": "true"}, {}]
+
+
 def test_wrong_arguments_are_refused_before_a_request(flavor: Flavor) -> None:
     api = Api(answer(JOB))
     for call in (

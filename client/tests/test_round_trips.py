@@ -33,6 +33,7 @@ def tasks(seed: int) -> list[dict[str, Any]]:
     chance = random.Random(-seed)
     recurring = {"schedule": {"cron": "0 2 * * *", "time_zone": "UTC"}, "misfire": "run_latest", "misfire_threshold_seconds": 60}
     common = {**{name: JOB[name] for name in ("max_attempts", "timeout_seconds", "retry")}, "overlap": "skip", "tags": [], "generation": 1}
+    common["defaults"] = ["tags", "retry.jitter"]
     return [
         {
             **common,

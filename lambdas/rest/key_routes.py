@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.openapi.params import Body
+from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
 from lambdas import _runtime
 from lambdas.rest import etags, idempotency
@@ -97,17 +97,28 @@ def cancel_job_by_key(key: str) -> Response[str]:
 @router.put(
     "/api/v1/tasks/by-key/<key>",
     summary="Create or replace the task of a key",
-    description="For schedules as code. A task that already matches the request stays unchanged.",
+    description=(
+        "For schedules as code. A task that already matches the request stays unchanged. With `dry_run` nothing is changed: the request is "
+        "checked, and the answer (200) has the task as it would be and its `changes`. The id of a new task is then not kept."
+    ),
     tags=["tasks"],
     responses=answers(201, Answer[PutTaskShape], 200, errors=(400, 401, 409, 413, 415, 503)),
 )
 @needs(Need.WRITE, action="task.put", creates=RUNS_OF_TASK)
-def put_task_by_key(key: str, body: Annotated[TaskEdit, Body()]) -> Response[str]:
+def put_task_by_key(
+    key: str,
+    body: Annotated[TaskEdit, Body()],
+    dry_run: Annotated[bool, Query(description="True: change nothing, and answer the effect.")] = False,
+) -> Response[str]:
     world, own = _runtime.api(), _own(key)
-    random = secrets.randbits(ids.RANDOM_BITS)
-    task, outcome = service.put(body.of_key(own.owner, own.key), world, random=random, generation=body.generation)
+    new, random = body.of_key(own.owner, own.key), secrets.randbits(ids.RANDOM_BITS)
+    if dry_run:
+        before, after, outcome = service.would_put(new, world, random=random, generation=body.generation)
+        now = world.clock.now()
+        return answer(PutTaskShape.of_dry_run(body, before, after, outcome, service.next_runs(after, NEXT_RUNS, now), now))
+    task, outcome = service.put(new, world, random=random, generation=body.generation)
     now, created = world.clock.now(), outcome is service.PutOutcome.CREATED
-    shown = TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now) | {"outcome": outcome}
+    shown = TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now) | {"outcome": outcome, "changes": None}
     location = {"Location": f"/api/v1/tasks/{task.id}"} if created else {}
     return answer(shown, 201 if created else 200, etags.header(etags.of_task(task)) | location)
 

@@ -1,19 +1,23 @@
 """Shapes of tasks in requests and answers."""
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lambdas.rest.form_models import RunShape, ScheduleRequest
 from lambdas.rest.job_answers import SpecShape
-from lambdas.rest.models import LINE, LINES, Request, WorkRequest, check_same_key
+from lambdas.rest.models import LINE, LINES, CallBackRequest, Request, WorkRequest, check_same_key
+from lambdas.rest.notification_models import NotificationsRequest
 from lambdas.rest.shapes import Json, ListShape, Shape, WrittenTime, optional
 from scheduler.model.job import Misfire, Overlap
+from scheduler.model.schedule import Cron, Schedule
 from scheduler.model.task import Task, TaskPage, TaskStatus
 from scheduler.model.task import status as task_status
-from scheduler.tasks import schedule_form
+from scheduler.tasks import schedule_form, service
 from scheduler.tasks.schedule import Run
 from scheduler.tasks.service import NewTask, PutOutcome
 
@@ -185,10 +189,17 @@ class TaskFacts(SpecShape):
     inactive_at: WrittenTime | None
     """When it was paused. Null: it is active."""
     inactive_reason: str | None
+    defaults: list[str]
+    """The fields with their default value, such as `retry.cap_seconds`. A request for the same task may leave them out."""
 
     @classmethod
     def facts(cls, task: Task, now: int, **next_runs: Any) -> Json:
         """Every field of a task as of `now`, and its next runs."""
+        shown = cls._without_defaults(task, now, **next_runs)
+        return shown | {"defaults": list(_equal(shown, _usual(task.is_recurring)))}
+
+    @classmethod
+    def _without_defaults(cls, task: Task, now: int, **next_runs: Any) -> Json:
         recurring = task.is_recurring
         return cls.of_spec(
             task,
@@ -198,8 +209,33 @@ class TaskFacts(SpecShape):
             misfire=task.misfire if recurring else None,
             misfire_threshold_seconds=task.misfire_threshold_ms // 1000 if recurring else None,
             max_catch_up=task.max_catch_up if recurring and task.misfire is Misfire.RUN_ALL else None,
+            defaults=None,
             **next_runs,
         )
+
+
+@cache
+def _usual(recurs: bool) -> Json:
+    """The fields of a task whose request leaves them out, and those within `callback` and `notifications` if it gives these empty."""
+    given: Json = {
+        "ordering_key": "-",
+        "callback": CallBackRequest.model_construct(),
+        "notifications": NotificationsRequest.model_construct(),
+    }
+    new = TaskRequest.model_construct(name="", **given).asked("")
+    task = service.as_task(new, "", Schedule(Cron("@daily", "UTC")) if recurs else None, 0)
+    shown = TaskFacts._without_defaults(task, 0) | ({"max_catch_up": task.max_catch_up} if recurs else {})
+    chosen = ("name", "type", "payload", "ordering_key", "schedule")
+    return {name: shown[name] for name in TaskRequest.model_fields if shown.get(name) is not None and name not in chosen}
+
+
+def _equal(shown: Json, usual: Json) -> Iterator[str]:
+    """The names of fields with their usual value. An object that may be absent as a whole is never usual, but its fields may be."""
+    for name, value in usual.items():
+        if shown[name] == value and name not in ("callback", "notifications"):
+            yield name
+        elif isinstance(shown[name], Mapping) and isinstance(value, Mapping):
+            yield from (f"{name}.{part}" for part in value if shown[name][part] == value[part])
 
 
 class TaskShape(TaskFacts):
@@ -213,11 +249,44 @@ class TaskShape(TaskFacts):
         return cls.facts(task, now, next_runs=[RunShape.of(run) for run in runs])
 
 
+class FieldChangeShape(Shape):
+    """A field of a task that a request changes. A field without a value is null."""
+
+    field: str
+    """The field, such as `schedule.cron`."""
+    before: Any
+    """The value of the stored task."""
+    after: Any
+    """The value after the request."""
+
+
 class PutTaskShape(TaskShape):
     """A task and its next runs, and what the request did."""
 
     outcome: PutOutcome
     """`created`, `updated`, or `unchanged` if the task already matched the request."""
+    changes: list[FieldChangeShape] | None
+    """With `dry_run`: the fields that the request would change, without a start of a rate that it does not give. Else null."""
+
+    @classmethod
+    def of_dry_run(cls, body: TaskEdit, before: Task | None, after: Task, outcome: PutOutcome, runs: Sequence[Run], now: int) -> Json:
+        shown = TaskShape.of(after, runs, now)
+        fields = [name for name in TaskEdit.model_fields if name != "generation"]
+        changes = [] if before is None else list(_differences(TaskShape.of(before, (), now), shown, fields))
+        free = () if body.schedule is None or body.schedule.start is not None or body.schedule.rate is None else ("schedule.start",)
+        return shown | {"outcome": outcome, "changes": [each for each in changes if each["field"] not in free]}
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any], names: Iterable[str], path: str = "") -> Iterator[Json]:
+    """The changes of these fields. Values are compared as JSON, in which `true`, 1 and 1.0 differ."""
+    for name in names:
+        old, new, field = before.get(name), after.get(name), path + name
+        if json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True):
+            continue
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from _differences(old, new, dict.fromkeys((*old, *new)), f"{field}.")
+        else:
+            yield {"field": field, "before": old, "after": new}
 
 
 class ListedTaskShape(TaskFacts):

@@ -68,6 +68,17 @@ def write(schedule: Schedule) -> dict[str, object]:
     return form
 
 
+def with_start_of(schedule: Schedule, form: Mapping[str, object]) -> Mapping[str, object]:
+    """The form; if it has no start and the same rate as the schedule, with the start of that: the rate keeps its rhythm."""
+    spec, rate = schedule.spec, form.get("rate")
+    if not isinstance(spec, Rate) or rate is None or form.get("start") is not None:
+        return form
+    try:
+        return {**form, "start": instants.render(spec.start)} if _rate(rate) == spec.every_ms else form
+    except Invalid:
+        return form
+
+
 def restore(form: Mapping[str, Any]) -> Schedule:
     """The schedule that `write` converted to this form. It was validated when it was submitted, and is not validated again."""
     start, end = (instants.parse(form[name]) if name in form else None for name in ("start", "end"))

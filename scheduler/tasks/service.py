@@ -115,6 +115,28 @@ def put(new: NewTask, ports: Ports, *, random: int, generation: int | None = Non
     raise Conflict("other requests keep changing the task of this key; try again")
 
 
+def would_put(new: NewTask, ports: Ports, *, random: int, generation: int | None = None) -> tuple[Task | None, Task, PutOutcome]:
+    """The stored task, the task after a `put` at this moment, and its outcome; nothing is changed.
+
+    A stored task keeps its generation and times. Raises what `put` raises for the request.
+    """
+    assert new.spec.key is not None
+    own, now = OwnKey(new.owner, new.spec.key), ports.clock.now()
+    id = ports.tasks.of_key(own)
+    stored = None if id is None else ports.tasks.get(TaskKey(own.owner, id))
+    if stored is None:
+        task = _first(new, now, random)
+        _check_size(task, ports)
+        return None, _begun(task, now, ports.rules).task, PutOutcome.CREATED
+    check_generation(stored, generation)
+    edited = _replaced(stored, new, now, ports, keeps_same=True)
+    if edited is None:
+        return stored, stored, PutOutcome.UNCHANGED
+    changed, entries = planning.hand_on(stored, _next_generation(stored, edited, now), now, ports.rules)
+    after = _begun(changed, now, ports.rules, beside=len(entries)).task
+    return stored, replace(after, updated_at=stored.updated_at, generation=stored.generation), PutOutcome.UPDATED
+
+
 def find_by_key(own: OwnKey, ports: Ports) -> Task:
     """Return the task that has the key. Raises NotFound."""
     id = ports.tasks.of_key(own)
@@ -137,7 +159,8 @@ def edit(
     `new` may depend on the stored task; None leaves it unchanged.
 
     A schedule sent back as it was read is the same schedule: a rate keeps its rhythm, and an instant that has passed does not
-    run again. `keeps_same`: a task that already matches the request stays unchanged, with its generation. The key of a task never changes.
+    run again. `keeps_same`: a task that already matches the request stays unchanged, with its generation, and a rate without a start that
+    stays the same keeps its own, also if another field changes. The key of a task never changes.
     Raises NotFound, Invalid, TooLarge, Unavailable, and Conflict if the task has another generation than the one given.
     """
 
@@ -146,19 +169,26 @@ def edit(
         wanted = new(task) if callable(new) else new
         if wanted is None:
             return None
-        if wanted.spec.key not in (None, task.spec.key):
-            raise Invalid.field("key", "cannot be changed: delete the task and create another one")
-        same = keeps_same and _is_same(wanted.schedule, task)
-        made = _made(wanted, task.id, task.schedule if same else _parsed(wanted.schedule, task, now), now)
-        made = replace(made, spec=replace(made.spec, key=task.spec.key))
-        _check_size(made, ports)
-        kept = replace(made, created_at=task.created_at, inactive_at=task.inactive_at, inactive_reason=task.inactive_reason)
-        unchanged = planned_as(replace(kept, updated_at=task.updated_at, generation=task.generation), task) == task
-        if keeps_same and unchanged and _written(kept) == _written(task):
-            return None
-        return replace(kept, planned_until=planning.since(task, kept.schedule, now))
+        return _replaced(task, wanted, now, ports, keeps_same=keeps_same)
 
     return _changed(key, edited, ports)
+
+
+def _replaced(task: Task, wanted: NewTask, now: int, ports: Ports, *, keeps_same: bool) -> Task | None:
+    """The task after an edit at `now`, as `edit` describes it; None: it stays unchanged."""
+    if wanted.spec.key not in (None, task.spec.key):
+        raise Invalid.field("key", "cannot be changed: delete the task and create another one")
+    if keeps_same and wanted.schedule is not None and task.schedule is not None:
+        wanted = replace(wanted, schedule=schedule_form.with_start_of(task.schedule, wanted.schedule))
+    same = keeps_same and _is_same(wanted.schedule, task)
+    made = as_task(wanted, task.id, task.schedule if same else _parsed(wanted.schedule, task, now), now)
+    made = replace(made, spec=replace(made.spec, key=task.spec.key))
+    _check_size(made, ports)
+    kept = replace(made, created_at=task.created_at, inactive_at=task.inactive_at, inactive_reason=task.inactive_reason)
+    unchanged = planned_as(replace(kept, updated_at=task.updated_at, generation=task.generation), task) == task
+    if keeps_same and unchanged and _written(kept) == _written(task):
+        return None
+    return replace(kept, planned_until=planning.since(task, kept.schedule, now))
 
 
 def check_generation(task: Task, wanted: int | None) -> None:
@@ -272,13 +302,16 @@ def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], ports: Po
         changed = change(task, now)
         if changed is None:
             return task
-        left = task.planned - len(planning.to_come(task, now))
-        changed = replace(changed, generation=task.generation + 1, updated_at=now, planned=left, replenish=None, gap=None)
-        changed, entries = planning.hand_on(task, changed, now, ports.rules)
+        changed, entries = planning.hand_on(task, _next_generation(task, changed, now), now, ports.rules)
         if plan := _store(task, changed, ports, now, entries=entries):
             withdraw_runs(task, ports, settle=settle)
             return _filled(plan, ports)
     raise Unavailable("the task keeps changing; try again")
+
+
+def _next_generation(task: Task, changed: Task, now: int) -> Task:
+    left = task.planned - len(planning.to_come(task, now))
+    return replace(changed, generation=task.generation + 1, updated_at=now, planned=left, replenish=None, gap=None)
 
 
 def _store(
@@ -294,12 +327,17 @@ def _store(
 
     `entries`: those of the history that represent missed runs.
     """
-    plan = planning.further(task, now, ports.rules, most=STORED_WITH_IT - len(entries))
+    plan = _begun(task, now, ports.rules, beside=len(entries))
     _line_up(plan.runs, now, ports)
     if not ports.tasks.store(before, plan.task, [*entries, *plan.runs], receipt, former=former):
         return None
     _handed_over(plan.runs, now, ports)
     return plan
+
+
+def _begun(task: Task, now: int, rules: Rules, beside: int = 0) -> planning.Planned:
+    """The runs to store in one transaction with the task and as many entries of the history as `beside`."""
+    return planning.further(task, now, rules, most=STORED_WITH_IT - beside)
 
 
 def _filled(plan: planning.Planned, ports: Ports) -> Task:
@@ -325,7 +363,7 @@ def _handed_over(runs: list[Job], began: int, ports: Ports) -> list[Job]:
 def _made_before(new: NewTask, receipt: Receipt, earlier: Receipt, rules: Rules) -> Task:
     """The task as first returned: it follows entirely from the request and its receipt."""
     _compare(receipt, earlier)
-    return planning.further(_first(new, earlier.at, earlier.random), earlier.at, rules, most=STORED_WITH_IT).task
+    return _begun(_first(new, earlier.at, earlier.random), earlier.at, rules).task
 
 
 def _free(own: OwnKey | None, ports: Ports) -> str | None:
@@ -340,7 +378,7 @@ def _free(own: OwnKey | None, ports: Ports) -> str | None:
 def _first(new: NewTask, at: int, random: int) -> Task:
     """The task as requested at the instant `at`, before any run is planned."""
     schedule = _parsed(new.schedule, None, at)
-    task = _made(new, ids.new(at, random, partitions=1), schedule, at)
+    task = as_task(new, ids.new(at, random, partitions=1), schedule, at)
     if new.paused:
         return replace(task, inactive_at=at, inactive_reason=new.pause_reason, planned_until=at)
     return replace(task, planned_until=planning.since(None, schedule, at))
@@ -377,19 +415,17 @@ def _written(task: Task) -> str:
 
 
 def _is_same(form: Mapping[str, object] | None, task: Task) -> bool:
-    """Whether a form requests the present schedule of the task. A rate without a start keeps its rhythm."""
+    """Whether a form requests the present schedule of the task."""
     if form is None or task.schedule is None:
         return form is None and task.schedule is None
-    given = {name: value for name, value in form.items() if value is not None}
-    if "rate" in given:
-        given = {"start": schedule_form.write(task.schedule).get("start")} | given
     try:
-        return schedule_form.parse(given, task.created_at) == task.schedule
+        return schedule_form.parse(form, task.created_at) == task.schedule
     except Invalid:
         return False
 
 
-def _made(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Task:
+def as_task(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Task:
+    """The task of a draft with this id and schedule, its absent fields with their defaults."""
     recurring = schedule is not None and not isinstance(schedule.spec, Once)
     chosen = {"misfire": new.misfire, "misfire_threshold_ms": new.misfire_threshold_ms, "max_catch_up": new.max_catch_up}
     given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}

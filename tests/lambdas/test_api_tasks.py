@@ -123,6 +123,14 @@ def test_a_created_task_is_returned_with_its_next_ten_runs(world: World) -> None
         "inactive_at": None,
         "inactive_reason": None,
         "events": False,
+        "defaults": [
+            "retry.cap_seconds",
+            "retry.jitter",
+            "retry.max_elapsed_seconds",
+            "retry.on_timeout",
+            "callback.max_seconds",
+            "events",
+        ],
     }
     first = parse("2026-11-20T11:00:00Z")
     assert [run["at"] for run in runs] == [render(first + number * HOUR) for number in range(10)]

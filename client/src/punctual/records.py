@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast
 
 from punctual import instants
 from punctual.errors import FieldError, InvalidRequest, UnexpectedAnswer
@@ -367,7 +367,10 @@ class Schedule(Record):
 
 @dataclass(frozen=True)
 class Task(Record):
-    """A task: a schedule, and what each of its runs does. `next_runs` is empty in lists, which have `next_run` only."""
+    """A task: a schedule, and what each of its runs does. `next_runs` is empty in lists, which have `next_run` only.
+
+    `defaults` names the fields that have their default value, such as `retry.cap_seconds`.
+    """
 
     id: str
     name: str
@@ -398,6 +401,7 @@ class Task(Record):
     ordering_key: str | None = None
     on_failure: Literal["continue", "pause"] | None = None
     notifications: Notifications | None = None
+    defaults: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.next_run is None:
@@ -405,11 +409,28 @@ class Task(Record):
 
 
 @dataclass(frozen=True)
+class FieldChange(Record):
+    """A field of a task, such as `schedule.cron`, with its value before and after; None stands for no value."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True)
 class PutResult:
-    """The task, and what `client.tasks.put` did."""
+    """The task, and what `client.tasks.put` did. With `dry_run`: what it would do, and the `changes` of a task that exists."""
 
     task: Task
     outcome: Literal["created", "updated", "unchanged"]
+    changes: tuple[FieldChange, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """Build it from an answer. Raises UnexpectedAnswer."""
+        outcome = cast(Literal["created", "updated", "unchanged"], part(data, "outcome", str))
+        changes = part(data, "changes", list) if data.get("changes") is not None else []
+        return cls(Task.from_json(data), outcome, tuple(FieldChange.from_json(each) for each in changes))
 
 
 @dataclass(frozen=True)

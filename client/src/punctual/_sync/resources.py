@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from punctual import bodies
 from punctual._sync.transport import Transport
@@ -304,14 +304,14 @@ class Tasks(_Resource):
         headers = {"Idempotency-Key": idempotency_key or new_key()}
         return Task.from_json(self._api.request("POST", "/tasks", bodies.task({**chosen, **options}), headers=headers))
 
-    def put(self, key: str, **fields: Unpack[TaskFields]) -> PutResult:
+    def put(self, key: str, *, dry_run: bool = False, **fields: Unpack[TaskFields]) -> PutResult:
         """Create the task of this key, or edit it so that it is as the fields say; they are those of `create`. Idempotent.
 
-        Fields that are left out get their defaults. A task that is as requested keeps its generation (`unchanged`).
+        Fields that are left out get their defaults. A task that is as requested keeps its generation (`unchanged`). With `dry_run` the API
+        only checks the request and says what it would do; a task that would be created has no id yet, and the one returned is not kept.
         """
-        data = self._api.request("PUT", f"/tasks/by-key/{segment(key)}", bodies.task(fields))
-        outcome = part(data, "outcome", str)
-        return PutResult(Task.from_json(data), cast(Literal["created", "updated", "unchanged"], outcome))
+        query = {"dry_run": dry_run or None}
+        return PutResult.from_json(self._api.request("PUT", f"/tasks/by-key/{segment(key)}", bodies.task(fields), query))
 
     def get(self, id: str | None = None, *, key: str | None = None, user: str | None = None) -> Task:
         """Return the task of this id, or of this key, with its next runs. Raises NotFound."""

@@ -56,7 +56,8 @@ def apply(
             raise Refused("needs a label: write `label: NAME` at the top of the file, or give --label", field="--prune")
         if prune_most and not prune:
             raise Refused("goes with --prune", field="--prune-most")
-        todo = plan.plan(cli.client, document, prune=prune)
+        with many.progress(cli, "plan", len(document.items)) as show:
+            todo = plan.plan(cli.client, document, prune=prune, progress=show)
     except plan.BadFile as bad:
         return _problems(cli, bad.problems)
     if not cli.out.as_json:
@@ -111,7 +112,7 @@ def _show(cli: Cli, todo: Plan) -> None:
 
 
 def _field(each: FieldChange) -> str:
-    return f"    {each.field}: {_value(each.old)} → {_value(each.new)}"
+    return f"    {each.field}: {_value(each.before)} → {_value(each.after)}"
 
 
 def _value(value: Any) -> str:
@@ -144,7 +145,7 @@ def _document(todo: Plan, result: Result | None) -> Mapping[str, Any]:
             "key": change.key,
             "name": change.name,
             "action": change.action.value,
-            "fields": [{"field": each.field, "old": each.old, "new": each.new} for each in change.fields],
+            "fields": [{"field": each.field, "old": each.before, "new": each.after} for each in change.fields],
             **({"outcome": "done" if id(change) in done else "failed" if id(change) in failed else "not begun"} if result else {}),
             **({"error": failed[id(change)]} if id(change) in failed else {}),
         }

@@ -11,8 +11,9 @@ from typer import Argument, Option
 
 from punctual import plan
 from punctual.cli._app import FAILED, Cli, Refused, command, group
-from punctual.plan import Entry, crontab, eventbridge, schema
+from punctual.plan import Entry, crontab, eventbridge
 from punctual.plan.export import visible
+from punctual.plan.read import label_rule
 
 Label = Annotated[str | None, Option("--label", metavar="NAME", help="Write this label into the file, for apply --prune.")]
 
@@ -128,7 +129,7 @@ def from_crontab(
 
 def _check_label(label: str | None) -> None:
     """Raises Refused for a label that no file may have."""
-    for _, rule in schema.broken({"label": label, "tasks": []} if label is not None else {"tasks": []}):
+    if label is not None and (rule := label_rule(label)):
         raise Refused(rule, field="--label")
 
 

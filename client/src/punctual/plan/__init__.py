@@ -5,9 +5,10 @@ todo = plan(client, document, prune=True)
 result = apply(client, todo)
 """
 
-from punctual.plan.changes import Action, Change, Failed, FieldChange, Plan, Result, apply, plan, tasks
+from punctual.plan.changes import Action, Change, Failed, Plan, Result, apply, plan, tasks
 from punctual.plan.export import Entry, entries, to_json, to_yaml
 from punctual.plan.read import BadFile, Document, Item, Problem, parse, read
+from punctual.records import FieldChange
 
 __all__ = [
     "Action",

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
+from random import uniform
+from time import sleep
 from typing import Any, Protocol, TypeVar
 
 from punctual.bodies import segment
@@ -23,15 +26,18 @@ from punctual.errors import (
     NotAuthenticated,
     NotFound,
     PunctualError,
+    QuotaExceeded,
+    Throttled,
     UnexpectedAnswer,
 )
-from punctual.plan import normal, schema
+from punctual.plan.export import full_body, shortest
 from punctual.plan.read import TAG, BadFile, Document, Item, Problem, tag
-from punctual.records import part
+from punctual.records import FieldChange, NextRun, part
 
 WORKERS = 8
 STOPS = (NoAnswer, NotAuthenticated, NotAllowed)  # after such an error the next change would fail, too
 PAGE = 100  # tasks in an answer
+PATIENCE = 60  # tries of a request that API Gateway throttles, about one a second
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -51,15 +57,6 @@ class Action(str, Enum):
     CHANGE = "change"
     DELETE = "delete"
     KEEP = "unchanged"
-
-
-@dataclass(frozen=True)
-class FieldChange:
-    """A field with its value before and after; None stands for no value."""
-
-    field: str
-    old: Any
-    new: Any
 
 
 @dataclass(frozen=True)
@@ -132,24 +129,84 @@ class Result:
         return sum(change.action is action for change in self.done)
 
 
-def plan(api: Api, document: Document, *, prune: bool = False) -> Plan:
+def plan(api: Api, document: Document, *, prune: bool = False, progress: Callable[[int], None] = lambda compared: None) -> Plan:
     """Compare files with the tasks of the signed-in user.
 
-    `prune` plans to delete the tasks that carry a label of the files and are in none of them. Schedules, types and targets that the
-    server refuses are found here. Raises BadFile with their places, ApiError, NoAnswer.
+    The API says what each task would change, and refuses here what it would refuse later. A task that is stored as the file has it needs
+    no request. `prune` plans to delete the tasks that carry a label of the files and are in none of them. `progress` gets the number of
+    tasks that are compared so far. Raises BadFile with the places of all refused fields, ApiError, NoAnswer.
     """
     of_label = {label: list(tasks(api, label)) for label in document.labels}
     labelled = [task for found in of_label.values() for task in found]
-    known = {task["key"]: task for task in labelled if task.get("key")}
-    known |= _found(api, [item.key for item in document.items if item.key not in known])
-    wanted = [_change(item, known.get(item.key)) for item in document.items]
-    problems = [*_of_labels(wanted), *_unknown(api, wanted)]
+    # Tasks that no label finds are read in pages, as long as that takes fewer requests than to ask for each.
+    free = sum(item.label is None for item in document.items)
+    stored = {task.get("key"): task for task in [*labelled, *(islice(tasks(api), free * PAGE // 2) if free > WORKERS else ())]}
+    found = _each(document.items, lambda item: _planned(api, item, stored.get(item.key)), progress)
+    problems = [problem for each in found if not isinstance(each, Change) for problem in each]
     if problems:
         raise BadFile(problems)
     kept = {item.key for item in document.items}
     gone = {task["id"]: task for task in labelled if prune and task.get("key") not in kept}
     deletions = [Change(Action.DELETE, task.get("key"), task["name"], task=task) for task in gone.values()]
-    return Plan((*_with_runs(api, wanted), *deletions), tuple(_excess(of_label, gone)))
+    return Plan((*(each for each in found if isinstance(each, Change)), *deletions), tuple(_excess(of_label, gone)))
+
+
+def _planned(api: Api, item: Item, stored: Mapping[str, Any] | None) -> Change | list[Problem]:
+    """The change of one task, or the rules that it breaks."""
+    if stored is not None and _is_stored(item.body, full := full_body(stored), shortest(full, stored.get("defaults", ()))):
+        return Change(Action.KEEP, item.key, str(stored["name"]), item, stored)
+    try:
+        task = _dry_run(api, item)
+    except InvalidRequest as error:
+        return _places(item, error)
+    return _of_answer(item, task)
+
+
+def _of_answer(item: Item, task: Any) -> Change | list[Problem]:
+    """The change that the API says, or the problem that the task belongs to another file."""
+    outcome, changes = part(task, "outcome", str), part(task, "changes", list)
+    fields = tuple(FieldChange.from_json(each) for each in changes)
+    tags = next((field.before for field in fields if field.field == "tags"), item.body.get("tags", ()))
+    others = [each for each in tags if each.startswith(TAG) and each not in item.body.get("tags", ())]
+    if others and item.label is not None:
+        rule = f"{item.key} belongs to another file: it has the tag {others[0]}. Choose another key, or remove that tag first"
+        return [item.problem("key", rule)]
+    action = {"created": Action.CREATE, "updated": Action.CHANGE}.get(outcome, Action.KEEP)
+    runs = part(task, "next_runs", list)
+    is_new = action is Action.CREATE or any(field.field.partition(".")[0] == "schedule" for field in fields)
+    run = str(NextRun.from_json(runs[0]).raw["local_at"]) if runs and is_new else None
+    return Change(action, item.key, part(task, "name", str), item, None if action is Action.CREATE else task, fields, run)
+
+
+def _is_stored(given: Any, full: Any, shortest: Any) -> bool:
+    """Whether a request leaves a task as it is: each field is as stored, and each that is absent has its default.
+
+    False if only the API knows: it may be the same in another form, such as `5 minutes` and `rate(5 minutes)`.
+    """
+    if not (isinstance(given, Mapping) and isinstance(full, Mapping) and isinstance(shortest, Mapping)):
+        return json.dumps(given, sort_keys=True) == json.dumps(full, sort_keys=True)  # not `==`: for Python, true, 1 and 1.0 are equal
+    is_whole = shortest.keys() <= given.keys() <= full.keys()
+    return is_whole and all(_is_stored(given[name], full[name], shortest.get(name, {})) for name in given)
+
+
+def _dry_run(api: Api, item: Item) -> Any:
+    """The task as a put of it would leave it, with its `outcome` and its `changes`."""
+    return _request(api, "PUT", _path(item), item.body, {"dry_run": True})
+
+
+def _request(api: Api, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None, tries: int = PATIENCE) -> Any:
+    """As `api.request`. Of thousands of requests some are throttled after all repeats: each waits until the stage has room for it."""
+    try:
+        return api.request(method, path, body, query)
+    except Throttled as error:
+        if isinstance(error, QuotaExceeded) or tries == 1:
+            raise
+    sleep(uniform(0.5, 1.5))
+    return _request(api, method, path, body, query, tries - 1)
+
+
+def _path(item: Item) -> str:
+    return f"/tasks/by-key/{segment(item.key)}"
 
 
 def _excess(of_label: Mapping[str, Sequence[Mapping[str, Any]]], gone: Container[str]) -> Iterator[Excess]:
@@ -231,39 +288,17 @@ def _do(api: Api, change: Change) -> None:
     if change.action is Action.DELETE:
         assert change.task is not None
         try:
-            api.request("DELETE", f"/tasks/{change.task['id']}")
+            _request(api, "DELETE", f"/tasks/{change.task['id']}")
         except NotFound:
             pass  # another client deleted it
         return
     assert change.item is not None
-    body = dict(change.item.body)
-    if change.task is not None:
-        body["generation"] = change.task["generation"]
-        start = _kept_start(change)
-        if start is not None:
-            body["schedule"] = {**body["schedule"], "start": start}
+    body = {**change.item.body, **({} if change.task is None else {"generation": change.task["generation"]})}
     try:
-        api.request("PUT", f"/tasks/by-key/{segment(change.item.key)}", body)
+        _request(api, "PUT", _path(change.item), body)
     except Conflict:
-        if not _is_done(api, change.item):
+        if part(_dry_run(api, change.item), "outcome", str) != "unchanged":  # else a request whose answer was lost has been repeated
             raise
-
-
-def _is_done(api: Api, item: Item) -> bool:
-    """Whether the task is as requested in spite of a conflict: a request whose answer was lost has been repeated."""
-    found = _find(api, item.key)
-    if found is None:
-        return False
-    now = normal.of_answer(found)
-    return normal.is_same(normal.of_request(item.body, now), now)
-
-
-def _kept_start(change: Change) -> str | None:
-    """The start of a rate that keeps its beat though another field of its schedule changes."""
-    assert change.item is not None and change.task is not None
-    wanted = normal.of_request(change.item.body, normal.of_answer(change.task))["schedule"]
-    start: str | None = (wanted or {}).get("start") if wanted and "rate" in wanted else None
-    return start
 
 
 def _failures(change: Change, error: PunctualError) -> list[Failed]:
@@ -274,87 +309,23 @@ def _failures(change: Change, error: PunctualError) -> list[Failed]:
     if isinstance(error, Conflict) and change.task is not None:
         rule = "was changed since the plan was made: run apply again"
         return [Failed(change, item.problem("key", f"{item.key} {rule}"), error)]
+    return [Failed(change, problem, error) for problem in _places(item, error)]
+
+
+def _places(item: Item, error: PunctualError) -> list[Problem]:
+    """One problem for each field that the API names."""
     if isinstance(error, ApiError) and error.details:
-        return [Failed(change, item.problem(detail.field, detail.rule), error) for detail in error.details]
-    text = error.message if isinstance(error, ApiError) else str(error)
-    return [Failed(change, item.problem("", text), error)]
+        return [item.problem("" if detail.field == "body" else detail.field, detail.rule) for detail in error.details]
+    return [item.problem("", error.message if isinstance(error, ApiError) else str(error))]
 
 
-def _change(item: Item, task: Mapping[str, Any] | None) -> Change:
-    name = str(item.body["name"])
-    if task is None:
-        return Change(Action.CREATE, item.key, name, item)
-    before = normal.of_answer(task)
-    after = normal.of_request(item.body, before)
-    if normal.is_same(before, after):
-        return Change(Action.KEEP, item.key, name, item, task)
-    return Change(Action.CHANGE, item.key, name, item, task, tuple(_differences(before, after)))
-
-
-def _differences(before: Mapping[str, Any], after: Mapping[str, Any], path: str = "") -> Iterator[FieldChange]:
-    """The fields that differ; those of mappings by themselves. The start of a rate without one in the file is not the file's."""
-    for name in dict.fromkeys((*before, *after)):
-        old, new, field = before.get(name), after.get(name), f"{path}{name}"
-        is_same = normal.is_same_json(old, new) if field.startswith("payload") else old == new
-        if is_same or (path == "schedule." and name == "start" and new is None and "rate" in after):
-            continue
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            yield from _differences(old, new, f"{field}.")
-        else:
-            yield FieldChange(field, old, new)
-
-
-def _found(api: Api, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The tasks of these keys. Of many, pages of all tasks are read first, as long as that takes fewer requests."""
-    found: dict[str, dict[str, Any]] = {}
-    if len(keys) > WORKERS:
-        most = len(keys) * PAGE // 2
-        listed = list(islice(tasks(api), most))
-        wanted = set(keys)
-        found = {task["key"]: task for task in listed if task.get("key") in wanted}
-        if len(listed) < most:
-            return found
-    left = [key for key in keys if key not in found]
-    return found | {key: task for key, task in zip(left, _each(left, lambda key: _find(api, key)), strict=True) if task}
-
-
-def _find(api: Api, key: str) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = api.request("GET", f"/tasks/by-key/{segment(key)}")
-    except NotFound:
-        return None
-    return found
-
-
-def _each(values: Sequence[T], call: Callable[[T], R]) -> Iterable[R]:
+def _each(values: Sequence[T], call: Callable[[T], R], progress: Callable[[int], None]) -> list[R]:
+    results = []
     with ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(call, values))
-
-
-def _of_labels(changes: Iterable[Change]) -> Iterator[Problem]:
-    """Tasks that another file manages."""
-    for change in changes:
-        assert change.item is not None
-        tags = change.task["tags"] if change.task else ()
-        others = [each for each in tags if each.startswith(TAG) and each not in change.item.body.get("tags", ())]
-        if others and change.item.label is not None:
-            rule = f"{change.item.key} belongs to another file: it has the tag {others[0]}. Choose another key, or remove that tag first"
-            yield change.item.problem("key", rule)
-
-
-def _unknown(api: Api, changes: Sequence[Change]) -> Iterator[Problem]:
-    """Types and targets that the stage does not have. It is asked only if a file names a target, or a type that not every stage has."""
-    items = [change.item for change in changes if change.item is not None and change.action is not Action.KEEP]
-    if not any("target" in item.body or item.body.get("type", "log") not in schema.types() for item in items):
-        return
-    known = list(_pages(api, "/types", {}))
-    types, targets = ({each[name] for each in known if each[name]} for name in ("type", "target"))
-    for item in items:
-        for field, names, list_command in (("target", targets, "punctual targets list"), ("type", types, "")):
-            given = item.body.get(field)
-            if given is not None and given not in names:
-                shown = f"; {list_command} shows them" if list_command else f"; known types: {', '.join(sorted(types))}"
-                yield item.problem(field, f"there is no such {field} that is enabled: {given}{schema.nearest(given, names) or shown}")
+        for result in pool.map(call, values):
+            results.append(result)
+            progress(len(results))
+    return results
 
 
 def _pages(api: Api, path: str, filter: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -370,46 +341,3 @@ def _pages(api: Api, path: str, filter: Mapping[str, Any]) -> Iterator[dict[str,
             raise UnexpectedAnswer(f"GET {path} answered the same cursor twice: the list would never end")
         seen.add(cursor)
         query["cursor"] = cursor
-
-
-def _with_runs(api: Api, changes: Sequence[Change]) -> list[Change]:
-    """The same changes with their next runs; the server checks each new schedule once for it. Raises BadFile."""
-    forms = {
-        _text(change.item): change.item.body["schedule"] for change in changes if change.item is not None and _has_new_schedule(change)
-    }
-    runs = dict(zip(forms, _each(list(forms.values()), lambda form: _preview(api, form)), strict=True))
-    problems: list[Problem] = []
-    result = []
-    for change in changes:
-        assert change.item is not None
-        found = runs.get(_text(change.item)) if _has_new_schedule(change) else None
-        if isinstance(found, InvalidRequest):
-            for detail in found.details:
-                field = "schedule" if detail.field in ("body", "") else f"schedule.{detail.field}"
-                problems.append(change.item.problem(field, detail.rule))
-            problems += [] if found.details else [change.item.problem("schedule", found.message)]
-        result.append(replace(change, next_run=found if isinstance(found, str) else None))
-    if problems:
-        raise BadFile(problems)
-    return result
-
-
-def _text(item: Item) -> str:
-    return repr(item.body["schedule"])
-
-
-def _has_new_schedule(change: Change) -> bool:
-    assert change.item is not None
-    if change.item.body.get("schedule") is None:
-        return False
-    changed = any(each.field == "schedule" or each.field.startswith("schedule.") for each in change.fields)
-    return change.action is Action.CREATE or (change.action is Action.CHANGE and changed)
-
-
-def _preview(api: Api, form: Mapping[str, Any]) -> str | InvalidRequest | None:
-    """The next run on the clock of its zone, the refusal, or None if no run is to come."""
-    try:
-        runs = api.request("POST", "/schedules/preview", {**form, "count": 1}, idempotent=True)["runs"]
-    except InvalidRequest as error:
-        return error
-    return next((str(run["local_at"]) for run in runs if run["at"] is not None), None)

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from punctual.plan import crontab_line, schema
+from punctual.plan import crontab_line
 from punctual.plan.export import Entry, proposed, visible
-from punctual.plan.read import written
 from punctual.plan.zones import zone
 
 _SETTING = re.compile(r"""\s*(?P<quote>["']?)(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P=quote)\s*=\s*(?P<value>.*?)\s*$""", re.DOTALL)
@@ -139,8 +138,6 @@ def _task(line: str, content: Content, settings: _Settings, with_user: bool, tak
     handed = {"command": command, **({"stdin": stdin} if stdin else {}), **({"user": user} if user else {})}
     name = " ".join(command.split())[:NAME_LENGTH].strip()
     body = {"key": proposed(name, taken), "name": name, "schedule": schedule, **content(_literal(handed))}
-    for path, rule in schema.broken({"tasks": [body]}):
-        raise ValueError(f"becomes a task that the API refuses: {written(path[2:])}: {rule}")
     return body
 
 

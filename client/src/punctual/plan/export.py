@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from punctual.plan import normal
+from punctual.plan import schema
 from punctual.plan.read import TAG, is_text, tag
 from punctual.texts import in_json
 
@@ -36,17 +36,37 @@ def entries(tasks: Iterable[Mapping[str, Any]], label: str | None = None) -> lis
     taken = {task["key"] for task in found if task.get("key")}
     result = []
     for task in found:
-        full = normal.of_answer(task)
-        full["tags"] = [each for each in full["tags"] if not each.startswith(TAG) or (label and each != tag(label))]
         comments: list[str] = []
-        if full["key"] is None:
-            full["key"] = proposed(task["name"], taken)
-            taken.add(full["key"])
+        key = task.get("key")
+        if key is None:
+            key = proposed(task["name"], taken)
+            taken.add(key)
             comments.append(f"The task {task['id']} has no key; this one is proposed. `apply` creates a second task: delete the first.")
         if task.get("inactive_at"):
             comments.append("It is paused. `apply` creates it so, and leaves the pauses of tasks that exist as they are.")
-        result.append(Entry({**normal.minimal(full), **_pause(task)}, comments))
+        tags = [each for each in task.get("tags", ()) if not each.startswith(TAG) or (label and each != tag(label))]
+        full = full_body({**task, "key": key, "tags": tags})
+        result.append(Entry(shortest(full, [*task.get("defaults", ()), *([] if tags else ["tags"])]), comments))
     return result
+
+
+def full_body(task: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a task as a request gives them, in the order of a file; those without a value are left out."""
+    given = {**task, **_pause(task)}
+    if given.get("target") is not None:
+        del given["type"]  # it is the target's
+    elif given["type"] == "log" and given["payload"].keys() == {"message"}:
+        given |= {"message": given["payload"]["message"], "type": None, "payload": None}
+    return {name: given[name] for name in schema.fields() if given.get(name) is not None}
+
+
+def shortest(body: Mapping[str, Any], defaults: Container[str], path: str = "") -> dict[str, Any]:
+    """The body without the fields that have their defaults, as the API names them."""
+    return {
+        name: shortest(value, defaults, f"{path}{name}.") if isinstance(value, Mapping) and name != "payload" else value
+        for name, value in body.items()
+        if f"{path}{name}" not in defaults
+    }
 
 
 def _pause(task: Mapping[str, Any]) -> dict[str, Any]:

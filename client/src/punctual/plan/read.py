@@ -27,6 +27,8 @@ TAG = "managed:"
 MOST_VALUES = 500_000  # more come from aliases of aliases only
 MOST_DIGITS = 4_300  # of an integer: Python reads no longer ones, here and in the API
 SUFFIXES = (".yaml", ".yml", ".json")
+_OF_FILE = ("label", "tasks")
+_LABEL = re.compile(r"[A-Za-z0-9_.:/-]{1,24}")
 
 
 @dataclass(frozen=True, order=True)
@@ -145,51 +147,57 @@ def _text(name: str) -> str:
         raise BadFile([Problem(name, 1, "", f"is not UTF-8 text: {error.reason} at byte {error.start}")]) from None
 
 
+def label_rule(label: Any) -> str | None:
+    """The rule that a label breaks; None if it breaks none."""
+    ok = isinstance(label, str) and _LABEL.fullmatch(label)
+    return None if ok else "must be 1 to 24 letters, digits or any of - _ . : /"
+
+
 def _broken(root: Any, reader: _Reader, label: str | None) -> Iterable[Problem]:
-    """The rules of the schema that a file breaks, and those between its fields."""
+    """The rules that the form of a file breaks. The API checks the fields of its tasks."""
     if root is None:
         return [Problem(reader.name, 1, "", "is empty: it needs a list `tasks`")]
     if isinstance(root, list):
         return [Problem(reader.name, 1, "", "is a list: write `tasks:` in the first line and the list below it")]
-    broken = [reader.problem(path, rule) for path, rule in schema.broken(root)]
-    if not broken and label is not None and root.get("label", label) != label:
-        broken.append(reader.problem(("label",), f"is not the label that was requested: {label}"))
-    for number, body in enumerate(root["tasks"] if not broken else ()):
-        for field, rule in _between(body):
-            broken.append(reader.problem(("tasks", number, *field), rule))
-        if (root.get("label") or label) and len(body.get("tags", ())) == schema.MOST_TAGS:
-            broken.append(reader.problem(("tasks", number, "tags"), "may have nine tags at most: the label is the tenth"))
-    return broken
+    if not isinstance(root, dict):
+        return [Problem(reader.name, 1, "", "is no mapping: it needs a list `tasks`")]
+    broken: list[tuple[Path_, str]] = [
+        ((name,), _no_field(name, _OF_FILE)) for name in root if name not in _OF_FILE and not name.startswith("x-")
+    ]
+    if "label" in root and (rule := label_rule(root["label"])):
+        broken.append((("label",), rule))
+    elif label is not None and root.get("label", label) != label:
+        broken.append((("label",), f"is not the label that was requested: {label}"))
+    tasks = root.get("tasks")
+    if not isinstance(tasks, list):
+        broken.append(((), "tasks is missing") if tasks is None else (("tasks",), "must be a list"))
+    for number, body in enumerate(tasks if isinstance(tasks, list) else ()):
+        broken += [(("tasks", number, *field), rule) for field, rule in _of_task(body)]
+    return [reader.problem(path, rule) for path, rule in broken]
 
 
-def _between(body: Mapping[str, Any]) -> Iterable[tuple[Path_, str]]:
-    """The rules between fields that a schema cannot name well."""
-    form = body.get("schedule")
-    kinds = [name for name in ("cron", "rate", "at") if (form or {}).get(name) is not None]
-    if form is not None and len(kinds) != 1:
-        yield ("schedule",), "must have one of cron, rate and at" + (f"; it has {' and '.join(kinds)}" if kinds else "")
-    if form is None or kinds == ["at"]:
-        for name in ("misfire", "misfire_threshold_seconds", "max_catch_up"):
-            if body.get(name) is not None:
-                yield (name,), "goes with a cron or a rate: only recurring tasks have misfires"
-    elif body.get("max_catch_up") is not None and body.get("misfire") != "run_all":
-        yield ("max_catch_up",), "goes with misfire run_all, the only rule that catches up"
-    if body.get("on_failure") is not None and body.get("ordering_key") is None:
-        yield ("on_failure",), "goes with an ordering_key"
-    told = body.get("notifications")
-    if told is not None and not told.get("emails") and not told.get("webhooks"):
-        yield ("notifications",), "give emails, webhooks or both"
-    tags = body.get("tags", [])
-    for number, each in enumerate(tags):
-        if each in tags[:number]:
-            yield ("tags", number), f"names {each} twice"
-        elif each.startswith(TAG):
+def _of_task(body: Any) -> Iterable[tuple[Path_, str]]:
+    if not isinstance(body, dict):
+        yield (), "must be a mapping: a task with its fields"
+        return
+    for name in body:
+        if name not in schema.fields():
+            yield (name,), _no_field(name, schema.fields())
+    if not isinstance(body.get("key"), str) or body["key"] in ("", ".", ".."):
+        yield ("key",) if "key" in body else (), "must be text, neither empty nor . or .." if "key" in body else "key is missing"
+    for number, each in enumerate(body["tags"] if isinstance(body.get("tags"), list) else ()):
+        if isinstance(each, str) and each.startswith(TAG):
             yield ("tags", number), f"tags that begin with {TAG} are labels: use the field `label` of the file"
 
 
+def _no_field(name: str, known: Iterable[str]) -> str:
+    return f"there is no such field{schema.nearest(name, known)}"
+
+
 def _item(body: dict[str, Any], number: int, label: str | None, reader: _Reader) -> Item:
-    tags = {"tags": [*body.get("tags", ()), tag(label)]} if label else {}
-    return Item(body["key"], {**body, **tags}, reader.name, ("tasks", number), reader.lines, label)
+    tags = body.get("tags", [])
+    labelled = {"tags": [*tags, tag(label)]} if label and isinstance(tags, list) else {}  # the API refuses tags that are no list
+    return Item(body["key"], {**body, **labelled}, reader.name, ("tasks", number), reader.lines, label)
 
 
 def _given_twice(items: Iterable[Item]) -> Iterable[Problem]:
