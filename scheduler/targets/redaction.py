@@ -9,6 +9,7 @@ import base64
 import html
 import json
 import re
+import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -31,16 +32,15 @@ _CREDENTIAL = re.compile(
 _ESCAPE = re.compile(
     rb"%u(?P<js>[0-9a-fA-F]{4})|%(?P<percent>[0-9a-fA-F]{2})"
     rb"|&#(?P<decimal>[0-9]{1,7});?|&#[xX](?P<hexadecimal>[0-9a-fA-F]{1,6});?|&(?P<name>[A-Za-z][A-Za-z0-9]{1,31});"
-    rb"|\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})"
-    rb"|\\u(?P<unit>[0-9a-fA-F]{4})|\\u\{(?P<point>[0-9a-fA-F]{1,6})\}|\\U(?P<long>[0-9a-fA-F]{8})"
-    rb"|\\x(?P<byte>[0-9a-fA-F]{2})|\\(?P<octal>[0-3][0-7]{2})|\\(?P<letter>[\x20-/:-\x7e]|0(?![0-7]?\Z))"
+    rb"|\\u(?P<unit>[0-9a-fA-F]{4})|\\u\{(?P<point>[0-9a-fA-F]{1,6})\}"
+    rb"|\\x(?P<byte>[0-9a-fA-F]{2})|\\(?P<octal>[0-3][0-7]{2})|\\(?P<letter>[\x20-/:-\x7e])"
 )
 _PRINTABLE = re.compile(rb"=(?P<soft>\r?\n)|=(?P<byte>[0-9a-fA-F]{2})")
 _SPACES = bytes(range(0x21))
 _SPACE = re.compile(rb"[\x00-\x20]+")  # the NUL bytes too: of ASCII text in UTF-16 or UTF-32
 _INCOMPLETE = re.compile(rb"(?:%u?[0-9a-f]{0,3}|&#?[0-9a-z]{0,8}|\\(?:[ux][0-9a-f]{0,3}|[0-3][0-7]?)?|=[0-9a-f]?)\Z")
 LONGEST_ESCAPE = 10
-_LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f", b"0": b"\0"}
+_LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 
 
 class Forms(NamedTuple):
@@ -59,7 +59,8 @@ def forms(values: Sequence[str]) -> Forms:
     coded: set[bytes] = set()
     for value in dict.fromkeys(values):
         raw = value.encode("utf-8", "surrogatepass")
-        plain |= {raw.lower(), value[::-1].encode("utf-8", "surrogatepass").lower()}
+        pairs = "".join(chr(unit) for (unit,) in struct.iter_unpack("<H", value.encode("utf-16-le", "surrogatepass")))  # as in JSON
+        plain |= {form.encode("utf-8", "surrogatepass").lower() for form in (value, value[::-1], pairs)}
         view = raw
         for _ in range(ROUNDS):  # a secret that looks like an escape is decoded with its text
             view = _ESCAPE.sub(_unescaped, view)
@@ -77,11 +78,9 @@ def _sorted(found: set[bytes]) -> Sequence[bytes]:
 
 def _base64(raw: bytes, value: str) -> Iterator[bytes]:
     """The secret in base64, in the middle of any text, escaped or not before, in UTF-16, and twice."""
-    escaped = json.dumps(value)[1:-1]
-    sources = {raw, value.encode("utf-16-le", "surrogatepass"), quote(value, safe="", errors="surrogatepass").encode(), escaped.encode()}
-    sources |= {escaped.replace("/", r"\/").encode(), html.escape(value).encode("utf-8", "surrogatepass")}
-    sources |= {json.dumps(value, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")}
-    sources |= set(_aligned(raw))
+    escaped = json.dumps(value)[1:-1].encode()
+    sources = {raw, value.encode("utf-16-le", "surrogatepass"), quote(value, safe="", errors="surrogatepass").encode(), escaped}
+    sources |= {html.escape(value).encode("utf-8", "surrogatepass"), *_aligned(raw)}
     for source in sources:
         for form in _aligned(source):
             yield form
@@ -104,7 +103,7 @@ def header(name: str, value: str) -> str:
     """The value of a response header as it is kept: a credential is replaced. Of a cookie the name and the attributes stay."""
     if not is_credential(name):
         return value
-    if name.lower().replace("_", "-") not in ("set-cookie", "set-cookie2"):
+    if name.lower().replace("_", "-") != "set-cookie":
         return HIDDEN
     pair, *attributes = value.split(";")
     cookie, equals, _ = pair.partition("=")
@@ -204,9 +203,7 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
         return bytes((int(found, 16),))
     if kind == "letter":
         return _LETTERS.get(found, found)
-    if kind == "low":
-        return _character(0x10000 + (int(match["high"], 16) - 0xD800 << 10) + int(found, 16) - 0xDC00)
-    if kind in ("js", "unit", "point", "long", "hexadecimal"):
+    if kind in ("js", "unit", "point", "hexadecimal"):
         return _character(int(found, 16))
     if kind == "decimal":
         return _character(int(found))

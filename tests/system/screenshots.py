@@ -34,7 +34,7 @@ def main() -> int:
         shutil.copyfile(taken / f"{page}-1440-light.png", IMAGES / f"{page}.png")
         shutil.copyfile(taken / f"{page}-1440-dark.png", IMAGES / f"{page}-dark.png")
     console.print(
-        f"{len(list(taken.glob('*.png')))} pictures are in {taken.relative_to(REPOSITORY)}; {2 * len(SHOWN)} and first-job.svg are in docs/images."
+        f"{len(list(taken.glob('*.png')))} pictures are in {taken.relative_to(REPOSITORY)}; {2 * len(SHOWN)} and a terminal in docs/images."
     )
     return 0
 

@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import quopri
+import struct
 import textwrap
 import time
 from collections.abc import Callable
@@ -13,7 +14,14 @@ import pytest
 
 from scheduler.targets.redaction import HIDDEN, Forms, forms, hidden
 
-SECRETS = ['sk_Live/9f&8+Zq"Wx<7\\tYkP=K2m4', "ab12CD34ef56ab78", "pässwörd-€uro geheim", "=41&lt;%2F\\n + =3D", "a&b=c d%41"]
+SECRETS = [
+    'sk_Live/9f&8+Zq"Wx<7\\tYkP=K2m4',
+    "ab12CD34ef56ab78",
+    "pässwörd-€uro geheim",
+    "=41&lt;%2F\\n + =3D",
+    "a&b=c d%41",
+    "the \U0001f511 of 17",
+]
 
 
 def b64(text: str, encoding: str = "utf-8") -> str:
@@ -26,7 +34,8 @@ def escaped(text: str) -> str:
 
 
 def units(text: str, form: str) -> str:
-    return "".join(form.format(ord(each)) for each in text)
+    """Each half of a character beyond the first 65,536 has its own escape."""
+    return "".join(form.format(unit) for (unit,) in struct.iter_unpack("<H", text.encode("utf-16-le")))
 
 
 ENCODINGS: dict[str, Callable[[str], str]] = {
@@ -54,9 +63,9 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "JSON in JSON in JSON": lambda secret: escaped(escaped(escaped(secret))),
     "JSON in a form": lambda secret: quote_plus(escaped(secret)),
     "HTML twice": lambda secret: html.escape(html.escape(secret)),
-    "HTML with hexadecimal references": lambda secret: units(secret, "&#x{:X};"),
+    "HTML with hexadecimal references": lambda secret: "".join(f"&#x{ord(each):X};" for each in secret),
     "JSON with all escaped": lambda secret: units(secret, "\\u{:04x}"),
-    "JavaScript": lambda secret: units(secret, "\\u{{{:x}}}"),
+    "JavaScript": lambda secret: "".join(f"\\u{{{ord(each):x}}}" for each in secret),
     "escape() of JavaScript": lambda secret: units(secret, "%u{:04X}"),
     "repr of bytes": lambda secret: repr(secret.encode())[2:-1],
     "octal": lambda secret: "".join(f"\\{byte:03o}" for byte in secret.encode()),
@@ -98,7 +107,7 @@ def test_a_secret_is_removed_in_this_encoding(encoding: str, secret: str) -> Non
 
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize(
-    "encoding", ["plain", "base64 of a header", "percent in lower case", "HTML", "JSON in JSON", "hexadecimal", "octal"]
+    "encoding", ["plain", "base64 of a header", "percent in lower case", "HTML", "JSON in JSON", "hexadecimal", "octal", "base64 in lines"]
 )
 def test_a_secret_that_a_text_ends_in_is_removed_in_this_encoding(encoding: str, secret: str) -> None:
     coded = ENCODINGS[encoding](secret)
