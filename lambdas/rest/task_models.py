@@ -195,11 +195,11 @@ class TaskFacts(SpecShape):
     @classmethod
     def facts(cls, task: Task, now: int, **next_runs: Any) -> Json:
         """Every field of a task as of `now`, and its next runs."""
-        shown = cls._without_defaults(task, now, **next_runs)
-        return shown | {"defaults": list(_equal(shown, _usual(task.is_recurring)))}
+        shown = cls._shown(task, now, **next_runs)
+        return shown | {"defaults": list(_with_default(shown, _default_fields(task.is_recurring)))}
 
     @classmethod
-    def _without_defaults(cls, task: Task, now: int, **next_runs: Any) -> Json:
+    def _shown(cls, task: Task, now: int, **next_runs: Any) -> Json:
         recurring = task.is_recurring
         return cls.of_spec(
             task,
@@ -215,7 +215,7 @@ class TaskFacts(SpecShape):
 
 
 @cache
-def _usual(recurs: bool) -> Json:
+def _default_fields(recurs: bool) -> Json:
     """The fields of a task whose request leaves them out, and those within `callback` and `notifications` if it gives these empty."""
     given: Json = {
         "ordering_key": "-",
@@ -224,14 +224,14 @@ def _usual(recurs: bool) -> Json:
     }
     new = TaskRequest.model_construct(name="", **given).asked("")
     task = service.as_task(new, "", Schedule(Cron("@daily", "UTC")) if recurs else None, 0)
-    shown = TaskFacts._without_defaults(task, 0) | ({"max_catch_up": task.max_catch_up} if recurs else {})
+    shown = TaskFacts._shown(task, 0) | ({"max_catch_up": task.max_catch_up} if recurs else {})
     chosen = ("name", "type", "payload", "ordering_key", "schedule")
     return {name: shown[name] for name in TaskRequest.model_fields if shown.get(name) is not None and name not in chosen}
 
 
-def _equal(shown: Json, usual: Json) -> Iterator[str]:
-    """The names of fields with their usual value. An object that may be absent as a whole is never usual, but its fields may be."""
-    for name, value in usual.items():
+def _with_default(shown: Json, defaults: Json) -> Iterator[str]:
+    """The names of fields with their default value. By default there is no `callback` and no `notifications`: only their fields count."""
+    for name, value in defaults.items():
         if shown[name] == value and name not in ("callback", "notifications"):
             yield name
         elif isinstance(shown[name], Mapping) and isinstance(value, Mapping):
