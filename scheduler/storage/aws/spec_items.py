@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from scheduler.model.spec import DEFAULT_RETRIES, REQUESTED_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
 
 _NUMBERS = {"max_attempts": 3, "timeout_ms": 300_000}  # with the default that is not stored
 ON_TIMEOUT = "ot"  # it stands for REQUESTED_RETRIES. Most items have it, so its name is short
+SMALL = (*(field.name for field in fields(JobSpec) if field.name != "payload"), ON_TIMEOUT)  # all attributes but the large one
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
