@@ -1,7 +1,7 @@
 /** Schedules, spans and shares in words. Pure. */
 import cronstrue from 'cronstrue';
 
-import type { ScheduleRequest } from './api/client';
+import type { ScheduleRequest, Schemas } from './api/client';
 
 /** A cron expression in words, or null if it has none: then the next runs show what it means. */
 export function cronInWords(cron: string): string | null {
@@ -58,12 +58,12 @@ const OVERLAPS: Record<string, string> = {
   queue_one: 'The new run waits; further runs are skipped',
   allow: 'Both runs continue',
   cancel_running: 'The previous run is cancelled, then the new one starts',
-};
+} satisfies Record<Schemas['Overlap'], string>;
 const MISFIRES: Record<string, string> = {
   run_latest: 'Only the latest one runs',
   run_all: 'All of them run, in order',
   skip: 'None of them runs',
-};
+} satisfies Record<Schemas['Misfire'], string>;
 
 /** What happens to a run while the previous one has not ended. A rule that is new to this console by its term. */
 export function overlapInWords(rule: string): string {

@@ -1,7 +1,7 @@
 """Jobs as the API shows them. The archive keeps the same fields, so this module loads no HTTP resolver."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lambdas.rest.notification_answers import NotificationsShape
@@ -23,7 +23,7 @@ from scheduler.model.job import (
     Status,
     TaskKey,
 )
-from scheduler.model.spec import CallBack, Jitter, OnFailure, RetryPolicy
+from scheduler.model.spec import CallBack, Jitter, JobSpec, OnFailure, RetryPolicy
 from scheduler.pipeline.output_store import Text
 from scheduler.targets.called import calls
 
@@ -150,22 +150,18 @@ class SpecShape(Shape):
     def of_spec(cls, record: "Job | Task", **others: Any) -> Json:
         """As `from_record`, with the fields of the record's spec."""
         spec = record.spec
-        return cls.from_record(
-            record,
-            type=spec.type,
-            target=spec.target,
-            payload=spec.payload,
-            tags=spec.tags,
-            max_attempts=spec.max_attempts,
-            retry=RetryShape.of(spec.retry),
-            timeout_seconds=spec.timeout_ms // 1000,
-            callback=optional(CallBackShape.of, spec.callback),
-            ordering_key=None if spec.ordering is None else spec.ordering.key,
-            on_failure=None if spec.ordering is None else spec.ordering.on_failure,
-            notifications=optional(NotificationsShape.of, record.notifications),
-            events=spec.events,
-            **others,
-        )
+        converted = {
+            "retry": RetryShape.of(spec.retry),
+            "timeout_seconds": spec.timeout_ms // 1000,
+            "callback": optional(CallBackShape.of, spec.callback),
+            "ordering_key": None if spec.ordering is None else spec.ordering.key,
+            "on_failure": None if spec.ordering is None else spec.ordering.on_failure,
+            "notifications": optional(NotificationsShape.of, record.notifications),
+        }
+        return cls.from_record(record, **{name: getattr(spec, name) for name in _AS_STORED}, **converted, **others)
+
+
+_AS_STORED = [field.name for field in fields(JobSpec) if field.name in SpecShape.model_fields.keys() - {"retry", "callback"}]
 
 
 class JobShape(SpecShape):

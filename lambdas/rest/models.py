@@ -1,8 +1,8 @@
 """Shapes of requests and answers, for validation and for the OpenAPI document."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -192,6 +192,25 @@ class CallBackRequest(Request):
         return CallBack(self.lease_seconds * 1_000, self.max_seconds * 1_000)
 
 
+_SPEC = {field.name for field in fields(JobSpec)}
+# The field of the spec that a field of a request sets, and its value, unless both are the same.
+CONVERTED: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "tags": ("tags", tuple),
+    "retry": ("retry", lambda retry: REQUESTED_RETRIES if retry is None else retry.policy),
+    "timeout_seconds": ("timeout_ms", lambda seconds: seconds * 1_000),
+    "callback": ("callback", lambda callback: None if callback is None else callback.policy),
+}
+
+
+def of_spec(request: Request, names: Iterable[str]) -> dict[str, Any]:
+    """The fields of a spec that these fields of a request set. Others are left out."""
+    found = {name: getattr(request, name) for name in names if name in _SPEC and name not in CONVERTED}
+    for name in CONVERTED.keys() & names:
+        field, convert = CONVERTED[name]
+        found[field] = convert(getattr(request, name))
+    return found
+
+
 class WorkRequest(Request):
     """The work: `type` or `target` with a `payload`, or `message` alone, a short form of type log."""
 
@@ -300,20 +319,9 @@ class WorkRequest(Request):
     def spec(self) -> JobSpec:
         """The request as the record that is stored; its target, if it names one, is resolved."""
         payload = (self._implied | (self.payload or {})) if self.message is None else {"message": self.message}
-        return JobSpec(
-            type=self.chosen_type,
-            payload=payload,
-            placeholders=placeholders.used_in(payload),
-            target=self.target,
-            tags=tuple(self.tags),
-            max_attempts=self.max_attempts,
-            retry=REQUESTED_RETRIES if self.retry is None else self.retry.policy,
-            timeout_ms=self.timeout_seconds * 1_000,
-            callback=None if self.callback is None else self.callback.policy,
-            ordering=None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.CONTINUE),
-            events=self.events,
-            key=self.key,
-        )
+        ordering = None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.CONTINUE)
+        made = {"type": self.chosen_type, "payload": payload, "placeholders": placeholders.used_in(payload), "ordering": ordering}
+        return JobSpec(**of_spec(self, WorkRequest.model_fields) | made)
 
 
 class JobRequest(WorkRequest):
@@ -433,7 +441,7 @@ class JobChange(Request):
         """
         given = self.model_fields_set
         wanted: dict[str, Any] = {}
-        spec: dict[str, Any] = {}
+        spec = of_spec(self, given)
         if "execute_at" in given:
             instants.check_start("execute_at", self.execute_at, now)
             wanted["scheduled_at"] = self.execute_at
@@ -442,25 +450,14 @@ class JobChange(Request):
         if "message" in given:
             if job_type != "log":
                 raise Invalid.field("message", f"is only for jobs of type log; this job has type {job_type}: give its payload")
-            spec["payload"] = _checked({"message": self.message}, job_type, target, stage)
-        if "payload" in given:
-            spec["payload"] = _checked(self.payload, job_type, target, stage)
+            spec["payload"] = {"message": self.message}
         if "payload" in spec:
+            spec["payload"] = _checked(spec["payload"], job_type, target, stage)
             spec["placeholders"] = placeholders.used_in(spec["payload"])
-        if "max_attempts" in given:
-            spec["max_attempts"] = self.max_attempts
-        if "retry" in given:
-            spec["retry"] = self.retry.policy
-        if "timeout_seconds" in given:
-            spec["timeout_ms"] = self.timeout_seconds * 1000
         if "expires_at" in given:
             wanted["start_by"] = self.expires_at
-        if "tags" in given:
-            spec["tags"] = tuple(self.tags)
         if "notifications" in given:
             wanted["notifications"] = None if self.notifications is None else self.notifications.wanted
-        if "events" in given:
-            spec["events"] = self.events
         return wanted | {"spec": spec}
 
 

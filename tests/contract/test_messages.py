@@ -7,25 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model import ids
 from scheduler.model.errors import Invalid
-from scheduler.model.job import JobKey, Lane, Message, Packed
+from scheduler.model.job import JobKey, Message, Packed
 from scheduler.storage import messages
-from tests.contract import make
+from tests.contract import make, records
 
-owners = st.text(min_size=1, max_size=100)
-job_ids = st.builds(ids.new, st.integers(0, 2**45), st.integers(0, 2**70))
-instants = st.integers(min_value=0, max_value=2**45)
-all_messages = st.builds(
+some_keys = st.builds(JobKey, st.text(min_size=1, max_size=100), records.some_ids)
+all_messages = records.of(
     Message,
-    key=st.builds(JobKey, owners, job_ids),
+    key=some_keys,
     fence=st.integers(1, 10**6),
-    lane=st.sampled_from(Lane),
-    due_at=instants,
-    sent_at=instants,
-    not_before=instants,
     version=st.just(messages.VERSION),
-    more=st.lists(st.builds(Packed, st.builds(JobKey, owners, job_ids), instants, instants), max_size=4).map(tuple),
+    more=st.lists(records.of(Packed, key=some_keys), max_size=4).map(tuple),
 )
 
 

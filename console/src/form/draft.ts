@@ -1,36 +1,10 @@
 /** A task as the form holds it, to and from what the API takes. Pure. */
-import type { ApiError, Job, ScheduleRequest, Schemas, Task, TaskRequest } from '../api/client';
+import type { ApiError, Job, ListedTask, ScheduleRequest, Schemas, Task, TaskRequest } from '../api/client';
 import { read, write } from '../exact';
 import { fromNotifications, NOBODY, toNotifications, type NotificationsDraft } from './notifications';
 import { number } from './typed';
 
 export type Kind = 'now' | 'at' | 'cron' | 'rate';
-
-/** What is run and how: part of a task and of a job. */
-export interface WorkDraft {
-  type: string;
-  /** The named target instead of a type; '': none. */
-  target: string;
-  payload: Record<string, unknown>;
-  maxAttempts: string;
-  timeout: string;
-  retryBase: string;
-  retryCap: string;
-  retryJitter: string;
-  retryElapsed: string;
-  retryOnTimeout: boolean;
-  callback: boolean;
-  leaseSeconds: string;
-  maxSeconds: string;
-  orderingKey: string;
-  onFailure: string;
-  /** Whether each end is put on the event bus of the stage. */
-  events: boolean;
-  tags: string[];
-  /** What the API returned of these and the form does not show: an edit sends it back unchanged. */
-  retryRest: Rest;
-  callbackRest: Rest;
-}
 
 export type Rest = Record<string, unknown>;
 
@@ -59,11 +33,11 @@ export interface Draft extends WorkDraft {
   scheduleRest: { kind: Kind; fields: Rest };
 }
 
-/** The API's own defaults, shown so that nobody has to know them. */
-export const NEW_WORK: WorkDraft = {
+/** What is run and how, in a task and in a job: the API's own defaults, shown so that nobody has to know them. */
+export const NEW_WORK = {
   type: 'http',
-  target: '',
-  payload: {},
+  target: '', // the named target instead of a type; '': none
+  payload: {} as Record<string, unknown>,
   maxAttempts: '3',
   timeout: '300',
   retryBase: '1',
@@ -76,11 +50,19 @@ export const NEW_WORK: WorkDraft = {
   maxSeconds: '86400',
   orderingKey: '',
   onFailure: '',
-  events: false,
-  tags: [],
-  retryRest: {},
-  callbackRest: {},
+  events: false, // whether each end is put on the event bus of the stage
+  tags: [] as string[],
+  // What the API returned of these and the form does not show: an edit sends it back unchanged.
+  retryRest: {} as Rest,
+  callbackRest: {} as Rest,
 };
+
+export type WorkDraft = typeof NEW_WORK;
+
+/** The names of all fields of a request or an answer, over its alternatives. */
+export type Names<T> = T extends unknown ? keyof T : never;
+/** A message is a short form of type log. The parts of a schedule have their own lists. */
+type WorkName = Exclude<Names<TaskRequest> & Names<Schemas['JobRequest']>, 'message' | 'key' | 'notifications'>;
 
 export function empty(timeZone: string): Draft {
   return {
@@ -140,12 +122,10 @@ export function fromWork(work: Task | Job): WorkDraft {
 const RETRY = ['base_seconds', 'cap_seconds', 'jitter', 'max_elapsed_seconds', 'on_timeout'];
 const CALLBACK = ['lease_seconds', 'max_seconds'];
 const SCHEDULE = ['at', 'cron', 'rate', 'time_zone', 'jitter_seconds', 'start', 'end', 'max_runs', 'dst_gap', 'dst_overlap'];
-/** The fields of a task that the form shows, and those that only the API sets. */
-const TASK = [
-  'name', 'description', 'type', 'target', 'payload', 'schedule', 'overlap', 'misfire', 'misfire_threshold_seconds', 'max_catch_up', 'max_attempts',
-  'timeout_seconds', 'retry', 'callback', 'ordering_key', 'on_failure', 'notifications', 'events', 'tags',
-  'id', 'status', 'generation', 'created_at', 'updated_at', 'inactive_at', 'inactive_reason', 'next_run', 'next_runs', 'key',
-];
+/** The fields of a task that only the API sets. */
+const ANSWERED = {
+  id: true, status: true, generation: true, created_at: true, updated_at: true, inactive_at: true, inactive_reason: true, next_run: true, next_runs: true,
+} satisfies Record<Exclude<Names<Task> | Names<ListedTask>, Names<TaskRequest>> | 'generation', true>;
 
 /** What the form does not know. A null means that the field is not set. */
 function unknown(record: object | null | undefined, known: readonly string[]): Rest {
@@ -179,7 +159,7 @@ export function fromTask(task: Task, blank: Draft): Draft {
     misfireThreshold: text(task.misfire_threshold_seconds),
     maxCatchUp: text(task.max_catch_up),
     notifications: fromNotifications(task.notifications),
-    rest: unknown(task, TASK),
+    rest: unknown(task, [...Object.keys(requestOf(blank)), ...Object.keys(ANSWERED)]),
     scheduleRest: { kind, fields: unknown(schedule, SCHEDULE) },
   };
 }
@@ -208,10 +188,10 @@ function compact(schedule: ScheduleRequest): ScheduleRequest {
   return Object.fromEntries(Object.entries(schedule).filter(([name, value]) => name === 'at' || (value !== '' && value !== undefined)));
 }
 
-export function toRequest(draft: Draft): TaskRequest {
+/** Every field of a request that the form shows; those that are undefined are not sent. */
+function requestOf(draft: Draft): Record<Exclude<Names<TaskRequest>, 'message' | 'paused' | 'pause_reason'>, unknown> {
   const recurs = draft.kind === 'cron' || draft.kind === 'rate';
-  const request = {
-    ...draft.rest,
+  return {
     name: draft.name,
     key: given(draft.key),
     description: given(draft.description),
@@ -223,8 +203,11 @@ export function toRequest(draft: Draft): TaskRequest {
     max_catch_up: recurs && draft.misfire === 'run_all' ? number(draft.maxCatchUp) : undefined,
     notifications: toNotifications(draft.notifications),
   };
+}
+
+export function toRequest(draft: Draft): TaskRequest {
   // What is typed is checked by the API alone; the types say what a good request looks like.
-  return read(write(request)) as TaskRequest;
+  return read(write({ ...draft.rest, ...requestOf(draft) })) as TaskRequest;
 }
 
 /** The request of an edit: a field that was not edited is what the API returned; null if none was edited. */
@@ -243,9 +226,10 @@ export function given(typed: string): string | undefined {
 }
 
 /** The part of a request that tasks and jobs share. */
-export function toWork(draft: WorkDraft): object {
+export function toWork(draft: WorkDraft): Record<WorkName, unknown> {
   return {
-    ...(draft.target === '' ? { type: draft.type } : { target: draft.target }),
+    type: draft.target === '' ? draft.type : undefined,
+    target: given(draft.target),
     payload: draft.payload,
     max_attempts: number(draft.maxAttempts),
     timeout_seconds: number(draft.timeout),

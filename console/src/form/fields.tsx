@@ -8,7 +8,7 @@ import SpaceBetween from '@cloudscape-design/components/space-between';
 import TokenGroup from '@cloudscape-design/components/token-group';
 import { useState, type ReactNode } from 'react';
 
-import type { TaskType } from '../api/client';
+import type { Schemas, TaskType } from '../api/client';
 import type { FieldErrors, WorkDraft } from './draft';
 import type { NotificationsDraft } from './notifications';
 import { PayloadForm } from './payload';
@@ -19,16 +19,26 @@ import { callback, labels, notifications, order, retries } from './summaries';
 import type { Target } from './target';
 import { timeOuts } from './timeouts';
 
-const JITTERS = [
-  { value: 'full', label: 'Full', description: 'A random part of the wait' },
-  { value: 'equal', label: 'Equal', description: 'Half of the wait, and a random part of the other half' },
-  { value: 'none', label: 'None' },
-];
-const FAILURES = [
-  { value: '', label: 'Default', description: 'Continue' },
-  { value: 'continue', label: 'Continue', description: 'The next jobs start after its last attempt' },
-  { value: 'pause', label: 'Pause', description: 'The next jobs wait until you resume the key' },
-];
+interface Named {
+  label: string;
+  description?: string;
+}
+
+/** The choices of a field: each value that the API takes, and the absent one with what it means. */
+export function choices<T extends string>(of: Record<T, Named>, usual?: string): ({ value: string } & Named)[] {
+  const named = Object.entries<Named>(of).map(([value, name]) => ({ value, ...name }));
+  return usual === undefined ? named : [{ value: '', label: 'Default', description: usual }, ...named];
+}
+
+const JITTERS = choices<Schemas['Jitter']>({
+  full: { label: 'Full', description: 'A random part of the wait' },
+  equal: { label: 'Equal', description: 'Half of the wait, and a random part of the other half' },
+  none: { label: 'None' },
+});
+const FAILURES = choices<Schemas['OnFailure']>({
+  continue: { label: 'Continue', description: 'The next jobs start after its last attempt' },
+  pause: { label: 'Pause', description: 'The next jobs wait until you resume the key' },
+}, 'Continue');
 
 export interface Part {
   draft: WorkDraft;
@@ -65,6 +75,10 @@ export function What({ draft, errors, set, types, targets, first, onBroken }: Wh
       <PayloadForm key={`${draft.type} ${draft.target}`} schema={schemaOf(draft, types, targets)} payload={draft.payload} errors={errors} onChange={(payload) => set({ payload })} onBroken={onBroken} />
     </SpaceBetween>
   );
+}
+
+export function MaxAttempts({ draft, errors, set }: Part): ReactNode {
+  return <Number label="Max attempts" value={draft.maxAttempts} error={errors['max_attempts']} onChange={(maxAttempts) => set({ maxAttempts })} />;
 }
 
 /** The time-out of an attempt, beside that of the call if it has one. */

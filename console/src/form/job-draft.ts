@@ -1,7 +1,7 @@
 /** A one-time job as its form holds it, to what the API takes. Pure. */
 import type { Job, Schemas } from '../api/client';
 import { read, write } from '../exact';
-import { fromWork, given, NEW_WORK, toWork, type WorkDraft } from './draft';
+import { fromWork, given, NEW_WORK, toWork, type Names, type WorkDraft } from './draft';
 import { fromNotifications, NOBODY, toNotifications, type NotificationsDraft } from './notifications';
 import { number } from './typed';
 
@@ -35,11 +35,13 @@ export function asPosted(job: Job, now: number): Schemas['JobRequest'] {
 
 /** The request. A time that is missing is sent empty, so that the API says so at its field. */
 export function toJob(draft: JobDraft): Schemas['JobRequest'] {
-  const request = { ...toWork(draft), key: given(draft.key), ...startOf(draft), expires_at: given(draft.expiresAt), notifications: toNotifications(draft.notifications) };
+  const request: Record<Exclude<Names<Schemas['JobRequest']>, 'message' | keyof ReturnType<typeof startOf>>, unknown> = {
+    ...toWork(draft), key: given(draft.key), ...startOf(draft), expires_at: given(draft.expiresAt), notifications: toNotifications(draft.notifications),
+  };
   return read(write(request)) as Schemas['JobRequest'];
 }
 
-function startOf(draft: JobDraft): object {
+function startOf(draft: JobDraft): { execute_at?: unknown; delay_seconds?: unknown; delay?: never } {
   if (draft.start === 'now') return {};
   if (draft.start === 'at') return { execute_at: draft.at };
   const seconds = Number(number(draft.after)) * (UNITS[draft.unit] ?? 1);

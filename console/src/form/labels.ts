@@ -1,17 +1,12 @@
 /** The names of the API's fields as the forms show them. Pure. */
 
+/** Names of fields that do not read well by themselves, or that have another one here. */
 const LABELS: Record<string, string> = {
-  name: 'Name',
-  description: 'Description',
   type: 'Type or named target',
   target: 'Type or named target',
-  payload: 'Payload',
-  tags: 'Tags',
   execute_at: 'When',
   delay_seconds: 'When',
   delay: 'When',
-  expires_at: 'Expires at',
-  key: 'Key',
   schedule: 'When',
   'schedule.at': 'Time',
   'schedule.cron': 'Cron',
@@ -23,7 +18,6 @@ const LABELS: Record<string, string> = {
   'schedule.jitter_seconds': 'Jitter (s)',
   'schedule.dst_gap': 'Local time skipped by the clock',
   'schedule.dst_overlap': 'Local time that occurs twice',
-  max_attempts: 'Max attempts',
   timeout_seconds: 'Attempt time-out (s)',
   overlap: 'If the previous run has not ended',
   misfire: 'Missed runs',
@@ -34,13 +28,10 @@ const LABELS: Record<string, string> = {
   'retry.jitter': 'Jitter',
   'retry.max_elapsed_seconds': 'Stop retrying after (s)',
   'retry.on_timeout': 'Retry after a time-out',
-  ordering_key: 'Ordering key',
   on_failure: 'If a job fails',
   callback: 'Call-back',
   'callback.lease_seconds': 'Heartbeat time-out (s)',
   'callback.max_seconds': 'Maximum duration (s)',
-  events: 'Events',
-  notifications: 'Notifications',
   'notifications.emails': 'E-mail addresses',
   'notifications.webhooks': 'Webhooks',
   'notifications.on': 'Notify on',
@@ -63,8 +54,12 @@ const PAYLOAD: Record<string, string> = {
   topic: 'Topic (ARN)',
 };
 
+function inWords(name: string): string {
+  return name.charAt(0).toUpperCase() + name.slice(1).replaceAll('_', ' ');
+}
+
 export function labelOfPayload(name: string): string {
-  return PAYLOAD[name] ?? name.charAt(0).toUpperCase() + name.slice(1).replaceAll('_', ' ');
+  return PAYLOAD[name] ?? inWords(name);
 }
 
 /** A sentence after the API's description of a payload field, for what differs elsewhere. */
@@ -76,7 +71,7 @@ export function descriptionOfPayload(name: string, description: string): string 
   return [description.replaceAll('`', ''), NOTES[name] ?? ''].filter((sentence) => sentence !== '').join(' ');
 }
 
-/** The label at which the form shows what is wrong; a field that this console does not know by its own name. */
+/** The label at which the form shows what is wrong; a part of a field that this console does not know by its path. */
 export function labelOf(field: string): string {
   const known = LABELS[field];
   if (known !== undefined) return known;
@@ -87,5 +82,5 @@ export function labelOf(field: string): string {
     if (second === 'emails') return `E-mail address ${number}`;
     if (second === 'webhooks') return rest[1] === 'signing_secret' ? `Signing secret of webhook ${number}` : rest[1] === 'format' ? `Format of webhook ${number}` : `Webhook ${number}`;
   }
-  return field;
+  return second === '' ? inWords(field) : field;
 }

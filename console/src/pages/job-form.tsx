@@ -13,7 +13,7 @@ import { useNavigate, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type Job, type TaskType } from '../api/client';
 import { jobCall } from '../code';
-import { CallBacks, Choice, Labels, Number, optional, Order, Retries, schemaOf, Telling, TimeOut, What } from '../form/fields';
+import { CallBacks, Choice, Labels, MaxAttempts, optional, Order, Retries, schemaOf, Telling, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
 import { errorsOf, type Refused } from '../form/mended';
@@ -154,7 +154,7 @@ function Editor({ types, targets, job, title }: { types: TaskType[]; targets: Ta
           <Container header={<Header variant="h2">How to run</Header>}>
             <SpaceBetween size="m">
               <ColumnLayout columns={2}>
-                <Number label="Max attempts" value={draft.maxAttempts} error={errors['max_attempts']} onChange={(maxAttempts) => set({ maxAttempts })} />
+                <MaxAttempts draft={draft} errors={errors} set={set} />
                 <TimeOut draft={draft} errors={errors} set={set} schema={schemaOf(draft, types, targets)} />
               </ColumnLayout>
               <Retries draft={draft} errors={errors} set={set} />

@@ -33,10 +33,11 @@ import { useTaskNames } from '../parts/task-names';
 import { Told } from '../parts/told';
 import { Ago, between, When } from '../parts/time';
 import { OfWhom, useWhose } from '../parts/whose';
+import { details } from '../parts/work';
 import { pausedOf } from '../problems';
 import { timeline } from '../timeline';
 import { whyOf } from '../why';
-import { delayInWords, span } from '../words';
+import { delayInWords } from '../words';
 
 const QUICK = 1_000;
 const LIVELY = 2_000;
@@ -213,11 +214,7 @@ function Overview({ job }: { job: Job }): ReactNode {
             { label: 'Type', value: job.target === null ? job.type : <><To href={pageOfTarget(job.target)}>{job.target}</To> ({job.type})</> },
             { label: 'Queue', value: job.lane },
             { label: 'Task', value: job.task_id === null ? '–' : <To href={pageOfTask(job.task_id, user)}><Words>{task ?? job.task_id}</Words></To> },
-            { label: 'Attempt time-out', value: span(job.timeout_seconds * 1_000) },
-            { label: 'Key', value: <Words>{job.key ?? '–'}</Words> },
-            { label: 'Ordering key', value: <Words>{job.ordering_key ?? '–'}</Words> },
-            { label: 'Events', value: job.events ? 'Published when it ends' : '–' },
-            { label: 'Tags', value: <Words>{job.tags.join(', ') || '–'}</Words> },
+            ...details(job),
             ...(job.expires_at === null ? [] : [{ label: 'Expires', value: <When at={job.expires_at} /> }]),
             ...(job.lease_until === null ? [] : [{ label: 'Lease expires', value: <Ago at={job.lease_until} /> }]),
             ...(job.heartbeat_at === null ? [] : [{ label: 'Last heartbeat', value: <Ago at={job.heartbeat_at} /> }]),

@@ -13,10 +13,10 @@ import Tiles from '@cloudscape-design/components/tiles';
 import { useMemo, useRef, useState, type ReactNode } from 'react';
 import { useNavigate, useParams, useSearchParams } from 'react-router';
 
-import { api, apiError, take, type Task, type TaskType } from '../api/client';
+import { api, apiError, take, type ScheduleRequest, type Schemas, type Task, type TaskType } from '../api/client';
 import { taskCall } from '../code';
 import { empty, fieldErrors, fromTask, scheduleOf, toEdit, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
-import { CallBacks, Choice, Labels, Number, optional, Order, Retries, schemaOf, Telling, TimeOut, What } from '../form/fields';
+import { CallBacks, Choice, choices, Labels, MaxAttempts, Number, optional, Order, Retries, schemaOf, Telling, TimeOut, What } from '../form/fields';
 import { FormErrors, useFirstError } from '../form/form-errors';
 import { InstantField } from '../form/instant';
 import { errorsOf, type Refused } from '../form/mended';
@@ -38,30 +38,26 @@ import { cronInWords } from '../words';
 
 const UNITS = ['seconds', 'minutes', 'hours', 'days'].map((value) => ({ value, label: value }));
 const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')].map((value) => ({ value, label: value.replaceAll('_', ' ') }));
-const OVERLAPS = [
-  { value: '', label: 'Default', description: 'Skip for recurring tasks, allow for others' },
-  { value: 'skip', label: 'Skip', description: 'The new run does not start' },
-  { value: 'queue_one', label: 'Queue one', description: 'The new run waits for the previous one; further runs are skipped' },
-  { value: 'allow', label: 'Allow', description: 'Both runs continue' },
-  { value: 'cancel_running', label: 'Cancel the running one', description: 'The new run starts when it has ended' },
-];
-const MISFIRES = [
-  { value: '', label: 'Default', description: 'Run the latest' },
-  { value: 'run_latest', label: 'Run the latest', description: 'Only the last missed run starts' },
-  { value: 'run_all', label: 'Run all', description: 'In order, up to the maximum of catch-up runs' },
-  { value: 'skip', label: 'Skip', description: 'Missed runs do not start' },
-];
-const GAPS = [
-  { value: '', label: 'Default', description: 'Shift' },
-  { value: 'shift', label: 'Shift', description: 'Run at the first instant after the gap' },
-  { value: 'skip', label: 'Skip', description: 'No run on that day' },
-];
-const TWICE = [
-  { value: '', label: 'Default', description: 'The first time' },
-  { value: 'first', label: 'The first time' },
-  { value: 'second', label: 'The second time' },
-  { value: 'both', label: 'Both times' },
-];
+const OVERLAPS = choices<Schemas['Overlap']>({
+  skip: { label: 'Skip', description: 'The new run does not start' },
+  queue_one: { label: 'Queue one', description: 'The new run waits for the previous one; further runs are skipped' },
+  allow: { label: 'Allow', description: 'Both runs continue' },
+  cancel_running: { label: 'Cancel the running one', description: 'The new run starts when it has ended' },
+}, 'Skip for recurring tasks, allow for others');
+const MISFIRES = choices<Schemas['Misfire']>({
+  run_latest: { label: 'Run the latest', description: 'Only the last missed run starts' },
+  run_all: { label: 'Run all', description: 'In order, up to the maximum of catch-up runs' },
+  skip: { label: 'Skip', description: 'Missed runs do not start' },
+}, 'Run the latest');
+const GAPS = choices<NonNullable<ScheduleRequest['dst_gap']>>({
+  shift: { label: 'Shift', description: 'Run at the first instant after the gap' },
+  skip: { label: 'Skip', description: 'No run on that day' },
+}, 'Shift');
+const TWICE = choices<NonNullable<ScheduleRequest['dst_overlap']>>({
+  first: { label: 'The first time' },
+  second: { label: 'The second time' },
+  both: { label: 'Both times' },
+}, 'The first time');
 
 /** Create, clone (`?clone=ID`) and edit are one form. */
 export default function TaskForm(): ReactNode {
@@ -236,7 +232,7 @@ export function Editor({ types, targets, task, editing }: EditorProps): ReactNod
           <Container header={<Header variant="h2">How to run</Header>}>
             <SpaceBetween size="m">
               <ColumnLayout columns={3}>
-                <Number label="Max attempts" value={draft.maxAttempts} error={shown['max_attempts']} onChange={(maxAttempts) => set({ maxAttempts })} />
+                <MaxAttempts draft={draft} errors={shown} set={set} />
                 <TimeOut draft={draft} errors={shown} set={set} schema={schema} />
                 <FormField label="If the previous run has not ended" errorText={shown['overlap']}>
                   <Choice value={draft.overlap} options={OVERLAPS} onChange={(overlap) => set({ overlap })} />

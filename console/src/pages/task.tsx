@@ -37,6 +37,7 @@ import { Ago, clock, When } from '../parts/time';
 import { Told } from '../parts/told';
 import { TrailTable } from '../parts/trail';
 import { OfWhom, useWhose } from '../parts/whose';
+import { details } from '../parts/work';
 import { misfireInWords, overlapInWords, runsInWords, scheduleInWords, span } from '../words';
 import { change } from './tasks';
 
@@ -169,12 +170,9 @@ export function Overview({ task }: { task: Task }): ReactNode {
           { label: 'Time zone', value: schedule === null ? '–' : (schedule.time_zone ?? 'UTC') },
           { label: 'Type', value: task.target === null ? task.type : <><To href={pageOfTarget(task.target)}>{task.target}</To> ({task.type})</> },
           { label: 'Max attempts', value: String(task.max_attempts) },
-          { label: 'Attempt time-out', value: span(task.timeout_seconds * 1_000) },
           { label: labelOf('overlap'), value: <Rule words={overlapInWords(task.overlap)} term={`overlap: ${task.overlap}`} /> },
           { label: labelOf('misfire'), value: task.misfire === null ? '–' : <Rule words={misfireInWords(task.misfire)} term={`misfire: ${task.misfire}`} /> },
-          { label: 'Key', value: <Words>{task.key ?? '–'}</Words> },
-          { label: 'Ordering key', value: <Words>{task.ordering_key ?? '–'}</Words> },
-          { label: 'Tags', value: <Words>{task.tags.join(', ') || '–'}</Words> },
+          ...details(task),
           { label: 'Changed', value: <><When at={task.updated_at} /> <Box variant="small">version {task.generation}</Box></> },
           { label: 'Id', value: <CopyToClipboard variant="inline" textToCopy={task.id} copyButtonAriaLabel="Copy the id" copySuccessText="Copied" copyErrorText="Not copied" /> },
         ]}

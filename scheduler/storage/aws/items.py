@@ -65,10 +65,10 @@ _CAUSES = {cause.value: cause for cause in RequeueCause}
 _TEXTS = ("slot", "reason", "output", "fingerprint", "redriven_by", "put_by")
 # All attributes except the large ones: payload, output, response, attempts, progress, notifications.
 OUTLINE = (
-    *("pk", "sk", "v", "type", "target", "tags", "max_attempts", "timeout_ms", "retry", spec_items.ON_TIMEOUT, "callback", "ordering"),
-    *("key", "placeholders"),
+    *("pk", "sk", "v"),
+    *spec_items.SMALL,
     *("scheduled_at", "due_at", "created_at", "fence", "lane", "claim", "requeue_cause", "task", "origin"),
-    *("slot", "reason", "fingerprint", "redriven_by", "put_by", "events"),
+    *("slot", "reason", "fingerprint", "redriven_by", "put_by"),
     *_NUMBERS,
 )
 GLANCE = ("pk", "sk", "v", "slot", "fence", "claim", "cancel_requested_at")  # fewer bytes to parse
