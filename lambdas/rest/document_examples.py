@@ -15,6 +15,7 @@ FIELDS: Json = {  # example values by the names of fields
     "error_code": "validation_failed",
     "current_password": "correct-horse-Battery-1",
     "cursor": None,
+    "defaults": ["timeout_seconds"],
     "description": "Expires orders that were not paid.",
     "email": "ada@example.com",
     "emails": ["ada@example.com"],

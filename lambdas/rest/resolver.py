@@ -31,7 +31,6 @@ KEYED: dict[str, Any] = {"x-keyed": True}  # marks a route that takes an idempot
 KEY_PARAMETER = {
     "name": idempotency.HEADER,
     "in": "header",
-    "required": False,
     "description": "Makes a repeated request safe: for 24 hours the same key and body return the original answer. Another body gets 409.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
@@ -44,11 +43,10 @@ CONDITIONAL: dict[str, Any] = {"x-conditional": True}  # marks a route that take
 MATCH_PARAMETER = {
     "name": etags.IF_MATCH,
     "in": "header",
-    "required": False,
     "description": "The `ETag` of the answer that you read. If the object was changed since, the request is refused with 412.",
     "schema": {"type": "string", "minLength": 1},
 }
-USER_PARAMETER = {"name": "user", "in": "query", "required": False, "schema": {"type": "string", "pattern": f"^{access.USER_ID}$"}}
+USER_PARAMETER = {"name": "user", "in": "query", "schema": {"type": "string", "pattern": f"^{access.USER_ID}$"}}
 BY_KEY = re.compile(rf"{access.BASE}/(jobs|tasks)/by-key/")
 REFERENCE = "#/components/schemas/{model}"
 SAFE = {  # headers of every answer
@@ -189,6 +187,8 @@ class Resolver(APIGatewayHttpResolver):
                 _ruled(operation, method, name)
                 for parameter in operation.get("parameters", ()):
                     parameter["schema"] = _one_or_several(parameter["schema"])
+                    if parameter.get("required") is False:  # the default
+                        del parameter["required"]
                 if keyed := operation.pop("x-keyed", False):
                     operation.setdefault("parameters", []).append(PUT_KEY_PARAMETER if keyed == "put" else KEY_PARAMETER)
                 if operation.pop("x-conditional", False):

@@ -31,7 +31,7 @@ CODECS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], Any]]] = {
     "Outbox": (records.of(Outbox), lambda outbox: messages.decode_outbox(messages.encode_outbox(outbox))),
     "NotificationState": (
         records.of(NotificationState),
-        lambda state: messages.decode_state(state.task, state.version, messages.encode_state(state)),
+        lambda state: messages.decode_state(state.task, state.version, messages.encode_state(state), messages.encode_decisions(state)),
     ),
     "NoticeMessage": (
         st.one_of(*map(records.of, (News, WindowEnd, Sending))),

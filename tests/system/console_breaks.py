@@ -94,8 +94,8 @@ BREAKS = (
         "the errors of the API stand at their fields",
         "the error of the attempts is not shown",
         "must be at most 25",
-        "pages/task-form.tsx",
-        "error={shown['max_attempts']}",
+        "form/fields.tsx",
+        "error={errors['max_attempts']}",
         "error={undefined}",
     ),
     Break(
@@ -199,8 +199,8 @@ BREAKS = (
         "a task names the target's type instead of the target",
         "name: 'to notes.",
         "form/draft.ts",
-        "{ target: draft.target }",
-        "{ type: draft.type }",
+        "    type: draft.target === '' ? draft.type : undefined,\n    target: given(draft.target),\n",
+        "    type: draft.type,\n    target: undefined,\n",
     ),
     Break(
         "the tasks, jobs and dead letters of one user and of everybody are seen, and the audit trail leads to them",
@@ -327,8 +327,8 @@ BREAKS = (
         "it is left out",
         "what was sent",
         "form/draft.ts",
-        "    ...draft.rest,\n",
-        "",
+        "{ ...draft.rest, ...requestOf(draft) }",
+        "requestOf(draft)",
     ),
     Break(
         "a long word wraps",

@@ -46,7 +46,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
     return Stage(monkeypatch)
 
 
-def test_a_deployment_under_load_passes_if_jobs_are_on_time_and_no_function_has_an_error(stage: Stage) -> None:
+def test_a_deployment_passes_with_jobs_on_time_and_no_error_of_a_function(stage: Stage) -> None:
     assert guided.deployed_under_load(stage.hour).outcome is Outcome.PASS
     assert len(stage.posted) == guided.PER_S * 60 * guided.MINUTES
     stage.job["start_delay_ms"] = 500

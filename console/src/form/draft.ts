@@ -125,6 +125,7 @@ const SCHEDULE = ['at', 'cron', 'rate', 'time_zone', 'jitter_seconds', 'start', 
 /** The fields of a task that only the API sets. */
 const ANSWERED = {
   id: true, status: true, generation: true, created_at: true, updated_at: true, inactive_at: true, inactive_reason: true, next_run: true, next_runs: true,
+  defaults: true,
 } satisfies Record<Exclude<Names<Task> | Names<ListedTask>, Names<TaskRequest>> | 'generation', true>;
 
 /** What the form does not know. A null means that the field is not set. */
