@@ -1,6 +1,7 @@
 """The tables and pictures of docs/concepts/scale.md, from recorded runs of `python -m tests.simulation.limits`. Pure."""
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 from local.plot import Curve, Panel, svg
@@ -88,7 +89,7 @@ def picture(run: str, record: Record) -> str:
             if run == HTTP
             else "50,000 jobs within a second" + (", of one user" if run == OWNER else "")
         )
-        return svg(title, [Panel("share of the jobs that had started, %, by start delay", curves)], "ms")
+        return svg(title, [Panel("share of the jobs that had started, %, by start delay", curves)], "ms", gap=inf)
     if run == API:
         return svg(
             "1,000 requests a second",

@@ -1,31 +1,16 @@
 """The tables and the picture of a comparison. Pure."""
 
 from collections.abc import Mapping, Sequence
-from math import log10
+from math import inf
 from typing import Any
-from xml.sax.saxutils import escape
 
 from bench.compare.work import QUANTILES
-from local.plot import LEFT, RIGHT, TOP, WIDTH
+from local.plot import Curve, Panel, svg
 
 Records = Mapping[str, Mapping[str, Any]]  # the records of one contestant, by workload
 
 FIGURES = (("p50", "p50"), ("p99", "p99"), ("most", "max"))
-COLOURS = (
-    "#d1242f",
-    "#1f6feb",
-    "#2da44e",
-    "#8250df",
-    "#bf8700",
-    "#0a7f8a",
-    "#a0527a",
-    "#57606a",
-    "#e16f24",
-    "#4b3fae",
-    "#6e7781",
-    "#afb8c1",
-)
-PANEL, GAP, DECADES = 230, 60, (0.1, 100_000.0)
+LEAST_MS = 0.1  # of the axis
 
 
 def table(key: str, found: Mapping[str, Records], titles: Mapping[str, str], skipped: Mapping[str, str]) -> list[str]:
@@ -78,44 +63,19 @@ def number(value: float) -> str:
 
 def picture(found: Mapping[str, Records], titles: Mapping[str, str], works: Mapping[str, str]) -> str:
     """Return the start delays of each workload as cumulative shares of its jobs over a logarithmic axis of milliseconds, as SVG."""
-    shown = [key for key in works if any(key in records for records in found.values())]
-    height = TOP + len(shown) * (PANEL + GAP) + 10
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">',
-        f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
-        f'<text x="{LEFT}" y="24" font-size="16">Share of the jobs that had started, by start delay</text>',
-    ]
-    for number_, key in enumerate(shown):
-        lines += _panel(key, works[key], TOP + number_ * (PANEL + GAP), found, titles)
-    return "\n".join([*lines, "</svg>", ""])
+    panels = []
+    for key, title in works.items():
+        runs = {name: _middle_run(records[key])["quantiles"] for name, records in found.items() if key in records}
+        if runs:
+            panels.append(
+                Panel(title, [_curve(titles[name], quantiles, name == next(iter(found))) for name, quantiles in runs.items() if quantiles])
+            )
+    return svg("Share of the jobs that had started, %, by start delay", panels, "ms", gap=inf, is_log=True)
 
 
-def _panel(key: str, title: str, top: int, found: Mapping[str, Records], titles: Mapping[str, str]) -> list[str]:
-    right, bottom = WIDTH - RIGHT - 30, top + PANEL
-    lines = [f'<text x="{LEFT}" y="{top - 6}" font-weight="bold">{escape(title)}</text>']
-    for share in (0, 25, 50, 75, 100):
-        y = bottom - PANEL * share / 100
-        lines.append(f'<line x1="{LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}" stroke="#ddd"/>')
-        lines.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{share} %</text>')
-    decade = DECADES[0]
-    while decade <= DECADES[1]:
-        x = _x(decade, right)
-        lines.append(f'<line x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{bottom}" stroke="#eee"/>')
-        lines.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{decade:,.6g} ms</text>')
-        decade *= 10
-    row = 0
-    for index, (name, records) in enumerate(found.items()):
-        quantiles: Sequence[float] = _middle_run(records[key])["quantiles"] if key in records else ()
-        if not quantiles:
-            continue
-        colour = COLOURS[index % len(COLOURS)]
-        points = " ".join(
-            f"{_x(delay, right):.1f},{bottom - PANEL * share / 100:.1f}" for share, delay in zip(QUANTILES, quantiles, strict=True)
-        )
-        lines.append(f'<polyline fill="none" stroke="{colour}" stroke-width="{2.5 if index == 0 else 1.2}" points="{points}"/>')
-        lines.append(f'<text x="{right + 10}" y="{top + 12 + 16 * row}" fill="{colour}">{escape(titles[name].replace("`", ""))}</text>')
-        row += 1
-    return lines
+def _curve(title: str, quantiles: Sequence[float], is_ours: bool) -> Curve:
+    points = [(max(delay, LEAST_MS), float(share)) for share, delay in zip(QUANTILES, quantiles, strict=True)]
+    return Curve(title.replace("`", ""), points, 2.5 if is_ours else 1.2)
 
 
 def _middle_run(record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -123,9 +83,3 @@ def _middle_run(record: Mapping[str, Any]) -> Mapping[str, Any]:
     runs = sorted(record["runs"], key=lambda run: float("inf") if run["p50"] is None else run["p50"])
     middle: Mapping[str, Any] = runs[(len(runs) - 1) // 2]
     return middle
-
-
-def _x(delay: float, right: int) -> float:
-    low, high = (log10(end) for end in DECADES)
-    at = (log10(min(max(delay, DECADES[0]), DECADES[1])) - low) / (high - low)
-    return LEFT + (right - LEFT) * at

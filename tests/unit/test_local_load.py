@@ -1,5 +1,6 @@
 """The figures and the curves of `make load`."""
 
+import math
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -63,6 +64,14 @@ def test_the_picture_is_well_formed_and_has_a_line_for_each_curve() -> None:
 
 def test_no_line_is_drawn_across_a_gap() -> None:
     assert drawn(plot.Curve("p50", [(0, 5), (60, 0), (61, 0)])) == (["738.9,220.0 750.0,220.0"], 1)
+
+
+def test_an_axis_may_be_of_powers_of_ten_and_a_long_name_fits() -> None:
+    panel = plot.Panel("share, %", [plot.Curve("a name of more than twenty letters", [(0.1, 0), (10, 50), (100, 100)])])
+    picture = plot.svg("delays", [panel], "ms", gap=math.inf, is_log=True)
+    assert 'points="70.0,220.0 523.3,135.0 750.0,50.0"' in picture and "<circle" not in picture
+    assert [each for each in ("0.1 ms", "1 ms", "10 ms", "100 ms") if f">{each}<" not in picture] == []
+    assert int(picture.split('viewBox="0 0 ')[1].split()[0]) > 750 + 34 * 6, "the name fits"
 
 
 @pytest.mark.parametrize("most", [0.3, 1, 7, 99, 240, 10_000, 123_456])
