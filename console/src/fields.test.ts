@@ -6,9 +6,8 @@ import { expect, test } from 'vitest';
 
 import type { Job, TaskType } from './api/client';
 import { NEW_WORK, type FieldErrors } from './form/draft';
-import { CallBacks, Labels, MaxAttempts, Order, Retries, Telling, TimeOut, What } from './form/fields';
+import { CallBacks, details, Labels, MaxAttempts, Order, Retries, Telling, TimeOut, What } from './form/fields';
 import { NOBODY } from './form/notifications';
-import { details } from './parts/work';
 import { rendered } from './rendered';
 
 interface Part {
@@ -49,7 +48,7 @@ test('the form has each field that the requests of jobs and tasks share', () => 
   const fields = [...read].map((name) => name.split('.')[0]);
   // A message is a short form of type log; the parts of a payload and of notifications have errors of their own.
   const missing = shared('TaskRequest', 'JobRequest', 'message', 'payload', 'notifications').filter((name) => !fields.includes(name));
-  expect(missing, 'not in src/form/fields.tsx').toEqual([]);
+  expect(missing, 'no input in src/form/fields.tsx').toEqual([]);
 });
 
 test('the pages show each field that jobs and tasks share', () => {
@@ -57,5 +56,5 @@ test('the pages show each field that jobs and tasks share', () => {
   details(work);
   const elsewhere = ['id', 'status', 'created_at', 'type', 'target', 'payload', 'max_attempts', 'notifications', 'overlap', 'misfire', 'generation']; // on the pages themselves
   const hidden = ['retry', 'callback', 'on_failure']; // in the form only
-  expect(shared('Task', 'Job', ...elsewhere, ...hidden).filter((name) => !read.has(name)), 'not in src/parts/work.tsx').toEqual([]);
+  expect(shared('Task', 'Job', ...elsewhere, ...hidden).filter((name) => !read.has(name)), 'not in details() of src/form/fields.tsx').toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** The parts of a form that tasks and jobs share: what to run, and how. */
+/** What tasks and jobs share, in their forms and on their pages: what to run, and how. */
 import Checkbox from '@cloudscape-design/components/checkbox';
 import ColumnLayout from '@cloudscape-design/components/column-layout';
 import FormField from '@cloudscape-design/components/form-field';
@@ -8,8 +8,11 @@ import SpaceBetween from '@cloudscape-design/components/space-between';
 import TokenGroup from '@cloudscape-design/components/token-group';
 import { useState, type ReactNode } from 'react';
 
-import type { Schemas, TaskType } from '../api/client';
+import type { Job, Schemas, Task, TaskType } from '../api/client';
+import { Words } from '../parts/parts';
+import { span } from '../words';
 import type { FieldErrors, WorkDraft } from './draft';
+import { labelOf } from './labels';
 import type { NotificationsDraft } from './notifications';
 import { PayloadForm } from './payload';
 import { Receivers } from './receivers';
@@ -307,4 +310,16 @@ export function optional(label: string): ReactNode {
       {label} <i>– optional</i>
     </>
   );
+}
+
+/** What a page shows beside the type, the payload, the attempts and the receivers. */
+export function details(work: Job | Task): { label: string; value: ReactNode }[] {
+  const text = (value: string | null): ReactNode => <Words>{value || '–'}</Words>;
+  return [
+    { label: 'Attempt time-out', value: span(work.timeout_seconds * 1_000) },
+    { label: labelOf('key'), value: text(work.key) },
+    { label: labelOf('ordering_key'), value: text(work.ordering_key) },
+    { label: labelOf('events'), value: work.events ? 'Published when it ends' : '–' },
+    { label: labelOf('tags'), value: text(work.tags.join(', ')) },
+  ];
 }

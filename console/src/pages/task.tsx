@@ -19,6 +19,7 @@ import { callsOfTask } from '../calls';
 import { taskCall } from '../code';
 import { write } from '../exact';
 import { empty, fromTask, toRequest } from '../form/draft';
+import { details } from '../form/fields';
 import { labelOf } from '../form/labels';
 import { Runs } from '../form/preview';
 import { skippedMonths } from '../form/repeats';
@@ -37,7 +38,6 @@ import { Ago, clock, When } from '../parts/time';
 import { Told } from '../parts/told';
 import { TrailTable } from '../parts/trail';
 import { OfWhom, useWhose } from '../parts/whose';
-import { details } from '../parts/work';
 import { misfireInWords, overlapInWords, runsInWords, scheduleInWords, span } from '../words';
 import { change } from './tasks';
 
