@@ -8,6 +8,7 @@ import pytest
 
 from bench import operations
 from bench.operations import AGAIN, BUDGET, GOOD, REQUEST, RUN_BUDGET, Bench, Recorder
+from lab.world.clock import FixedClock
 from local import drills
 from scheduler.model import ids
 from scheduler.model.job import Job, Lane, Misfire, Overlap, Receipt, RunInfo
@@ -21,7 +22,6 @@ from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Change, Guard, Written
-from tests.conftest import FixedClock
 from tests.contract import make, tables
 from tests.contract.make import NOW
 

@@ -20,12 +20,12 @@ from dataclasses import dataclass, field, fields
 from random import Random
 from typing import Any
 
+from lab.world.faults import Faults, Rates
+from lab.world.hub import Hub, Killed
 from scheduler.model.job import DueEntry, Job, JobKey
 from scheduler.model.rules import Rules
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Found
-from tests.simulation.faults import Faults, Rates
-from tests.simulation.hub import Hub, Killed
 from tests.simulation.stepped import OWN, SteppedWorld
 
 WHOLE_CORE_MB = 1_769

@@ -19,13 +19,13 @@ from unittest.mock import patch
 
 import greenlet
 
+from lab.world.faults import Faults, Faulty, Rates
+from lab.world.hub import Killed
 from scheduler.model import operation, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.operation import Action, Filter
 from scheduler.operations import requests
 from scheduler.pipeline import dispatch
-from tests.simulation.faults import Faults, Faulty, Rates
-from tests.simulation.hub import Killed
 from tests.simulation.keyed import KeyedWorld
 from tests.simulation.world import START, Report, World
 

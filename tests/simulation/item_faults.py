@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
 
+from lab.world.faults import CALM, Rates
 from scheduler.model import ids, slots
 from scheduler.model.errors import TooLarge
 from scheduler.model.job import DueEntry, Job, JobKey
@@ -21,7 +22,6 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.storage.aws import items
 from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Found, Written
-from tests.simulation.faults import CALM, Rates
 from tests.simulation.stepped import SteppedWorld
 from tests.simulation.world import START
 

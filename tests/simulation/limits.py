@@ -68,6 +68,12 @@ from bench.scaling import COLD_MS, FIRST, LIMIT, MORE_A_MINUTE, POLLER_HOUR
 from infra.account import LEAST_ACCOUNT, USUAL
 from infra.options import Options
 from infra.settings import HELD, settings_for
+from lab.world.clock import SimClock
+from lab.world.faults import CALM, Faults, Faulty
+from lab.world.hub import Hub
+from lab.world.pools import SimPool, outcome
+from lab.world.queues import SimWork
+from lab.world.tables import LaggingJobs
 from lambdas._make_way import MOST as WARMED
 from lambdas._pool import THREADS, ahead
 from scheduler.insight import scaling
@@ -101,9 +107,6 @@ from scheduler.targets.call_limit import CallLimit, Waiting, patience
 from scheduler.targets.fetch_call import AHEAD_MS, unstarted
 from scheduler.targets.named_target import slots_beside
 from tests.contract import make
-from tests.simulation.aws import LaggingJobs, SimClock, SimPool, SimWork, outcome
-from tests.simulation.faults import CALM, Faults, Faulty
-from tests.simulation.hub import Hub
 
 AT = slots.start_of("2026-11-20T11:00")  # the top of an hour
 OWNERS = 20

@@ -11,10 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lab.world.faults import CALM, Rates
 from scheduler.model import lifecycle, slots
 from scheduler.model.job import Job, JobKey, Lane
 from scheduler.model.rules import Rules
-from tests.simulation.faults import CALM, Rates
 from tests.simulation.stepped import SteppedWorld
 
 LATE_MS = 1_000

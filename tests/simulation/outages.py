@@ -19,13 +19,13 @@ from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
+from lab.world.faults import CALM, Rates
+from lab.world.pools import outcome
 from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Lane, Status
 from scheduler.model.rules import Rules
 from scheduler.storage.ports import Written
-from tests.simulation.aws import outcome
-from tests.simulation.faults import CALM, Rates
 from tests.simulation.stepped import SteppedWorld
 from tests.simulation.world import START
 

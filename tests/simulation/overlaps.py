@@ -11,14 +11,14 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from lab.world.faults import CALM, Rates
+from lab.world.hub import Hub
 from scheduler.model import ids, lifecycle
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Lane, Overlap, Status, TaskKey
 from scheduler.model.spec import JobSpec
 from scheduler.tasks import service as verbs
 from scheduler.tasks.service import NewTask
-from tests.simulation.faults import CALM, Rates
-from tests.simulation.hub import Hub
 from tests.simulation.stepped import SteppedWorld
 from tests.simulation.world import START
 

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from lab.world.faults import Rates
+from lab.world.hub import Killed
 from scheduler.model import lifecycle, operation, slots
 from scheduler.model.job import Job, JobKey, Outcome
 from scheduler.model.named_target import NamedTarget
@@ -21,8 +23,6 @@ from scheduler.model.spec import CallBack, JobSpec, Ordering
 from scheduler.operations import requests
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import NewJob, Submission, submit_all
-from tests.simulation.faults import Rates
-from tests.simulation.hub import Killed
 from tests.simulation.oracles import Counted
 from tests.simulation.stepped import SteppedWorld
 from tests.simulation.world import START

@@ -14,6 +14,9 @@ from typing import Any
 
 from bench import prices
 from infra.settings import Settings
+from lab.world.clock import SimClock
+from lab.world.faults import CALM, Faults, Faulty
+from lab.world.hub import Hub
 from scheduler.accounts.quota import QuotaGate
 from scheduler.model import ids, slots
 from scheduler.model.errors import TooMany
@@ -23,9 +26,6 @@ from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.storage.memory.ports import MemoryPorts
 from tests.simulation import limits as aws
-from tests.simulation.aws import SimClock
-from tests.simulation.faults import CALM, Faults, Faulty
-from tests.simulation.hub import Hub
 
 API_RATE = 1_000  # requests a second
 WRITES = 0.6  # share of the requests that create a job; the others read one

@@ -12,13 +12,13 @@ An invocation that ends with an error other than `Unavailable` is a violation: `
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from lab.world.faults import Rates
+from lab.world.hub import Killed
 from scheduler.model.errors import Unavailable
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.submit import NewJob
 from scheduler.storage.memory.ports import MemoryPorts
-from tests.simulation.faults import Rates
-from tests.simulation.hub import Killed
 from tests.simulation.world import DISPATCHERS_FREEZE, EXECUTORS_FREEZE, World
 
 # "api" includes plan, bury and the people's calls. "execute" is a process: executors keep their ports from one batch to the next.

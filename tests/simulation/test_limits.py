@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from infra.settings import settings_for
+from lab.world.hub import Hub
 from scheduler.targets.call_limit import CallWindow
-from tests.simulation.hub import Hub
 from tests.simulation.limits import (
     AHEAD,
     AT,

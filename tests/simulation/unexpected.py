@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
+from lab.world.faults import ROUGH, Rates
+from lab.world.hub import Killed
 from scheduler.model.job import Lane
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Written
-from tests.simulation.faults import ROUGH, Rates
-from tests.simulation.hub import Killed
 from tests.simulation.item_faults import CodedWorld, Layer
 from tests.simulation.world import PORTS
 

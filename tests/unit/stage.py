@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from lab.world.clock import FixedClock
+from lab.world.pools import ScriptedPool
 from scheduler.admission.breaker_gate import BreakerRegistry
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
@@ -26,7 +28,7 @@ from scheduler.pipeline.unit_lease import LEASE_MS, UnitLease
 from scheduler.pipeline.worker import WorkResult, hidden_s, work
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import ClaimRequest
-from tests.conftest import FixedClock, ScriptedPool, with_spec
+from tests.conftest import with_spec
 
 STEPS = 2_000  # more steps than any scenario takes
 

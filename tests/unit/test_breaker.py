@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lab.world.pools import ScriptedPool
 from scheduler.admission import breaker
 from scheduler.admission.breaker_gate import BreakerRegistry, close, not_closed
 from scheduler.admission.lane_state import LaneStateCache
@@ -18,7 +19,7 @@ from scheduler.model.spec import RetryPolicy
 from scheduler.model.target_usage import Place, UsageChange
 from scheduler.pipeline import delivery
 from scheduler.storage.ports import Written
-from tests.conftest import NOW, ScriptedPool, a_job
+from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
 URL = {"url": "https://Example.com:8443/a?b"}

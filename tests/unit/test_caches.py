@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from lab.world.clock import FixedClock
 from scheduler.accounts import names, quota
 from scheduler.accounts.names import Names
 from scheduler.accounts.quota import QuotaGate
@@ -29,7 +30,7 @@ from scheduler.storage.aws.secret_values import StoredSecrets
 from scheduler.storage.aws.signing_keys import SecretKeys
 from scheduler.storage.cache import LONGEST_RETRY_MS, MOST_UNREAD, RETRY_MS, Cache
 from scheduler.targets.named_target import NamedTarget
-from tests.conftest import NOW, FixedClock
+from tests.conftest import NOW
 from tests.unit.stage import Stage, Wrapped
 
 HOUR = 3_600_000

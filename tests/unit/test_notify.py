@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lab.world.clock import FixedClock
 from scheduler.model import instants
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Job, Result, Status
@@ -24,7 +25,7 @@ from scheduler.notify.text import Links
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.targets.types import http
-from tests.conftest import NOW, FixedClock
+from tests.conftest import NOW
 from tests.contract import make
 from tests.unit.stage import Wrapped, refuse
 

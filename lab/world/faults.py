@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from lab.world.hub import Hub, Killed
 from scheduler.model.errors import Unavailable
-from tests.simulation.hub import Hub, Killed
 
 
 @dataclass(frozen=True)
