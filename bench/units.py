@@ -137,7 +137,7 @@ def responded(bench: Bench) -> None:
     """Run an `http` job whose response fills the stored preview of 1 KB."""
     bench.submit()
     headers = {"content-type": "application/json", "date": "Fri, 20 Nov 2026 10:01:00 GMT", "server": "example"}
-    bench.execute(Lane.ONE_TIME, Result(response={"status": 200, "headers": headers, "body": "x" * 1_024}))
+    bench.run_batch(Lane.ONE_TIME, Result(response={"status": 200, "headers": headers, "body": "x" * 1_024}))
 
 
 def created_in_a_batch(bench: Bench) -> None:

@@ -56,7 +56,7 @@ def test_a_one_time_job_costs_five_write_units(counted: tuple[DynamoJobs, Record
     bench = Bench(jobs)
     bench.submit(batch)
     assert recorder.total() == 2 * batch
-    bench.execute(Lane.ONE_TIME, GOOD, batch)
+    bench.run_batch(Lane.ONE_TIME, GOOD, batch)
     assert recorder.total() == BUDGET * batch
     update = "UpdateItem" if batch == 1 else "BatchExecuteStatement"
     assert recorder.by_operation() == {"PutItem": 2 * batch, update: 3 * batch}
@@ -67,7 +67,7 @@ def test_a_job_of_a_batch_costs_as_much_as_a_single_one(counted: tuple[DynamoJob
     bench = Bench(jobs)
     bench.submit_batch(25)
     assert recorder.by_operation() == {"BatchExecuteStatement": 2 * 25}
-    bench.execute(Lane.ONE_TIME, GOOD, 25)
+    bench.run_batch(Lane.ONE_TIME, GOOD, 25)
     assert recorder.total() == BUDGET * 25
 
 
@@ -88,10 +88,10 @@ def test_a_retry_costs_one_more_claim_and_move_in_the_index(counted: tuple[Dynam
     jobs, recorder = counted
     bench = Bench(jobs)
     bench.submit()
-    bench.execute(Lane.ONE_TIME, AGAIN)
+    bench.run_batch(Lane.ONE_TIME, AGAIN)
     assert recorder.total() == 2 + 1 + 3
-    bench.now_ms += 900_000
-    bench.execute(Lane.RETRY, GOOD)
+    bench.clock.advance(900_000)
+    bench.run_batch(Lane.RETRY, GOOD)
     assert recorder.total() == 2 + 1 + 3 + 1 + 2
 
 
@@ -102,9 +102,9 @@ def test_an_ordering_key_costs_three_units_and_four_for_a_wait(jobs: DynamoJobs,
     spec = replace(REQUEST.spec, ordering=Ordering("customer:17"))
     submit_all([Submission(replace(REQUEST, spec=spec), number) for number in range(2)], bench)
     assert recorder.total() == 2 * (2 + 1), "two jobs and their entries"
-    bench.now_ms += 60_000
-    bench.execute(Lane.ONE_TIME, GOOD, 2)
-    bench.execute(Lane.ONE_TIME, GOOD)
+    bench.clock.advance(60_000)
+    bench.run_batch(Lane.ONE_TIME, GOOD, 2)
+    bench.run_batch(Lane.ONE_TIME, GOOD)
     assert recorder.total() == 2 * (BUDGET + 3) + 4
 
 

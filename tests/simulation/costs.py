@@ -22,6 +22,7 @@ from typing import Any
 
 from lab.world.faults import Faults, Rates
 from lab.world.hub import Hub, Killed
+from lab.world.layers import Layer
 from scheduler.model.job import DueEntry, Job, JobKey
 from scheduler.model.rules import Rules
 from scheduler.storage.memory.ports import MemoryPorts
@@ -156,14 +157,15 @@ class Costs:
         }
 
 
-class Costly:
+class Costly(Layer):
     """A port as one step sees it. Calls take their time and count what they return."""
 
     def __init__(self, name: str, port: Any, costs: Costs, step: Step) -> None:
-        self._name, self._port, self._costs, self._step = name, port, costs, step
+        super().__init__(port)
+        self._name, self._costs, self._step = name, costs, step
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        effect, costs, step = getattr(self._port, name), self._costs, self._step
+    def around(self, name: str, effect: Callable[..., Any]) -> Callable[..., Any]:
+        costs, step = self._costs, self._step
         reads = {"due": self._due, "due_in": self._due_in, "count": self._count, "tally": self._tally}
         special = reads.get(name) if self._name == "jobs" else None
 
@@ -182,7 +184,6 @@ class Costly:
             costs.note(step)
             return answer
 
-        self.__dict__[name] = call
         return call
 
     def _moved(self, name: str, args: Sequence[Any]) -> int:

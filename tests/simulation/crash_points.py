@@ -132,8 +132,8 @@ class Watched(Faulty):
         super().__init__(port, faults, freeze=freeze)
         self._watcher = watcher
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        call = super().__getattr__(name)
+    def around(self, name: str, effect: Callable[..., Any]) -> Callable[..., Any]:
+        call = super().around(name, effect)
         if name not in EFFECTS:
             return call
 
@@ -142,7 +142,6 @@ class Watched(Faulty):
             self._watcher.done(name)
             return answer
 
-        self.__dict__[name] = watched
         return watched
 
 

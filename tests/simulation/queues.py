@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from lab.world.faults import Rates
 from lab.world.hub import Killed
+from lab.world.layers import Layer
 from scheduler.model import lifecycle, operation, slots
 from scheduler.model.job import Job, JobKey, Outcome
 from scheduler.model.named_target import NamedTarget
@@ -189,15 +190,14 @@ class Crashing(QueuesWorld):
             raise Killed
 
 
-class _Fatal:
+class _Fatal(Layer):
     """A port that reports its effects."""
 
     def __init__(self, port: Any, done: Callable[[str], None]) -> None:
-        self._port, self._done = port, done
+        super().__init__(port)
+        self._done = done
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        effect = getattr(self._port, name)
-
+    def around(self, name: str, effect: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **more: Any) -> Any:
             answer = effect(*args, **more)
             self._done(name)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lab.world.layers import Wrapped, refuse, times
 from lab.world.pools import ScriptedPool
 from scheduler.admission import breaker
 from scheduler.admission.breaker_gate import BreakerRegistry, close, not_closed
@@ -20,7 +21,7 @@ from scheduler.model.target_usage import Place, UsageChange
 from scheduler.pipeline import delivery
 from scheduler.storage.ports import Written
 from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage, Wrapped, refuse, times
+from tests.unit.stage import Stage
 
 URL = {"url": "https://Example.com:8443/a?b"}
 HOST = Circuit("host example.com:8443", "ann")

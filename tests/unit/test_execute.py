@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lab.world.layers import Wrapped, lost_answer, refuse, times
 from lab.world.pools import ScriptedPool
 from scheduler.admission.breaker_gate import BreakerRegistry
 from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS
@@ -26,7 +27,7 @@ from scheduler.pipeline.waiting_jobs import FRESH_CLAIM_MS
 from scheduler.storage.memory.stores import MAX_RECEIVES
 from scheduler.storage.ports import Change, Found, Guard, Written
 from tests.conftest import NOW, a_delivery, a_job
-from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
+from tests.unit.stage import Stage
 
 FAILING = Result(failure=Failure(FailureKind.RETRYABLE, "503"))
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lab.world.clock import FixedClock
+from lab.world.layers import Wrapped, refuse
 from scheduler.model.backlog import Backlog, Demand
 from scheduler.model.job import DueEntry, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
@@ -15,7 +16,6 @@ from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryLedger
 from tests.conftest import NOW
-from tests.unit.stage import Wrapped, refuse
 
 ME, OTHER = UnitKey("2026-11-20T10:01", 0), UnitKey("2026-11-20T10:01", 1)
 WINDOW = 10

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lab.world.layers import Wrapped, lost_answer, refuse, times
 from lab.world.pools import ScriptedPool
 from scheduler.admission import gate as admission
 from scheduler.admission import ordering
@@ -41,7 +42,7 @@ from scheduler.pipeline.reconcile import recheck
 from scheduler.storage.ports import Change, Found, Written
 from tests.conftest import NOW, a_job, entries_of
 from tests.events import happen
-from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
+from tests.unit.stage import Stage
 
 KEY = OrderKey("ann", "order-17")
 MINUTE = 60_000

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lab.world.layers import Wrapped, lost_answer, refuse, times
 from lab.world.pools import ScriptedPool
 from scheduler.admission import gate
 from scheduler.admission.gate import READ_AHEAD_MS, READ_WINDOW_MS
@@ -42,7 +43,7 @@ from scheduler.pipeline.waiting_jobs import ASK_LIMIT_MS, ASK_PAUSE_MS
 from scheduler.storage.ports import Change, Found, Written
 from tests.conftest import NOW, a_job
 from tests.events import happen
-from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
+from tests.unit.stage import Stage
 
 MINUTE = 60_000
 POLICIES = [Overlap.SKIP, Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lab.world.layers import Wrapped, times
 from lab.world.pools import ScriptedPool
 from scheduler.admission.lane_state import LOOK_MS, pause, resume
 from scheduler.model import slots
@@ -20,7 +21,7 @@ from scheduler.pipeline.tick import READY_MS
 from scheduler.pipeline.unit_lease import LEASE_MS
 from scheduler.pipeline.worker import hidden_s, work
 from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage, Wrapped, times
+from tests.unit.stage import Stage
 
 MINUTE = slots.minute_of(NOW)
 UNIT = UnitKey(MINUTE, 0)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.world.clock import FixedClock
+from lab.world.layers import Wrapped, refuse, times
 from lab.world.pools import ScriptedPool
 from scheduler.admission.lane_state import paused_lanes, resume
 from scheduler.model import slots
@@ -18,7 +19,7 @@ from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline.lag import FIRST_MINUTES, NEVER_MS
 from scheduler.pipeline.tick import LOST_MS, READY_MS, units
 from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage, Wrapped, refuse, times
+from tests.unit.stage import Stage
 
 MINUTE = slots.minute_of(NOW)
 UNIT = UnitKey(MINUTE, 0)
