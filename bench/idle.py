@@ -10,8 +10,9 @@ from unittest.mock import patch
 
 from bench import prices, units
 from bench.figures import Figure
-from bench.metered import DAY, Load, Meter, metered
+from bench.metered import DAY, Load, metered
 from infra.settings import PROD, STAGES, Settings
+from lab.world.meter import Meter
 from local.steps import step
 
 MINUTES, BUSY_MINUTES, SHORT_MINUTES = 20, 5, 2  # counted at rest, with jobs, in the short form

@@ -14,9 +14,10 @@ from bench import operations, prices
 from bench.cpu import spent
 from bench.figures import Figure
 from bench.inprocess import AT_ONCE, TOPPED_UP
-from bench.metered import Meter, crowded
+from bench.metered import crowded
 from bench.operations import Bench, Scenario
 from infra.settings import PROD
+from lab.world.meter import Meter
 from local.steps import step
 from scheduler.model import slots
 from scheduler.model.job import Lane, Result

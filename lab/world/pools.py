@@ -36,8 +36,9 @@ class ScriptedPool:
     def wait(self, until: int) -> list[Finished]:
         ends = min((item.ended_at for item in self._running), default=until)
         self.clock.sleep_until(min(ends, until))
-        done = [item for item in self._running if item.ended_at <= self.clock.now()]
-        self._running = [item for item in self._running if item not in done]
+        now = self.clock.now()
+        done = [item for item in self._running if item.ended_at <= now]
+        self._running = [item for item in self._running if item.ended_at > now]
         return done
 
     def cancel(self, job: Job) -> None:
