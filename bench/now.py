@@ -11,8 +11,9 @@ from bench import rounds
 from bench.figures import Figure
 from bench.results import read
 from bench.rounds import CASES, Case, Round, Rounds
-from bench.scaling import COLD_MS
-from bench.units import MEMORY_MB, NETWORK_MS, WHOLE_CORE_MB
+from bench.units import MEMORY_MB
+from lab.world.calls import NETWORK_MS, WHOLE_CORE_MB
+from lab.world.limits import COLD_MS
 from local.steps import step
 
 BUDGET_MS = 100  # of a job for now, warm

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from bench import prices
 from bench.cpu import spent
 from bench.inprocess import MINUTELY
-from bench.units import NETWORK_MS, WHOLE_CORE_MB
 from infra.settings import DEV, PROD, Settings
+from lab.world.calls import NETWORK_MS, WHOLE_CORE_MB
 from scheduler.storage.aws.table import CONNECTIONS
 from scheduler.tasks.plan import WORK_MS
 

@@ -17,6 +17,7 @@ from bench.inprocess import AT_ONCE, TOPPED_UP
 from bench.metered import crowded
 from bench.operations import Bench, Scenario
 from infra.settings import PROD
+from lab.world.calls import NETWORK_MS, WHOLE_CORE_MB
 from lab.world.meter import Meter
 from local.steps import step
 from scheduler.model import slots
@@ -24,8 +25,6 @@ from scheduler.model.job import Lane, Result
 from scheduler.storage.aws.table import CONNECTIONS
 from scheduler.targets.fetch_call import AHEAD_MS
 
-NETWORK_MS = 5.0  # assumed for a call to DynamoDB, SQS or SNS within the region
-WHOLE_CORE_MB = 1_769  # Lambda memory with a whole core; less memory gets that share of it
 MEMORY_MB = PROD.memory_mb
 PROJECT_CPU_MS = 0.2  # assumed for the three changes of a job
 METERED = 2  # minutes

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, fields
 from random import Random
 from typing import Any
 
+from lab.world.calls import CALLS, OTHER_ROUND_MS, READS, ROUND_MS, WHOLE_CORE_MB, WRITES
 from lab.world.faults import Faults, Rates
 from lab.world.hub import Hub, Killed
 from lab.world.layers import Layer
@@ -29,7 +30,6 @@ from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Found
 from tests.simulation.stepped import OWN, SteppedWorld
 
-WHOLE_CORE_MB = 1_769
 DEV = {"api": 512, "tick": 512, "dispatch": 512, "execute": 512}
 PROD = {"api": 512, "tick": 512, "dispatch": 1_769, "execute": 768}
 LIMIT_MS = {"tick": 300_000, "dispatch": 600_000}  # an invocation ends after this time
@@ -39,12 +39,6 @@ WRITTEN_US = 25
 PAGE_BYTES, ENTRY_BYTES = 1_000_000, 200
 PAGE = PAGE_BYTES // ENTRY_BYTES
 COUNTED_MS = 5  # for each page that a count reads
-READS = frozenset({"get_many", "glance"})
-CALLS = {**dict.fromkeys(READS, (100, 1)), "put_many": (25, 16), "change": (25, 1), "claim": (25, 1), "withdraw": (25, 16)}
-CALLS |= {"publish": (10, 16), "send": (10, 16), "extend": (10, 16)}  # items of a call, and parallel calls
-ROUND_MS = {"publish": 15, "send": 15}
-OTHER_ROUND_MS = 5
-WRITES = frozenset(CALLS) - READS
 UNPROCESSED = 0.05  # share of batch reads with unprocessed keys
 UNPROCESSED_MS = (50, 400)
 HELD_ENTRY, HELD_JOB, HELD_PROJECTED = 600, 2_048, 600

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from bench.scaling import COLD_MS
 from lab.world.faults import CALM
+from lab.world.limits import COLD_MS
 from scheduler.model import slots
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
