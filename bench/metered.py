@@ -25,6 +25,7 @@ from bench.inprocess import Context
 from bench.operations import REQUEST, Recorder, Statements
 from infra.project import FILTERS
 from infra.settings import Settings
+from lab.world.calls import PARALLEL, read_units, waits
 from lab.world.clock import FixedClock
 from lab.world.hub import Hub
 from lab.world.meter import Meter, Metered
@@ -55,10 +56,6 @@ SETTLING = 12  # minutes over tables before the counted ones: jobs are created t
 TOPIC_MS, DELIVERY_MS = 60, 20
 TOGETHER = 3
 SHARDS = 4  # of the stream of a new table on demand
-PARALLEL = ("due_in", "add", "put_many")  # verbs whose calls run side by side, `CONNECTIONS` at once
-AT_ONCE = {"": 200, "get_many": 100, "glance": 100, "due_in": 8, "add": 8}  # items that take one wait: eight calls of 25, 100 or one
-READS = {"watched": 1, "latency": 1, "barred": 1, "cursor": 1, "unit": 1, "open_units": 1, "mark": 1, "get": 1}  # units of small reads
-EACH = {"get_many": 1, "outlines": 1, "glance": 0.5}  # read units of each key
 LINE_BYTES = 26  # that CloudWatch Logs adds to each line
 EVERY_MINUTE = {"tick": 7_000, "plan": 23_000, "scale": 41_000}  # ms within the minute; they wander, since queues count in seconds
 SETTLED = Result(output="done")
@@ -200,8 +197,8 @@ class Stage:
 
     def _estimate(self, port: str, verb: str, many: Sequence[Any]) -> None:
         """Count the calls, read units and write units of a verb whose port is in memory."""
-        self.meter.calls[self._duty] += max(math.ceil(len(many) / AT_ONCE.get(verb, AT_ONCE[""])), 1)
-        self.meter.reads += len(many) * EACH[verb] if verb in EACH else READS.get(verb, 0)
+        self.meter.calls[self._duty] += waits(verb, len(many))
+        self.meter.reads += read_units(verb, len(many))
         if (port, verb) == ("counters", "add"):
             self.meter.writes += len({entry.row[:2] for entry in many})
 

@@ -17,7 +17,7 @@ from bench.inprocess import AT_ONCE, TOPPED_UP
 from bench.metered import crowded
 from bench.operations import Bench, Scenario
 from infra.settings import PROD
-from lab.world.calls import NETWORK_MS, WHOLE_CORE_MB
+from lab.world.calls import NETWORK_MS, on_core
 from lab.world.meter import Meter
 from local.steps import step
 from scheduler.model import slots
@@ -204,5 +204,4 @@ def _metered(shape: Shape, size: Size) -> Meter:
 
 def _seconds(verb: str, cpu_ms: float, calls: float, waited_ms: float = 0) -> float:
     """Return the dollars for this much time of a function."""
-    share = min(MEMORY_MB[verb] / WHOLE_CORE_MB, 1)
-    return (cpu_ms / share + calls * NETWORK_MS + waited_ms) / 1000 * MEMORY_MB[verb] / 1_024 * prices.GB_SECOND
+    return (on_core(cpu_ms, MEMORY_MB[verb]) + calls * NETWORK_MS + waited_ms) / 1000 * MEMORY_MB[verb] / 1_024 * prices.GB_SECOND

@@ -29,7 +29,7 @@ class Meter:
 
 
 class Counts(Protocol):
-    """What counts the use of ports."""
+    """The stage that counts the use of ports."""
 
     def used(self, port: str, verb: str, arguments: Sequence[Any]) -> None:
         """Count the use of a verb."""

@@ -44,7 +44,7 @@ from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from scheduler.tasks import service
 from scheduler.tasks.service import NewTask
 from tests.simulation import limited
-from tests.simulation.costs import CostlyWorld
+from tests.simulation.stepped import CostlyWorld
 from tests.simulation.world import START, Report
 
 FACTOR = 20  # a default scene is smaller by this

@@ -20,15 +20,12 @@ from dataclasses import dataclass, field, fields
 from random import Random
 from typing import Any
 
-from lab.world.calls import CALLS, OTHER_ROUND_MS, READS, ROUND_MS, WHOLE_CORE_MB, WRITES
-from lab.world.faults import Faults, Rates
+from lab.world.calls import CALLS, OTHER_ROUND_MS, READS, ROUND_MS, WHOLE_CORE_MB, WRITES, rounds
+from lab.world.faults import Faults
 from lab.world.hub import Hub, Killed
 from lab.world.layers import Layer
 from scheduler.model.job import DueEntry, Job, JobKey
-from scheduler.model.rules import Rules
-from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Found
-from tests.simulation.stepped import OWN, SteppedWorld
 
 DEV = {"api": 512, "tick": 512, "dispatch": 512, "execute": 512}
 PROD = {"api": 512, "tick": 512, "dispatch": 1_769, "execute": 768}
@@ -72,7 +69,7 @@ class Step:
 
     def hold(self, kind: type, size: int, values: Iterable[Any]) -> list[Any]:
         """Return copies of these tuples that count `size` bytes each for as long as they exist."""
-        made = self._class(kind, size)
+        made: Any = self._class(kind, size)
         copies = [tuple.__new__(made, value) for value in values]
         self._add(size * len(copies))
         return copies
@@ -80,7 +77,8 @@ class Step:
     def hold_job(self, job: Any) -> Any:
         """Return a copy of the job that counts for as long as anything refers to it or to its key."""
         size = HELD_JOB + len(str(job.spec.payload)) if isinstance(job, Job) else HELD_PROJECTED
-        key = tuple.__new__(self._class(JobKey, size), job.key)
+        kind: Any = self._class(JobKey, size)
+        key = tuple.__new__(kind, job.key)
         self._add(size)
         copy = object.__new__(type(job))
         for name in _JOB_FIELDS if isinstance(job, Job) else [each.name for each in fields(job)]:
@@ -160,7 +158,7 @@ class Costly(Layer):
 
     def around(self, name: str, effect: Callable[..., Any]) -> Callable[..., Any]:
         costs, step = self._costs, self._step
-        reads = {"due": self._due, "due_in": self._due_in, "count": self._count, "tally": self._tally}
+        reads: dict[str, Callable[..., Any]] = {"due": self._due, "due_in": self._due_in, "count": self._count, "tally": self._tally}
         special = reads.get(name) if self._name == "jobs" else None
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -185,9 +183,7 @@ class Costly(Layer):
         if name not in CALLS:
             return 0
         count = max((len(each) for each in args if isinstance(each, Sequence) and not isinstance(each, str)), default=0)
-        size, parallel = CALLS[name]
-        rounds = -(-count // (size * parallel))
-        ms = max(rounds - 1, 0) * ROUND_MS.get(name, OTHER_ROUND_MS)
+        ms = max(rounds(name, count) - 1, 0) * ROUND_MS.get(name, OTHER_ROUND_MS)
         if name in READS and count and self._costs.random.random() < UNPROCESSED:
             ms += self._costs.random.randint(*UNPROCESSED_MS)
         return ms + (self._step.work(count * WRITTEN_US) if name in WRITES else 0)
@@ -255,28 +251,3 @@ def paged(entries: Sequence[DueEntry], after: str | None, size: int) -> tuple[Se
         return page, None
     last = page[-1]
     return page, f"{last.due_at} {last.key.owner} {last.key.id}"
-
-
-class CostlyWorld(SteppedWorld):
-    """A world whose calls have costs. `memory_mb` has the memory of each kind of function."""
-
-    def __init__(
-        self,
-        seed: int,
-        rates: Rates,
-        *,
-        rules: Rules | None = None,
-        concurrency: int = 50,
-        memory_mb: Mapping[str, int] = PROD,
-        slowness: float = 1.0,
-    ) -> None:
-        self.costs: Costs | None = None
-        self._memory_mb, self._slowness = memory_mb, slowness
-        super().__init__(seed, rates, rules=rules, concurrency=concurrency)
-
-    def _begin(self, kind: str, ports: MemoryPorts) -> MemoryPorts:
-        ports = super()._begin(kind, ports)
-        if self.costs is None:
-            self.costs = Costs(self.hub, self.faults, self._memory_mb, self._slowness)
-        step = self.costs.step(kind)
-        return ports.but(**{name: Costly(name, port, self.costs, step) for name, port in vars(ports).items() if name not in OWN})
