@@ -10,8 +10,10 @@ from unittest.mock import patch
 
 from bench import prices, units
 from bench.figures import Figure
-from bench.metered import DAY, Load, Meter, metered
+from bench.metered import DAY, Load, metered
 from infra.settings import PROD, STAGES, Settings
+from lab.world.calls import NETWORK_MS, on_core
+from lab.world.meter import Meter
 from local.steps import step
 
 MINUTES, BUSY_MINUTES, SHORT_MINUTES = 20, 5, 2  # counted at rest, with jobs, in the short form
@@ -99,7 +101,7 @@ def _function(name: str, meter: Meter, settings: Settings) -> float:
     """Return the dollars for the counted invocations of a function. Less memory gets a smaller share of a core."""
     memory = settings.memory_mb[name]
     cpu_ms = meter.invocations[name] * INVOCATION_CPU_MS + meter.calls[name] * CALL_CPU_MS
-    ms = cpu_ms / min(memory / units.WHOLE_CORE_MB, 1) + meter.calls[name] * units.NETWORK_MS + meter.waited_ms[name]
+    ms = on_core(cpu_ms, memory) + meter.calls[name] * NETWORK_MS + meter.waited_ms[name]
     return ms / 1_000 * memory / 1_024 * prices.GB_SECOND + meter.invocations[name] * prices.INVOCATION
 
 

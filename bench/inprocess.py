@@ -18,6 +18,7 @@ from itertools import count
 from typing import Any
 
 from bench.answered import Answered
+from lab.world.clock import FixedClock
 from lambdas._settings import Settings
 from scheduler.model import ids, lifecycle, settlement, slots
 from scheduler.model.job import Claim, Finished, Job, Lane, Message, Misfire, Overlap, Result, RunInfo, TaskKey, UnitKey
@@ -85,22 +86,6 @@ Prepare = Callable[[Answered, int], Work]
 
 
 @dataclass(slots=True)
-class VirtualClock:
-    """A clock that stands still while a service works, and jumps ahead when it waits."""
-
-    at: int
-
-    def now(self) -> int:
-        return self.at
-
-    def monotonic(self) -> int:
-        return self.at
-
-    def sleep_until(self, at: int) -> None:
-        self.at = max(self.at, at)
-
-
-@dataclass(slots=True)
 class Context:
     """The part of Lambda's context that the handlers read."""
 
@@ -134,7 +119,7 @@ def dispatch(per_second: int) -> Prepare:
             published, done = 0, None
             for at in (START - READY_MS, START - WAKE_MS, START):  # the first dispatcher of many jobs finds that nothing is due yet
                 if unit.handed_out_at is None:
-                    ports.clock = VirtualClock(at)
+                    ports.clock = FixedClock(at)
                     lease = UnitLease(unit, ports)
                     done = service(lease)
                     unit, published = lease.unit, published + done.published
@@ -272,7 +257,7 @@ def _planned(aws: Answered, jobs: int, each: int, make: Callable[[int], Task]) -
         aws.items.append(b'{"Item":{"pk":{"S":"plan"},"sk":{"S":"plan"},"from_minute":{"S":"%s"}}}' % MINUTE.encode())
 
     def work(runs: int = jobs) -> None:
-        ports.clock = VirtualClock(START)
+        ports.clock = FixedClock(START)
         done = service(ports)
         _must((done.runs, done.failed) == (runs, 0), done)
 

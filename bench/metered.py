@@ -11,25 +11,32 @@ A queue delivers a message `DELIVERY_MS` after it is visible, and a topic `TOPIC
 import io
 import json
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from moto import mock_aws
 
-from bench.inprocess import Context, VirtualClock
+from bench.inprocess import Context
 from bench.operations import REQUEST, Recorder, Statements
 from infra.project import FILTERS
 from infra.settings import Settings
+from lab.world.calls import PARALLEL, read_units, waits
+from lab.world.clock import FixedClock
+from lab.world.hub import Hub
+from lab.world.meter import Meter, Metered
+from lab.world.pools import ScriptedPool
+from lab.world.queues import AlarmedLanes, AlarmedWork
 from lambdas._settings import Settings as Environment
 from scheduler.model import slots
-from scheduler.model.job import Finished, Job, Lane, Message, Result, TaskHead
+from scheduler.model.job import Job, Lane, Message, Result
 from scheduler.model.rules import BATCH
 from scheduler.model.spec import JobSpec
+from scheduler.model.work import WorkDelivery
 from scheduler.pipeline.process import Process
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.storage import messages
@@ -37,8 +44,6 @@ from scheduler.storage.aws import clients, items, work_queue
 from scheduler.storage.aws.items import Item, size
 from scheduler.storage.aws.table import CONNECTIONS
 from scheduler.storage.memory.ports import MemoryPorts
-from scheduler.storage.memory.stores import MemoryLanes, MemoryWork
-from scheduler.storage.ports import Written
 from scheduler.tasks import service
 from scheduler.tasks.service import NewTask
 from tests.contract import tables
@@ -51,10 +56,6 @@ SETTLING = 12  # minutes over tables before the counted ones: jobs are created t
 TOPIC_MS, DELIVERY_MS = 60, 20
 TOGETHER = 3
 SHARDS = 4  # of the stream of a new table on demand
-PARALLEL = ("due_in", "add", "put_many")  # verbs whose calls run side by side, `CONNECTIONS` at once
-AT_ONCE = {"": 200, "get_many": 100, "glance": 100, "due_in": 8, "add": 8}  # items that take one wait: eight calls of 25, 100 or one
-READS = {"watched": 1, "latency": 1, "barred": 1, "cursor": 1, "unit": 1, "open_units": 1, "mark": 1, "get": 1}  # units of small reads
-EACH = {"get_many": 1, "outlines": 1, "glance": 0.5}  # read units of each key
 LINE_BYTES = 26  # that CloudWatch Logs adds to each line
 EVERY_MINUTE = {"tick": 7_000, "plan": 23_000, "scale": 41_000}  # ms within the minute; they wander, since queues count in seconds
 SETTLED = Result(output="done")
@@ -66,23 +67,6 @@ class Load(NamedTuple):
 
     jobs: int = 0
     tasks: int = 0
-
-
-@dataclass(slots=True)
-class Meter:
-    """All that AWS would bill for some minutes. `calls`, `waited_ms`, `invocations` and `log_bytes` are by function."""
-
-    minutes: int = 0
-    calls: Counter[str] = field(default_factory=Counter)  # for whose answers the function waits, one after the other
-    waited_ms: Counter[str] = field(default_factory=Counter)
-    invocations: Counter[str] = field(default_factory=Counter)
-    log_bytes: Counter[str] = field(default_factory=Counter)
-    requests: Counter[str] = field(default_factory=Counter)  # by service: SQS, SQS with a message group, SNS, HTTP API, schedules
-    reads: float = 0.0  # read units
-    writes: int = 0  # write units
-    metrics: set[str] = field(default_factory=set)  # our own metrics that were emitted
-    verbs: Counter[str] = field(default_factory=Counter)  # of ports
-    jobs: int = 0  # of users, that ended
 
 
 def matches(pattern: Mapping[str, Any], record: Any) -> bool:
@@ -154,13 +138,11 @@ class Stage:
         """Create it. Scheduled functions run `wanders_ms` later in each minute, through a whole second while all is counted."""
         self.settings, self.load, self._said, self._wanders_ms = settings, load, said, wanders_ms
         self.meter, self._duty, self._now, self._random = Meter(), "", FIRST, Random(7)
-        self.clock = VirtualClock(FIRST)
-        self._lanes, self._work = _Lanes(self.clock), MemoryWork(self.clock)
+        self.hub, self.clock = Hub(FIRST), FixedClock(FIRST)  # an invocation moves its clock, and all that it does is done at once
+        self._lanes, self._work = _Lanes(self.hub, self.clock, self._batch), AlarmedWork(self.hub, self.clock, self._step)
         self.ports = MemoryPorts(self.clock, settings.deployed)
         self._wire({name: getattr(self.ports, name) for name in TABLED})
-        self._due: list[tuple[int, str]] = []  # when the functions run that a schedule starts
         self._stream: dict[str, list[dict[str, Any]]] = defaultdict(list)  # records by stream and shard
-        self._flush_at: dict[str, int] = {}
         self._sequence, self._missing_tasks = 0, load.tasks
         self._recorder: Recorder | None = None
 
@@ -169,15 +151,15 @@ class Stage:
     def _wire(self, stored: Mapping[str, Any]) -> None:
         """Replace the ports of tables by these, and meter all."""
         for name, port in stored.items():
-            setattr(self.ports, name, _Metered(port, name, self))
-        self.ports.lanes, self.ports.work = _Metered(self._lanes, "lanes", self), _Metered(self._work, "work", self)
+            setattr(self.ports, name, Metered(port, name, self))
+        self.ports.lanes, self.ports.work = Metered(self._lanes, "lanes", self), Metered(self._work, "work", self)
         self._processes = {lane: Process.of(lane, "bench", self.ports) for lane in Lane}
 
     def to_tables(self) -> None:
         """Replace memory by tables in which the ledger stands as it does in memory."""
         from lambdas._runtime import AwsPorts
 
-        before = self.ports.ledger.port
+        before = self.ports.ledger._port
         client, reader = clients.dynamodb(region_name="us-east-1"), clients.dynamodb(region_name="us-east-1")
         for name, table in TABLES.items():
             reader.create_table(TableName=name, **table)
@@ -215,8 +197,8 @@ class Stage:
 
     def _estimate(self, port: str, verb: str, many: Sequence[Any]) -> None:
         """Count the calls, read units and write units of a verb whose port is in memory."""
-        self.meter.calls[self._duty] += max(math.ceil(len(many) / AT_ONCE.get(verb, AT_ONCE[""])), 1)
-        self.meter.reads += len(many) * EACH[verb] if verb in EACH else READS.get(verb, 0)
+        self.meter.calls[self._duty] += waits(verb, len(many))
+        self.meter.reads += read_units(verb, len(many))
         if (port, verb) == ("counters", "add"):
             self.meter.writes += len({entry.row[:2] for entry in many})
 
@@ -251,36 +233,24 @@ class Stage:
     def pass_by(self, minutes: int) -> None:
         for _ in range(minutes):
             self._plan_minute()
-            self._until(self._now + slots.MINUTE)
             self._now += slots.MINUTE
+            self.hub.run(self._now - 1)
 
     def _plan_minute(self) -> None:
         wander = self._now // slots.MINUTE * self._wanders_ms % 1_000
-        self._due += [(self._now + at + wander, name) for name, at in EVERY_MINUTE.items()]
+        for name, at in EVERY_MINUTE.items():
+            self._at(self._now + at + wander, partial(self._scheduled, name))
         if self._recorder is None:
             return
-        self._due += [(self._now + self._random.randrange(slots.MINUTE), "api") for _ in range(self.load.jobs)]
-        self._due += [(self._now, "api task")] * self._missing_tasks
+        for _ in range(self.load.jobs):
+            self._at(self._now + self._random.randrange(slots.MINUTE), partial(self._requested, self._post))
+        for _ in range(self._missing_tasks):
+            self._at(self._now, partial(self._requested, self._create))
         self._missing_tasks = 0
 
-    def _until(self, end: int) -> None:
-        while (following := min(self._next())) < end:
-            at, act = following, self._next()[following]
-            act(at)
-
-    def _next(self) -> dict[int, Callable[[int], None]]:
-        """Return the next events, by their instants."""
-        found: dict[int, Callable[[int], None]] = {}
-        if self._due:
-            found[min(self._due)[0]] = self._scheduled
-        if self._work.queued:
-            found[min(each.visible_at for each in self._work.queued.values())] = self._step
-        for lane in Lane:
-            if (visible := self._lanes.next_at(lane)) is not None:
-                found[visible] = lambda at, lane=lane: self._batch(lane, at)  # type: ignore[misc]
-        for shard, at in self._flush_at.items():
-            found[at] = lambda at, shard=shard: self._project(shard, at)  # type: ignore[misc]
-        return found
+    def _at(self, when: int, call: Callable[[], None]) -> None:
+        """Call `call` after all that queues deliver at the instant `when`."""
+        self.hub.at(when, partial(self.hub.at, when, call))
 
     # functions
 
@@ -304,15 +274,13 @@ class Stage:
         with patch.multiple(_runtime, ports=lambda: self.ports, execute=lambda: executor):
             return self._call(name, at, lambda: handlers[name](dict(event), Context("request")))
 
-    def _scheduled(self, at: int) -> None:
-        when, name = min(self._due)
-        self._due.remove((when, name))
-        if name.startswith("api"):
-            self.meter.requests["HTTP API"] += 1
-            self._call("api", at, self._post if name == "api" else self._create)
-        else:
-            self.meter.requests["schedules"] += 1
-            self._handle(name, at, {})
+    def _scheduled(self, name: str) -> None:
+        self.meter.requests["schedules"] += 1
+        self._handle(name, self.hub.time, {})
+
+    def _requested(self, work: Callable[[], None]) -> None:
+        self.meter.requests["HTTP API"] += 1
+        self._call("api", self.hub.time, work)
 
     def _post(self) -> None:
         due_at = (self.clock.at // slots.MINUTE + AHEAD) * slots.MINUTE + self._random.randrange(slots.MINUTE)
@@ -332,19 +300,20 @@ class Stage:
         new = NewTask(REQUEST.owner, "a name of a usual length", spec, {"cron": "* * * * *", "time_zone": "Europe/Berlin"})
         service.create(new, self.ports, random=self._random.getrandbits(70))
 
-    def _step(self, at: int) -> None:
-        (delivery,) = self._work.receive(at, limit=1)
+    def _step(self, delivery: WorkDelivery) -> None:
         body = work_queue.encode(delivery.item)
         attributes = {"ApproximateReceiveCount": str(delivery.receive_count)}
         record = {"messageId": delivery.message_id, "receiptHandle": delivery.receipt, "body": body, "attributes": attributes}
-        answer = self._handle("dispatch", at + DELIVERY_MS, {"Records": [record]})
+        answer = self._handle("dispatch", self.hub.time + DELIVERY_MS, {"Records": [record]})
         self.meter.requests["SQS"] += 1  # its receive
         if not answer["batchItemFailures"]:
             self.meter.requests["SQS"] += 1
             self._work.delete(delivery.receipt)
 
-    def _batch(self, lane: Lane, at: int) -> None:
-        batch = self._lanes.receive(lane, min(TOGETHER, BATCH[lane]), at)
+    def _batch(self, lane: Lane) -> None:
+        batch = self._lanes.receive(lane, min(TOGETHER, BATCH[lane]), self.hub.time)
+        if not batch:
+            return
         records = [
             {
                 "messageId": each.message_id,
@@ -354,13 +323,14 @@ class Stage:
             }
             for each in batch
         ]
-        executor = _Executor(lane, self.ports, self._processes[lane], lambda: _Pool(self))
-        answer = self._handle("execute", at + DELIVERY_MS, {"Records": records}, executor)
+        executor = _Executor(lane, self.ports, self._processes[lane], lambda: ScriptedPool(self.clock, takes=0, result=SETTLED))
+        answer = self._handle("execute", self.hub.time + DELIVERY_MS, {"Records": records}, executor)
         left = {each["itemIdentifier"] for each in answer["batchItemFailures"]}
         self.meter.requests["SQS with a group"] += 1 + (len(left) < len(batch))
         for each in batch:
             if each.message_id not in left:
                 self._lanes.delete(lane, each.receipt)
+        self.hub.at(self.hub.time, partial(self._batch, lane))
 
     # streams
 
@@ -380,58 +350,23 @@ class Stage:
         if not any(matches(pattern, record) for pattern in FILTERS[table]):
             return
         shard = f"{table}/{sum(new['pk']['S'].encode()) % SHARDS}"
+        if shard not in self._stream:
+            self.hub.at(self.clock.at + self.settings.batching_s * 1_000, partial(self._project, shard))
         self._stream[shard].append(record)
-        self._flush_at.setdefault(shard, self.clock.at + self.settings.batching_s * 1_000)
 
-    def _project(self, shard: str, at: int) -> None:
-        del self._flush_at[shard]
-        self._handle("project", at, {"Records": self._stream.pop(shard), "shardId": shard})
+    def _project(self, shard: str) -> None:
+        self._handle("project", self.hub.time, {"Records": self._stream.pop(shard), "shardId": shard})
 
 
 TABLES: dict[str, dict[str, Any]] = {**tables.ALL, "users": tables.USERS, "counters": tables.COUNTERS}
 TABLED = ("jobs", "tasks", "orders", "ledger", "receipts", "operations", "targets", "users", "counters")  # ports that tables implement
 
 
-class _Metered:
-    """A port whose use the stage counts."""
+class _Lanes(AlarmedLanes):
+    """The lanes, on the clock of the function that uses them; a message passes the topic first."""
 
-    def __init__(self, port: Any, name: str, stage: Stage) -> None:
-        self.port, self._name, self._stage = port, name, stage
-
-    def __getattr__(self, verb: str) -> Any:
-        found = getattr(self.port, verb)
-        if not callable(found):
-            return found
-        stage, name = self._stage, self._name
-
-        def use(*args: Any, **more: Any) -> Any:
-            stage.used(name, verb, [*args, *more.values()])
-            with stage.parallel(verb):
-                answer = found(*args, **more)
-            for before, after in _changes(name, verb, args, answer):
-                stage.written(before, after)
-            return answer
-
-        return use
-
-
-def _changes(port: str, verb: str, args: Sequence[Any], answer: Any) -> Iterator[tuple[Job | None, Job | None]]:
-    """Yield the writes of jobs in the use of a verb."""
-    if port == "jobs" and verb == "put" and answer:
-        yield None, args[0]
-    elif port == "jobs" and verb == "put_many":
-        yield from ((None, job) for job, done in zip(args[0], answer, strict=True) if done is Written.YES)
-    elif port == "jobs" and verb == "claim":
-        yield from ((each.job, each.job) for each in answer if each is not None and each.won)
-    elif port == "jobs" and verb == "change":
-        yield from ((change.before, change.after) for change, done in zip(args[0], answer, strict=True) if done is Written.YES)
-
-
-class _Lanes(MemoryLanes):
-    """The lanes, on the clock of the stage; a message passes the topic first."""
-
-    def __init__(self, clock: VirtualClock) -> None:
-        super().__init__()
+    def __init__(self, hub: Hub, clock: FixedClock, wake: Callable[[Lane], None]) -> None:
+        super().__init__(hub, wake)
         self._clock = clock
 
     def now(self) -> int:
@@ -442,10 +377,6 @@ class _Lanes(MemoryLanes):
             self.add(message, self._clock.at + TOPIC_MS)
         return []
 
-    def next_at(self, lane: Lane) -> int | None:
-        """Return when the next message is visible (ms); None if there is none."""
-        return min((each.visible_at for each in self.queues[lane].values()), default=None)
-
 
 class _Executor(NamedTuple):
     """The part of an executor that the handler of execute uses."""
@@ -453,27 +384,7 @@ class _Executor(NamedTuple):
     lane: Lane
     ports: MemoryPorts
     process: Process
-    pool: "Callable[[], _Pool]"
-
-
-class _Pool:
-    """A pool whose work takes no time."""
-
-    def __init__(self, stage: Stage) -> None:
-        self._clock = stage.clock
-        self._done: list[Finished] = []
-
-    def has_room(self, job: Job) -> bool:
-        return True
-
-    def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
-        self._done.append(Finished(job, self._clock.at, self._clock.at, SETTLED))
-
-    def wait(self, until: int) -> list[Finished]:
-        if not self._done:
-            self._clock.sleep_until(until)
-        done, self._done = self._done, []
-        return done
+    pool: Callable[[], ScriptedPool]
 
 
 def _copy(before: Any, after: Any, now: int) -> None:

@@ -11,8 +11,9 @@ from bench import rounds
 from bench.figures import Figure
 from bench.results import read
 from bench.rounds import CASES, Case, Round, Rounds
-from bench.scaling import COLD_MS
-from bench.units import MEMORY_MB, NETWORK_MS, WHOLE_CORE_MB
+from bench.units import MEMORY_MB
+from lab.world.calls import NETWORK_MS, on_core
+from lab.world.limits import COLD_MS
 from local.steps import step
 
 BUDGET_MS = 100  # of a job for now, warm
@@ -43,17 +44,13 @@ def parts(case: Case, counted: Rounds, cpu_ms: Mapping[str, float]) -> list[Part
         Part("gateway", "API Gateway, which also checks the token", GATEWAY_MS),
         Part("invoke", "Lambda, to the function `api`", INVOKE_MS),
         *([Part("cold_api", "cold start of `api`", cold)] if cold else []),
-        Part("api_cpu", "processor time of `api`", _slowed("api", cpu_ms["api"])),
+        Part("api_cpu", "processor time of `api`", on_core(cpu_ms["api"], MEMORY_MB["api"])),
         Part("api_rounds", "calls of `api` before the send", len(before) * NETWORK_MS, len(before)),
         Part("queue", "SQS and Lambda, from the send to the executor", QUEUE_MS),
         *([Part("cold_execute", "cold start of the executor", cold)] if cold else []),
-        Part("execute_cpu", "processor time of the executor", _slowed("execute", cpu_ms["execute"])),
+        Part("execute_cpu", "processor time of the executor", on_core(cpu_ms["execute"], MEMORY_MB["execute"])),
         Part("execute_rounds", "calls of the executor before the start", len(counted.start) * NETWORK_MS, len(counted.start)),
     ]
-
-
-def _slowed(function: str, cpu_ms: float) -> float:
-    return cpu_ms / min(MEMORY_MB[function] / WHOLE_CORE_MB, 1)
 
 
 def recorded_cpu_ms() -> dict[str, float]:

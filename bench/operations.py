@@ -15,19 +15,17 @@ from typing import Any, NamedTuple
 
 from moto import mock_aws
 
+from lab.world.clock import FixedClock
+from lab.world.pools import ScriptedPool
+from lab.world.stage import Stage
 from local.write_units import Index, indexes, price
 from scheduler.jobs import by_key
 from scheduler.model import ids, slots
-from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Lane, Overlap, Receipt, Result, TaskHead, Unit, UnitKey
-from scheduler.model.rules import Rules
+from scheduler.model.job import Failure, FailureKind, JobKey, Lane, Overlap, Receipt, Result, Unit, UnitKey
 from scheduler.model.spec import JobSpec
 from scheduler.model.task import Task
-from scheduler.pipeline.dispatch import dispatch
-from scheduler.pipeline.execute import execute
-from scheduler.pipeline.process import Process
 from scheduler.pipeline.submit import NewJob, Submission, submit_all
 from scheduler.pipeline.tick import READY_MS
-from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.items import Item
 from scheduler.storage.aws.jobs import DynamoJobs
@@ -35,7 +33,6 @@ from scheduler.storage.aws.keys import Term
 from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.aws.updates import Update, as_call
-from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Jobs, Receipts, Tasks
@@ -128,64 +125,54 @@ BATCH = 10  # jobs created in one call, and executed in one
 RUNS = 12  # two top-ups: for an hourly task a top-up stores six runs, the fewest possible
 
 
-class Bench(MemoryPorts):
-    """The services over the given ports, with all other ports in memory. Callers and `sleep_until` set its clock."""
+class Bench(Stage):
+    """The services over the given ports, with all other ports in memory. Callers set its clock."""
 
     def __init__(self, jobs: Jobs, tasks: Tasks | None = None, receipts: Receipts | None = None) -> None:
         tasks, receipts = tasks or MemoryTasks(MemoryJobs(), MemoryReceipts()), receipts or MemoryReceipts()
-        super().__init__(self, Rules(shards=2), jobs, tasks, receipts=receipts)  # two shards: moto is slow to read more
-        self.now_ms = 1_795_000_000_000
-
-    def now(self) -> int:
-        return self.now_ms
-
-    def monotonic(self) -> int:
-        return self.now_ms
-
-    def sleep_until(self, at: int) -> None:
-        self.now_ms = max(self.now_ms, at)
+        super().__init__(FixedClock(1_795_000_000_000), jobs=jobs, tasks=tasks, receipts=receipts)
 
     def submit(self, count: int = 1) -> None:
         """Accept jobs that are due now, one a call: they are enqueued at once."""
-        for number in range(count):
-            self._submit(Submission(REQUEST, number * 7919 + self.now_ms))
+        for _ in range(count):
+            self.submit_batch(1)
 
     def submit_batch(self, count: int) -> None:
         """Accept jobs that are due now in one call."""
-        self._submit(*(Submission(REQUEST, number * 7919 + self.now_ms) for number in range(count)))
+        self.post(*[REQUEST] * count)
 
     def submit_keyed(self) -> None:
         """Accept a job with an idempotency key."""
-        receipt = Receipt(REQUEST.owner, "order 17 of 2026-11-20", "f" * 64, self.now_ms, random=7919)
-        self._submit(Submission(REQUEST, receipt.random, receipt))
+        receipt = Receipt(REQUEST.owner, "order 17 of 2026-11-20", "f" * 64, self.clock.now(), random=7919)
+        submit_all([Submission(REQUEST, receipt.random, receipt)], self)
 
     def put_by_key(self) -> None:
         """Put a job under a key, due in an hour: a new one, or a minute later in the place of the one that has it."""
-        self.now_ms += 60_000
+        self.clock.advance(60_000)
         new = replace(REQUEST, spec=replace(REQUEST.spec, key=NAMED), delay_ms=3_600_000)
-        by_key.put(new, self, random=self.now_ms)
+        by_key.put(new, self, random=self.clock.now())
 
     def submit_named(self) -> None:
         """Accept a job that is due now and takes a key of its owner's."""
-        self._submit(Submission(replace(REQUEST, spec=replace(REQUEST.spec, key=NAMED)), self.now_ms))
-
-    def _submit(self, *asked: Submission) -> None:
-        submit_all(asked, self)
+        self.post(replace(REQUEST, spec=replace(REQUEST.spec, key=NAMED)))
 
     def create(self, overlap: Overlap) -> None:
         """Create the only task: a recurring one."""
-        service.create(replace(TASK, overlap=overlap), self, random=self.now_ms)
+        service.create(replace(TASK, overlap=overlap), self, random=self.clock.now())
 
     def run(self, count: int) -> None:
         """Run the next runs of the task, each through dispatch; plan adds runs when its minute is reached."""
         for _ in range(count):
             task = self._task()
-            (run,) = planning.next_runs(task, self.now_ms, 1)
+            (run,) = planning.next_runs(task, self.clock.now(), 1)
             if task.replenish is not None and (at := slots.start_of(slots.minute(task.replenish))) <= run.at:
-                self.sleep_until(at)
+                self.clock.sleep_until(at)
                 self._plan()
-            self._dispatch(slots.minute_of(run.at))
-            self.execute(Lane.RECURRING, GOOD)
+            key = UnitKey(slots.minute_of(run.at), 0)
+            self.ledger.open_unit(Unit(key, 0, self.rules.shards - 1, next_at=slots.start_of(key.minute) - READY_MS))
+            self.clock.sleep_until(slots.start_of(key.minute) - READY_MS)
+            self.dispatch_all(key)
+            self.run_batch(Lane.RECURRING, GOOD)
             done = self.jobs.get(JobKey(task.owner, ids.run(run.at, task.id, task.generation)))
             if done is None or done.completed_at is None:
                 raise RuntimeError(f"the run did not complete: {done}")
@@ -197,60 +184,19 @@ class Bench(MemoryPorts):
     def _plan(self) -> None:
         """Run plan as if it had run every minute until now."""
         ledger = MemoryLedger()
-        ledger.set_plan_cursor(None, slots.minute_of(self.now_ms))
+        ledger.set_plan_cursor(None, slots.minute_of(self.clock.now()))
         done = plan(self.but(ledger=ledger))
         if done.tasks != 1 or done.failed:
             raise RuntimeError(f"plan did not top up the task: {done}")
 
-    def _dispatch(self, minute: str) -> None:
-        """Dispatch a minute."""
-        key, start = UnitKey(minute, 0), slots.start_of(minute)
-        self.ledger.open_unit(Unit(key, 0, self.rules.shards - 1, next_at=start - READY_MS))
-        done = False
-        while not done:
-            unit = self.ledger.unit(key)
-            self.sleep_until(unit.next_at)
-            done = dispatch(UnitLease(unit, self)).handed_out
-
-    def execute(self, lane: Lane, result: Result, batch: int = 1) -> None:
-        """Execute one batch of the lane, of `batch` jobs; every job ends with `result`."""
-        deliveries = self.lanes.receive(lane, batch, self.now_ms)
-        process = Process.of(lane, "bench", self)
-        left = execute(lane, deliveries, self, process, pool=_Instant(self, result), request_id="5f1d7e3c-6a90-4b7e-9d4e")
+    def run_batch(self, lane: Lane, result: Result, batch: int = 1) -> None:
+        """Execute one batch of the lane, of `batch` jobs, whose work takes no time; every job ends with `result`."""
+        deliveries = self.receive(lane, batch)
+        pool = ScriptedPool(self.clock, takes=0, result=result)
+        left = self.execute(deliveries, pool=pool, lane=lane, request_id="5f1d7e3c-6a90-4b7e-9d4e")
         jobs = sum(len(item.singles()) for item in deliveries)
         if left or jobs != batch:
             raise RuntimeError(f"{jobs} of {batch} jobs arrived, {len(left)} of their messages were not processed")
-        for item in deliveries:
-            self.lanes.delete(lane, item.receipt)
-
-
-class _Instant:
-    """A pool whose work takes no time."""
-
-    def __init__(self, bench: Bench, result: Result) -> None:
-        self._bench, self._result = bench, result
-        self._done: list[Finished] = []
-
-    def has_room(self, job: Job) -> bool:
-        return True
-
-    def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
-        self._done.append(Finished(job, self._bench.now_ms, self._bench.now_ms, self._result))
-
-    def wait(self, until: int) -> list[Finished]:
-        if not self._done:
-            self._bench.sleep_until(until)
-        done, self._done = self._done, []
-        return done
-
-    def cancel(self, job: Job) -> None:
-        """Do nothing: the work has ended already."""
-
-    def kill(self, job: Job) -> None:
-        """Do nothing: the work has ended already."""
-
-    def stop(self) -> None:
-        self._done.clear()
 
 
 GOOD = Result(output="one of a typical length")
@@ -260,34 +206,34 @@ AGAIN = Result(failure=Failure(FailureKind.RETRYABLE, "the target was busy"))
 
 def one_time(bench: Bench) -> None:
     bench.submit()
-    bench.execute(Lane.ONE_TIME, GOOD)
+    bench.run_batch(Lane.ONE_TIME, GOOD)
 
 
 def one_time_by_batch(bench: Bench) -> None:
     bench.submit_batch(BATCH)
-    bench.execute(Lane.ONE_TIME, GOOD, BATCH)
+    bench.run_batch(Lane.ONE_TIME, GOOD, BATCH)
 
 
 def failed(bench: Bench) -> None:
     bench.submit()
-    bench.execute(Lane.ONE_TIME, BAD)
+    bench.run_batch(Lane.ONE_TIME, BAD)
 
 
 def retried(bench: Bench) -> None:
     bench.submit()
-    bench.execute(Lane.ONE_TIME, AGAIN)
-    bench.now_ms += 900_000
-    bench.execute(Lane.RETRY, GOOD)
+    bench.run_batch(Lane.ONE_TIME, AGAIN)
+    bench.clock.advance(900_000)
+    bench.run_batch(Lane.RETRY, GOOD)
 
 
 def with_key(bench: Bench) -> None:
     bench.submit_keyed()
-    bench.execute(Lane.ONE_TIME, GOOD)
+    bench.run_batch(Lane.ONE_TIME, GOOD)
 
 
 def with_own_key(bench: Bench) -> None:
     bench.submit_named()
-    bench.execute(Lane.ONE_TIME, GOOD)
+    bench.run_batch(Lane.ONE_TIME, GOOD)
 
 
 def nothing(bench: Bench) -> None:

@@ -14,6 +14,7 @@ from unittest.mock import patch
 from moto import mock_aws
 
 from bench.inprocess import ENVIRONMENT, SETTINGS, Context, _post
+from lab.world.clock import FixedClock
 from lambdas._clock import SystemClock
 from lambdas._settings import Settings
 from scheduler.model import slots
@@ -57,22 +58,6 @@ CASES = (
 )
 
 
-class _Clock:
-    """The port `Clock`. It stands still, so that what is read again does not depend on the machine."""
-
-    def __init__(self) -> None:
-        self.at = SystemClock().now()
-
-    def now(self) -> int:
-        return self.at
-
-    def monotonic(self) -> int:
-        return self.at
-
-    def sleep_until(self, at: int) -> None:
-        raise RuntimeError("a job for now waits for nothing")
-
-
 @dataclass(slots=True)
 class _Recorder:
     """The rounds since `rounds` was emptied."""
@@ -100,13 +85,13 @@ class _Recorder:
 
 
 class Stage:
-    """One process of each function."""
+    """One process of each function. Their clock stands still, so that what is read again does not depend on the machine."""
 
     def __init__(self, settings: Settings) -> None:
         from lambdas import _runtime
         from lambdas._executor import Executor
 
-        self.recorder, self.clock = _Recorder(), _Clock()
+        self.recorder, self.clock = _Recorder(), FixedClock(SystemClock().now())
         with patch.object(_runtime, "SystemClock", lambda: self.clock):
             self.api, ports_of_executor = _runtime.Api(settings), _runtime.AwsPorts(settings)
             self.executor = Executor(ports_of_executor, settings)
@@ -131,6 +116,8 @@ class Stage:
             raise RuntimeError(f"the request was refused: {answer}")
         request = self.recorder.taken()
         execute.handler({"Records": self._received()}, Context(f"batch {self._number}"))
+        if self.clock.slept:
+            raise RuntimeError("a job for now waits for nothing")
         return Rounds(request, self._started)
 
     def started(self) -> None:

@@ -2,25 +2,18 @@
 
 The model: five executors at first, 300 more a minute, up to the lane's limit; with pollers, ten executors each, and a thousand pollers
 more a minute. A new executor has a cold start. An executor runs ten jobs at once.
-
-The cold start is computed, not measured on AWS: 0.15 to 0.3 s for the environment with its code, 0.8 s for imports without bytecode, 0.2 to
-0.4 s for clients made in the first invocation, 0.1 s for the first lease and claim: 1.3 to 1.8 s. With bytecode, and clients made before
-the first invocation, about 0.7 s are left by the same reckoning. The models keep the longer one as long as nothing is measured on AWS.
 """
 
 import heapq
 from typing import NamedTuple
 
 from bench.figures import Figure
+from lab.world.limits import BATCH, COLD_MS, FIRST, LIMIT, MORE_A_MINUTE, POLLER_HOUR
 from scheduler.insight import scaling
 from scheduler.model.job import Lane
 
 BURST = 50_000
 JOB_MS = 200
-BATCH = 10
-COLD_MS = 1_500
-FIRST, MORE_A_MINUTE, LIMIT = 5, 300, 1_250
-POLLER_HOUR = 0.00925  # dollars
 AHEAD_MINUTES = 10  # pollers are raised this long before the burst; afterwards they fall by a tenth a minute
 
 

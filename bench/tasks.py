@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from bench import prices
 from bench.cpu import spent
 from bench.inprocess import MINUTELY
-from bench.units import NETWORK_MS, WHOLE_CORE_MB
 from infra.settings import DEV, PROD, Settings
+from lab.world.calls import NETWORK_MS, on_core
 from scheduler.storage.aws.table import CONNECTIONS
 from scheduler.tasks.plan import WORK_MS
 
@@ -44,7 +44,7 @@ def _rows(cpu_ms: float, waits_ms: float) -> Iterator[str]:
 
 def _each_ms(settings: Settings, cpu_ms: float, waits_ms: float) -> float:
     """Return the time of a top-up."""
-    return cpu_ms / min(settings.memory_mb["plan"] / WHOLE_CORE_MB, 1) + waits_ms
+    return on_core(cpu_ms, settings.memory_mb["plan"]) + waits_ms
 
 
 if __name__ == "__main__":

@@ -14,17 +14,17 @@ from bench import operations, prices
 from bench.cpu import spent
 from bench.figures import Figure
 from bench.inprocess import AT_ONCE, TOPPED_UP
-from bench.metered import Meter, crowded
+from bench.metered import crowded
 from bench.operations import Bench, Scenario
 from infra.settings import PROD
+from lab.world.calls import NETWORK_MS, on_core
+from lab.world.meter import Meter
 from local.steps import step
 from scheduler.model import slots
 from scheduler.model.job import Lane, Result
 from scheduler.storage.aws.table import CONNECTIONS
 from scheduler.targets.fetch_call import AHEAD_MS
 
-NETWORK_MS = 5.0  # assumed for a call to DynamoDB, SQS or SNS within the region
-WHOLE_CORE_MB = 1_769  # Lambda memory with a whole core; less memory gets that share of it
 MEMORY_MB = PROD.memory_mb
 PROJECT_CPU_MS = 0.2  # assumed for the three changes of a job
 METERED = 2  # minutes
@@ -137,7 +137,7 @@ def responded(bench: Bench) -> None:
     """Run an `http` job whose response fills the stored preview of 1 KB."""
     bench.submit()
     headers = {"content-type": "application/json", "date": "Fri, 20 Nov 2026 10:01:00 GMT", "server": "example"}
-    bench.execute(Lane.ONE_TIME, Result(response={"status": 200, "headers": headers, "body": "x" * 1_024}))
+    bench.run_batch(Lane.ONE_TIME, Result(response={"status": 200, "headers": headers, "body": "x" * 1_024}))
 
 
 def created_in_a_batch(bench: Bench) -> None:
@@ -204,5 +204,4 @@ def _metered(shape: Shape, size: Size) -> Meter:
 
 def _seconds(verb: str, cpu_ms: float, calls: float, waited_ms: float = 0) -> float:
     """Return the dollars for this much time of a function."""
-    share = min(MEMORY_MB[verb] / WHOLE_CORE_MB, 1)
-    return (cpu_ms / share + calls * NETWORK_MS + waited_ms) / 1000 * MEMORY_MB[verb] / 1_024 * prices.GB_SECOND
+    return (on_core(cpu_ms, MEMORY_MB[verb]) + calls * NETWORK_MS + waited_ms) / 1000 * MEMORY_MB[verb] / 1_024 * prices.GB_SECOND

@@ -6,8 +6,8 @@ A dispatcher polls a lane each `STEP_MS` while jobs wait there. AWS answers in m
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from lab.world.clock import FixedClock
 from scheduler.model.job import DueEntry, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.sharing.window import STEP_MS, Flow
@@ -20,14 +20,6 @@ BEGIN = 1_800_000_000_000
 LANE = Lane.ONE_TIME
 
 
-@dataclass
-class _Clock:
-    at: int = BEGIN
-
-    def now(self) -> int:
-        return self.at
-
-
 def main(users: Sequence[int] = USERS) -> None:
     print("| users | processor time of a poll, seconds |")
     print("|--:|--:|")
@@ -37,7 +29,7 @@ def main(users: Sequence[int] = USERS) -> None:
 
 def _fastest_poll(users: int) -> float:
     """Return the processor time in seconds of the fastest of several polls: a busy machine can only add time."""
-    clock = _Clock()
+    clock = FixedClock(BEGIN)
     flow = Flow(
         UnitKey("2027-01-15T08:00", 0), lambda lane, until: WINDOW, lambda lane: WINDOW, MemoryPorts(clock, Rules(windows={LANE: WINDOW}))
     )
@@ -45,7 +37,7 @@ def _fastest_poll(users: int) -> float:
     flow.release([_entry(f"00000000-0000-4000-8000-{number:012d}", number) for number in range(users)], ())
     times = []
     for _ in range(POLLS):
-        clock.at += STEP_MS
+        clock.advance(STEP_MS)
         begin = time.process_time()
         flow.release((), ())
         times.append(time.process_time() - begin)

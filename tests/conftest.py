@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from lab.world.clock import NOW as NOW
+from lab.world.clock import FixedClock
 from scheduler.model import ids, slots
-from scheduler.model.instants import parse
-from scheduler.model.job import Delivery, DueEntry, Failure, FailureKind, Finished, Job, JobKey, Message, Result, TaskHead
+from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Message
 from scheduler.model.spec import JobSpec
 
-NOW = parse("2026-11-20T10:00:00Z")
 _numbers = itertools.count(1)
 SPEC = {each.name for each in fields(JobSpec)}
 HELLO = JobSpec("log", {"message": "hello"})
@@ -78,82 +78,6 @@ def caplog(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) ->
 def dense(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a dispatcher treat even a few jobs as many: each leaves just before it is due."""
     monkeypatch.setattr("scheduler.pipeline.dispatch.SPARSE", -1)
-
-
-class FixedClock:
-    """The port `Clock`, standing still until it is moved; a sleep moves it."""
-
-    def __init__(self, at: int = NOW) -> None:
-        self.at = at
-        self.frozen_ms = 0
-        self.slept: list[int] = []
-
-    def now(self) -> int:
-        return self.at
-
-    def monotonic(self) -> int:
-        return self.at - self.frozen_ms
-
-    def advance(self, ms: int) -> None:
-        self.at += ms
-
-    def freeze(self, ms: int) -> None:
-        """The machine is frozen, and its monotonic clock stands still meanwhile."""
-        self.at += ms
-        self.frozen_ms += ms
-
-    def sleep_until(self, at: int) -> None:
-        self.slept.append(at)
-        self.at = max(self.at, at)
-
-
-class ScriptedPool:
-    """The port `Pool`: every job takes `takes` ms and ends as `result` says. `starts` has the started jobs and their starts.
-
-    A cancelled job ends `stops_after` ms later as a failure; None: it ignores the request.
-    """
-
-    def __init__(self, clock: FixedClock, *, takes: int = 10, result: Result | None = None, stops_after: int | None = 50) -> None:
-        self.clock, self.takes, self.result, self.stops_after = clock, takes, result or Result("done"), stops_after
-        self.starts: list[tuple[Job, int]] = []
-        self.cancels: list[tuple[JobKey, int]] = []
-        self.kills: list[tuple[JobKey, int]] = []
-        self.stopped = False
-        self._running: list[Finished] = []
-
-    def has_room(self, job: Job) -> bool:
-        return True
-
-    def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
-        now = self.clock.now()
-        self.starts.append((job, now))
-        self._running.append(Finished(job, now, now + self.takes, self.result))
-
-    def wait(self, until: int) -> list[Finished]:
-        ends = min((item.ended_at for item in self._running), default=until)
-        self.clock.sleep_until(min(ends, until))
-        done = [item for item in self._running if item.ended_at <= self.clock.now()]
-        self._running = [item for item in self._running if item not in done]
-        return done
-
-    def cancel(self, job: Job) -> None:
-        now = self.clock.now()
-        self.cancels.append((job.key, now))
-        if self.stops_after is not None:
-            stopped = Result(failure=Failure(FailureKind.TIMEOUT, "stopped"))
-            ends = now + self.stops_after
-            self._running = [
-                item._replace(ended_at=ends, result=stopped) if item.job.key == job.key and item.ended_at > ends else item
-                for item in self._running
-            ]
-
-    def kill(self, job: Job) -> None:
-        self.kills.append((job.key, self.clock.now()))
-        self._running = [item for item in self._running if item.job.key != job.key]
-
-    def stop(self) -> None:
-        self.stopped = True
-        self._running.clear()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PRODUCT = ("scheduler", "lambdas", "infra", "local", "bench", "prove", "client/src/punctual", "examples", "app.py")
+PRODUCT = ("scheduler", "lambdas", "infra", "local", "lab", "bench", "prove", "client/src/punctual", "examples", "app.py")
 
 
 class Finding(NamedTuple):

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = sorted(path for folder in ("scheduler", "lambdas", "infra", "local", "bench", "prove") for path in (ROOT / folder).rglob("*.py"))
+SOURCES = sorted(
+    path for folder in ("scheduler", "lambdas", "infra", "local", "lab", "bench", "prove") for path in (ROOT / folder).rglob("*.py")
+)
 VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "fetch", "project", "notify", "announce", "scale", "provision"}
 STEPS = {
     "dispatch": "scheduler.pipeline.worker.work",  # its messages name the service: dispatch, overflow, closing, redrive ...
@@ -195,10 +197,11 @@ def test_infra_imports_no_handler() -> None:
 
 
 def test_the_bench_builds_on_the_local_stack_and_not_the_reverse() -> None:
-    assert importers(under("local/"), ("bench", "prove")) == {}
+    assert importers(under("local/"), ("lab", "bench", "prove")) == {}
+    assert importers(under("lab/"), ("bench", "prove")) == {}
     assert importers(under("bench/"), ("prove",)) == {}
     tables = ("tests.contract.tables",)  # as `infra` makes them
-    assert importers(under("local/", "bench/", "prove/"), ("tests",), but=tables) == {}
+    assert importers(under("local/", "lab/", "bench/", "prove/"), ("tests",), but=tables) == {}
 
 
 def test_only_entry_points_read_the_clock() -> None:

@@ -17,6 +17,7 @@ import pytest
 from botocore.config import Config
 from moto import mock_aws
 
+from lab.world.clock import FixedClock
 from local.server import START
 from scheduler.model.job import Lane
 from scheduler.storage.aws import clients
@@ -54,7 +55,6 @@ from scheduler.storage.ports import (
     Users,
     WorkQueue,
 )
-from tests.conftest import FixedClock
 from tests.contract import tables
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import pytest
 
 from bench import operations
 from bench.operations import AGAIN, BUDGET, GOOD, REQUEST, RUN_BUDGET, Bench, Recorder
+from lab.world.clock import FixedClock
 from local import drills
 from scheduler.model import ids
 from scheduler.model.job import Job, Lane, Misfire, Overlap, Receipt, RunInfo
@@ -21,7 +22,6 @@ from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Change, Guard, Written
-from tests.conftest import FixedClock
 from tests.contract import make, tables
 from tests.contract.make import NOW
 
@@ -56,7 +56,7 @@ def test_a_one_time_job_costs_five_write_units(counted: tuple[DynamoJobs, Record
     bench = Bench(jobs)
     bench.submit(batch)
     assert recorder.total() == 2 * batch
-    bench.execute(Lane.ONE_TIME, GOOD, batch)
+    bench.run_batch(Lane.ONE_TIME, GOOD, batch)
     assert recorder.total() == BUDGET * batch
     update = "UpdateItem" if batch == 1 else "BatchExecuteStatement"
     assert recorder.by_operation() == {"PutItem": 2 * batch, update: 3 * batch}
@@ -67,7 +67,7 @@ def test_a_job_of_a_batch_costs_as_much_as_a_single_one(counted: tuple[DynamoJob
     bench = Bench(jobs)
     bench.submit_batch(25)
     assert recorder.by_operation() == {"BatchExecuteStatement": 2 * 25}
-    bench.execute(Lane.ONE_TIME, GOOD, 25)
+    bench.run_batch(Lane.ONE_TIME, GOOD, 25)
     assert recorder.total() == BUDGET * 25
 
 
@@ -88,10 +88,10 @@ def test_a_retry_costs_one_more_claim_and_move_in_the_index(counted: tuple[Dynam
     jobs, recorder = counted
     bench = Bench(jobs)
     bench.submit()
-    bench.execute(Lane.ONE_TIME, AGAIN)
+    bench.run_batch(Lane.ONE_TIME, AGAIN)
     assert recorder.total() == 2 + 1 + 3
-    bench.now_ms += 900_000
-    bench.execute(Lane.RETRY, GOOD)
+    bench.clock.advance(900_000)
+    bench.run_batch(Lane.RETRY, GOOD)
     assert recorder.total() == 2 + 1 + 3 + 1 + 2
 
 
@@ -102,9 +102,9 @@ def test_an_ordering_key_costs_three_units_and_four_for_a_wait(jobs: DynamoJobs,
     spec = replace(REQUEST.spec, ordering=Ordering("customer:17"))
     submit_all([Submission(replace(REQUEST, spec=spec), number) for number in range(2)], bench)
     assert recorder.total() == 2 * (2 + 1), "two jobs and their entries"
-    bench.now_ms += 60_000
-    bench.execute(Lane.ONE_TIME, GOOD, 2)
-    bench.execute(Lane.ONE_TIME, GOOD)
+    bench.clock.advance(60_000)
+    bench.run_batch(Lane.ONE_TIME, GOOD, 2)
+    bench.run_batch(Lane.ONE_TIME, GOOD)
     assert recorder.total() == 2 * (BUDGET + 3) + 4
 
 

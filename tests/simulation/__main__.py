@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
-from tests.simulation.faults import CALM, ROUGH
+from lab.world.faults import CALM, ROUGH
 from tests.simulation.hostile import HostileWorld
 from tests.simulation.item_faults import CodedWorld
 from tests.simulation.keyed import KeyedWorld

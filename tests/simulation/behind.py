@@ -6,8 +6,8 @@ earlier version has started is planned again.
 
 from dataclasses import replace
 
+from lab.world.faults import CALM, Rates
 from scheduler.model import slots
-from tests.simulation.faults import CALM, Rates
 from tests.simulation.world import START, World
 
 MINUTES = 100

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
+from lab.world.faults import CALM, Rates
+from lab.world.hub import Killed
 from scheduler.jobs.change import reschedule
 from scheduler.model import ids, lifecycle, operation, slots
 from scheduler.model.errors import Conflict, Unavailable
@@ -28,8 +30,6 @@ from scheduler.model.work import WorkDelivery
 from scheduler.operations import requests
 from scheduler.pipeline.submit import NewJob, Submission, submit_all
 from scheduler.storage.ports import Change, Written
-from tests.simulation.faults import CALM, Rates
-from tests.simulation.hub import Killed
 from tests.simulation.world import START, Report, World
 
 BULK = Rates(lag_ms=300, refuse=0.003, slow=0.0005)

@@ -3,13 +3,13 @@
 The oracle: no run is skipped for overlap. None would meet another one if all were in time, so each of them belongs to the catching up.
 """
 
+from lab.world.faults import CALM
 from scheduler.admission.lane_state import pause, resume
 from scheduler.model import slots
 from scheduler.model.job import Lane, Misfire, Overlap
 from scheduler.model.spec import JobSpec
 from scheduler.tasks import service
 from scheduler.tasks.service import NewTask
-from tests.simulation.faults import CALM
 from tests.simulation.world import START, World
 
 PAUSES = ((6, 9), (20, 26))  # minutes

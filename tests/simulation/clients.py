@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from lab.world.faults import Faults
+from lab.world.hub import Hub, Killed
 from scheduler.model import ids
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Job, Receipt
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from scheduler.storage.ports import Ports
-from tests.simulation.faults import Faults
-from tests.simulation.hub import Hub, Killed
 
 KEYED = 0.25  # share of posts with a key; each of their jobs has that key with its number
 TRIES = 4  # of a post with a key; a client never repeats a post without a key

@@ -19,13 +19,13 @@ from unittest.mock import patch
 
 import greenlet
 
+from lab.world.faults import Faults, Faulty, Rates
+from lab.world.hub import Killed
 from scheduler.model import operation, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.operation import Action, Filter
 from scheduler.operations import requests
 from scheduler.pipeline import dispatch
-from tests.simulation.faults import Faults, Faulty, Rates
-from tests.simulation.hub import Killed
 from tests.simulation.keyed import KeyedWorld
 from tests.simulation.world import START, Report, World
 
@@ -132,8 +132,8 @@ class Watched(Faulty):
         super().__init__(port, faults, freeze=freeze)
         self._watcher = watcher
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        call = super().__getattr__(name)
+    def around(self, name: str, effect: Callable[..., Any]) -> Callable[..., Any]:
+        call = super().around(name, effect)
         if name not in EFFECTS:
             return call
 
@@ -142,7 +142,6 @@ class Watched(Faulty):
             self._watcher.done(name)
             return answer
 
-        self.__dict__[name] = watched
         return watched
 
 

@@ -18,14 +18,15 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
+from lab.world.costs import PROD
+from lab.world.faults import Rates
 from scheduler.model import ids, slots
 from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Lane, Message, Unit
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline import bundles, waiting_room
 from scheduler.storage.memory.stores import MemoryJobs
-from tests.simulation.costs import PROD, CostlyWorld
-from tests.simulation.faults import Rates
+from tests.simulation.stepped import CostlyWorld
 from tests.simulation.world import POLL_MS, START
 
 TAKES_MS = 500

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from lab.world.faults import CALM, Rates
 from scheduler.admission.lane_state import resume
 from scheduler.model import lifecycle, slots
 from scheduler.model.job import Job, JobKey, Lane, UnitKey
@@ -21,7 +22,6 @@ from scheduler.storage.confirmed import ConfirmedRules
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryLedger
-from tests.simulation.faults import CALM, Rates
 from tests.simulation.stepped import KINDS, SteppedWorld
 from tests.simulation.world import START
 

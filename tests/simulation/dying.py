@@ -8,6 +8,9 @@ poison_open         a job that kills each executor that starts it has not ended,
 from collections import Counter
 from collections.abc import Sequence
 
+from lab.world.faults import CALM
+from lab.world.hub import Killed
+from lab.world.pools import SimPool
 from scheduler.dead_letters.model import is_dead
 from scheduler.model import lifecycle, retry, slots
 from scheduler.model.job import Job, JobKey, TaskHead
@@ -15,9 +18,6 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.submit import NewJob
 from scheduler.storage.ports import ClaimRequest, ClaimResult
-from tests.simulation.aws import SimPool
-from tests.simulation.faults import CALM
-from tests.simulation.hub import Killed
 from tests.simulation.world import START, Container, World
 
 FROM_MS, MINUTES = 5 * slots.MINUTE, 30

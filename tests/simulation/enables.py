@@ -9,6 +9,7 @@ There are always executors enough. `waited` counts the judged jobs by kind, `mos
 
 from collections import Counter
 
+from lab.world.faults import CALM, Rates
 from scheduler.accounts import user_admin
 from scheduler.model import lifecycle, slots
 from scheduler.model.account import Account
@@ -17,7 +18,6 @@ from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.memory.stores import QueuedWork
 from tests.simulation import queuers
-from tests.simulation.faults import CALM, Rates
 from tests.simulation.resumes import kind_of
 from tests.simulation.world import START, World
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lab.world.faults import Rates
 from scheduler.model import ids, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane, Message
@@ -19,7 +20,6 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
-from tests.simulation.faults import Rates
 from tests.simulation.world import START, World
 
 EXECUTORS, BATCH, TAKES_MS = 10, 10, 1_000

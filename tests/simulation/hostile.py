@@ -27,6 +27,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from lab.world.faults import Rates
 from scheduler.jobs import by_key
 from scheduler.jobs.by_key import OnConflict, OnStarted
 from scheduler.model import operation, slots
@@ -43,8 +44,7 @@ from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from scheduler.tasks import service
 from scheduler.tasks.service import NewTask
 from tests.simulation import limited
-from tests.simulation.costs import CostlyWorld
-from tests.simulation.faults import Rates
+from tests.simulation.stepped import CostlyWorld
 from tests.simulation.world import START, Report
 
 FACTOR = 20  # a default scene is smaller by this

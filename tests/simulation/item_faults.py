@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
 
+from lab.world.faults import CALM, Rates
+from lab.world.layers import Layer
 from scheduler.model import ids, slots
 from scheduler.model.errors import TooLarge
 from scheduler.model.job import DueEntry, Job, JobKey
@@ -21,7 +23,6 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.storage.aws import items
 from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Found, Written
-from tests.simulation.faults import CALM, Rates
 from tests.simulation.stepped import SteppedWorld
 from tests.simulation.world import START
 
@@ -29,16 +30,6 @@ ITEM_LIMIT = 409_600  # bytes of an item
 CLAIM_BYTES = 190  # the size of a claim
 BAD_JOBS = 3
 BAD_AT = 6 * slots.MINUTE  # when the bad jobs are due
-
-
-class Layer:
-    """A port whose methods are those of another port, except the ones that a subclass defines."""
-
-    def __init__(self, port: Any) -> None:
-        self._port = port
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._port, name)
 
 
 class Coded(Layer):

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from lab.world.faults import CALM, Rates
+from lab.world.hub import Hub
 from scheduler.jobs.by_key import OnConflict, OnStarted, Put, PutOutcome, cancel_by_key, find_by_key, put
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
@@ -24,8 +26,6 @@ from scheduler.model.spec import JobSpec, Ordering
 from scheduler.pipeline.submit import NewJob
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.ports import Ports
-from tests.simulation.faults import CALM, Rates
-from tests.simulation.hub import Hub
 from tests.simulation.world import START, Report, World
 
 OWNER = "namer"

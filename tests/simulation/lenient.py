@@ -5,8 +5,8 @@ An executor that was frozen for longer than its lease must not start anything, e
 
 from dataclasses import replace
 
-from tests.simulation.aws import Lenience
-from tests.simulation.faults import ROUGH, Rates
+from lab.world.faults import ROUGH, Rates
+from lab.world.queues import Lenience
 from tests.simulation.world import World
 
 FROZEN = replace(ROUGH, freeze=7 * ROUGH.freeze, redeliver=3 * ROUGH.redeliver)

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from lab.world.hub import Hub
 from scheduler.admission import limits
 from scheduler.model import callback_lease, lifecycle
 from scheduler.model.job import Job, JobKey
 from scheduler.model.named_target import NamedTarget
 from scheduler.storage.memory.targets import MemoryTargets
-from tests.simulation.hub import Hub
 
 TARGETS = {
     "few": NamedTarget("few", "log", 0, 0, "ada", "ada", concurrency=3),

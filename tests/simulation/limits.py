@@ -52,58 +52,69 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise, zip_longest
 from random import Random
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from bench import prices
 from bench.results import write
 from bench.scale import SHARES
-from bench.scaling import COLD_MS, FIRST, LIMIT, MORE_A_MINUTE, POLLER_HOUR
 from infra.account import LEAST_ACCOUNT, USUAL
 from infra.options import Options
 from infra.settings import HELD, settings_for
+from lab.world.clock import SimClock
+from lab.world.faults import CALM, Faults, Faulty
+from lab.world.hub import Hub
+from lab.world.limits import (
+    BATCH,
+    FIRST,
+    NEVER,
+    POLLER_HOUR,
+    Account,
+    Executors,
+    Fetch,
+    HttpPool,
+    LimitedJobs,
+    LimitedLanes,
+    LimitedTargets,
+    Limits,
+)
+from lab.world.pools import SimPool
+from lab.world.queues import SimWork
 from lambdas._make_way import MOST as WARMED
 from lambdas._pool import THREADS, ahead
 from scheduler.insight import scaling
 from scheduler.insight.project import project
 from scheduler.insight.provision import provision
 from scheduler.insight.scale import scale
-from scheduler.model import ids, lifecycle, slots
-from scheduler.model.job import Delivery, Finished, Job, JobKey, Lane, Message, Result, TaskHead
+from scheduler.model import ids, slots
+from scheduler.model.job import Delivery, Job, JobKey, Lane
 from scheduler.model.named_target import NamedTarget
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
-from scheduler.model.target_usage import UsageChange
 from scheduler.model.work import WorkDelivery
 from scheduler.operations.step import step
 from scheduler.pipeline.execute import execute
 from scheduler.pipeline.process import Process
 from scheduler.pipeline.tick import tick
 from scheduler.pipeline.worker import hidden_s, work
-from scheduler.storage.aws import keys
 from scheduler.storage.aws.batches import chunks as batches
 from scheduler.storage.aws.stream import JobChange
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.ports import MemoryPorts
-from scheduler.storage.memory.stores import MemoryLanes, MemoryLedger
-from scheduler.storage.memory.targets import MemoryTargets
+from scheduler.storage.memory.stores import MemoryLedger
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Change, ChangeResult, ClaimRequest, ClaimResult, Pool, Written
-from scheduler.targets.call_limit import CallLimit, Waiting, patience
-from scheduler.targets.fetch_call import AHEAD_MS, unstarted
+from scheduler.storage.ports import Pool
+from scheduler.targets.call_limit import CallLimit
+from scheduler.targets.fetch_call import AHEAD_MS
 from scheduler.targets.named_target import slots_beside
 from tests.contract import make
-from tests.simulation.aws import LaggingJobs, SimClock, SimPool, SimWork, outcome
-from tests.simulation.faults import CALM, Faults, Faulty
-from tests.simulation.hub import Hub
 
 AT = slots.start_of("2026-11-20T11:00")  # the top of an hour
 OWNERS = 20
@@ -114,22 +125,14 @@ SHARDS, UNITS = 64, 8  # of a minute: for ten thousand jobs a second
 JOB_MS = 200
 PER_HOUR = 5_000_000
 BURST = 50_000
-BATCH = 10
-CONNECTIONS = 16  # of a dispatcher to SNS
-PUBLISH_MS = 15  # duration of a publish call
 AHEAD = 12 * slots.MINUTE  # the scene begins this long before the first instant: `scale` looks ten minutes ahead
 STORED_AHEAD = slots.HORIZON  # the stream's jobs are all stored this long before their minute
 EXECUTOR_GB = 1.0  # as in prod
-NEVER = 10**9
 IN_PROD = 100  # pollers of the one-time lane at most, in the stage prod
-USAGE_BYTES, PLACE_BYTES = 150, 94  # of an item of usage without concurrency slots, and of each slot in it
 AT_ONCE, LIMITED_JOBS, LIMITED_MS = 500, 5_000, 1_000  # the scene of the limit
 SMALL, SMALL_TAKEN = LEAST_ACCOUNT, 4  # the scene of the account: its executions, and those of two other lanes
 NOTICES, NOTICE_MS, NOTICE_EVERY_MS = 2, 1_000, 2_000  # functions that run all the time: how many, for how long, how often
 REQUEST_MS, REQUEST_EVERY_MS = 90, 40  # of the API beside calls of URLs
-SEND_MS = 10  # from an executor to Lambda, or back
-SEEN_MS = 20  # an executor sees a result at most so much later
-NOT_SENT = unstarted("busy")
 FEW_CALLS = 2_000  # ... in a stage that does not know its account
 MOST_DEFERRALS = 2
 ACCOUNTS = (1_000, 10_000)  # of the scene of calls
@@ -139,26 +142,6 @@ PARTS = ("burst", "lifted", "owner", "limit", "account", "http", "hour", "top", 
 LARGE = ("owner", "http", "top", "api")  # these are run only by name
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The limits of AWS for one account and region."""
-
-    first: int = FIRST  # executors at once
-    more_a_minute: int = MORE_A_MINUTE
-    most: int = LIMIT  # of a mapping that scales by itself
-    cold_ms: int = COLD_MS
-    environments: int = 1_000  # new environments in ten seconds, also at once
-    polls: int = 10  # polls a second of one poller
-    alarm_ms: int = 90_000  # from a metric to the call of its alarm
-    pollers_ms: int = 60_000  # from a change of the pollers to its effect
-    sns: int = 30_000  # messages a second; us-east-1
-    partition: int = 1_000  # write units a second
-    account: int = NEVER  # executions of the account at once
-    reserved: Mapping[str, int] = field(default_factory=dict)  # of these by function
-    taken: int = 0  # of these by functions that are not in the model: all the time
-    steps: int = NEVER  # of the engine at once
-
-
 LIFTED: dict[str, Callable[[Limits], Limits]] = {
     "executors": lambda limits: replace(limits, first=NEVER, environments=NEVER, polls=NEVER),
     "polls": lambda limits: replace(limits, polls=NEVER),
@@ -166,354 +149,6 @@ LIFTED: dict[str, Callable[[Limits], Limits]] = {
     "SNS": lambda limits: replace(limits, sns=NEVER),
     "partitions": lambda limits: replace(limits, partition=NEVER),
 }
-
-
-class Allowance:
-    """A rate limit of `rate` a second, of which a second's worth may come at once; further callers wait in order."""
-
-    def __init__(self, rate: float, at_once: float | None = None) -> None:
-        self._step, self._saved = 1_000 / rate, 1_000 * (1.0 if at_once is None else at_once / rate)
-        self._next = float("-inf")
-
-    def wait(self, now: int, count: int = 1) -> int:
-        """Take `count` more, and return the milliseconds until they are allowed."""
-        self._next = max(self._next, now - self._saved) + count * self._step
-        return max(0, round(self._next) - now)
-
-
-class Place(NamedTuple):
-    """A partition of the table or of an index."""
-
-    kind: Literal["table", "due", "failures"]
-    partition: str
-
-
-class LimitedJobs(LaggingJobs):
-    """A jobs table with a write limit for each partition of the table and of its indexes. Ended jobs are deleted."""
-
-    def __init__(self, hub: Hub, limits: Limits, waits: Counter[str], *, kilobytes: int = 1) -> None:
-        super().__init__(hub, Faults(CALM, Random(1), hub), lambda before, after: None, lambda job: None)
-        self._partitions: dict[Place, Allowance] = defaultdict(lambda: Allowance(limits.partition))
-        self._waits, self._kilobytes = waits, kilobytes
-        self.ended = 0
-        self.deferrals: Counter[JobKey] = Counter()  # how often each job went back to its lane
-
-    def keep(self, job: Job) -> None:
-        """Store a job that was created before the scene."""
-        self._store(None, job)
-
-    def put(self, job: Job) -> bool:
-        self._write([*self._places(None, job)])
-        return super().put(job)
-
-    def put_many(self, jobs: Sequence[Job]) -> list[Written]:
-        self._write([place for job in jobs for place in self._places(None, job)])
-        for job in jobs:
-            self.keep(job)
-        return [Written.YES] * len(jobs)
-
-    def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
-        self._write([_of_table(request.key) for request in requests])
-        return super().claim(requests)
-
-    def change(self, changes: Sequence[Change]) -> list[Written]:
-        self._write([place for each in changes for place in self._places(each.before, each.after)])
-        done = super().change(changes)
-        for each in changes:
-            if each.after.fence > each.before.fence:
-                self.deferrals[each.before.key] += 1
-            if each.after.slot is None and self.rows.pop(each.before.key, None) is not None:
-                self._placed.pop(each.before.key)
-                self._there.pop("", None)
-                self.ended += 1
-        return done
-
-    @staticmethod
-    def _places(before: Job | None, after: Job) -> Iterator[Place]:
-        """The partitions that a put or a change writes."""
-        yield _of_table(after.key)
-        former = before and before.slot
-        yield from (Place("due", slot) for slot in (former, after.slot) if slot and former != after.slot)
-        was, now = before is not None and lifecycle.state(before) in lifecycle.DEAD, lifecycle.state(after) in lifecycle.DEAD
-        if was != now:
-            yield Place("failures", _of_table(after.key).partition)
-
-    def _write(self, places: Sequence[Place]) -> None:
-        """Write to all places at the same time: the call ends with its slowest write."""
-        now, longest = self._hub.time, 0
-        for place in places:
-            wait = self._partitions[place].wait(now, self._kilobytes if place.kind == "table" else 1)
-            name = f"{place.kind} partitions"
-            self._waits[name], longest = max(self._waits[name], wait), max(longest, wait)
-        self._hub.sleep_until(now + longest)
-
-
-def _of_table(key: JobKey) -> Place:
-    return Place("table", keys.partition(key.owner, ids.partition(key.id)))
-
-
-class LimitedTargets(MemoryTargets):
-    """Named targets whose items of usage have the write limit of a partition each; a write costs a unit for each KB of its item."""
-
-    def __init__(self, hub: Hub, limits: Limits, waits: Counter[str]) -> None:
-        super().__init__()
-        self._hub, self._waits = hub, waits
-        self._partitions: dict[str, Allowance] = defaultdict(lambda: Allowance(limits.partition))
-        self.busiest: Counter[str] = Counter()  # units written to each item
-
-    def use(self, uses: Sequence[UsageChange]) -> list[ChangeResult]:
-        stored, now, wait = self.usages([use.target for use in uses]), self._hub.time, 0
-        for use in uses:
-            size = USAGE_BYTES + PLACE_BYTES * (len(stored[use.target].places) if use.target in stored else 0)
-            self.busiest[use.target] += -(-size // 1_024)
-            wait = max(wait, self._partitions[use.target].wait(now, -(-size // 1_024)))
-        self._waits["usage partitions"] = max(self._waits["usage partitions"], wait)
-        self._hub.sleep_until(now + wait)
-        return super().use(uses)
-
-
-class LimitedLanes(MemoryLanes):
-    """Queues behind an SNS topic with a rate limit."""
-
-    def __init__(self, hub: Hub, limits: Limits, waits: Counter[str], arrived: Callable[[Lane, int], None]) -> None:
-        super().__init__()
-        self._hub, self._waits, self._arrived, self._random = hub, waits, arrived, Random(2)
-        self._sns = Allowance(limits.sns)
-
-    def now(self) -> int:
-        return self._hub.time
-
-    def add(self, message: Message, visible_at: int) -> None:
-        super().add(message, visible_at)
-        self._arrived(message.lane, max(visible_at, self._hub.time))
-
-    def extend(self, lane: Lane, receipts: Sequence[str], seconds: int) -> set[str]:
-        self._arrived(lane, self._hub.time + seconds * 1_000)
-        return super().extend(lane, receipts, seconds)
-
-    def publish(self, messages: Sequence[Message]) -> list[Message]:
-        calls = -(-len(messages) // BATCH)
-        wait = self._sns.wait(self._hub.time, len(messages))
-        self._waits["SNS"] = max(self._waits["SNS"], wait)
-        for first in range(0, len(messages), BATCH):
-            arrives = self._hub.time + wait + PUBLISH_MS * (first // BATCH // CONNECTIONS + 1) + self._random.randint(5, 40)
-            for message in messages[first : first + BATCH]:
-                self.add(message, arrives)
-        self._hub.sleep_until(self._hub.time + wait + PUBLISH_MS * -(-calls // CONNECTIONS))
-        return []
-
-
-@dataclass
-class Executors:
-    """An event source mapping and its Lambda function: the number of executors, and the polls."""
-
-    hub: Hub
-    limits: Limits
-    kept: int = 0  # pollers kept ready; 0: AWS scales by itself
-    most: int = 0  # executors that ran at once
-    busy: int = 0
-    colds: int = 0
-    busy_ms: int = 0
-    batches: int = 0
-    poller_ms: int = 0
-    by_second: Counter[int] = field(default_factory=Counter)  # the most executors that ran at once in each second
-    _counted: int = 0  # the last second in `by_second`
-    _since: int | None = None  # when AWS began to scale
-    _idle: list[Process] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._environments = Allowance(self.limits.environments / 10, at_once=self.limits.environments)
-        self._polls = Allowance(1)
-        self._polled_at: tuple[int, Allowance] = (0, self._polls)
-
-    def keep(self, pollers: int) -> None:
-        """Change the pollers that are kept ready. After the last ones AWS scales from its beginning."""
-        self.kept = pollers
-        if not pollers:
-            self._since = None
-
-    @property
-    def may(self) -> int:
-        if self.kept:
-            return self.kept * scaling.EXECUTORS_EACH if self.limits.first < NEVER else NEVER
-        if self._since is None:
-            self._since = self.hub.time
-        grown = (self.hub.time - self._since) * self.limits.more_a_minute // slots.MINUTE
-        return min(self.limits.first + grown, max(self.limits.most, self.limits.first))
-
-    def poll_wait(self) -> int:
-        pollers = self.kept or self.may
-        if self._polled_at[0] != pollers:
-            self._polled_at = (pollers, Allowance(pollers * self.limits.polls, at_once=pollers))
-        return self._polled_at[1].wait(self.hub.time)
-
-    def enter(self, make_one: Callable[[], Process]) -> tuple[Process, int]:
-        """Take an environment; returns it and the milliseconds until it is ready."""
-        self._change(1)
-        self.batches += 1
-        if self._idle:
-            return self._idle.pop(), 0
-        self.colds += 1
-        return make_one(), self._environments.wait(self.hub.time) + self.limits.cold_ms
-
-    def leave(self, environment: Process, began: int) -> None:
-        self._change(-1)
-        self.busy_ms += self.hub.time - began
-        self._idle.append(environment)
-
-    def _change(self, by: int) -> None:
-        """Change the number that run. It counts in every second since the last change, too."""
-        now = self.hub.time // 1_000
-        for second in range(self._counted or now, now + 1):
-            self.by_second[second] = max(self.by_second[second], self.busy)
-        self._counted = now
-        self.busy += by
-        self.by_second[now] = max(self.by_second[now], self.busy)
-        self.most = max(self.most, self.busy)
-
-
-class Account:
-    """The executions of the account. One that finds no room is throttled.
-
-    A function with a reservation has this number of its own, and no more; all others share the rest.
-    """
-
-    def __init__(self, most: int, reserved: Mapping[str, int] | None = None) -> None:
-        self._most = {**(reserved or {}), "": most - sum((reserved or {}).values())}
-        self._busy: Counter[str] = Counter()
-        self.most: Counter[str] = Counter()  # at once, by reservation
-
-    @contextmanager
-    def execution(self, function: str = "") -> Iterator[bool]:
-        """Take one while the block runs; yields whether there is room for it."""
-        fits = self.take(function)
-        try:
-            yield fits
-        finally:
-            if fits:
-                self.leave(function)
-
-    def take(self, function: str) -> bool:
-        """Take one if there is room."""
-        pool = function if function in self._most else ""
-        if self._busy[pool] >= self._most[pool]:
-            return False
-        self._busy[pool] += 1
-        self.most[pool] = max(self.most[pool], self._busy[pool])
-        return True
-
-    def leave(self, function: str) -> None:
-        self._busy[function if function in self._most else ""] -= 1
-
-    @property
-    def is_full(self) -> bool:
-        return self._busy[""] >= self._most[""]
-
-
-class Fetch:
-    """The function that calls URLs: its environments, each with a cold start, and how fast Lambda makes them."""
-
-    def __init__(self, hub: Hub, limits: Limits, account: Account) -> None:
-        self._hub, self._limits, self._account = hub, limits, account
-        self._idle, self._new, self._new_at = 0, float(limits.environments), hub.time
-        self.busy = self.most = self.colds = self.calls = self.refused = self.busy_ms = 0
-
-    def begin(self) -> int | None:
-        """Begin an invocation; returns the milliseconds until its environment is ready, or None if Lambda refuses it."""
-        now, self.calls = self._hub.time, self.calls + 1
-        self._new = min(self._new + (now - self._new_at) * self._limits.environments / 10_000, float(self._limits.environments))
-        self._new_at = now
-        if (not self._idle and self._new < 1) or not self._account.take("fetch"):
-            self.refused += 1
-            return None
-        self.busy += 1
-        self.most = max(self.most, self.busy)
-        if self._idle:
-            self._idle -= 1
-            return 0
-        self._new, self.colds = self._new - 1, self.colds + 1
-        return self._limits.cold_ms
-
-    def end(self, began: int) -> None:
-        """End the invocation that began at `began`."""
-        self._account.leave("fetch")
-        self.busy, self._idle, self.busy_ms = self.busy - 1, self._idle + 1, self.busy_ms + self._hub.time - began
-
-
-class HttpPool:
-    """The pool of an executor whose jobs call URLs by `fetch`: each waits for its place in the executor's real `CallLimit`.
-
-    The executor sees a result up to `SEEN_MS` after it came.
-    """
-
-    def __init__(self, hub: Hub, fetch: Fetch, limit: CallLimit, started: Callable[[Job, int], None]) -> None:
-        self._hub, self._fetch, self._limit, self._started = hub, fetch, limit, started
-        self._running = 0
-        self._done: list[Finished] = []
-
-    def has_room(self, job: Job) -> bool:
-        return True
-
-    def start(self, job: Job, not_after: int | None = None, task: TaskHead | None = None) -> None:
-        self._running += 1
-        until = self._hub.time + patience(job.fence - 1, job.spec.timeout_ms)
-        waiting = Waiting(lambda: self._send(job, waiting), lambda: self._finish(job, self._hub.time, self._hub.time, NOT_SENT), until)
-        self._limit.add(waiting)
-
-    def warm(self) -> None:
-        """Start an environment ahead (`lambdas._make_way`)."""
-        if self._limit.take():
-            self._hub.at(self._hub.time + SEND_MS, self._warmed)
-
-    def wait(self, until: int) -> list[Finished]:
-        while not self._done and self._hub.time < until:
-            self._limit.look()
-            self._hub.sleep_until(min(self._hub.time + SEEN_MS, until) if self._running else until)
-        done, self._done = self._done, []
-        self._running -= len(done)
-        return done
-
-    def cancel(self, job: Job) -> None:
-        raise NotImplementedError("nobody cancels a job of these scenes")
-
-    def kill(self, job: Job) -> None:
-        raise NotImplementedError("as above")
-
-    def stop(self) -> None:
-        raise NotImplementedError("no lease is lost in these scenes")
-
-    def _send(self, job: Job, waiting: Waiting) -> None:
-        self._hub.at(self._hub.time + SEND_MS, lambda: self._arrive(job, waiting))
-
-    def _arrive(self, job: Job, waiting: Waiting) -> None:
-        arrived, ready_in = self._hub.time, self._fetch.begin()
-        if ready_in is None:
-            self._hub.at(arrived + SEND_MS, lambda: self._refused(waiting))
-            return
-        begins = max(job.due_at, arrived + ready_in)
-        ends = begins + int(job.spec.payload["takes"])
-        self._hub.at(begins, lambda: self._started(job, begins))
-        self._hub.at(ends, lambda: self._fetch.end(arrived))
-        self._hub.at(ends + SEND_MS, lambda: self._answered(job, begins, ends))
-
-    def _refused(self, waiting: Waiting) -> None:
-        self._limit.refused()
-        self._limit.add(waiting, again=True)
-
-    def _answered(self, job: Job, began: int, ended: int) -> None:
-        self._limit.answered()
-        self._finish(job, began, ended, outcome(job, ended - began))
-
-    def _finish(self, job: Job, began: int, ended: int, what: Result) -> None:
-        self._done.append(Finished(job, began, ended, what))
-
-    def _warmed(self) -> None:
-        arrived, ready_in = self._hub.time, self._fetch.begin()
-        if ready_in is None:
-            self._hub.at(arrived + SEND_MS, self._limit.refused)
-            return
-        self._hub.at(arrived + ready_in, lambda: self._fetch.end(arrived))
-        self._hub.at(arrived + ready_in + SEND_MS, self._limit.answered)
 
 
 class Load(NamedTuple):
@@ -539,7 +174,7 @@ class Scene:
         self.targets = LimitedTargets(self.hub, limits, self.waits)
         self.tasks, self.counters = MemoryTasks(self.jobs, MemoryReceipts()), MemoryCounters()
         self.lanes = LimitedLanes(self.hub, limits, self.waits, lambda lane, at: self.hub.at(at, self._wake))
-        self.executors = Executors(self.hub, limits)
+        self.executors = Executors(self.hub, limits, self._environment)
         self.account = Account(limits.account - limits.taken, limits.reserved)
         self.fetch = Fetch(self.hub, limits, self.account)
         self._limits: dict[int, CallLimit] = {}  # by executor
@@ -700,12 +335,12 @@ class Scene:
 
     def _run(self, batch: Sequence[Delivery]) -> None:
         began = self.hub.time
-        environment, ready_in = self.executors.enter(self._environment)
+        environment, ready_in = self.executors.enter()
         self.hub.sleep_until(began + ready_in)
         for item in batch:
             self._way |= {single.key: (single.sent_at, began) for single in item.message.singles()}
         pool = self._pool(environment, batch)
-        left = execute(Lane.ONE_TIME, batch, self.ports, environment, pool=pool, request_id=f"r{self.executors.batches}")
+        left = execute(Lane.ONE_TIME, batch, self.ports, environment, pool=pool, request_id=f"r{self.executors.calls}")
         for item in batch:
             if item.message_id not in left:
                 self.lanes.delete(Lane.ONE_TIME, item.receipt)
@@ -748,7 +383,7 @@ def result(scene: Scene) -> dict[str, Any]:
     executors = scene.executors
     dollars = {
         "pollers": executors.poller_ms / 3_600_000 * POLLER_HOUR,
-        "executors": executors.busy_ms / 1_000 * EXECUTOR_GB * prices.GB_SECOND + executors.batches * prices.INVOCATION,
+        "executors": executors.busy_ms / 1_000 * EXECUTOR_GB * prices.GB_SECOND + executors.calls * prices.INVOCATION,
     }
     return {
         "jobs": scene.stored,

@@ -9,8 +9,8 @@ the longest chain of each function.
 
 from collections.abc import Callable, Iterable
 
+from lab.world.hub import Chain, Hub
 from scheduler.model.job import Lane
-from tests.simulation.hub import Chain, Hub
 
 MOST = 16
 EXECUTORS = {Lane.ONE_TIME: "ExecuteOneTime", Lane.RECURRING: "ExecuteRecurring", Lane.RETRY: "ExecuteRetry"}

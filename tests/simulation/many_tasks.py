@@ -6,11 +6,11 @@ is due.
 
 from unittest.mock import patch
 
+from lab.world.faults import CALM
 from scheduler.model import slots
 from scheduler.model.spec import JobSpec
 from scheduler.tasks import plan, service
 from scheduler.tasks.service import NewTask
-from tests.simulation.faults import CALM
 from tests.simulation.world import START, World
 
 WANTED, TASKS, MINUTES = 100_000, 500, 25

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
 
+from lab.world.clock import SimClock
+from lab.world.hub import Hub
 from scheduler.model.job import Failure, FailureKind, Result, Status, TaskKey
 from scheduler.model.notice import News, NoticeMessage, ReceivedNotice, Sending
 from scheduler.model.notifications import Notifications, Webhook
@@ -19,8 +21,6 @@ from scheduler.notify.notify import Post
 from scheduler.storage.memory.notices import MemoryNoticeQueue, MemoryNotices
 from scheduler.storage.memory.ports import MemoryPorts
 from tests.contract import make
-from tests.simulation.aws import SimClock
-from tests.simulation.hub import Hub
 
 BEGIN = make.NOW - make.NOW % 60_000
 TABLE_MS, QUEUE_MS = 5, 10  # of each call

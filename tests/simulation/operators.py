@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from lab.world.faults import Faults
+from lab.world.hub import Hub
 from scheduler.admission.lane_state import TRUSTED_MS, pause, resume
 from scheduler.dead_letters.model import is_dead
 from scheduler.jobs.change import reschedule
@@ -14,8 +16,6 @@ from scheduler.model import settlement, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Lane
 from scheduler.storage.ports import Ports
-from tests.simulation.faults import Faults
-from tests.simulation.hub import Hub
 
 
 @dataclass

@@ -11,10 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lab.world.faults import CALM, Rates
+from lab.world.layers import Layer
 from scheduler.model import lifecycle, slots
 from scheduler.model.job import Job, JobKey, Lane
 from scheduler.model.rules import Rules
-from tests.simulation.faults import CALM, Rates
 from tests.simulation.stepped import SteppedWorld
 
 LATE_MS = 1_000
@@ -23,16 +24,17 @@ CLAIMS_EACH = 3  # claims that an attempt may take: itself, one that was lost, o
 CLAIMS_A_MINUTE = 30  # ... and for each minute that the job was due: a job that waits for a rule is claimed every few seconds
 
 
-class Counted:
+class Counted(Layer):
     """A port that counts the jobs, messages and entries of its calls. `claimed` receives the keys of each claim."""
 
     SIZES = ("get_many", "glance", "claim", "change", "put_many", "publish", "send")
 
     def __init__(self, name: str, port: Any, counts: Counter[str], claimed: Callable[[Sequence[JobKey]], None]) -> None:
-        self._name, self._port, self._counts, self._claimed = name, port, counts, claimed
+        super().__init__(port)
+        self._name, self._counts, self._claimed = name, counts, claimed
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        effect, counts, label = getattr(self._port, name), self._counts, f"{self._name}.{name}"
+    def around(self, name: str, effect: Callable[..., Any]) -> Callable[..., Any]:
+        counts, label = self._counts, f"{self._name}.{name}"
 
         def call(*args: Any, **kwargs: Any) -> Any:
             counts[label] += len(args[0]) if name in self.SIZES else 1
@@ -43,7 +45,6 @@ class Counted:
                 counts["entries"] += len(answer[0])
             return answer
 
-        self.__dict__[name] = call
         return call
 
 

@@ -19,13 +19,14 @@ from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
+from lab.world.faults import CALM, Rates
+from lab.world.layers import Layer
+from lab.world.pools import outcome
 from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Lane, Status
 from scheduler.model.rules import Rules
 from scheduler.storage.ports import Written
-from tests.simulation.aws import outcome
-from tests.simulation.faults import CALM, Rates
 from tests.simulation.stepped import SteppedWorld
 from tests.simulation.world import START
 
@@ -70,14 +71,15 @@ class Outage(NamedTuple):
         return service in self.away and self.begin <= at < self.end
 
 
-class Away:
+class Away(Layer):
     """The port `name` as invocations see it during outages. `service(method)` names the service that a call reaches."""
 
     def __init__(self, name: str, port: Any, service: Callable[[str], str], world: "OutageWorld") -> None:
-        self._port, self._service, self._world, self._answers = port, service, world, ANSWERS.get(name, {})
+        super().__init__(port)
+        self._service, self._world, self._answers = service, world, ANSWERS.get(name, {})
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        effect, service, world, answer = getattr(self._port, name), self._service(name), self._world, self._answers.get(name)
+    def around(self, name: str, effect: Callable[..., Any]) -> Callable[..., Any]:
+        service, world, answer = self._service(name), self._world, self._answers.get(name)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             hub, outage = world.hub, world.outage
@@ -93,7 +95,6 @@ class Away:
                 return [BATCHES[name]] * len(args[0])
             raise Unavailable(f"{service} is away")
 
-        self.__dict__[name] = call
         return call
 
 

@@ -11,14 +11,15 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from lab.world.faults import CALM, Rates
+from lab.world.hub import Hub
+from lab.world.layers import Layer
 from scheduler.model import ids, lifecycle
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Lane, Overlap, Status, TaskKey
 from scheduler.model.spec import JobSpec
 from scheduler.tasks import service as verbs
 from scheduler.tasks.service import NewTask
-from tests.simulation.faults import CALM, Rates
-from tests.simulation.hub import Hub
 from tests.simulation.stepped import SteppedWorld
 from tests.simulation.world import START
 
@@ -31,21 +32,19 @@ SLOWER, SLOWER_MS = 0.2, (5, 120)  # the share of calls that take longer, and ho
 TAKES = (300, 6_000, 6_000)
 
 
-class Uneven:
+class Uneven(Layer):
     """A port of which some calls take longer than others, so that executors overtake each other between any two of their calls."""
 
     def __init__(self, port: Any, hub: Hub, random: Random) -> None:
-        self._port, self._hub, self._random = port, hub, random
+        super().__init__(port)
+        self._hub, self._random = hub, random
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        effect = getattr(self._port, name)
-
+    def around(self, name: str, effect: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             if self._random.random() < SLOWER:
                 self._hub.sleep_until(self._hub.time + self._random.randint(*SLOWER_MS))
             return effect(*args, **kwargs)
 
-        self.__dict__[name] = call
         return call
 
 

@@ -8,6 +8,8 @@ from itertools import takewhile
 from random import Random
 from typing import Any, NamedTuple
 
+from lab.world.faults import Faults
+from lab.world.hub import Hub
 from scheduler.admission.gate import READ_WINDOW_MS
 from scheduler.model import ids, instants, lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
@@ -20,8 +22,6 @@ from scheduler.storage.ports import Ports
 from scheduler.tasks import schedule, schedule_form
 from scheduler.tasks import service as verbs
 from scheduler.tasks.service import NewTask
-from tests.simulation.faults import Faults
-from tests.simulation.hub import Hub
 
 SCHEDULES: tuple[dict[str, object], ...] = (
     {"cron": "* * * * *"},

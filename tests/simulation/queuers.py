@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from lab.world.faults import Faults
+from lab.world.hub import NEVER, Hub
 from scheduler.admission import ordering
 from scheduler.jobs import ordering_keys
 from scheduler.model import ids
@@ -15,8 +17,6 @@ from scheduler.model.spec import JobSpec, OnFailure, Ordering
 from scheduler.pipeline.submit import NewJob
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.ports import Ports
-from tests.simulation.faults import Faults
-from tests.simulation.hub import NEVER, Hub
 
 OWNER = "queuer"
 TAKES = (1, 1, 20, 500, 4_000, 20_000)

@@ -12,6 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from lab.world.faults import Rates
+from lab.world.hub import Killed
+from lab.world.layers import Layer
 from scheduler.model import lifecycle, operation, slots
 from scheduler.model.job import Job, JobKey, Outcome
 from scheduler.model.named_target import NamedTarget
@@ -21,8 +24,6 @@ from scheduler.model.spec import CallBack, JobSpec, Ordering
 from scheduler.operations import requests
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import NewJob, Submission, submit_all
-from tests.simulation.faults import Rates
-from tests.simulation.hub import Killed
 from tests.simulation.oracles import Counted
 from tests.simulation.stepped import SteppedWorld
 from tests.simulation.world import START
@@ -189,15 +190,14 @@ class Crashing(QueuesWorld):
             raise Killed
 
 
-class _Fatal:
+class _Fatal(Layer):
     """A port that reports its effects."""
 
     def __init__(self, port: Any, done: Callable[[str], None]) -> None:
-        self._port, self._done = port, done
+        super().__init__(port)
+        self._done = done
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        effect = getattr(self._port, name)
-
+    def around(self, name: str, effect: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **more: Any) -> Any:
             answer = effect(*args, **more)
             self._done(name)

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from lab.world.clock import SimClock
+from lab.world.hub import Hub
 from scheduler.accounts.quota import BELIEVED, BLOCK_S, BURST_S, QuotaGate
 from scheduler.jobs.cancel import cancel, cancel_many
 from scheduler.model import ids, lifecycle, slots
@@ -24,8 +26,6 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.ports import MemoryPorts
-from tests.simulation.aws import SimClock
-from tests.simulation.hub import Hub
 from tests.simulation.world import START, Report
 
 FAST, KEEPS = "fast", "keeps"  # the users at the limit of the rate, and of the stock

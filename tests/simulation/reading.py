@@ -7,6 +7,7 @@ late_after_crash           ... more than `TICK_MS` after its time, though a tick
 
 from collections.abc import Collection
 
+from lab.world.faults import Rates
 from scheduler.model import slots
 from scheduler.model.job import Job
 from scheduler.model.rules import Rules
@@ -15,7 +16,6 @@ from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from tests.simulation import scenes
 from tests.simulation.crowds import CrowdWorld
-from tests.simulation.faults import Rates
 from tests.simulation.stepped import SteppedWorld
 from tests.simulation.world import START
 

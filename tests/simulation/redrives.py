@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
+from lab.world.faults import CALM, Rates
+from lab.world.hub import Killed
 from scheduler.admission import ordering
 from scheduler.dead_letters.model import is_dead
 from scheduler.jobs import by_key
@@ -24,8 +26,6 @@ from scheduler.model.spec import JobSpec, OnFailure, Ordering
 from scheduler.operations import requests
 from scheduler.pipeline.submit import NewJob, Submission, submit_all
 from scheduler.storage.ports import Change, Written
-from tests.simulation.faults import CALM, Rates
-from tests.simulation.hub import Killed
 from tests.simulation.world import START, Report, World
 
 USERS = ("redrives", "redrives too")

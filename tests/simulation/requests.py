@@ -14,6 +14,11 @@ from typing import Any
 
 from bench import prices
 from infra.settings import Settings
+from lab.world.calls import WHOLE_CORE_MB
+from lab.world.clock import SimClock
+from lab.world.faults import CALM, Faults, Faulty
+from lab.world.hub import Hub
+from lab.world.limits import Bucket, Environments, LimitedJobs, Limits
 from scheduler.accounts.quota import QuotaGate
 from scheduler.model import ids, slots
 from scheduler.model.errors import TooMany
@@ -23,35 +28,22 @@ from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.storage.memory.ports import MemoryPorts
 from tests.simulation import limits as aws
-from tests.simulation.aws import SimClock
-from tests.simulation.faults import CALM, Faults, Faulty
-from tests.simulation.hub import Hub
 
 API_RATE = 1_000  # requests a second
 WRITES = 0.6  # share of the requests that create a job; the others read one
-CORE_MB = 1_769  # a whole core
 CPU_MS = 0.63  # of a whole core for a request: bench/results, cpu.api_ms
 ACCOUNT = 1_000  # executions at once
 AHEAD = 20 * slots.MINUTE  # the created jobs are due this much later: none starts in the scene
 
 
 class Gateway:
-    """API Gateway's throttles: token buckets for the whole stage and for its writing routes."""
+    """API Gateway's throttles of the whole stage and of its writing routes."""
 
     def __init__(self, settings: Settings) -> None:
-        self._all = [float(settings.api_burst), 0.0, float(settings.api_rate), float(settings.api_burst)]
-        self._writes = [float(settings.write_burst), 0.0, float(settings.write_rate), float(settings.write_burst)]
+        self._all, self._writes = Bucket(settings.api_rate, settings.api_burst), Bucket(settings.write_rate, settings.write_burst)
 
     def admits(self, writes: bool, now: int) -> bool:
-        return _take(self._all, now) and (not writes or _take(self._writes, now))
-
-
-def _take(bucket: list[float], now: int) -> bool:
-    """Take a token from `[tokens, at, rate, most]`."""
-    tokens, at, rate, most = bucket
-    tokens = min(most, tokens + (now - at) / 1_000 * rate)
-    bucket[0], bucket[1] = tokens - (tokens >= 1), now
-    return tokens >= 1
+        return self._all.take(now) and (not writes or self._writes.take(now))
 
 
 class Requests:
@@ -60,22 +52,18 @@ class Requests:
     def __init__(self, settings: Settings, owners: int) -> None:
         self.hub, self.settings, self.owners = Hub(aws.AT), settings, owners
         self.waits: Counter[str] = Counter()
-        limits = aws.Limits()
-        self.jobs = aws.LimitedJobs(self.hub, limits, self.waits)
+        limits = Limits()
+        self.jobs = LimitedJobs(self.hub, limits, self.waits)
         faults = Faults(CALM, aws.Random(4), self.hub)
         self.ports = MemoryPorts(SimClock(self.hub, 0), settings.deployed, jobs=Faulty(self.jobs, faults))
         self.gateway = Gateway(settings)
-        self.new = aws.Allowance(limits.environments / 10, at_once=limits.environments)
+        self.functions = Environments(self.hub, limits, self._environment)
         self.random, self.begin = aws.Random(5), aws.Random(6)
-        self.idle: list[tuple[QuotaGate, DirectPath]] = []
-        self.busy = self.most = self.colds = 0
         self.refused: Counter[str] = Counter()
         self.took: dict[int, list[int]] = defaultdict(list)  # milliseconds, by second of the request
         self.busiest: Counter[int] = Counter()  # executions at once, by second
-        self.billed_ms = 0
         self.stored: list[JobKey] = []
-        self._cold_ms = limits.cold_ms
-        self._cpu_ms = math.ceil(CPU_MS * CORE_MB / settings.memory_mb["api"])
+        self._cpu_ms = math.ceil(CPU_MS * WHOLE_CORE_MB / settings.memory_mb["api"])
 
     def run(self, rate: int, seconds: int) -> None:
         at, end = float(aws.AT), aws.AT + seconds * 1_000
@@ -88,29 +76,25 @@ class Requests:
         if not self.gateway.admits(writes, began):
             self.refused["API Gateway"] += 1
             return
-        if self.busy >= ACCOUNT:
+        if self.functions.busy >= ACCOUNT:
             self.refused["Lambda"] += 1
             return
-        self.busy += 1
-        self.most = max(self.most, self.busy)
+        environment, ready_in = self.functions.enter()
         second = (began - aws.AT) // 1_000
-        self.busiest[second] = max(self.busiest[second], self.busy)
-        if self.idle:
-            environment = self.idle.pop()
-        else:
-            environment = QuotaGate(self.ports, self.begin.random), DirectPath(self.ports)
-            self.colds += 1
-            self.hub.sleep_until(began + self.new.wait(began) + self._cold_ms)
+        self.busiest[second] = max(self.busiest[second], self.functions.busy)
+        if ready_in:
+            self.hub.sleep_until(began + ready_in)
         ready = self.hub.time
         self.hub.sleep_until(ready + self._cpu_ms)
         try:
             self._serve(writes, *environment)
         except TooMany:
             self.refused["quota"] += 1
-        self.busy -= 1
-        self.idle.append(environment)
-        self.billed_ms += self.hub.time - ready
+        self.functions.leave(environment, ready)
         self.took[second].append(self.hub.time - began)
+
+    def _environment(self) -> tuple[QuotaGate, DirectPath]:
+        return QuotaGate(self.ports, self.begin.random), DirectPath(self.ports)
 
     def _serve(self, writes: bool, quotas: QuotaGate, direct: DirectPath) -> None:
         if not writes:
@@ -132,7 +116,7 @@ def requests(settings: Settings, *, seconds: int = 60, rate: int = API_RATE, own
     took = list(chain.from_iterable(scene.took.values()))
     answered = max(len(took), 1)
     gb = settings.memory_mb["api"] / 1_024
-    dollars = prices.HTTP_API + prices.INVOCATION + scene.billed_ms / answered / 1_000 * gb * prices.GB_SECOND
+    dollars = prices.HTTP_API + prices.INVOCATION + scene.functions.busy_ms / answered / 1_000 * gb * prices.GB_SECOND
     return {
         "requests": len(took) + scene.refused["API Gateway"] + scene.refused["Lambda"],
         "answered": len(took),
@@ -141,8 +125,8 @@ def requests(settings: Settings, *, seconds: int = 60, rate: int = API_RATE, own
         "p50_ms": aws.share(took, 50),
         "p99_ms": aws.share(took, 99),
         "p99_from_second_5_ms": aws.share(list(chain.from_iterable(ms for second, ms in scene.took.items() if second >= 5)), 99),
-        "most_executions": scene.most,
-        "cold_starts": scene.colds,
+        "most_executions": scene.functions.most,
+        "cold_starts": scene.functions.colds,
         "longest_wait_ms": {name: wait for name, wait in scene.waits.items() if wait},
         "dollars_a_million": round(dollars * prices.MILLION, 2),
         "series": [[second, aws.share(ms, 50), aws.share(ms, 99), scene.busiest[second]] for second, ms in sorted(scene.took.items())],

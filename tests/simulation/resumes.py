@@ -8,13 +8,13 @@ lane that is paused again before, and there are always executors enough. `waited
 from collections import Counter
 from collections.abc import Sequence
 
+from lab.world.faults import CALM, Rates
 from scheduler.admission.lane_state import pause, resume
 from scheduler.model import callback_lease, lifecycle, slots
 from scheduler.model.job import Job, JobKey, Lane, RequeueCause, Unit
 from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.memory.stores import QueuedWork
-from tests.simulation.faults import CALM, Rates
 from tests.simulation.world import START, World
 
 PATIENCE_MS = 3_000  # two seconds, and the lag of the index

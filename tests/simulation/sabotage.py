@@ -13,6 +13,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from lab.world.faults import CALM, ROUGH, Rates
+from lab.world.pools import SimPool
+from lab.world.queues import Lenience
+from lab.world.tables import LaggingJobs, WatchedLedger
 from scheduler.accounts import quota
 from scheduler.admission import limit_gate, ordering, overlap, owner_gate, run_gate, target_queue
 from scheduler.admission.gate import Requeue
@@ -84,13 +88,11 @@ from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Barred, Change, ClaimResult, Guard, KeyTaking, Ports
 from scheduler.tasks import plan, planning, top_up
 from tests.simulation import deployments, queues, upgrades
-from tests.simulation.aws import LaggingJobs, Lenience, SimPool, WatchedLedger
 from tests.simulation.behind import changed_behind
 from tests.simulation.bulk import bulk, dying_bulk, moving_bulk
 from tests.simulation.catching_up import catching_up
 from tests.simulation.dying import dying
 from tests.simulation.enables import disabled_often
-from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.hostile import few_steps, filling, pinning
 from tests.simulation.keyed import crowded_keys
 from tests.simulation.lenient import LENIENT, LenientWorld

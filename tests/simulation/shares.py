@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from lab.world.faults import Rates
 from scheduler.model import ids, slots
 from scheduler.model.job import Job, Lane
 from scheduler.model.rules import Rules
@@ -18,7 +19,6 @@ from scheduler.pipeline.batch_writes import BatchWrites
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import NewJob, Submission, submit_all
 from scheduler.sharing import pins
-from tests.simulation.faults import Rates
 from tests.simulation.world import START, World
 
 EXECUTORS = 20

@@ -12,13 +12,14 @@ An invocation that ends with an error other than `Unavailable` is a violation: `
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from lab.world.costs import PROD, Costly, Costs
+from lab.world.faults import Rates
+from lab.world.hub import Killed
 from scheduler.model.errors import Unavailable
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.submit import NewJob
 from scheduler.storage.memory.ports import MemoryPorts
-from tests.simulation.faults import Rates
-from tests.simulation.hub import Killed
 from tests.simulation.world import DISPATCHERS_FREEZE, EXECUTORS_FREEZE, World
 
 # "api" includes plan, bury and the people's calls. "execute" is a process: executors keep their ports from one batch to the next.
@@ -93,3 +94,28 @@ class SteppedWorld(World):
             self.faults.counts["invocation refused"] += 1
         except Exception as error:
             self._violation("crashed", f"{type(error).__name__}: {str(error)[:100]}")
+
+
+class CostlyWorld(SteppedWorld):
+    """A world whose calls have costs. `memory_mb` has the memory of each kind of function."""
+
+    def __init__(
+        self,
+        seed: int,
+        rates: Rates,
+        *,
+        rules: Rules | None = None,
+        concurrency: int = 50,
+        memory_mb: Mapping[str, int] = PROD,
+        slowness: float = 1.0,
+    ) -> None:
+        self.costs: Costs | None = None
+        self._memory_mb, self._slowness = memory_mb, slowness
+        super().__init__(seed, rates, rules=rules, concurrency=concurrency)
+
+    def _begin(self, kind: str, ports: MemoryPorts) -> MemoryPorts:
+        ports = super()._begin(kind, ports)
+        if self.costs is None:
+            self.costs = Costs(self.hub, self.faults, self._memory_mb, self._slowness)
+        step = self.costs.step(kind)
+        return ports.but(**{name: Costly(name, port, self.costs, step) for name, port in vars(ports).items() if name not in OWN})

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
+from lab.world import costs
+from lab.world.costs import DEV, HELD_ENTRY, HELD_JOB, PAGE, PROD, paged
+from lab.world.faults import CALM
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, JobKey, Lane
 from scheduler.model.rules import Rules
 from tests.contract import make
-from tests.simulation import costs
-from tests.simulation.costs import DEV, HELD_ENTRY, HELD_JOB, PAGE, PROD, CostlyWorld, paged
-from tests.simulation.faults import CALM
+from tests.simulation.stepped import CostlyWorld
 from tests.simulation.world import START
 
 MINUTE = START + 20 * slots.MINUTE

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from lab.world.faults import ROUGH
 from tests.simulation.enables import MOST_CLAIMS, disabled_often
-from tests.simulation.faults import ROUGH
 from tests.simulation.seeds import many
 
 KINDS = {"planned", "direct", "run", "run now", "retry", "ordering key", "limited target", "call-back", "silent worker"}

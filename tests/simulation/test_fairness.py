@@ -7,13 +7,13 @@ from unittest.mock import patch
 
 import pytest
 
+from lab.world.faults import Rates
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
 from scheduler.pipeline.direct_path import DirectPath
 from tests.language import ROOT
 from tests.simulation import fairness
 from tests.simulation.fairness import AT, FLOOD, LONG, WEIGHTS, Flood, Seen, bound
-from tests.simulation.faults import Rates
 from tests.simulation.world import World
 
 TOTAL = sum(WEIGHTS.values())

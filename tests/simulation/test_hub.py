@@ -1,6 +1,6 @@
 """Virtual time."""
 
-from tests.simulation.hub import Hub
+from lab.world.hub import Hub
 
 
 def test_thousands_of_invocations_sleep_at_once() -> None:

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from lab.world.faults import CALM, ROUGH
 from scheduler.model import slots
 from scheduler.model.errors import TooLarge
 from scheduler.storage.aws import items
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.ports import Change, ClaimRequest, Written
 from tests.contract import make
-from tests.simulation.faults import CALM, ROUGH
 from tests.simulation.item_faults import BAD_JOBS, ITEM_LIMIT, Bad, Coded, CodedWorld, PoisonedWorld
 from tests.simulation.world import START
 

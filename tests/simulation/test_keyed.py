@@ -2,8 +2,8 @@
 
 import pytest
 
+from lab.world.faults import ROUGH
 from scheduler.jobs.by_key import PutOutcome
-from tests.simulation.faults import ROUGH
 from tests.simulation.keyed import KeyedWorld, crowded_keys
 from tests.simulation.sabotage import SABOTAGES, find
 from tests.simulation.seeds import each

@@ -6,17 +6,14 @@ from functools import partial
 import pytest
 
 from infra.settings import settings_for
+from lab.world.hub import Hub
+from lab.world.limits import Account, Allowance, Fetch, Limits
 from scheduler.targets.call_limit import CallWindow
-from tests.simulation.hub import Hub
 from tests.simulation.limits import (
     AHEAD,
     AT,
     LIFTED,
     PER_HOUR,
-    Account,
-    Allowance,
-    Fetch,
-    Limits,
     Load,
     Scene,
     burst,
@@ -147,7 +144,7 @@ def test_the_model_notices_executors_that_limit_no_calls(known: bool, violation:
 
 @pytest.mark.long
 def test_the_model_notices_jobs_that_wait_in_no_executor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.simulation.limits.patience", lambda returns, timeout_ms: 100)
+    monkeypatch.setattr("lab.world.limits.patience", lambda returns, timeout_ms: 100)
     assert "a job was deferred too often" in http_crowd(4_000, stage="dev", account=1_000)["violations"]
 
 

@@ -4,6 +4,9 @@ from random import Random
 
 import pytest
 
+from lab.world.faults import CALM, Faults
+from lab.world.hub import Hub
+from lab.world.queues import Lenience, SimLanes
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
 from scheduler.model.schedule import Rate, Schedule
@@ -11,9 +14,6 @@ from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.tasks import planning
 from tests.contract import make
-from tests.simulation.aws import Lenience, SimLanes
-from tests.simulation.faults import CALM, Faults
-from tests.simulation.hub import Hub
 from tests.simulation.lenient import LENIENT, LenientWorld
 from tests.simulation.oracles import WatchedWorld
 from tests.simulation.people import People, Version

@@ -8,14 +8,14 @@ from random import Random
 
 import pytest
 
-from bench.scaling import COLD_MS
+from lab.world.faults import CALM
+from lab.world.limits import COLD_MS
 from scheduler.model import slots
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery
 from scheduler.pipeline.submit import NewJob
-from tests.simulation.faults import CALM
 from tests.simulation.world import START, World
 
 HOUR = 60 * slots.MINUTE

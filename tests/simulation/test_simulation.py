@@ -2,9 +2,9 @@
 
 import pytest
 
+from lab.world.faults import CALM, ROUGH
 from scheduler.model.rules import Rules
 from tests.simulation import lineage
-from tests.simulation.faults import CALM, ROUGH
 from tests.simulation.seeds import each
 from tests.simulation.world import Report, World
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
+from lab.world.faults import ROUGH, Rates
+from lab.world.hub import Killed
+from lab.world.layers import Layer
 from scheduler.model.job import Lane
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Written
-from tests.simulation.faults import ROUGH, Rates
-from tests.simulation.hub import Killed
-from tests.simulation.item_faults import CodedWorld, Layer
+from tests.simulation.item_faults import CodedWorld
 from tests.simulation.world import PORTS
 
 RAISED = 0.002  # share of calls
@@ -43,8 +44,8 @@ class Surprising(Layer):
         super().__init__(port)
         self._world = world
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        effect, world, chance = super().__getattr__(name), self._world, self._world.chance.random
+    def around(self, name: str, effect: Callable[..., Any]) -> Callable[..., Any]:
+        world, chance = self._world, self._world.chance.random
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if world.faults.on and chance() < RAISED:
@@ -57,7 +58,6 @@ class Surprising(Layer):
                 return self._partly(name, lambda entries: effect(entries, *args[1:], **kwargs), args[0])
             return effect(*args, **kwargs)
 
-        self.__dict__[name] = call
         return call
 
     def _partly(self, name: str, effect: Callable[[Sequence[Any]], Any], entries: Sequence[Any]) -> Any:

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import replace
 from unittest.mock import patch
 
-from bench.scaling import COLD_MS
+from lab.world.limits import COLD_MS
 from lambdas._pool import ahead
 from scheduler.model import slots
 from scheduler.model.job import Job, Lane

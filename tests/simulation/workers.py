@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from lab.world.faults import Faults
+from lab.world.hub import Hub
 from scheduler.callbacks.reports import heartbeat, report
 from scheduler.callbacks.tokens import AttemptKey
 from scheduler.model import callback_lease, lifecycle
@@ -12,8 +14,6 @@ from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Failure, FailureKind, Job, Outcome, Progress, Result
 from scheduler.model.spec import CallBack
 from scheduler.storage.ports import Ports
-from tests.simulation.faults import Faults
-from tests.simulation.hub import Hub
 
 POLICIES = (CallBack(10_000, 300_000), CallBack(60_000, 600_000), CallBack(60_000, 120_000), CallBack(600_000, 1_200_000))
 TAKES = (500, 3_000, 30_000, 150_000, 400_000)

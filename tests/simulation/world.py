@@ -7,13 +7,19 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from lab.world.clock import SimClock
+from lab.world.faults import Faults, Faulty, Rates
+from lab.world.hub import Hub, Killed
+from lab.world.pools import SimPool
+from lab.world.queues import Lenience, SimLanes, SimWork
+from lab.world.tables import LaggingJobs, WatchedLedger
 from lambdas._pool import ahead
 from scheduler.dead_letters.model import is_dead
 from scheduler.jobs.cancel import cancel
 from scheduler.model import callback_lease, ids, lifecycle, slots
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Delivery, Job, JobKey, Lane, Status, Unit
-from scheduler.model.rules import Rules
+from scheduler.model.rules import BATCH, Rules
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkDelivery
 from scheduler.operations.step import step
@@ -31,10 +37,7 @@ from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryOperations
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.tasks.plan import plan
-from tests.simulation.aws import BATCH, LaggingJobs, Lenience, SimClock, SimLanes, SimPool, SimWork, WatchedLedger
 from tests.simulation.clients import Clients
-from tests.simulation.faults import Faults, Faulty, Rates
-from tests.simulation.hub import Hub, Killed
 from tests.simulation.limited import Limited
 from tests.simulation.lineage import BURY, DISPATCH, EXECUTORS, Lineage
 from tests.simulation.operators import Operators

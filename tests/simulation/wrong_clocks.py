@@ -5,11 +5,11 @@ late_though_free    a planned job starts a second late or later although its lan
 
 from random import Random
 
+from lab.world.clock import SimClock
+from lab.world.faults import CALM
 from scheduler.model import slots
 from scheduler.model.rules import Rules
 from scheduler.pipeline.tick import tick
-from tests.simulation.aws import SimClock
-from tests.simulation.faults import CALM
 from tests.simulation.oracles import WatchedWorld
 from tests.simulation.world import START
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from lab.world.clock import FixedClock
+from lab.world.layers import Wrapped, refuse
 from scheduler.model.backlog import Backlog, Demand
 from scheduler.model.job import DueEntry, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
@@ -13,8 +15,7 @@ from scheduler.sharing.window import PUBLISHED_MS, RESTED_MS, STEP_MS, STILL_MS,
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryLedger
-from tests.conftest import NOW, FixedClock
-from tests.unit.stage import Wrapped, refuse
+from tests.conftest import NOW
 
 ME, OTHER = UnitKey("2026-11-20T10:01", 0), UnitKey("2026-11-20T10:01", 1)
 WINDOW = 10

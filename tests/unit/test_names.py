@@ -1,10 +1,11 @@
 """The names of users by their ids, as a process of the API keeps them."""
 
+from lab.world.clock import FixedClock
+from lab.world.layers import Wrapped, refuse
 from scheduler.accounts.names import KEPT_MS, PAGE, Names
 from scheduler.model.account import Role
 from scheduler.storage.memory.accounts import MemoryIdentity
-from tests.conftest import FixedClock
-from tests.unit.stage import Stage, Wrapped, refuse
+from tests.unit.stage import Stage
 
 
 def stage_of(users: int) -> tuple[Stage, list[str]]:

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from lab.world.clock import SimClock
+from lab.world.hub import Hub
 from scheduler.model.job import Failure, FailureKind, Result, Status
 from scheduler.model.notice import News, Sending
 from scheduler.model.notifications import Notifications, Webhook
@@ -14,8 +16,6 @@ from scheduler.notify.notify import GIVE_UP_MS, PATIENCE_MS, BatchResult, Incomi
 from scheduler.storage.memory.notices import MemoryNoticeQueue
 from scheduler.storage.memory.ports import MemoryPorts
 from tests.contract import make
-from tests.simulation.aws import SimClock
-from tests.simulation.hub import Hub
 from tests.simulation.notices import BEGIN, SimThreads
 
 HANG_MS = 10_000

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from lab.world.hub import Hub, Killed
+from lab.world.layers import Layer
 from scheduler.model.errors import Unavailable
-from tests.simulation.hub import Hub, Killed
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Faults:
         return low + int(self.random.random() * (high - low + 1))
 
 
-class Faulty:
+class Faulty(Layer):
     """A port as one invocation sees it: each call takes time and may be refused, and the invocation may die before or after it.
 
     One random number a call decides its duration and whether a fault affects it: most calls have none.
@@ -98,16 +99,17 @@ class Faulty:
     UNTOUCHED = frozenset({"check", "free"})  # methods that call no service, or of which a lost call only delays the next count
 
     def __init__(self, port: object, faults: Faults, *, freeze: int = 1) -> None:
-        self._port, self._faults, self._freeze = port, faults, freeze
+        super().__init__(port)
+        self._faults, self._freeze = faults, freeze
         rates = faults.rates
         self._troubles = (("crash", rates.crash), ("refused", rates.refuse), ("slow", rates.slow), ("freeze", rates.freeze * freeze))
         self._trouble = sum(rate for _, rate in self._troubles)
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        effect, faults, hub, random = getattr(self._port, name), self._faults, self._faults.hub, self._faults.random.random
+    def around(self, name: str, effect: Callable[..., Any]) -> Callable[..., Any]:
+        faults, hub, random = self._faults, self._faults.hub, self._faults.random.random
         sleep_until, slowest, trouble = hub.sleep_until, self.SLOWEST, self._trouble
         if name in self.UNTOUCHED:
-            return effect  # type: ignore[no-any-return]
+            return effect
 
         def call(*args: Any, **kwargs: Any) -> Any:
             draw = random()
@@ -116,7 +118,6 @@ class Faulty:
                 return self._troubled(self._befalls(draw), name, lambda: effect(*args, **kwargs))
             return effect(*args, **kwargs)
 
-        self.__dict__[name] = call
         return call
 
     def _befalls(self, draw: float) -> str:

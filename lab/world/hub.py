@@ -27,7 +27,7 @@ class _Work:
     begin: Callable[[], Any]
 
 
-Event = greenlet | _Work | Callable[[], Any]  # a sleeping invocation, one that begins, or a plain call
+Event = Any  # a sleeping invocation (`greenlet`), one that begins (`_Work`), or a plain call
 
 
 class Hub:
@@ -55,14 +55,15 @@ class Hub:
 
     @chain.setter
     def chain(self, chain: Chain) -> None:
-        getcurrent().chain = chain
+        current: Any = getcurrent()
+        current.chain = chain
 
     def stand_still(self, ms: int) -> None:
         """Let the monotonic clock of the current invocation's machine miss this time (`stood_still_ms`)."""
-        me = getcurrent()
+        me: Any = getcurrent()
         me.stood_still_ms = getattr(me, "stood_still_ms", 0) + ms
 
-    def at(self, when: int, call: Callable[[], Any]) -> None:
+    def at(self, when: int, call: Event) -> None:
         """Call `call`, which must not sleep, at the instant `when`, or now if that has passed."""
         self._push(when if when > self.time else self.time, call)
 
@@ -136,7 +137,7 @@ class Hub:
 
     def _serve(self, work: _Work) -> None:
         """Run one invocation after the other."""
-        me = getcurrent()
+        me: Any = getcurrent()
         while True:
             me.chain = _NONE
             try:
@@ -147,7 +148,8 @@ class Hub:
 
     def _follow(self) -> _Work:
         """Return the next invocation for a greenlet whose own has ended; until there is one, the greenlet is idle."""
-        events, until, following = self._events, self._until, self._main
+        events, until = self._events, self._until
+        following: Event = self._main
         while events and events[0][0] <= until:
             self.time, _, following = heapq.heappop(events)
             if type(following) is _Work:

@@ -20,15 +20,13 @@ from dataclasses import dataclass, field, fields
 from random import Random
 from typing import Any
 
+from lab.world.calls import CALLS, OTHER_ROUND_MS, READS, ROUND_MS, WHOLE_CORE_MB, WRITES, rounds
+from lab.world.faults import Faults
+from lab.world.hub import Hub, Killed
+from lab.world.layers import Layer
 from scheduler.model.job import DueEntry, Job, JobKey
-from scheduler.model.rules import Rules
-from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Found
-from tests.simulation.faults import Faults, Rates
-from tests.simulation.hub import Hub, Killed
-from tests.simulation.stepped import OWN, SteppedWorld
 
-WHOLE_CORE_MB = 1_769
 DEV = {"api": 512, "tick": 512, "dispatch": 512, "execute": 512}
 PROD = {"api": 512, "tick": 512, "dispatch": 1_769, "execute": 768}
 LIMIT_MS = {"tick": 300_000, "dispatch": 600_000}  # an invocation ends after this time
@@ -38,12 +36,6 @@ WRITTEN_US = 25
 PAGE_BYTES, ENTRY_BYTES = 1_000_000, 200
 PAGE = PAGE_BYTES // ENTRY_BYTES
 COUNTED_MS = 5  # for each page that a count reads
-READS = frozenset({"get_many", "glance"})
-CALLS = {**dict.fromkeys(READS, (100, 1)), "put_many": (25, 16), "change": (25, 1), "claim": (25, 1), "withdraw": (25, 16)}
-CALLS |= {"publish": (10, 16), "send": (10, 16), "extend": (10, 16)}  # items of a call, and parallel calls
-ROUND_MS = {"publish": 15, "send": 15}
-OTHER_ROUND_MS = 5
-WRITES = frozenset(CALLS) - READS
 UNPROCESSED = 0.05  # share of batch reads with unprocessed keys
 UNPROCESSED_MS = (50, 400)
 HELD_ENTRY, HELD_JOB, HELD_PROJECTED = 600, 2_048, 600
@@ -77,7 +69,7 @@ class Step:
 
     def hold(self, kind: type, size: int, values: Iterable[Any]) -> list[Any]:
         """Return copies of these tuples that count `size` bytes each for as long as they exist."""
-        made = self._class(kind, size)
+        made: Any = self._class(kind, size)
         copies = [tuple.__new__(made, value) for value in values]
         self._add(size * len(copies))
         return copies
@@ -85,7 +77,8 @@ class Step:
     def hold_job(self, job: Any) -> Any:
         """Return a copy of the job that counts for as long as anything refers to it or to its key."""
         size = HELD_JOB + len(str(job.spec.payload)) if isinstance(job, Job) else HELD_PROJECTED
-        key = tuple.__new__(self._class(JobKey, size), job.key)
+        kind: Any = self._class(JobKey, size)
+        key = tuple.__new__(kind, job.key)
         self._add(size)
         copy = object.__new__(type(job))
         for name in _JOB_FIELDS if isinstance(job, Job) else [each.name for each in fields(job)]:
@@ -156,15 +149,16 @@ class Costs:
         }
 
 
-class Costly:
+class Costly(Layer):
     """A port as one step sees it. Calls take their time and count what they return."""
 
     def __init__(self, name: str, port: Any, costs: Costs, step: Step) -> None:
-        self._name, self._port, self._costs, self._step = name, port, costs, step
+        super().__init__(port)
+        self._name, self._costs, self._step = name, costs, step
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        effect, costs, step = getattr(self._port, name), self._costs, self._step
-        reads = {"due": self._due, "due_in": self._due_in, "count": self._count, "tally": self._tally}
+    def around(self, name: str, effect: Callable[..., Any]) -> Callable[..., Any]:
+        costs, step = self._costs, self._step
+        reads: dict[str, Callable[..., Any]] = {"due": self._due, "due_in": self._due_in, "count": self._count, "tally": self._tally}
         special = reads.get(name) if self._name == "jobs" else None
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -182,7 +176,6 @@ class Costly:
             costs.note(step)
             return answer
 
-        self.__dict__[name] = call
         return call
 
     def _moved(self, name: str, args: Sequence[Any]) -> int:
@@ -190,9 +183,7 @@ class Costly:
         if name not in CALLS:
             return 0
         count = max((len(each) for each in args if isinstance(each, Sequence) and not isinstance(each, str)), default=0)
-        size, parallel = CALLS[name]
-        rounds = -(-count // (size * parallel))
-        ms = max(rounds - 1, 0) * ROUND_MS.get(name, OTHER_ROUND_MS)
+        ms = max(rounds(name, count) - 1, 0) * ROUND_MS.get(name, OTHER_ROUND_MS)
         if name in READS and count and self._costs.random.random() < UNPROCESSED:
             ms += self._costs.random.randint(*UNPROCESSED_MS)
         return ms + (self._step.work(count * WRITTEN_US) if name in WRITES else 0)
@@ -260,28 +251,3 @@ def paged(entries: Sequence[DueEntry], after: str | None, size: int) -> tuple[Se
         return page, None
     last = page[-1]
     return page, f"{last.due_at} {last.key.owner} {last.key.id}"
-
-
-class CostlyWorld(SteppedWorld):
-    """A world whose calls have costs. `memory_mb` has the memory of each kind of function."""
-
-    def __init__(
-        self,
-        seed: int,
-        rates: Rates,
-        *,
-        rules: Rules | None = None,
-        concurrency: int = 50,
-        memory_mb: Mapping[str, int] = PROD,
-        slowness: float = 1.0,
-    ) -> None:
-        self.costs: Costs | None = None
-        self._memory_mb, self._slowness = memory_mb, slowness
-        super().__init__(seed, rates, rules=rules, concurrency=concurrency)
-
-    def _begin(self, kind: str, ports: MemoryPorts) -> MemoryPorts:
-        ports = super()._begin(kind, ports)
-        if self.costs is None:
-            self.costs = Costs(self.hub, self.faults, self._memory_mb, self._slowness)
-        step = self.costs.step(kind)
-        return ports.but(**{name: Costly(name, port, self.costs, step) for name, port in vars(ports).items() if name not in OWN})

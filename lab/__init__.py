@@ -1,0 +1,1 @@
+"""The laboratory: what simulates, measures and proves Punctual."""
