@@ -45,28 +45,28 @@ clean: ## Stop everything, and delete the local stack, its jobs and all caches (
 ##@ Deploy it
 
 deploy: setup console need-stage ## Deploy a stage with the options in stages/<stage>.toml (STAGE=dev|prod); docs/get-started/aws.md has the steps
-	@$(PY) -m local.rollout --stage $(STAGE) $(if $(BYTECODE_OPTIONAL),--bytecode-optional)
+	@$(PY) -m ops.rollout --stage $(STAGE) $(if $(BYTECODE_OPTIONAL),--bytecode-optional)
 
 rotate: setup console need-stage ## Deploy a stage with a new origin secret, by which its API recognizes CloudFront (STAGE=dev|prod)
-	@$(PY) -m local.rollout --stage $(STAGE) --rotate
+	@$(PY) -m ops.rollout --stage $(STAGE) --rotate
 
 rollback: setup need-stage ## Let all functions of a stage run the version before the last deployment (STAGE=dev|prod YES=1)
-	@$(PY) -m local.versions --stage $(STAGE)
+	@$(PY) -m ops.versions --stage $(STAGE)
 
 admin: setup need-stage ## Create the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)
-	@$(PY) -m local.user --stage $(STAGE) --username $(or $(USERNAME),admin)
+	@$(PY) -m ops.user --stage $(STAGE) --username $(or $(USERNAME),admin)
 
 doctor: setup need-stage ## Check a deployed stage: credentials, limits, clock, stacks, lag, pauses (STAGE=dev|prod|local)
-	@$(PY) -m local.doctor --stage $(STAGE)
+	@$(PY) -m ops.doctor --stage $(STAGE)
 
 prove: setup console need-stage ## Measure a stage beside EventBridge Scheduler; asks first (STAGE=dev|prod|local OPTIONS="--short")
 	@$(PY) -m prove --stage $(STAGE) $(OPTIONS)
 
 recount: setup need-stage ## Count all jobs and tasks of a stage on AWS, and correct its counters (STAGE=dev)
-	@$(PY) -m local.recount --stage $(STAGE)
+	@$(PY) -m ops.recount --stage $(STAGE)
 
 destroy: setup need-stage ## Delete a stage and the content of its buckets; prod keeps its data (STAGE=dev|prod ONLY=console YES=1)
-	@$(PY) -m local.destroy --stage $(STAGE) $(if $(ONLY),--only $(ONLY))
+	@$(PY) -m ops.destroy --stage $(STAGE) $(if $(ONLY),--only $(ONLY))
 
 # Templates can be written without a compiler for AWS; `make deploy` fails without one.
 synth: setup ## Write the CloudFormation templates of a stage into cdk.out, without credentials (STAGE=dev|prod)
@@ -154,7 +154,7 @@ bench: setup console ## Measure delays, CPU, write units, planned runs against b
 	@$(PY) -m bench$(addprefix .,$(WHAT)) $(ARGS)
 
 compare: setup console ## Run Punctual and its peers with the same work, one after the other (ARGS="--quick", "--only punctual,pg-boss")
-	@$(PY) -m bench.compare $(ARGS)
+	@$(PY) -m compare $(ARGS)
 
 simulate: setup ## The real services in virtual time, with faults (WHAT="crash_points|fairness|forecast|hostile|limits|sabotage|scenes")
 	@$(PY) -m tests.simulation$(addprefix .,$(WHAT)) $(ARGS)
@@ -163,20 +163,20 @@ prose: setup ## Check the language of all Markdown: sentences, lines, phrases (F
 	node_modules/.bin/textlint --rulesdir lint $(or $(FILES),*.md .github docs examples)
 
 diagrams: chromium setup ## Draw the diagrams of the documentation as pictures, after a change of one (needs Chromium and npm)
-	@CHROMIUM="$$(./local/chromium.sh)" $(PY) -m local.diagrams
+	@CHROMIUM="$$(./local/chromium.sh)" $(PY) -m docs_build.diagrams
 
 docs: setup ## Build the documentation site into site/; a broken link or anchor fails
-	@$(PY) -m local.site
+	@$(PY) -m docs_build.site
 
 screenshots: chromium setup console ## Take pictures of the console and a terminal on a fresh stack, for docs/images (needs Chromium)
 	@$(PY) -m tests.system.screenshots
 
 reference: setup ## Write the OpenAPI document into docs/reference/openapi.json, after a change of the API
-	@$(PY) -m local.openapi
-	@$(PY) -m local.tasks_schema
-	@$(PY) -m local.reference
-	@$(PY) -m local.cli_reference
-	@$(PY) -m local.python_reference
+	@$(PY) -m docs_build.openapi
+	@$(PY) -m docs_build.tasks_schema
+	@$(PY) -m docs_build.reference
+	@$(PY) -m docs_build.cli_reference
+	@$(PY) -m docs_build.python_reference
 
 templates: setup ## Deploy each option alone and all pairs of options on paper: cdk-nag, cfn-lint, changes (needs the network)
 	$(PY) -m pytest -m templates tests/infra
@@ -186,7 +186,7 @@ audit: setup ## List known vulnerabilities of the dependencies, by the advisorie
 	npm audit --package-lock-only
 
 sbom: setup ## Write CycloneDX bills of materials of the functions and the console into sbom/, from the locks (needs the network)
-	@$(PY) -m local.sbom
+	@$(PY) -m ops.sbom
 
 lock: setup ## Resolve the dependencies from scratch, and write both locks
 	$(PY) -m uv pip compile pyproject.toml --group dev --universal --generate-hashes -o requirements.txt

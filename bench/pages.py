@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import ratios, scale
-from bench.compare import report
 from bench.results import RESULTS, read
+from compare import report
 from local.home import REPOSITORY
 
 DOCS = REPOSITORY / "docs"

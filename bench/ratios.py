@@ -22,11 +22,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.compare import course
-from bench.compare.contestants import DRIVERS, Driven, Ours, driver, ours
-from bench.compare.servers import Running
-from bench.compare.work import Workload
 from bench.results import RESULTS, read, write
+from compare import course
+from compare.contestants import DRIVERS, Driven, Ours, driver, ours
+from compare.servers import Running
+from compare.work import Workload
 from local.failure import exit_code
 from local.steps import console
 from local.stop import RATIOS as RATIOS_HOME

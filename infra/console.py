@@ -1,7 +1,7 @@
 """console: the web console in a private bucket behind CloudFront, with the API under the same host name: no CORS, one CSP.
 
 It is a stack of its own: an account that may not use CloudFront yet can deploy the scheduler alone. CloudFront's names belong to the
-whole account, so they contain the region. `local/publish.py` uploads the files with their cache headers, to AWS and to the local AWS.
+whole account, so they contain the region. `ops/publish.py` uploads the files with their cache headers, to AWS and to the local AWS.
 """
 
 import aws_cdk as cdk

@@ -168,7 +168,7 @@ class Function(lambda_.Function):
             reserved_concurrent_executions=settings.reserved.get(verb),
             # Lambda stops a chain of about 16 calls that start each other; by default it takes such a chain for a mistake.
             recursive_loop=lambda_.RecursiveLoop.ALLOW if loops else None,
-            # CloudFormation would delete the version before, which may still run and to which a roll-back returns; `local/versions.py`
+            # CloudFormation would delete the version before, which may still run and to which a roll-back returns; `ops/versions.py`
             # deletes older ones. The version of a deployment that fails goes: AWS publishes none twice.
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE),
         )

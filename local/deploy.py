@@ -14,12 +14,13 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from local import origin_secret, process
+from local import process
 from local.aftercare import aftercare
 from local.aws import ACCOUNT, REGION, LocalAws
 from local.failure import Trouble
 from local.home import LOCAL, REPOSITORY, Home
 from local.steps import Say, step
+from ops import origin_secret
 
 SOURCES = ("app.py", "cdk.json", "package-lock.json", "requirements.txt", "infra", "lambdas", "scheduler", "stages")
 ASSEMBLIES = LOCAL / "assemblies"  # of the present sources, by port: each home of this folder would synthesize the same for ten seconds

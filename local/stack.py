@@ -14,14 +14,15 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from punctual import Punctual, PunctualError
 
 from infra.parameters import LIVE
-from local import previous, server, user
+from local import previous, server
 from local.aws import LocalAws
 from local.busy import load
 from local.deploy import deploy
 from local.failure import Trouble
 from local.home import Home
-from local.publish import publish
 from local.steps import console, step
+from ops import user
+from ops.publish import publish
 from scheduler.model.job import Lane, UnitKey
 from scheduler.model.work import WorkItem
 from scheduler.storage.aws import work_queue

@@ -23,11 +23,11 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local.cloud import trouble
 from local.failure import Trouble, exit_code
 from local.home import REPOSITORY
 from local.stack import uninterruptible
 from local.steps import console
+from ops.cloud import trouble
 from prove import answers, costs, course, first_hour, guided, report
 from prove.cleanup import Cleanup
 from prove.first_hour import Hour

@@ -8,12 +8,14 @@ import ast
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PRODUCT = ("scheduler", "lambdas", "infra", "local", "lab", "bench", "prove", "client/src/punctual", "examples", "app.py")
+PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["packages"]  # `punctual` is the client
+PRODUCT = (*(each for each in PACKAGES if each != "punctual"), "client/src/punctual", "app.py")
 
 
 class Finding(NamedTuple):

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.language import PACKAGES
+
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = sorted(
-    path for folder in ("scheduler", "lambdas", "infra", "local", "lab", "bench", "prove") for path in (ROOT / folder).rglob("*.py")
-)
+SOURCES = sorted(path for folder in PACKAGES if folder not in ("punctual", "examples") for path in (ROOT / folder).rglob("*.py"))
 VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "fetch", "project", "notify", "announce", "scale", "provision"}
 STEPS = {
     "dispatch": "scheduler.pipeline.worker.work",  # its messages name the service: dispatch, overflow, closing, redrive ...
@@ -33,6 +33,7 @@ NOT_PURE = (
     "lambdas",
     "infra",
     "local",
+    "ops",
 )
 LAYERS = ["model", "storage", "targets", "sharing", "admission", "pipeline", "dead_letters", "jobs", "callbacks", "tasks"]
 LAYERS += ["operations", "notify", "insight", "accounts", "storage.memory", "storage.aws"]
@@ -56,7 +57,9 @@ READS_THE_CLOCK = (
     "lambdas/_children.py",
     "scheduler/targets/",
     "local/",
+    "ops/",
     "bench/",
+    "compare/",
     "prove/",
 )
 
@@ -159,7 +162,7 @@ def test_a_package_imports_only_from_lower_packages() -> None:
     assert above == {}
 
 
-@pytest.mark.parametrize("wing", ["scheduler", "lambdas", "infra", "client/src", "local"])
+@pytest.mark.parametrize("wing", ["scheduler", "lambdas", "infra", "client/src", "local", "ops", "docs_build"])
 def test_no_modules_import_each_other_in_a_circle(wing: str) -> None:
     """Imports for annotations only are checked, too."""
     assert circle_in(ROOT / wing) == []
@@ -173,7 +176,16 @@ def test_the_map_lists_every_package_in_the_order_of_its_layers() -> None:
 
 
 def test_adapters_import_only_the_core_and_boto3() -> None:
-    foreign = ("lambdas", "infra", "local", "aws_cdk", "pydantic", "scheduler.storage.memory", *(f"scheduler.{name}" for name in ENGINE))
+    foreign = (
+        "lambdas",
+        "infra",
+        "local",
+        "ops",
+        "aws_cdk",
+        "pydantic",
+        "scheduler.storage.memory",
+        *(f"scheduler.{name}" for name in ENGINE),
+    )
     assert importers(under("scheduler/storage/aws/"), foreign) == {}
 
 
@@ -182,7 +194,7 @@ def test_only_the_adapters_import_boto3() -> None:
 
 
 def test_handlers_import_nothing_of_the_infrastructure() -> None:
-    assert importers(under("lambdas/"), ("infra", "local", "aws_cdk")) == {}
+    assert importers(under("lambdas/"), ("infra", "local", "ops", "aws_cdk")) == {}
 
 
 def test_models_do_not_import_the_composition_root() -> None:
@@ -192,16 +204,16 @@ def test_models_do_not_import_the_composition_root() -> None:
 
 def test_infra_imports_no_handler() -> None:
     """Handlers and infrastructure share only the typed environment."""
-    foreign = ("lambdas", "local", "scheduler.storage", *(f"scheduler.{name}" for name in ENGINE))
+    foreign = ("lambdas", "local", "ops", "scheduler.storage", *(f"scheduler.{name}" for name in ENGINE))
     assert importers(under("infra/"), foreign, but=("lambdas._settings",)) == {}
 
 
 def test_the_bench_builds_on_the_local_stack_and_not_the_reverse() -> None:
-    assert importers(under("local/"), ("lab", "bench", "prove")) == {}
-    assert importers(under("lab/"), ("bench", "prove")) == {}
+    assert importers(under("local/", "ops/"), ("lab", "bench", "compare", "prove", "docs_build")) == {}
+    assert importers(under("lab/"), ("bench", "compare", "prove")) == {}
     assert importers(under("bench/"), ("prove",)) == {}
     tables = ("tests.contract.tables",)  # as `infra` makes them
-    assert importers(under("local/", "lab/", "bench/", "prove/"), ("tests",), but=tables) == {}
+    assert importers(under("local/", "ops/", "docs_build/", "lab/", "bench/", "compare/", "prove/"), ("tests",), but=tables) == {}
 
 
 def test_only_entry_points_read_the_clock() -> None:

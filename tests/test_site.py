@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from local import diagrams, site
+from docs_build import diagrams, site
 from tests.language import ROOT
 
 PAGES = sorted(site.DOCS.rglob("*.md"))

@@ -11,8 +11,8 @@ from typing import Any
 
 import httpx
 import pytest
+from docs_build.expanded import expanded
 from fake_api import Flavor
-from local.expanded import expanded
 
 from punctual import fields
 from punctual.records import Record

@@ -2,7 +2,7 @@
 
 import boto3
 
-from local import origin_secret
+from ops import origin_secret
 
 NAME = "/punctual/dev/cloudfront-secret"
 

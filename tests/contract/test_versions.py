@@ -12,9 +12,9 @@ import boto3
 import pytest
 
 from infra.settings import DEV
-from local import versions
-from local.cloud import Stage
 from local.failure import Trouble
+from ops import versions
+from ops.cloud import Stage
 from scheduler.model.job import Lane
 from scheduler.pipeline import lead
 from scheduler.storage.aws.ledger import DynamoLedger

@@ -6,7 +6,7 @@ import pytest
 
 from infra.account import CALLS
 from infra.settings import STAGES
-from local import concurrency, rollout
+from ops import concurrency, rollout
 from tests.infra.conftest import DEV, ROOT, Synthesized, synthesized
 
 PAGE = (ROOT / "docs/get-started/aws.md").read_text()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from infra.options import Options, OptionsError, lasting, read
-from local.bootstrap import DEFAULT, NEEDED
+from ops.bootstrap import DEFAULT, NEEDED
 from tests.infra import choices
 from tests.infra.choices import Chosen
 from tests.infra.cloudformation import GOVCLOUD, REGIONS, lint, replaced

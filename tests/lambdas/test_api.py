@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from docs_build.expanded import expanded
 from lambdas import _runtime, api
 from lambdas._logger import logger
 from lambdas.rest import door, job_answers, models, shapes
 from lambdas.rest.envelope import refusal
-from local.expanded import expanded
 from scheduler.model import errors
 from scheduler.model.job import Cursor, JobKey
 from scheduler.targets import registry

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from docs_build.expanded import expanded
 from lambdas.rest import models, shapes
 from lambdas.rest.request_body import LARGE
-from local.expanded import expanded
 from scheduler.model import item_limit
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from docs_build.expanded import expanded
 from lambdas.rest import form_models, shapes
-from local.expanded import expanded
 from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
 from scheduler.targets import registry
 from scheduler.tasks import schedule_form

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from docs_build.expanded import expanded
 from lambdas.rest import models, shapes
-from local.expanded import expanded
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import JobKey, Lane

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from docs_build.expanded import expanded
 from lab.world.layers import Wrapped, refuse
 from lambdas import api
 from lambdas.rest import door
-from local.expanded import expanded
 from scheduler.model import attempt_output, lifecycle
 from scheduler.model.instants import render
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Result

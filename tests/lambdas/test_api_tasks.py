@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from docs_build.expanded import expanded
 from lambdas import api
 from lambdas.rest import form_models, job_answers, models, shapes, task_models
-from local.expanded import expanded
 from scheduler.model import ids, lifecycle, own_keys
 from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
 from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey

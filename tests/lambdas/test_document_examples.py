@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local import openapi
+from docs_build import openapi
 from scheduler.admission import breaker
 from scheduler.admission.breaker import Circuit
 from scheduler.callbacks.reports import Addresses

@@ -8,11 +8,11 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from docs_build import openapi
+from docs_build.expanded import expanded
 from lambdas import api
 from lambdas.rest import document_examples, document_texts
 from lambdas.rest.document import DEPRECATED, NAMES, TAGS
-from local import openapi
-from local.expanded import expanded
 from scheduler.targets import registry
 from tests import language
 

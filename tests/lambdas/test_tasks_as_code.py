@@ -19,8 +19,8 @@ from punctual.cli.apply import CHANGES_AHEAD
 from punctual.plan import Action, BadFile, Plan, apply, entries, parse, plan, schema, tasks, to_json, to_yaml
 from typer.testing import CliRunner
 
+from docs_build import tasks_schema
 from lambdas import _runtime
-from local import tasks_schema
 from scheduler.targets import registry
 from tests.lambdas.gateway import World, send
 

@@ -19,12 +19,13 @@ from punctual import Punctual
 from bench import delay
 from bench.figures import Figure
 from infra.parameters import LIVE
-from local import drills, process, user
+from local import drills, process
 from local.aws import GRANTS_LOG
 from local.home import Home
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import Stack, up
+from ops import user
 from scheduler.model import slots
 from scheduler.model.job import JobKey, Lane, Message
 from scheduler.pipeline.tick import READY_MS

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 from local.failure import Trouble, exit_code
 from local.home import Home
-from local.publish import PAGE, publish
 from local.receiver import Receiver
 from local.stack import Stack, up
 from local.steps import console, step
+from ops.publish import PAGE, publish
 from tests.system.conftest import System
 from tests.system.test_console import CONSOLE, stories
 

@@ -8,10 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from docs_build.record import record, svg
 from local.failure import Trouble, exit_code
 from local.home import REPOSITORY, Home
 from local.receiver import Receiver
-from local.record import record, svg
 from local.stack import up
 from local.steps import console, step
 from tests.system.conftest import System

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from local import record
+from docs_build import record
 from tests.system.conftest import System, until
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from punctual import Punctual
 
+from docs_build.openapi import PUBLISHED
 from local.home import REPOSITORY
-from local.openapi import PUBLISHED
 
 CONSOLE = REPOSITORY / "console"
 PAGE = (REPOSITORY / "docs/guides/typescript.md").read_text()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.compare.contestants import Ours
 from bench.ratios import rounds, verdict
+from compare.contestants import Ours
 from local.warmup import READY, warm_up
 
 pytestmark = pytest.mark.apart

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from infra.settings import STAGES
-from local import load, versions
-from local.cloud import Stage
+from local import load
 from local.home import Home
 from local.receiver import Receiver
 from local.samples import rfc3339
@@ -25,6 +24,8 @@ from local.stack import Stack, up
 from local.steps import step
 from local.verdict import percentile
 from local.warmup import READY, warm_up
+from ops import versions
+from ops.cloud import Stage
 from scheduler.pipeline.latency import COLD_LEAD_MS
 from scheduler.storage.aws.jobs import DynamoJobs
 

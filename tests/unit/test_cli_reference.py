@@ -1,6 +1,6 @@
 """The reference page of the command line is that of its commands."""
 
-from local import cli_reference
+from docs_build import cli_reference
 
 
 def test_the_page_of_the_command_line_is_current() -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from bench.compare import course
-from bench.compare.accounting import cpu_s, memory_mb, tree
-from bench.compare.contestants import driver
-from bench.compare.drivers import lib
-from bench.compare.drivers.lib import Order
-from bench.compare.work import QUANTILES, Outcome, Start, Workload
+from compare import course
+from compare.accounting import cpu_s, memory_mb, tree
+from compare.contestants import driver
+from compare.drivers import lib
+from compare.drivers.lib import Order
+from compare.work import QUANTILES, Outcome, Start, Workload
 
-SLEEPING = "bench.compare.drivers.sleeping"
+SLEEPING = "compare.drivers.sleeping"
 TEN = Workload("ten", 10)
 
 

@@ -2,8 +2,8 @@
 
 from xml.etree import ElementTree
 
-from bench.compare import report
-from bench.compare.work import QUANTILES, Outcome, Spent, Start, Workload, outcome, ratios, record, workloads
+from compare import report
+from compare.work import QUANTILES, Outcome, Spent, Start, Workload, outcome, ratios, record, workloads
 
 TEN = Workload("ten", 10)
 SPENT = Spent(create_s=0.5, run_s=1.0, memory_mb=20.4, idle_percent=1.26)

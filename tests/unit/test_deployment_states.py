@@ -13,10 +13,10 @@ from moto import mock_aws
 
 from infra.options import Options, lasting
 from infra.settings import STAGES
-from local import bootstrap, destroy, rollout, taken_back
 from local.aws import Deployed
-from local.cloud import Stage, remedy
 from local.failure import Trouble
+from ops import bootstrap, destroy, rollout, taken_back
+from ops.cloud import Stage, remedy
 
 REGION = "eu-central-1"
 STATUSES = boto3.Session(region_name=REGION).client("cloudformation").meta.service_model.shape_for("StackStatus").enum

@@ -8,10 +8,10 @@ from botocore import exceptions
 from botocore.exceptions import ClientError
 
 from infra.settings import DEV
-from local import rollout
 from local.aws import Deployed, deployed
-from local.cloud import Stage, remedy, reported, stage_of, trouble
 from local.failure import Trouble
+from ops import rollout
+from ops.cloud import Stage, remedy, reported, stage_of, trouble
 from scheduler.model.errors import Unavailable
 
 

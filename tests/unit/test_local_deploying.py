@@ -14,11 +14,11 @@ from botocore.exceptions import ClientError
 
 from infra.options import Options
 from infra.settings import DEV, PROD, STAGES, settings_for
-from local import concurrency, destroy, doctor, rollout, taken_back
 from local.aws import Deployed, LocalAws
-from local.cloud import Stage
-from local.confirm import confirm
 from local.failure import Trouble
+from ops import concurrency, destroy, doctor, rollout, taken_back
+from ops.cloud import Stage
+from ops.confirm import confirm
 from scheduler.model import slots
 from scheduler.model.breaker import Breaker, Circuit
 from scheduler.model.instants import render

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.failure import Trouble
-from local.publish import publish
+from ops.publish import publish
 
 
 class Bucket:

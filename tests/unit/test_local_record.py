@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from local import record
+from docs_build import record
 from local.failure import Trouble
 
 REDRAW = """

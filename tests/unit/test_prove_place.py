@@ -3,9 +3,9 @@
 import pytest
 
 from local.aws import Deployed
-from local.cloud import Stage
 from local.failure import Trouble
 from local.receiver import Receiver
+from ops.cloud import Stage
 from prove import place
 from prove.place import Place, opened
 

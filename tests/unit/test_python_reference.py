@@ -1,6 +1,6 @@
 """The page docs/reference/python.md has every class and method of the package."""
 
-from local import python_reference
+from docs_build import python_reference
 
 
 def test_the_reference_of_the_package_is_current() -> None:

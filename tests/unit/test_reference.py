@@ -2,7 +2,7 @@
 
 import pytest
 
-from local import reference
+from docs_build import reference
 
 
 @pytest.mark.parametrize("name", reference.PARTS)

@@ -2,7 +2,7 @@
 
 import json
 
-from local.sbom import of_console, steady
+from ops.sbom import of_console, steady
 from tests.language import ROOT
 
 

@@ -1,4 +1,4 @@
-"""Write the reference page of the command line, from the commands themselves: python -m local.cli_reference"""
+"""Write the reference page of the command line, from the commands themselves: python -m docs_build.cli_reference"""
 
 import textwrap
 from collections.abc import Iterator

@@ -116,7 +116,7 @@ def _wait(ready: Callable[[], bool], name: str, running: Running) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not ready():
         if running.processes[0].poll() is not None or time.monotonic() > deadline:
-            from bench.compare.accounting import stop
+            from compare.accounting import stop
 
             stop([each.pid for each in running.processes])
             raise Trouble(f"{name} did not start.")

@@ -1,4 +1,4 @@
-"""Write the OpenAPI document of the API to a file: python -m local.openapi [FILE] (default: docs/reference/openapi.json)"""
+"""Write the OpenAPI document of the API to a file: python -m docs_build.openapi [FILE] (default: docs/reference/openapi.json)"""
 
 import json
 import sys

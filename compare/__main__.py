@@ -1,10 +1,10 @@
 """`make compare`: run Punctual's local stack and its peers one after the other on this machine, with the same work, and print tables.
 
-    python -m bench.compare                             all contestants and workloads, three rounds: some two hours
-    python -m bench.compare --quick                     two small workloads, one round: under ten minutes
-    python -m bench.compare --only punctual,pg-boss     some contestants
-    python -m bench.compare --works burst,steady        some workloads
-    python -m bench.compare --record compare            write bench/results/compare.json and the picture, for the docs
+    python -m compare                             all contestants and workloads, three rounds: some two hours
+    python -m compare --quick                     two small workloads, one round: under ten minutes
+    python -m compare --only punctual,pg-boss     some contestants
+    python -m compare --works burst,steady        some workloads
+    python -m compare --record compare            write bench/results/compare.json and the picture, for the docs
 
 Each round starts each contestant with an empty store. A start delay is the time from a job's instant until its code begins. The machine
 should do nothing else. Contestants that are not installed are skipped.
@@ -21,11 +21,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from bench.compare import install, report
-from bench.compare.contestants import CONTESTANTS, OURS, Contestant, Session
-from bench.compare.course import receiver, run
-from bench.compare.work import Outcome, Workload, ratios, record, workloads
 from bench.results import write
+from compare import install, report
+from compare.contestants import CONTESTANTS, OURS, Contestant, Session
+from compare.course import receiver, run
+from compare.work import Outcome, Workload, ratios, record, workloads
 from local.failure import Trouble, exit_code
 from local.home import REPOSITORY
 from local.steps import console, step
@@ -177,7 +177,7 @@ def _options() -> argparse.Namespace:
         return text.split(",")
 
     parser = argparse.ArgumentParser(
-        prog="python -m bench.compare",
+        prog="python -m compare",
         description="Run Punctual's local stack and its peers with the same work on this machine.",
         epilog="The last line is JSON. The exit code is 1 if Punctual lost, doubled or started early a job, or did not run.",
     )

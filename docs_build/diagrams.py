@@ -1,4 +1,4 @@
-"""Draw the diagrams of the documentation as pictures: python -m local.diagrams
+"""Draw the diagrams of the documentation as pictures: python -m docs_build.diagrams
 
 A page has the source of a diagram, which GitHub draws by itself. The site shows a picture instead, because the pages of a stage run no
 script of another host. The name of a picture is a digest of its source: a changed source has no picture until this program runs again.

@@ -11,10 +11,10 @@ from infra import options
 from infra.alarms import LAG_SECONDS
 from infra.options import OptionsError
 from infra.settings import STAGES, settings_for
-from local import concurrency, taken_back
 from local.aws import Deployed
-from local.cloud import Stage, remedy, reported, stage_of
 from local.failure import Trouble, exit_code
+from ops import concurrency, taken_back
+from ops.cloud import Stage, remedy, reported, stage_of
 from scheduler.model import slots
 from scheduler.model.instants import render
 from scheduler.model.job import LaneState
@@ -44,7 +44,7 @@ class Check:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="local.doctor", description="Check a deployed stage.")
+    parser = argparse.ArgumentParser(prog="ops.doctor", description="Check a deployed stage.")
     parser.add_argument("--stage", required=True, choices=list(STAGES))
     failed = 0
     for check in checks(stage_of(parser.parse_args().stage), time.time):

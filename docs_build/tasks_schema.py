@@ -1,4 +1,4 @@
-"""Write the JSON Schema of tasks.yaml, from the OpenAPI document: python -m local.tasks_schema
+"""Write the JSON Schema of tasks.yaml, from the OpenAPI document: python -m docs_build.tasks_schema
 
 An editor completes and checks a file by it. `punctual tasks apply` only reads the names of the fields from it: the API checks the tasks.
 """
@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from local import openapi
-from local.expanded import expanded
+from docs_build import openapi
+from docs_build.expanded import expanded
 
 ROOT = Path(__file__).parent.parent
 PACKAGED = ROOT / "client/src/punctual/plan/tasks.schema.json"

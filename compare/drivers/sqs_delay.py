@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from bench.compare.drivers import lib
+from compare.drivers import lib
 
 QUEUE = "compare"
 BATCH = 10  # messages of one call
@@ -30,7 +30,7 @@ def describe() -> Mapping[str, Any]:
     return {
         "versions": lib.versions("boto3", "ministack"),
         "settings": f"{cores} processes, long polls of 20 s, {BATCH} messages a call; DelaySeconds rounded up",
-        "workers": [["python", "-m", "bench.compare.drivers.sqs_delay", "worker"]] * cores,
+        "workers": [["python", "-m", "compare.drivers.sqs_delay", "worker"]] * cores,
         "per_second": 300,
         "ready_s": 3,
     }

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from bench.compare.accounting import cpu_s, machine_s, memory_mb
-from bench.compare.contestants import Session
-from bench.compare.drivers.lib import Order
-from bench.compare.work import Outcome, Spent, Workload, outcome
+from compare.accounting import cpu_s, machine_s, memory_mb
+from compare.contestants import Session
+from compare.drivers.lib import Order
+from compare.work import Outcome, Spent, Workload, outcome
 from local.aws import HOST
 
 LEAD_S = 8  # from the expected end of the creation to the first instant
@@ -40,7 +40,7 @@ class Receiver(NamedTuple):
 @contextmanager
 def receiver(folder: Path) -> Iterator[Receiver]:
     log = str(folder / "calls.log")
-    child = subprocess.Popen([sys.executable, "-m", "bench.compare.receiver", log], stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen([sys.executable, "-m", "compare.receiver", log], stdout=subprocess.PIPE, text=True)
     try:
         assert child.stdout is not None
         with child.stdout as lines:

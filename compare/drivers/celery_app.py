@@ -10,7 +10,7 @@ from typing import Any
 
 from celery import Celery
 
-from bench.compare.drivers import lib
+from compare.drivers import lib
 
 broker = lib.REDIS or lib.AMQP
 cores = os.cpu_count() or 1
@@ -30,7 +30,7 @@ def describe() -> Mapping[str, Any]:
     return {
         "versions": lib.versions("celery", "kombu"),
         "settings": f"1 worker, prefork, concurrency {cores}, prefetch_multiplier 4 (defaults), no results, {own}",
-        "workers": [["celery", "-A", "bench.compare.drivers.celery_app", "worker", f"--concurrency={cores}", "-l", "WARNING"]],
+        "workers": [["celery", "-A", "compare.drivers.celery_app", "worker", f"--concurrency={cores}", "-l", "WARNING"]],
         "per_second": 1_000,
         "ready_s": 6,
     }

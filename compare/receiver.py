@@ -1,4 +1,4 @@
-"""The server of the URL that jobs call: `python -m bench.compare.receiver LOG` notes the arrival of each request, and answers 204."""
+"""The server of the URL that jobs call: `python -m compare.receiver LOG` notes the arrival of each request, and answers 204."""
 
 import asyncio
 import os

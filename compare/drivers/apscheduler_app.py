@@ -10,21 +10,21 @@ from typing import Any
 from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from bench.compare.drivers import lib
+from compare.drivers import lib
 
 
 def describe() -> Mapping[str, Any]:
     return {
         "versions": lib.versions("apscheduler", "sqlalchemy"),
         "settings": "1 process, BackgroundScheduler, job store in SQLite, 10 threads (default), misfire_grace_time None (default 1 s)",
-        "workers": [["python", "-m", "bench.compare.drivers.apscheduler_app", "worker"]],
+        "workers": [["python", "-m", "compare.drivers.apscheduler_app", "worker"]],
         "per_second": 250,
         "ready_s": 3,
     }
 
 
 def worker() -> None:
-    from bench.compare.drivers.lib import run  # the store keeps a reference to it
+    from compare.drivers.lib import run  # the store keeps a reference to it
 
     store = SQLAlchemyJobStore(url=f"sqlite:///{lib.FOLDER}/jobs.sqlite")
     scheduler = BackgroundScheduler(jobstores={"default": store}, timezone=UTC, job_defaults={"misfire_grace_time": None})

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bench import stored as later
-from bench.compare import install
-from bench.compare.accounting import stop
-from bench.compare.drivers import lib
-from bench.compare.drivers.lib import CALL, Order
-from bench.compare.servers import SERVERS, Running, spawn
-from bench.compare.work import Start, Workload
+from compare import install
+from compare.accounting import stop
+from compare.drivers import lib
+from compare.drivers.lib import CALL, Order
+from compare.servers import SERVERS, Running, spawn
+from compare.work import Start, Workload
 from local import previous, server
 from local.failure import Trouble
 from local.home import REPOSITORY, Home
@@ -36,7 +36,7 @@ PRODUCE_S = 1_200  # patience with the creation of jobs
 SLOW_S = 60  # a job for now is due by the clock of the API, as late as its call takes
 QUIET_S = 3  # seconds after the last instant without a read, which would compete with the executors for the processor
 AWS = "local-aws"
-DRIVERS = "bench.compare.drivers"
+DRIVERS = "compare.drivers"
 
 
 class Session(Protocol):
@@ -201,7 +201,7 @@ def _peer(key: str, title: str, kind: str, name: str, needs: str = "", cannot: M
         if needs and not SERVERS[needs].program():
             return f"apt-get install {SERVERS[needs].package}"
         if (install.node() if kind == "node" else install.python()) is None:
-            return f"the packages of {'bench/compare/node' if kind == 'node' else 'bench/compare/requirements.txt'} (the network is needed)"
+            return f"the packages of {'compare/node' if kind == 'node' else 'compare/requirements.txt'} (the network is needed)"
         return None
 
     return Contestant(key, title, driver(kind, name if kind == "node" else f"{DRIVERS}.{name}", needs), missing, cannot=cannot or {})

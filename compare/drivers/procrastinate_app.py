@@ -8,9 +8,9 @@ from typing import Any
 
 import procrastinate
 
-from bench.compare.drivers import lib
+from compare.drivers import lib
 
-NAME = "bench.compare.drivers.procrastinate_app"
+NAME = "compare.drivers.procrastinate_app"
 app = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=lib.POSTGRES), import_paths=[NAME])
 cores = os.cpu_count() or 1
 

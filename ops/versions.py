@@ -9,9 +9,9 @@ from typing import Any
 
 from infra.parameters import LIVE
 from lambdas._settings import Settings
-from local.cloud import Stage, reported, stage_of
-from local.confirm import confirm
 from local.failure import Trouble, exit_code
+from ops.cloud import Stage, reported, stage_of
+from ops.confirm import confirm
 from scheduler.pipeline.latency import expect_cold
 from scheduler.storage.aws.ledger import DynamoLedger
 
@@ -109,7 +109,7 @@ def roll_back(stage: Stage) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="local.versions", description="Let all functions of a stage run the version before.")
+    parser = argparse.ArgumentParser(prog="ops.versions", description="Let all functions of a stage run the version before.")
     parser.add_argument("--stage", required=True)
     stage = stage_of(parser.parse_args().stage)
     with reported():

@@ -1,4 +1,4 @@
-"""Write the generated parts of the reference pages, from the OpenAPI document: python -m local.reference
+"""Write the generated parts of the reference pages, from the OpenAPI document: python -m docs_build.reference
 
 A part begins with `<!-- generated: NAME -->` and ends with `<!-- end -->`.
 """
@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from docs_build.expanded import expanded
+from docs_build.openapi import PUBLISHED
 from lambdas.rest import door
-from local.expanded import expanded
-from local.openapi import PUBLISHED
 
 PAGES = PUBLISHED.parent
 BASE = "/api/v1"

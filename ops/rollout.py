@@ -15,15 +15,15 @@ from infra import options
 from infra.options import Options, OptionsError
 from infra.settings import STAGES, settings_for
 from infra.waf import REGION as WAF_REGION
-from local import bootstrap, concurrency, origin_secret, taken_back
 from local.aws import Deployed
-from local.cloud import Stage, remedy, reported, stage_of
-from local.confirm import confirm
 from local.deploy import drop_unfinished, find_cdk
 from local.failure import Trouble, exit_code
 from local.home import REPOSITORY
-from local.publish import publish
-from local.versions import announce, prune, published
+from ops import bootstrap, concurrency, origin_secret, taken_back
+from ops.cloud import Stage, remedy, reported, stage_of
+from ops.confirm import confirm
+from ops.publish import publish
+from ops.versions import announce, prune, published
 
 ASSEMBLY = REPOSITORY / "cdk.out"  # the CDK's default
 COMPLETE = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
@@ -31,7 +31,7 @@ AT_REST = {"dev": "6.06", "prod": "7.04"}  # USD a month, from docs/concepts/cos
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="local.rollout", description="Deploy a stage with the options in stages/<stage>.toml.")
+    parser = argparse.ArgumentParser(prog="ops.rollout", description="Deploy a stage with the options in stages/<stage>.toml.")
     parser.add_argument("--stage", required=True)
     parser.add_argument("--bytecode-optional", action="store_true", help="deploy even if nothing can compile for AWS")
     parser.add_argument("--rotate", action="store_true", help="replace the origin secret, by which the API recognizes CloudFront")

@@ -4,15 +4,15 @@ completely."""
 import argparse
 import time
 
-from local.cloud import reported, stage_of
 from local.failure import exit_code
+from ops.cloud import reported, stage_of
 from scheduler.insight.recount import recount
 from scheduler.storage.aws import everything
 from scheduler.storage.aws.counters import DynamoCounters
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="local.recount", description="Correct the counters of a stage deployed on AWS.")
+    parser = argparse.ArgumentParser(prog="ops.recount", description="Correct the counters of a stage deployed on AWS.")
     parser.add_argument("--stage", required=True)
     options = parser.parse_args()
     stage = stage_of(options.stage)

@@ -7,7 +7,7 @@ from typing import Any
 
 from huey import RedisHuey
 
-from bench.compare.drivers import lib
+from compare.drivers import lib
 
 huey = RedisHuey("compare", url=lib.REDIS or "redis://127.0.0.1:1/0", results=False)
 cores = os.cpu_count() or 1
@@ -19,7 +19,7 @@ def job(name: str, url: str) -> None:
 
 
 def describe() -> Mapping[str, Any]:
-    command = ["python", "-m", "huey.bin.huey_consumer", "bench.compare.drivers.huey_app.huey", "-k", "process", "-w", str(cores), "-q"]
+    command = ["python", "-m", "huey.bin.huey_consumer", "compare.drivers.huey_app.huey", "-k", "process", "-w", str(cores), "-q"]
     return {
         "versions": lib.versions("huey", "redis"),
         "settings": f"1 consumer, {cores} processes, scheduler interval 1 s (default, the least allowed), no results",
@@ -30,7 +30,7 @@ def describe() -> Mapping[str, Any]:
 
 
 def produce(order: lib.Order) -> Mapping[str, Any]:
-    from bench.compare.drivers import huey_app as imported  # the name of the module under which the consumer knows the task
+    from compare.drivers import huey_app as imported  # the name of the module under which the consumer knows the task
 
     imported.huey.storage.conn.ping()
     with lib.Creating("task.schedule(eta)") as done:

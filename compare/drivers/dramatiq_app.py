@@ -8,7 +8,7 @@ from typing import Any
 import dramatiq
 from dramatiq.brokers.redis import RedisBroker
 
-from bench.compare.drivers import lib
+from compare.drivers import lib
 
 broker = RedisBroker(url=lib.REDIS or "redis://127.0.0.1:1/0")
 dramatiq.set_broker(broker)
@@ -24,14 +24,14 @@ def describe() -> Mapping[str, Any]:
     return {
         "versions": lib.versions("dramatiq", "redis"),
         "settings": f"{cores} processes, 8 threads each (defaults); its delay queue prefetches 8,000 messages a process (default)",
-        "workers": [["dramatiq", "bench.compare.drivers.dramatiq_app", "--processes", str(cores), "--threads", "8"]],
+        "workers": [["dramatiq", "compare.drivers.dramatiq_app", "--processes", str(cores), "--threads", "8"]],
         "per_second": 1_500,
         "ready_s": 5,
     }
 
 
 def produce(order: lib.Order) -> Mapping[str, Any]:
-    from bench.compare.drivers import dramatiq_app as imported  # the name of the module under which the workers know the actor
+    from compare.drivers import dramatiq_app as imported  # the name of the module under which the workers know the actor
 
     imported.broker.client.ping()
     with lib.Creating("send_with_options(delay)") as done:

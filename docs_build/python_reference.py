@@ -1,4 +1,4 @@
-"""Write the reference of the Python package: python -m local.python_reference"""
+"""Write the reference of the Python package: python -m docs_build.python_reference"""
 
 import dataclasses
 import inspect

@@ -10,11 +10,11 @@ from typing import Any
 from botocore.exceptions import WaiterError
 
 from infra.settings import STAGES
-from local import origin_secret
 from local.aws import Deployed
-from local.cloud import Stage, remedy, reported, stage_of, unprotect
-from local.confirm import confirm
 from local.failure import Trouble, exit_code
+from ops import origin_secret
+from ops.cloud import Stage, remedy, reported, stage_of, unprotect
+from ops.confirm import confirm
 
 VERSION = "AWS::Lambda::Version"
 KEPT = ("Retain", "RetainExceptOnCreate")
@@ -23,7 +23,7 @@ WAIT = {"Delay": 5, "MaxAttempts": 360}  # half an hour: CloudFront takes minute
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="local.destroy", description="Delete the stacks of a stage.")
+    parser = argparse.ArgumentParser(prog="ops.destroy", description="Delete the stacks of a stage.")
     parser.add_argument("--stage", required=True, choices=list(STAGES))
     parser.add_argument("--only", choices=["console"], help="delete only the console's stack")
     given = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Build the documentation site into `site/`: python -m local.site
+"""Build the documentation site into `site/`: python -m docs_build.site
 
 A broken link, a broken anchor, a diagram without a picture or another warning fails the build. Beside each page lies its Markdown;
 `llms.txt` lists all pages.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from local.diagrams import pictured
+from docs_build.diagrams import pictured
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"

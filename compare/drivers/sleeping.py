@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from bench.compare.drivers import lib
+from compare.drivers import lib
 
 THREADS = 10  # for jobs that call a URL
 
@@ -17,7 +17,7 @@ def describe() -> Mapping[str, Any]:
     return {
         "versions": {"python": platform.python_version()},
         "settings": f"1 process, a heap in memory, time.sleep; {THREADS} threads for calls. It stores nothing",
-        "workers": [["python", "-m", "bench.compare.drivers.sleeping", "worker"]],
+        "workers": [["python", "-m", "compare.drivers.sleeping", "worker"]],
         "per_second": 50_000,
         "ready_s": 1,
     }

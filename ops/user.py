@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from local.cloud import reported, stage_of
 from local.failure import Trouble, exit_code
+from ops.cloud import reported, stage_of
 from scheduler.model.account import PASSWORD
 from scheduler.storage.aws.users import DynamoUsers
 
@@ -47,7 +47,7 @@ def _create(cognito: Any, pool: str, username: str) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="local.user", description="Create the first administrator of a stage on AWS.")
+    parser = argparse.ArgumentParser(prog="ops.user", description="Create the first administrator of a stage on AWS.")
     parser.add_argument("--stage", required=True)
     parser.add_argument("--username", default="admin")
     options = parser.parse_args()

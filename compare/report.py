@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
-from bench.compare.work import QUANTILES
+from compare.work import QUANTILES
 from local.plot import Curve, Panel, svg
 
 Records = Mapping[str, Mapping[str, Any]]  # the records of one contestant, by workload
