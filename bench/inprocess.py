@@ -11,14 +11,15 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
 from typing import Any
 
-from bench.answered import Answered
+from lab.world.answered import Answered
 from lab.world.clock import FixedClock
+from lab.world.events import Context, record
 from lambdas._settings import Settings
 from scheduler.model import ids, lifecycle, settlement, slots
 from scheduler.model.job import Claim, Finished, Job, Lane, Message, Misfire, Overlap, Result, RunInfo, TaskKey, UnitKey
@@ -83,19 +84,6 @@ _numbers = count(1)
 Json = dict[str, Any]
 Work = Callable[[], None]
 Prepare = Callable[[Answered, int], Work]
-
-
-@dataclass(slots=True)
-class Context:
-    """The part of Lambda's context that the handlers read."""
-
-    aws_request_id: str
-    function_name: str = "bench"
-    memory_limit_in_mb: int = 512
-    invoked_function_arn: str = "arn:aws:lambda:us-east-1:000000000000:function:bench"
-
-    def get_remaining_time_in_millis(self) -> int:
-        return 900_000
 
 
 def dispatch(per_second: int) -> Prepare:
@@ -414,14 +402,8 @@ def _batch(aws: Answered, request_id: str, due_at: int, *, read_again: bool = Fa
 
 
 def _record(job: Job, number: int) -> Json:
-    return {
-        "messageId": _message_id(job),
-        "receiptHandle": _receipt(number),
-        "body": messages.encode(_message(job)),
-        "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": str(job.due_at - 500), "MessageGroupId": OWNER},
-        "messageAttributes": {},
-        "eventSource": "aws:sqs",
-    }
+    sent = {"SentTimestamp": str(job.due_at - 500), "MessageGroupId": OWNER}
+    return record(_message_id(job), _receipt(number), messages.encode(_message(job)), 1, **sent)
 
 
 def _claim_answer(taken: list[Job]) -> bytes:

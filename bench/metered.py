@@ -21,12 +21,12 @@ from unittest.mock import patch
 
 from moto import mock_aws
 
-from bench.inprocess import Context
 from bench.operations import REQUEST, Recorder, Statements
 from infra.project import FILTERS
 from infra.settings import Settings
 from lab.world.calls import PARALLEL, read_units, waits
 from lab.world.clock import FixedClock
+from lab.world.events import Context, record
 from lab.world.hub import Hub
 from lab.world.meter import Meter, Metered
 from lab.world.pools import ScriptedPool
@@ -301,10 +301,8 @@ class Stage:
         service.create(new, self.ports, random=self._random.getrandbits(70))
 
     def _step(self, delivery: WorkDelivery) -> None:
-        body = work_queue.encode(delivery.item)
-        attributes = {"ApproximateReceiveCount": str(delivery.receive_count)}
-        record = {"messageId": delivery.message_id, "receiptHandle": delivery.receipt, "body": body, "attributes": attributes}
-        answer = self._handle("dispatch", self.hub.time + DELIVERY_MS, {"Records": [record]})
+        sent = record(delivery.message_id, delivery.receipt, work_queue.encode(delivery.item), delivery.receive_count)
+        answer = self._handle("dispatch", self.hub.time + DELIVERY_MS, {"Records": [sent]})
         self.meter.requests["SQS"] += 1  # its receive
         if not answer["batchItemFailures"]:
             self.meter.requests["SQS"] += 1
@@ -314,15 +312,7 @@ class Stage:
         batch = self._lanes.receive(lane, min(TOGETHER, BATCH[lane]), self.hub.time)
         if not batch:
             return
-        records = [
-            {
-                "messageId": each.message_id,
-                "receiptHandle": each.receipt,
-                "body": messages.encode(each.message),
-                "attributes": {"ApproximateReceiveCount": str(each.receive_count)},
-            }
-            for each in batch
-        ]
+        records = [record(each.message_id, each.receipt, messages.encode(each.message), each.receive_count) for each in batch]
         executor = _Executor(lane, self.ports, self._processes[lane], lambda: ScriptedPool(self.clock, takes=0, result=SETTLED))
         answer = self._handle("execute", self.hub.time + DELIVERY_MS, {"Records": records}, executor)
         left = {each["itemIdentifier"] for each in answer["batchItemFailures"]}

@@ -13,8 +13,9 @@ from unittest.mock import patch
 
 from moto import mock_aws
 
-from bench.inprocess import ENVIRONMENT, SETTINGS, Context, _post
+from bench.inprocess import ENVIRONMENT, SETTINGS, _post
 from lab.world.clock import FixedClock
+from lab.world.events import Context
 from lambdas._clock import SystemClock
 from lambdas._settings import Settings
 from scheduler.model import slots

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from lab.world.clock import NOW as NOW
-from lab.world.clock import FixedClock
+from lab.world.clock import NOW, FixedClock
+from lab.world.pools import ScriptedPool
 from scheduler.model import ids, slots
 from scheduler.model.job import Delivery, DueEntry, Job, JobKey, Message
 from scheduler.model.spec import JobSpec
 
+__all__ = ["NOW", "FixedClock", "ScriptedPool"]
 _numbers = itertools.count(1)
 SPEC = {each.name for each in fields(JobSpec)}
 HELLO = JobSpec("log", {"message": "hello"})

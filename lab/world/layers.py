@@ -32,10 +32,12 @@ class Wrapped(Layer):
         self._verbs = verbs
 
     def around(self, name: str, effect: Callable[..., Any]) -> Callable[..., Any]:
-        if name == "due_in" and "due" in self._verbs:  # it reads each slot as `due` does
-            return lambda slots, **more: [self.due(slot, **more) for slot in slots]
-        verb = self._verbs.get(name)
-        return effect if verb is None else lambda *args, **kwargs: verb(effect, *args, **kwargs)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if name == "due_in" and "due" in self._verbs:  # it reads each slot as `due` does
+                return [self.due(slot, **kwargs) for slot in args[0]]
+            return self._verbs[name](effect, *args, **kwargs) if name in self._verbs else effect(*args, **kwargs)
+
+        return call
 
 
 def refuse(verb: Any, *args: Any, **kwargs: Any) -> Any:

@@ -17,7 +17,6 @@ import pytest
 from botocore.config import Config
 from moto import mock_aws
 
-from lab.world.clock import FixedClock
 from local.server import START
 from scheduler.model.job import Lane
 from scheduler.storage.aws import clients
@@ -55,6 +54,7 @@ from scheduler.storage.ports import (
     Users,
     WorkQueue,
 )
+from tests.conftest import FixedClock
 from tests.contract import tables
 
 if TYPE_CHECKING:

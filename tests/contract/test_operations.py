@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.clock import FixedClock
 from scheduler.model import operation
 from scheduler.model.errors import Conflict
 from scheduler.model.job import Lane
@@ -16,6 +15,7 @@ from scheduler.model.rules import Rules
 from scheduler.operations import requests
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Operations
+from tests.conftest import FixedClock
 from tests.contract.make import NOW
 
 DEAD = Filter("01JD4Q8XKZ38W2M5R7T9V1C4FH", "http", "0123456789ab", NOW - 60_000, NOW)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from lab.world.layers import Wrapped
 from scheduler.model.errors import SchedulerError
 from scheduler.storage.aws import clients, parameters
+from tests.unit.stage import Wrapped
 
 NAME = "/punctual/test/console-url"
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse
 from scheduler.model.errors import NotFound, Unavailable
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.secret_values import KEPT_MS, StoredSecrets
@@ -13,6 +12,7 @@ from scheduler.storage.aws.secrets import AwsSecrets
 from scheduler.storage.memory.stores import MemorySecrets
 from scheduler.storage.ports import Secrets
 from tests.contract.make import NOW
+from tests.unit.stage import Wrapped, refuse
 
 
 @pytest.fixture

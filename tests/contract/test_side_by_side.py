@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from lab.world.clock import FixedClock
 from lambdas._runtime import AwsPorts
 from lambdas._settings import Settings
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Ports
+from tests.conftest import FixedClock
 
 
 @pytest.fixture(params=["memory", "memory, last first", "aws"])

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse
 from scheduler.model.errors import SchedulerError, Unavailable
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.signing_keys import AGAIN_MS, KEPT_MS, SecretKeys
 from tests.contract.make import NOW
+from tests.unit.stage import Wrapped, refuse
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import pytest
 import urllib3.util.connection
 from botocore.exceptions import ConnectionClosedError, NoCredentialsError, ParamValidationError, ReadTimeoutError
 
-from lab.world.clock import FixedClock
 from scheduler.model.job import Result
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.calls import READ_TIMEOUTS, RESTED_MS, AwsCalls
@@ -20,6 +19,7 @@ from scheduler.targets import registry
 from scheduler.targets.aws_call import Invoked, invoke
 from scheduler.targets.base import Reach
 from scheduler.targets.calls import Refused, Request
+from tests.conftest import FixedClock
 from tests.contract.wire import Wire
 from tests.unit.fake_calls import FakeCalls, context
 

@@ -21,12 +21,13 @@ from unittest.mock import patch
 from botocore.session import Session
 
 from bench import inprocess
-from bench.answered import Answered
+from lab.world.answered import Answered
+from lab.world.events import Context, record
 from scheduler.model.job import UnitKey
 from scheduler.model.work import WorkItem
 from scheduler.storage.aws import clients, work_queue
 
-Invocation = tuple[dict[str, Any], inprocess.Context]
+Invocation = tuple[dict[str, Any], Context]
 
 
 def execute(aws: Answered) -> Invocation:
@@ -38,20 +39,19 @@ def dispatch(aws: Answered) -> Invocation:
     aws.slots = inprocess._due_index([inprocess.START + number * 1_000 for number in range(20)])
     aws.items.append(inprocess.unit_item())
     body = work_queue.encode(WorkItem.of_unit(UnitKey(inprocess.MINUTE, 0)))
-    record = {"messageId": "message", "receiptHandle": "receipt", "body": body, "attributes": {"ApproximateReceiveCount": "1"}}
-    return {"Records": [record]}, inprocess.Context("request")
+    return {"Records": [record("message", "receipt", body)]}, Context("request")
 
 
 def tick(aws: Answered) -> Invocation:
-    return {}, inprocess.Context("request")
+    return {}, Context("request")
 
 
 def api(aws: Answered) -> Invocation:
-    return inprocess._post({"message": "first"}), inprocess.Context("request")
+    return inprocess._post({"message": "first"}), Context("request")
 
 
 def fetch(aws: Answered) -> Invocation:
-    return {}, inprocess.Context("request")
+    return {}, Context("request")
 
 
 PREPARE: dict[str, Callable[[Answered], Invocation]] = {

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from lab.world.clock import FixedClock
 from lambdas import api
 from lambdas._settings import Settings
 from scheduler.accounts.names import Names
@@ -22,6 +21,7 @@ from scheduler.storage.memory.accounts import MemoryIdentity
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Session, User
 from scheduler.targets.base import Reach
+from tests.conftest import FixedClock
 
 NOW = parse("2026-11-20T10:00:00.500Z")
 

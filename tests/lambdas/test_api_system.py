@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse
 from lambdas.rest import shapes, system_models
 from scheduler.admission import breaker
 from scheduler.model.account import Role
@@ -14,6 +13,7 @@ from scheduler.model.instants import render
 from scheduler.model.job import Lane
 from tests.conftest import a_job
 from tests.lambdas.gateway import NOW, Answered, World, send
+from tests.unit.stage import Wrapped, refuse
 
 pytestmark = pytest.mark.usefixtures("world")
 

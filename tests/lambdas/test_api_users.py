@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped
 from lambdas.rest import access
 from scheduler.accounts.audit import HIDDEN
 from scheduler.model.account import Quotas
 from scheduler.model.errors import Unauthorized, Unavailable
 from scheduler.model.work import WorkKind
 from tests.lambdas.gateway import Answered, World, send
+from tests.unit.stage import Wrapped
 
 ADMIN = {"groups": "[administrators]"}
 NEW = {"username": "eve", "password": "Correct-horse-1"}

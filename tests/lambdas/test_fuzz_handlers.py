@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from lab.world.clock import FixedClock
 from lambdas import _runtime, bury, dispatch, execute, plan, tick
 from lambdas._clock import SystemClock
 from scheduler.model.errors import Invalid
@@ -16,7 +15,7 @@ from scheduler.model.work import WorkDelivery, WorkItem, WorkKind
 from scheduler.storage import messages
 from scheduler.storage.aws import keys, work_queue
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes
-from tests.conftest import a_job, a_message
+from tests.conftest import FixedClock, a_job, a_message
 from tests.lambdas.test_handlers import CONTEXT, World, a_unit, asked, due_now, record, work_record
 
 values = st.recursive(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lab.world.clock import FixedClock
 from lambdas import _runtime, announce
 from scheduler.storage.memory.ports import MemoryPorts
+from tests.conftest import FixedClock
 from tests.contract import make
 from tests.lambdas.test_handlers_counting import event, record
 

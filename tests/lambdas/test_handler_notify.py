@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from lab.world.clock import FixedClock
 from lambdas import _notifying, _runtime, notify
 from lambdas._settings import Settings
 from local.receiver import Receiver
@@ -26,7 +25,7 @@ from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemorySecrets
 from scheduler.targets.base import Reach
 from tests import webhook_receiver
-from tests.conftest import NOW
+from tests.conftest import NOW, FixedClock
 from tests.contract import make
 from tests.lambdas.test_handlers_counting import emitted
 from tests.unit.test_notify import InTurn

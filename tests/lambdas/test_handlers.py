@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.clock import FixedClock
 from lambdas import _pool, _runtime, bury, dispatch, execute, plan, tick
 from lambdas._clock import SystemClock, WrongClock
 from lambdas._executor import Executor
@@ -35,7 +34,7 @@ from scheduler.targets.call_limit import CallLimit
 from scheduler.targets.calls import Refused
 from scheduler.targets.fetch_call import AHEAD_MS
 from scheduler.targets.types import log
-from tests.conftest import a_job, a_message
+from tests.conftest import FixedClock, a_job, a_message
 from tests.contract import make
 from tests.unit.fake_calls import FUNCTION, QUEUE, FakeCalls, raising
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.clock import FixedClock
 from lambdas import _runtime, project, provision, scale
 from lambdas._metrics import emit
 from scheduler.insight import counting, metrics
@@ -18,7 +17,7 @@ from scheduler.model.rules import Rules
 from scheduler.model.task import Task
 from scheduler.storage.aws import items, keys, readable, task_items
 from scheduler.storage.memory.ports import MemoryPorts
-from tests.conftest import NOW
+from tests.conftest import NOW, FixedClock
 from tests.contract import make
 
 SHARD = "shardId-00000001795168800000-0badf00d"

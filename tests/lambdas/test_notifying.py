@@ -10,7 +10,6 @@ import pytest
 from botocore.client import BaseClient
 from moto import mock_aws
 
-from lab.world.clock import FixedClock
 from lambdas import _notifying, _runtime, notify, project
 from lambdas._settings import Settings
 from local.receiver import Receiver
@@ -25,6 +24,7 @@ from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.targets.base import Reach
 from scheduler.targets.calls import Request
 from tests import webhook_receiver
+from tests.conftest import FixedClock
 from tests.contract import make, tables
 from tests.lambdas.test_handlers_counting import event, record
 from tests.unit.test_notify import InTurn

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.clock import FixedClock
 from lambdas import _pool
 from lambdas._children import Children
 from lambdas._clock import SystemClock
@@ -43,7 +42,7 @@ from scheduler.storage.ports import Clock
 from scheduler.targets import registry
 from scheduler.targets.base import CallBackAddress, Context, Reach
 from scheduler.targets.target_type import TargetType
-from tests.conftest import NOW, a_job
+from tests.conftest import NOW, FixedClock, a_job
 
 
 @pytest.fixture

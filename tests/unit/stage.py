@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.world import stage
+from lab.world.layers import Wrapped, lost_answer, refuse, times
+from lab.world.stage import STEPS
 from scheduler.model.job import Delivery, Job, JobKey, Lane
 from scheduler.model.spec import JobSpec
 from scheduler.model.work import WorkItem
@@ -13,6 +15,8 @@ from scheduler.pipeline.submit import NewJob, submit
 from scheduler.pipeline.tick import TickResult, tick
 from scheduler.storage.ports import ClaimRequest
 from tests.conftest import with_spec
+
+__all__ = ["STEPS", "Stage", "Wrapped", "lost_answer", "refuse", "times"]
 
 
 @dataclass

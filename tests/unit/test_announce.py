@@ -9,13 +9,13 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from lab.world.clock import FixedClock
 from scheduler.model import lifecycle
 from scheduler.model.job import Job, RunInfo, Status
 from scheduler.model.spec import Ordering
 from scheduler.notify import announce
 from scheduler.notify.announce import DETAIL_TYPES, of_change
 from scheduler.storage.memory.ports import MemoryPorts
+from tests.conftest import FixedClock
 from tests.contract import make
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/guides/events.md").read_text()

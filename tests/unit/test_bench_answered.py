@@ -7,7 +7,7 @@ import boto3
 import pytest
 
 from bench import cpu
-from bench.answered import Answered
+from lab.world.answered import Answered
 from scheduler.model.job import RunLock, TaskHead, TaskKey
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.tasks import DynamoTasks

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse, times
-from lab.world.pools import ScriptedPool
 from scheduler.admission import breaker
 from scheduler.admission.breaker_gate import BreakerRegistry, close, not_closed
 from scheduler.admission.lane_state import LaneStateCache
@@ -20,8 +18,8 @@ from scheduler.model.spec import RetryPolicy
 from scheduler.model.target_usage import Place, UsageChange
 from scheduler.pipeline import delivery
 from scheduler.storage.ports import Written
-from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, refuse, times
 
 URL = {"url": "https://Example.com:8443/a?b"}
 HOST = Circuit("host example.com:8443", "ann")

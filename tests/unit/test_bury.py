@@ -1,6 +1,5 @@
 import pytest
 
-from lab.world.layers import Wrapped, lost_answer, refuse, times
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Lane, Status
@@ -8,7 +7,7 @@ from scheduler.pipeline.bury import bury
 from scheduler.pipeline.delivery import LEASE_MS
 from scheduler.storage.ports import Change, Written
 from tests.conftest import NOW, a_delivery, a_job
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 
 def test_only_a_job_running_under_the_message_is_taken_back_a8() -> None:

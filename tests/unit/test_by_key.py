@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse
 from scheduler.jobs import by_key
 from scheduler.jobs.by_key import OnConflict, OnStarted, Put, PutOutcome, put
 from scheduler.jobs.change import reschedule
@@ -18,7 +17,7 @@ from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from scheduler.storage.ports import KEPT_KEYS_MS, KeyTaking, Written
 from scheduler.targets.job_context import JobContext
 from tests.conftest import NOW
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, refuse
 
 HOUR, DAY = 3_600_000, 86_400_000
 OWN = OwnKey("ann", "order:17")

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lab.world.clock import FixedClock
-from lab.world.layers import Wrapped
 from scheduler.accounts import names, quota
 from scheduler.accounts.names import Names
 from scheduler.accounts.quota import QuotaGate
@@ -31,8 +29,8 @@ from scheduler.storage.aws.secret_values import StoredSecrets
 from scheduler.storage.aws.signing_keys import SecretKeys
 from scheduler.storage.cache import LONGEST_RETRY_MS, MOST_UNREAD, RETRY_MS, Cache
 from scheduler.targets.named_target import NamedTarget
-from tests.conftest import NOW
-from tests.unit.stage import Stage
+from tests.conftest import NOW, FixedClock
+from tests.unit.stage import Stage, Wrapped
 
 HOUR = 3_600_000
 

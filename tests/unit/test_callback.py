@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, lost_answer, refuse, times
-from lab.world.pools import ScriptedPool
 from scheduler.callbacks import reports as service
 from scheduler.callbacks.reports import Beat
 from scheduler.callbacks.tokens import AttemptKey
@@ -22,8 +20,8 @@ from scheduler.pipeline.delivery import Drop, Later, PutBack, TakeBack
 from scheduler.pipeline.reconcile import recheck as run_recheck
 from scheduler.storage.memory.stores import MemorySecrets
 from scheduler.storage.ports import Change, ClaimResult, Written
-from tests.conftest import NOW, a_delivery, a_job, entries_of
-from tests.unit.stage import Stage
+from tests.conftest import NOW, ScriptedPool, a_delivery, a_job, entries_of
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 LEASE, SKEW = 60_000, callback_lease.SKEW_MS
 POLICY = CallBack(LEASE, 600_000)

@@ -1,14 +1,12 @@
 import pytest
 
-from lab.world.layers import Wrapped, lost_answer, times
-from lab.world.pools import ScriptedPool
 from scheduler.jobs.cancel import POLL_MS, TRIES, cancel
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Status
 from scheduler.storage.ports import Change, Written
-from tests.conftest import NOW, a_job, a_key
-from tests.unit.stage import Stage
+from tests.conftest import NOW, ScriptedPool, a_job, a_key
+from tests.unit.stage import Stage, Wrapped, lost_answer, times
 
 
 def ask(stage: Stage, key: JobKey) -> Job:

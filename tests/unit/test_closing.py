@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, Lane, LaterCheck, Unit, UnitKey
@@ -15,7 +14,7 @@ from scheduler.pipeline.closing import Closing
 from scheduler.pipeline.unit_lease import LEASE_MS, LeaseLost, UnitLease
 from scheduler.storage.ports import Written
 from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, refuse
 
 MINUTE = slots.minute_of(NOW)
 UNIT = UnitKey(MINUTE, 0)

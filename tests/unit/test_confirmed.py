@@ -1,11 +1,11 @@
 """The shards that writers may use: the shards that the ledger has confirmed."""
 
-from lab.world.clock import FixedClock
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor
 from scheduler.model.rules import Rules
 from scheduler.storage.confirmed import AGAIN_MS, ConfirmedRules
 from scheduler.storage.memory.stores import MemoryLedger
+from tests.conftest import FixedClock
 
 
 class Asked(MemoryLedger):

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.pools import ScriptedPool
 from scheduler.model.job import Overlap, RunInfo, TaskHead
 from scheduler.targets import fetch_call, registry
 from scheduler.targets.base import CallBackAddress, Context, Reach
@@ -17,7 +16,7 @@ from scheduler.targets.calls import Refused
 from scheduler.targets.job_context import HEADERS, JobContext
 from scheduler.targets.placeholders import rendered
 from scheduler.targets.types import http
-from tests.conftest import NOW, a_job
+from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.fake_calls import BUS, EXECUTION, FUNCTION, MACHINE, QUEUE, TOPIC, FakeCalls, context, raising
 from tests.unit.test_run_gate import MINUTE, TASK, a_run, a_stage, late_runs, run
 from tests.unit.test_target_http import PLAIN, Receiver, serving

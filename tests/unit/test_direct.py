@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse
 from scheduler.model import slots
 from scheduler.model.backlog import Backlog, Demand
 from scheduler.model.errors import Unavailable
@@ -22,7 +21,7 @@ from scheduler.pipeline.overflow_units import WIDTH, unit_of, want
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.pipeline.tick import LOST_MS
 from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, refuse
 
 BURST = 5
 OVERFLOW = UnitKey(slots.OVERFLOW, 0)

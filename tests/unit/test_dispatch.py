@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse, times
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import DueEntry, Job, Lane, Message, Unit, UnitKey
@@ -22,7 +21,7 @@ from scheduler.pipeline.publisher import GATHER_MS, REFUSED_MS, Publisher
 from scheduler.pipeline.tick import READY_MS
 from scheduler.pipeline.unit_lease import LEASE_MS, UnitLease
 from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, refuse, times
 
 MINUTE = slots.minute_of(NOW)
 UNIT = UnitKey(MINUTE, 0)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from lab.world.clock import FixedClock
 from scheduler.model import slots
 from scheduler.model.job import Job, Message, Unit, UnitKey
 from scheduler.model.rules import Rules
@@ -11,6 +10,7 @@ from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger
+from tests.conftest import FixedClock
 
 START = slots.start_of("2026-11-20T10:01")
 pytestmark = pytest.mark.usefixtures("dense")

@@ -5,15 +5,13 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse
-from lab.world.pools import ScriptedPool
 from scheduler.admission.lane_state import TRUSTED_MS, LaneStateCache, pause
 from scheduler.admission.owner_gate import BarredOwners
 from scheduler.model import lifecycle, slots
 from scheduler.model.job import Lane, Status
 from scheduler.pipeline.claims import FEW_DUE, UNLEASED_MS
-from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, refuse
 
 Order = Callable[[int], Iterable[int]]
 LONG_MS = 60_000  # since the process read anything

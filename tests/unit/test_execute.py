@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, lost_answer, refuse, times
-from lab.world.pools import ScriptedPool
 from scheduler.admission.breaker_gate import BreakerRegistry
 from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS
 from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, LaneStateCache, pause
@@ -26,8 +24,8 @@ from scheduler.pipeline.settling import DEFER_MS
 from scheduler.pipeline.waiting_jobs import FRESH_CLAIM_MS
 from scheduler.storage.memory.stores import MAX_RECEIVES
 from scheduler.storage.ports import Change, Found, Guard, Written
-from tests.conftest import NOW, a_delivery, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 FAILING = Result(failure=Failure(FailureKind.RETRYABLE, "503"))
 

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.clock import FixedClock
-from lab.world.layers import Wrapped, refuse
 from scheduler.model.backlog import Backlog, Demand
 from scheduler.model.job import DueEntry, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
@@ -15,7 +13,8 @@ from scheduler.sharing.window import PUBLISHED_MS, RESTED_MS, STEP_MS, STILL_MS,
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryLedger
-from tests.conftest import NOW
+from tests.conftest import NOW, FixedClock
+from tests.unit.stage import Wrapped, refuse
 
 ME, OTHER = UnitKey("2026-11-20T10:01", 0), UnitKey("2026-11-20T10:01", 1)
 WINDOW = 10

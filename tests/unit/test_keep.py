@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse
 from scheduler.model import lifecycle, settlement
 from scheduler.model.attempt_output import FullOutput
 from scheduler.model.errors import Gone, NotFound
@@ -14,6 +13,7 @@ from scheduler.pipeline.output_store import Text, keep, logged, output
 from scheduler.storage.memory.stores import MemoryOutputs
 from scheduler.storage.ports import Outputs
 from tests.conftest import NOW, a_job
+from tests.unit.stage import Wrapped, refuse
 
 LONG = "o" * 10_000
 AGAIN = Failure(FailureKind.RETRYABLE, "once more")

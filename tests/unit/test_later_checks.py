@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, times
 from scheduler.admission.lane_state import pause
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
@@ -17,7 +16,7 @@ from scheduler.pipeline.worker import VISIBLE_S
 from scheduler.storage.aws import items
 from scheduler.storage.memory.stores import MemoryLedger
 from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, times
 
 MINUTE = slots.minute_of(NOW)
 UNIT = UnitKey(MINUTE, 0)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse
 from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Claim, Job, Lane, Status
@@ -16,7 +15,7 @@ from scheduler.pipeline.reconcile import Recheck
 from scheduler.pipeline.reconcile import recheck as run_recheck
 from scheduler.storage.ports import Found, Written
 from tests.conftest import NOW, a_job, entries_of
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, refuse
 
 SLOT = f"{slots.minute_of(NOW)}#00"
 

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse, times
-from lab.world.pools import ScriptedPool
 from scheduler.admission import limits
 from scheduler.admission.limit_gate import TRIED, WAIT_MS
 from scheduler.admission.target_cache import KNOWN_MS, TargetCache
@@ -22,8 +20,8 @@ from scheduler.model.work import WorkItem, WorkKind
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.ports import Change, ChangeResult, Found, Written
 from scheduler.targets.named_target import ITEMS, item_name, share_of, slots_beside
-from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, refuse, times
 
 
 class Limited(Stage):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from lab.world.clock import FixedClock
 from scheduler.accounts.login import GRID_MS, OF_ADDRESS, OF_NAME, OF_PAIR, WINDOW_MS, login
 from scheduler.accounts.sessions import change_password
 from scheduler.model.errors import Invalid, TooMany, Unauthorized
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Session, User
+from tests.conftest import FixedClock
 
 
 class Accounts:

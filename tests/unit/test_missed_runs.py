@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped
 from scheduler.model import ids
 from scheduler.model.job import Job, JobKey, Misfire
 from scheduler.model.task import Task
 from scheduler.tasks import planning, service
 from scheduler.tasks.planning import INHERITED
 from tests.conftest import NOW
+from tests.unit.stage import Wrapped
 from tests.unit.task_stage import TaskStage
 
 MINUTE = 60_000

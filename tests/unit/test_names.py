@@ -1,11 +1,10 @@
 """The names of users by their ids, as a process of the API keeps them."""
 
-from lab.world.clock import FixedClock
-from lab.world.layers import Wrapped, refuse
 from scheduler.accounts.names import KEPT_MS, PAGE, Names
 from scheduler.model.account import Role
 from scheduler.storage.memory.accounts import MemoryIdentity
-from tests.unit.stage import Stage
+from tests.conftest import FixedClock
+from tests.unit.stage import Stage, Wrapped, refuse
 
 
 def stage_of(users: int) -> tuple[Stage, list[str]]:

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.clock import FixedClock
-from lab.world.layers import Wrapped, refuse
 from scheduler.model import instants
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Job, Result, Status
@@ -26,8 +24,9 @@ from scheduler.notify.text import Links
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.targets.types import http
-from tests.conftest import NOW
+from tests.conftest import NOW, FixedClock
 from tests.contract import make
+from tests.unit.stage import Wrapped, refuse
 
 HOOK = Webhook("https://hooks.example.com/1", "hook")
 FAILED, SUCCEEDED = Status.FAILED, Status.SUCCEEDED

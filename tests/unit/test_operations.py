@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, lost_answer, refuse, times
 from scheduler.jobs.cancel import cancel
 from scheduler.jobs.change import reschedule
 from scheduler.model import ids, lifecycle, operation, settlement
@@ -19,6 +18,7 @@ from scheduler.operations.step import LATE_MS, PERIOD_MS, STEP_MS, TRIES, Operat
 from scheduler.storage.ports import Found, Written
 from scheduler.tasks import service
 from tests.conftest import NOW
+from tests.unit.stage import Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage
 
 HOUR = 3_600_000

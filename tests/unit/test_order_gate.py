@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, lost_answer, refuse, times
-from lab.world.pools import ScriptedPool
 from scheduler.admission import gate as admission
 from scheduler.admission import ordering
 from scheduler.admission.ordering_gate import OrderingGate
@@ -40,9 +38,9 @@ from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.follow_up import ASK_LATER_MS, released, wake
 from scheduler.pipeline.reconcile import recheck
 from scheduler.storage.ports import Change, Found, Written
-from tests.conftest import NOW, a_job, entries_of
+from tests.conftest import NOW, ScriptedPool, a_job, entries_of
 from tests.events import happen
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 KEY = OrderKey("ann", "order-17")
 MINUTE = 60_000

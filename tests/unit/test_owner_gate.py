@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse, times
-from lab.world.pools import ScriptedPool
 from scheduler.accounts import user_admin
 from scheduler.admission.lane_state import pause
 from scheduler.admission.owner_gate import FRESH_MS, STALE_MS, WHY_DELETED, WHY_DISABLED, BarredOwners
@@ -17,8 +15,8 @@ from scheduler.model.job import Cursor, Job, Lane, RequeueCause, Status
 from scheduler.model.rules import Rules
 from scheduler.pipeline.verdicts import ROOM_AGAIN_MS
 from scheduler.storage.ports import Barred
-from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, refuse, times
 from tests.unit.task_stage import TaskStage
 
 MINUTE = 60_000

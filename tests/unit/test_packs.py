@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.world.layers import Wrapped, refuse, times
-from lab.world.pools import ScriptedPool
 from lambdas._pool import THREADS
 from scheduler.model import lifecycle, slots
 from scheduler.model.job import Delivery, Job, JobKey, Lane, Message, Status, Unit, UnitKey
@@ -20,8 +18,8 @@ from scheduler.pipeline.delivery import LEASE_MS, PUT_BACK_S, REFUSED_S
 from scheduler.pipeline.direct_path import TOGETHER
 from scheduler.pipeline.submit import NewJob
 from scheduler.pipeline.waiting_jobs import BESIDE_MS, FULL_MS
-from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, refuse, times
 
 UNIT = UnitKey(slots.minute_of(NOW), 0)
 OVERFLOW = UnitKey(slots.OVERFLOW, 0)

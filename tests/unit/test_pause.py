@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.clock import FixedClock
-from lab.world.layers import Wrapped, refuse, times
 from scheduler.admission.lane_state import LOOK_MS, TRUSTED_MS, LaneStateCache, pause, resume, states
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
@@ -20,8 +18,8 @@ from scheduler.pipeline.tick import TickResult, wake_overdue
 from scheduler.pipeline.unit_lease import UnitLease
 from scheduler.storage.memory.stores import MemoryLedger
 from scheduler.storage.ports import Written
-from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, FixedClock, a_job
+from tests.unit.stage import Stage, Wrapped, refuse, times
 
 MINUTE = slots.minute_of(NOW)
 UNIT = UnitKey(MINUTE, 0)

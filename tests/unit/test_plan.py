@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.world.layers import Wrapped, lost_answer, refuse, times
 from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane, Misfire, Status
@@ -17,6 +16,7 @@ from scheduler.tasks import plan as service
 from scheduler.tasks import top_up
 from scheduler.tasks.planning import PLAN_SHARDS, further
 from tests.conftest import NOW
+from tests.unit.stage import Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage, nominal_times
 
 MINUTE, HOUR = 60_000, 3_600_000

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.clock import FixedClock
 from scheduler.insight import counting
 from scheduler.insight.counting import EVERYBODY, day_of, hour_of, load_at
 from scheduler.insight.forecast import MINUTE
@@ -21,6 +20,7 @@ from scheduler.model.task import Task
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.ports import MemoryPorts
+from tests.conftest import FixedClock
 from tests.contract import make
 from tests.contract.make import NOW
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.world.layers import Wrapped, refuse
 from scheduler.insight import scaling
 from scheduler.insight.forecast import MINUTE
 from scheduler.insight.project import project
@@ -20,7 +19,7 @@ from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.stores import MemoryFunctions
 from tests.conftest import NOW, a_message
 from tests.contract import make
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, refuse
 
 ONE_TIME, RECURRING = Lane.ONE_TIME, Lane.RECURRING
 MOST = {ONE_TIME: 100, RECURRING: 50}

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.world.clock import FixedClock
 from scheduler.accounts.quota import FRESH_MS, RECOUNT_MS, QuotaGate
 from scheduler.jobs.cancel import cancel, cancel_many
 from scheduler.model.account import Profile, Quotas, Stock, Tally
@@ -15,7 +14,7 @@ from scheduler.model.job import Job
 from scheduler.model.rules import Rules
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.tasks import service
-from tests.conftest import NOW, a_job
+from tests.conftest import NOW, FixedClock, a_job
 from tests.unit.task_stage import TaskStage
 
 HOUR = 3_600_000

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from lab.world.clock import FixedClock
 from scheduler.insight import summary
 from scheduler.insight.counting import EVERYBODY
 from scheduler.insight.forecast import MINUTE
@@ -17,6 +16,7 @@ from scheduler.model.schedule import Cron, Schedule
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.ports import MemoryPorts
+from tests.conftest import FixedClock
 from tests.contract import make
 
 NOW = parse("2026-11-20T10:00:30Z")

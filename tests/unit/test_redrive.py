@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, lost_answer, refuse, times
 from scheduler.admission import ordering
 from scheduler.dead_letters.groups import listing, overview
 from scheduler.jobs import by_key
@@ -25,6 +24,7 @@ from scheduler.pipeline.worker import WorkResult
 from scheduler.storage.ports import Written
 from scheduler.tasks import service
 from tests.conftest import NOW, with_spec
+from tests.unit.stage import Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage
 
 

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse, times
-from lab.world.pools import ScriptedPool
 from scheduler.admission import target_queue
 from scheduler.admission.lane_state import pause, resume
 from scheduler.jobs.cancel import cancel_many
@@ -22,8 +20,8 @@ from scheduler.pipeline.worker import work
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.ports import Change, Written
 from scheduler.targets.named_target import item_name, share_of
-from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, refuse, times
 
 RELEASE = WorkItem(WorkKind.RELEASE, "t")
 

@@ -3,16 +3,14 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, lost_answer, refuse, times
-from lab.world.pools import ScriptedPool
 from scheduler.jobs.change import reschedule
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Lane, Misfire, Overlap, Result, RunInfo
 from scheduler.model.spec import JobSpec
 from scheduler.storage.ports import Change, Written
-from tests.conftest import NOW, SPEC, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, SPEC, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 MINUTE, DAY = 60_000, 86_400_000
 

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from lab.world.pools import ScriptedPool
 from scheduler.jobs.cancel import cancel
 from scheduler.model import lifecycle, retry
 from scheduler.model.job import Failure, FailureKind, Job, Lane, Outcome, Result, Status, TaskHead
 from scheduler.model.spec import Jitter, RetryPolicy
 from scheduler.pipeline.enqueue import message
 from scheduler.storage.ports import Change, Written
-from tests.conftest import NOW, a_job
+from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage
 
 TAKES = 10

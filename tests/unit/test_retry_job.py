@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from lab.world.layers import Wrapped, lost_answer, refuse, times
-from lab.world.pools import ScriptedPool
 from scheduler.dead_letters import model
 from scheduler.jobs import by_key
 from scheduler.jobs.retry_job import retry_job
@@ -17,8 +15,8 @@ from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.submit import NewJob
 from scheduler.storage.ports import Change, Written
 from scheduler.tasks import service as verbs
-from tests.conftest import NOW, a_job, a_key
-from tests.unit.stage import Stage
+from tests.conftest import NOW, ScriptedPool, a_job, a_key
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage
 
 NO = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, lost_answer, refuse, times
-from lab.world.pools import ScriptedPool
 from scheduler.admission import gate
 from scheduler.admission.gate import READ_AHEAD_MS, READ_WINDOW_MS
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
@@ -41,9 +39,9 @@ from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.follow_up import ASK_LATER_MS
 from scheduler.pipeline.waiting_jobs import ASK_LIMIT_MS, ASK_PAUSE_MS
 from scheduler.storage.ports import Change, Found, Written
-from tests.conftest import NOW, a_job
+from tests.conftest import NOW, ScriptedPool, a_job
 from tests.events import happen
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 MINUTE = 60_000
 POLICIES = [Overlap.SKIP, Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING]

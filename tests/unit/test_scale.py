@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.world.layers import Wrapped, refuse
 from scheduler.insight.forecast import MINUTE
 from scheduler.insight.histogram import bucket, percentile
 from scheduler.insight.project import project
@@ -16,7 +15,7 @@ from scheduler.model.job import CANARY_OWNER, Lane
 from scheduler.storage.aws.stream import JobChange
 from tests.conftest import NOW
 from tests.contract import make
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, refuse
 
 
 @dataclass

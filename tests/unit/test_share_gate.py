@@ -4,8 +4,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse
-from lab.world.pools import ScriptedPool
 from scheduler.admission.gate import Clear, Requeue
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.admission.share_gate import ShareGate
@@ -16,8 +14,8 @@ from scheduler.model.rules import Rules
 from scheduler.pipeline.verdicts import ROOM_AGAIN_MS
 from scheduler.sharing import pins
 from scheduler.sharing.pins import LONG_MS, PERIOD_MS, by_owner, is_within
-from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, refuse
 
 LANE = Lane.ONE_TIME
 PERIOD = pins.period(NOW)

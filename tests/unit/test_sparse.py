@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, times
-from lab.world.pools import ScriptedPool
 from scheduler.admission.lane_state import LOOK_MS, pause, resume
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
@@ -20,8 +18,8 @@ from scheduler.pipeline.dispatch import SPARSE
 from scheduler.pipeline.tick import READY_MS
 from scheduler.pipeline.unit_lease import LEASE_MS
 from scheduler.pipeline.worker import hidden_s, work
-from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, times
 
 MINUTE = slots.minute_of(NOW)
 UNIT = UnitKey(MINUTE, 0)

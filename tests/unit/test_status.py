@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped
 from scheduler.admission import breaker
 from scheduler.admission.lane_state import PausedBy, pause
 from scheduler.insight import status
@@ -24,6 +23,7 @@ from scheduler.tasks import service
 from tests.command_lines import is_command_line
 from tests.conftest import NOW, a_job
 from tests.contract import make
+from tests.unit.stage import Wrapped
 from tests.unit.task_stage import TaskStage
 
 NAMES = {"ann": "Ann", "bob": "Bob"}

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, lost_answer, refuse, times
 from lambdas.rest.job_answers import JobShape
 from scheduler.model import ids, instants, lifecycle, settlement, slots
 from scheduler.model.errors import Conflict, TooLarge, Unavailable
@@ -16,7 +15,7 @@ from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit, subm
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, Written
 from tests.conftest import NOW
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 
 def test_a_job_without_an_instant_is_due_now_and_enqueued() -> None:

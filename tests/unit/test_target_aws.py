@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from lab.world.layers import Wrapped, refuse
 from scheduler.model.job import Failure, FailureKind
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.targets import mail_budget, registry
@@ -17,6 +16,7 @@ from scheduler.targets.base import NotAllowed, Reach
 from scheduler.targets.calls import Refused, Request
 from tests.conftest import NOW
 from tests.unit.fake_calls import BUS, FUNCTION, MACHINE, QUEUE, REGION, TOPIC, FakeCalls, context, raising
+from tests.unit.stage import Wrapped, refuse
 
 MINIMAL: dict[str, dict[str, Any]] = {
     "lambda": {"function": FUNCTION},

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, lost_answer, refuse, times
 from scheduler.admission.gate import READ_WINDOW_MS
 from scheduler.model import ids, lifecycle, paging, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
@@ -17,6 +16,7 @@ from scheduler.tasks import planning, service
 from scheduler.tasks.service import Search
 from scheduler.tasks.withdraw import STARTED_MS
 from tests.conftest import NOW
+from tests.unit.stage import Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage, nominal_times
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000

@@ -7,9 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.world.clock import FixedClock
-from lab.world.layers import Wrapped, refuse, times
-from lab.world.pools import ScriptedPool
 from scheduler.admission.lane_state import paused_lanes, resume
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
@@ -18,8 +15,8 @@ from scheduler.model.rules import Rules
 from scheduler.model.work import WorkItem, WorkKind
 from scheduler.pipeline.lag import FIRST_MINUTES, NEVER_MS
 from scheduler.pipeline.tick import LOST_MS, READY_MS, units
-from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, FixedClock, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, refuse, times
 
 MINUTE = slots.minute_of(NOW)
 UNIT = UnitKey(MINUTE, 0)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse
 from scheduler.model import slots
 from scheduler.model.job import Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
@@ -14,7 +13,7 @@ from scheduler.pipeline import publisher
 from scheduler.pipeline.turns import ASK_MS, OTHERS, PAUSE_MS, PLENTY, SPLIT_PARTS, TURN_MS, may_begin, most_parts, must_leave
 from scheduler.pipeline.unit_lease import LEASE_MS
 from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, refuse
 
 NEW = slots.minute_of(NOW)
 STAY_MS = 20_000  # of a dispatcher that nobody follows

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse, times
-from lab.world.pools import ScriptedPool
 from scheduler.admission.lane_state import LOOK_MS, LaneStateCache, pause, resume
 from scheduler.jobs.cancel import cancel
 from scheduler.jobs.change import reschedule
@@ -22,8 +20,8 @@ from scheduler.pipeline.overflow import EMPTY_MS, READ_MS
 from scheduler.pipeline.overflow_units import open_unit, unit_of, units_of
 from scheduler.pipeline.tick import wake_rooms
 from scheduler.storage.ports import Written
-from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, refuse, times
 
 ROOM = UnitKey(slots.room_of(Lane.ONE_TIME), 0)
 SECOND_MS = 1_000

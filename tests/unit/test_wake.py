@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from lab.world.layers import Wrapped, refuse
 from scheduler.admission.gate import Requeue
 from scheduler.model import ids
 from scheduler.model.job import Claim, Job, Lane, Misfire, Overlap, RequeueCause, RunInfo, RunLock, TaskKey
 from scheduler.pipeline.follow_up import released, successors, wake
 from scheduler.storage.ports import Written
 from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.unit.stage import Stage, Wrapped, refuse
 
 TASK = TaskKey("ann", "t1")
 BY_HAND = RunInfo("t1", 1, overlap=Overlap.QUEUE_ONE)

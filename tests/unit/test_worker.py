@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from lab.world.clock import FixedClock
-from lab.world.layers import Wrapped, refuse, times
 from scheduler.admission.lane_state import pause, resume
 from scheduler.model import slots
 from scheduler.model.errors import TooLarge, Unavailable
@@ -20,8 +18,8 @@ from scheduler.pipeline.tick import READY_MS
 from scheduler.pipeline.unit_lease import LEASE_MS
 from scheduler.pipeline.worker import AGAIN_MS, LONGEST_MS, VISIBLE_S, WorkResult
 from scheduler.storage.ports import Change
-from tests.conftest import NOW, a_job
-from tests.unit.stage import Stage
+from tests.conftest import NOW, FixedClock, a_job
+from tests.unit.stage import Stage, Wrapped, refuse, times
 
 MINUTE = slots.minute_of(NOW)
 UNIT = UnitKey(MINUTE, 0)
