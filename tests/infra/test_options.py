@@ -11,6 +11,7 @@ from infra.settings import OF_REACH, OF_RULES, STAGES, Settings, settings_for
 from scheduler.accounts.access import Scope
 from scheduler.model.rules import Rules
 from scheduler.targets.base import Reach
+from tests.infra import choices
 
 ARN = "arn:aws:sqs:eu-west-1:123456789012:orders-*"
 
@@ -34,9 +35,7 @@ def test_a_stage_without_a_file_has_its_defaults(written: Path) -> None:
 
 
 def test_every_option_of_a_file_reaches_the_settings(written: Path) -> None:
-    uncommented = re.sub(r"^# (?=[\w\]\[}]|    \")", "", EXAMPLE.read_text().partition("\n\n")[2], flags=re.MULTILINE)
-    lines = [line for line in uncommented.splitlines() if re.match(r"[a-z_]+ = |\[machine|    \"|\]$|ci = ", line)]
-    written.write_text("\n".join(lines))
+    written.write_text(choices.example())
     chosen = read(written)
     assert chosen.model_fields_set == set(Options.model_fields), "the example names every option"
     settings = settings_for("dev", chosen)
