@@ -105,7 +105,9 @@ OPERATIONS = {name: rest for name, *rest in operations()}
 
 
 def test_every_operation_has_a_method() -> None:
-    assert CALLS.keys() | ELSEWHERE == OPERATIONS.keys()
+    missing, gone = OPERATIONS.keys() - CALLS.keys() - ELSEWHERE, (CALLS.keys() | ELSEWHERE) - OPERATIONS.keys()
+    assert not missing, f"CALLS lacks {sorted(missing)}: each operation has a method in client/src/punctual/_async"
+    assert not gone, f"the API has no {sorted(gone)}"
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))

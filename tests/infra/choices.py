@@ -1,7 +1,9 @@
 """Files of options: each value of each option alone, and a few files that together have every pair of values."""
 
 import json
+import re
 import tempfile
+import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import combinations
@@ -12,11 +14,27 @@ from typing import Any
 import aws_cdk as cdk
 
 import app
+from infra.options import EXAMPLE, Options
 from tests.infra.conftest import FLAGS
 
 PLACE = "eu-west-1:123456789012"
-# The values of each option that make a difference to the templates; the first is the default.
+
+
+def example() -> str:
+    """The file of options in which every option has its value of the example."""
+    uncommented = re.sub(r"^# (?=[\w\]\[}]|    \")", "", EXAMPLE.read_text().partition("\n\n")[2], flags=re.MULTILINE)
+    return "\n".join(line for line in uncommented.splitlines() if re.match(r"[a-z_]+ = |\[machine|    \"|\]$|ci = ", line))
+
+
+def _other(name: str, default: Any) -> Any:
+    return not default if isinstance(default, bool) else tomllib.loads(example()).get(name)
+
+
+# The values of each option that make a difference to the templates; the first is the default. A further option has two: its default, and
+# the opposite of a flag or the value in the example.
 VALUES: Mapping[str, tuple[Any, ...]] = {
+    name: (field.default, _other(name, field.default)) for name, field in Options.model_fields.items()
+} | {
     "operator_email": (None, "ops@example.org"),
     "ticket_email": (None, "desk@example.org"),
     "allowed_targets": (
@@ -26,18 +44,11 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "email_sender": (None, "punctual@example.org"),
     "email_domains": ((), ("example.org", "*.example.com")),
     "http_hosts": ((), ("hooks.example.com", "*.example.org")),
-    "plain_http": (False, True),
-    "raw_http": (True, False),
     "machine_clients": ({}, {"ci": ("jobs:read", "jobs:write"), "ops-bot": ("admin",)}),
-    "self_sign_up": (False, True),
-    "customer_key": (False, True),
     "account_concurrency": (0, 10, 1_000),
     "provisioned_writes": (0, 500),
     "events": ("none", "chosen", "all"),
     "audit_lock_days": (0, 90),
-    "tracing": (False, True),
-    "console": (True, False),
-    "waf": (False, True),
 }
 CANDIDATES, SEED = 10, 25  # the smallest set of the first 300 seeds: eleven files
 EXCLUDED = ({"console": False, "waf": True},)  # pairs of values that the file of options refuses

@@ -51,7 +51,8 @@ def value(record: Any, name: str) -> str:
 
 def test_every_option_has_a_row_with_its_default() -> None:
     listed = {row[0].strip("` "): row[1] for row in rows("Options")}
-    assert set(listed) == set(Options.model_fields)
+    missing, gone = Options.model_fields.keys() - listed.keys(), listed.keys() - Options.model_fields.keys()
+    assert not missing and not gone, f"docs/reference/configuration.md lacks {missing or None}, and has {gone or None} too many"
     for name, field in Options.model_fields.items():
         if isinstance(field.default, bool):
             assert listed[name] == shown(field.default)

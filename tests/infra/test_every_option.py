@@ -45,7 +45,8 @@ WITH_DATA = (
 def test_each_option_has_its_values() -> None:
     assert choices.VALUES.keys() == Options.model_fields.keys()
     for name, (default, *others) in choices.VALUES.items():
-        assert Options.model_validate({name: default}).model_dump() == Options().model_dump() and others, name
+        assert Options.model_validate({name: default}).model_dump() == Options().model_dump(), name
+        assert others and default not in others and None not in others, f"stages/example.toml lacks another value of {name}"
 
 
 def test_every_pair_of_values_occurs_in_few_files() -> None:
@@ -54,7 +55,7 @@ def test_every_pair_of_values_occurs_in_few_files() -> None:
         for chosen in choices.pairs()
         for pair in combinations(sorted((name, values.index(chosen.get(name, values[0]))) for name, values in choices.VALUES.items()), 2)
     }
-    assert found == set(choices.wanted()) and len(found) == 680 and len(choices.pairs()) <= 12
+    assert found == set(choices.wanted()) and len(found) >= 680 and len(found) > 55 * len(choices.pairs())
 
 
 def test_the_files_are_valid_and_the_excluded_pairs_are_not(tmp_path: Path) -> None:
