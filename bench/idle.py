@@ -12,7 +12,6 @@ from bench import prices, units
 from bench.figures import Figure
 from bench.metered import DAY, Load, metered
 from infra.settings import PROD, STAGES, Settings
-from lab.world.calls import NETWORK_MS, on_core
 from lab.world.meter import Meter
 from local.steps import step
 
@@ -99,10 +98,9 @@ def bill(meter: Meter, settings: Settings) -> Bill:
 
 def _function(name: str, meter: Meter, settings: Settings) -> float:
     """Return the dollars for the counted invocations of a function. Less memory gets a smaller share of a core."""
-    memory = settings.memory_mb[name]
     cpu_ms = meter.invocations[name] * INVOCATION_CPU_MS + meter.calls[name] * CALL_CPU_MS
-    ms = on_core(cpu_ms, memory) + meter.calls[name] * NETWORK_MS + meter.waited_ms[name]
-    return ms / 1_000 * memory / 1_024 * prices.GB_SECOND + meter.invocations[name] * prices.INVOCATION
+    time = units.seconds(settings.memory_mb[name], cpu_ms, meter.calls[name], meter.waited_ms[name])
+    return time + meter.invocations[name] * prices.INVOCATION
 
 
 def _of(key: str, what: str, of: Bill, budget: float | None = None) -> Iterator[Figure]:

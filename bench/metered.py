@@ -30,7 +30,7 @@ from lab.world.events import Context, record
 from lab.world.hub import Hub
 from lab.world.meter import Meter, Metered
 from lab.world.pools import ScriptedPool
-from lab.world.queues import AlarmedLanes, AlarmedWork
+from lab.world.queues import AlarmedLanes, AlarmedWork, end_batch
 from lambdas._settings import Settings as Environment
 from scheduler.model import slots
 from scheduler.model.job import Job, Lane, Message, Result
@@ -317,9 +317,7 @@ class Stage:
         answer = self._handle("execute", self.hub.time + DELIVERY_MS, {"Records": records}, executor)
         left = {each["itemIdentifier"] for each in answer["batchItemFailures"]}
         self.meter.requests["SQS with a group"] += 1 + (len(left) < len(batch))
-        for each in batch:
-            if each.message_id not in left:
-                self._lanes.delete(lane, each.receipt)
+        end_batch(self._lanes, lane, batch, left)
         self.hub.at(self.hub.time, partial(self._batch, lane))
 
     # streams

@@ -203,5 +203,9 @@ def _metered(shape: Shape, size: Size) -> Meter:
 
 
 def _seconds(verb: str, cpu_ms: float, calls: float, waited_ms: float = 0) -> float:
+    return seconds(MEMORY_MB[verb], cpu_ms, calls, waited_ms)
+
+
+def seconds(memory_mb: int, cpu_ms: float, calls: float, waited_ms: float) -> float:
     """Return the dollars for this much time of a function."""
-    return (on_core(cpu_ms, MEMORY_MB[verb]) + calls * NETWORK_MS + waited_ms) / 1000 * MEMORY_MB[verb] / 1_024 * prices.GB_SECOND
+    return (on_core(cpu_ms, memory_mb) + calls * NETWORK_MS + waited_ms) / 1000 * memory_mb / 1_024 * prices.GB_SECOND

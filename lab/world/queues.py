@@ -1,7 +1,7 @@
 """Queues and topic that lose, double, delay and reorder messages, and wake what polls them."""
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import Enum, auto
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ from lab.world.faults import Faults
 from lab.world.hub import NEVER, Hub
 from scheduler.model.job import Delivery, Lane, Message
 from scheduler.model.work import WorkDelivery, WorkItem
+from scheduler.pipeline.worker import WorkResult, hidden_s
 from scheduler.storage.memory.stores import MemoryLanes, MemoryWork, Queued, QueuedWork
 
 WORK_HIDDEN_MS = 600_000  # of a received message of the work queue
@@ -99,6 +100,21 @@ class AlarmedWork(MemoryWork):
 
     def _deliver(self, delivery: WorkDelivery) -> None:
         self._step(delivery)
+
+
+def end_batch(lanes: Any, lane: Lane, batch: Sequence[Delivery], left: Collection[str], keeps: Callable[[], bool] = lambda: False) -> None:
+    """Delete the messages of a batch that its executor has not left, as an event source mapping does; `keeps`: whether a delete is lost."""
+    for item in batch:
+        if item.message_id not in left and not keeps():
+            lanes.delete(lane, item.receipt)
+
+
+def end_step(queue: Any, delivery: WorkDelivery, done: WorkResult, now: int, keeps: Callable[[], bool] = lambda: False) -> None:
+    """Delete the message of a step, or hide it until the next one, as an event source mapping does."""
+    if done.next_at is not None:
+        queue.hide(delivery.receipt, hidden_s(done.next_at, now))
+    elif not keeps():
+        queue.delete(delivery.receipt)
 
 
 class Lenience(Enum):

@@ -6,6 +6,7 @@ from typing import Any
 
 from lab.world.clock import FixedClock
 from lab.world.pools import ScriptedPool
+from lab.world.queues import end_batch, end_step
 from scheduler.admission.breaker_gate import BreakerRegistry
 from scheduler.model import slots
 from scheduler.model.job import Delivery, Job, Lane, UnitKey
@@ -20,7 +21,7 @@ from scheduler.pipeline.process import Process
 from scheduler.pipeline.publishing import DispatchResult
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from scheduler.pipeline.unit_lease import LEASE_MS, UnitLease
-from scheduler.pipeline.worker import WorkResult, hidden_s, work
+from scheduler.pipeline.worker import WorkResult, work
 from scheduler.storage.memory.ports import MemoryPorts
 
 STEPS = 2_000  # more steps than any scenario takes
@@ -73,10 +74,7 @@ class Stage(MemoryPorts):
         while True:
             for delivery in self.work.receive(self.clock.now()):
                 done.append(result := work(delivery, self, operation=step))
-                if result.next_at is None:
-                    self.work.delete(delivery.receipt)
-                else:
-                    self.work.hide(delivery.receipt, hidden_s(result.next_at, self.clock.now()))
+                end_step(self.work, delivery, result, self.clock.now())
             following = min((each.visible_at for each in self.work.queued.values()), default=None)
             if following is None or following > (self.clock.now() if until is None else until):
                 return done
@@ -110,9 +108,7 @@ class Stage(MemoryPorts):
             pool=pool or ScriptedPool(self.clock),
             request_id=request_id or f"r{self.requests}",
         )
-        for item in deliveries:
-            if item.message_id not in left:
-                self.lanes.delete(lane, item.receipt)
+        end_batch(self.lanes, lane, deliveries, left)
         return left
 
     def receive(self, lane: Lane = Lane.ONE_TIME, limit: int = 10) -> list[Delivery]:

@@ -84,7 +84,7 @@ from lab.world.limits import (
     Limits,
 )
 from lab.world.pools import SimPool
-from lab.world.queues import SimWork
+from lab.world.queues import SimWork, end_batch, end_step
 from lambdas._make_way import MOST as WARMED
 from lambdas._pool import THREADS, ahead
 from scheduler.insight import scaling
@@ -101,7 +101,7 @@ from scheduler.operations.step import step
 from scheduler.pipeline.execute import execute
 from scheduler.pipeline.process import Process
 from scheduler.pipeline.tick import tick
-from scheduler.pipeline.worker import hidden_s, work
+from scheduler.pipeline.worker import work
 from scheduler.storage.aws.batches import chunks as batches
 from scheduler.storage.aws.stream import JobChange
 from scheduler.storage.memory.accounts import MemoryUsers
@@ -291,10 +291,7 @@ class Scene:
             self.steps += 1
             done = work(delivery, self.ports, operation=step)
             self.steps -= 1
-        if done.next_at is None:
-            self.work.delete(delivery.receipt)
-        else:
-            self.work.hide(delivery.receipt, hidden_s(done.next_at, self.hub.time))
+        end_step(self.work, delivery, done, self.hub.time)
 
     def _scale(self) -> None:
         rang, self.rings = self.rings, scale(self.ports, random=0).required > scaling.FOLLOWED
@@ -341,9 +338,7 @@ class Scene:
             self._way |= {single.key: (single.sent_at, began) for single in item.message.singles()}
         pool = self._pool(environment, batch)
         left = execute(Lane.ONE_TIME, batch, self.ports, environment, pool=pool, request_id=f"r{self.executors.calls}")
-        for item in batch:
-            if item.message_id not in left:
-                self.lanes.delete(Lane.ONE_TIME, item.receipt)
+        end_batch(self.lanes, Lane.ONE_TIME, batch, left)
         self.executors.leave(environment, began)
 
     def _pool(self, environment: Process, batch: Sequence[Delivery]) -> Pool:

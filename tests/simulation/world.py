@@ -11,7 +11,7 @@ from lab.world.clock import SimClock
 from lab.world.faults import Faults, Faulty, Rates
 from lab.world.hub import Hub, Killed
 from lab.world.pools import SimPool
-from lab.world.queues import Lenience, SimLanes, SimWork
+from lab.world.queues import Lenience, SimLanes, SimWork, end_batch, end_step
 from lab.world.tables import LaggingJobs, WatchedLedger
 from lambdas._pool import ahead
 from scheduler.dead_letters.model import is_dead
@@ -30,7 +30,7 @@ from scheduler.pipeline.execute import execute
 from scheduler.pipeline.process import Process
 from scheduler.pipeline.submit import NewJob
 from scheduler.pipeline.tick import tick
-from scheduler.pipeline.worker import hidden_s, work
+from scheduler.pipeline.worker import work
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.ports import MemoryPorts
@@ -302,10 +302,10 @@ class World:
         done = work(delivery, ports, operation=step)
         self.faults.counts["through the overflow"] += done.published if delivery.item.of == slots.OVERFLOW else 0
         self.faults.counts["steps failed"] += done.failed
-        if done.next_at is not None:
-            self.work.hide(delivery.receipt, hidden_s(done.next_at, ports.clock.now()))
-        elif not self.faults.strike("delete lost", self.faults.rates.refuse):
-            self.work.delete(delivery.receipt)
+        end_step(self.work, delivery, done, ports.clock.now(), self._loses_delete)
+
+    def _loses_delete(self) -> bool:
+        return self.faults.strike("delete lost", self.faults.rates.refuse)
 
     def _wake(self, lane: Lane) -> None:
         """Let the event source mapping poll the lane soon: a message may be visible."""
@@ -336,9 +336,7 @@ class World:
         try:
             left = execute(lane, batch, container.ports, container.process, pool=pool, request_id=f"r{self._requests}")
             self._warm[lane].append(container)
-            for item in batch:
-                if item.message_id not in left and not self.faults.strike("delete lost", self.faults.rates.refuse):
-                    self.lanes.delete(lane, item.receipt)
+            end_batch(self.lanes, lane, batch, left, self._loses_delete)
         except Killed:
             pool.stop()
             if self.faults.strike("purged", self.faults.rates.purge):
