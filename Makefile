@@ -175,6 +175,7 @@ reference: setup ## Write the OpenAPI document into docs/reference/openapi.json,
 	@$(PY) -m local.tasks_schema
 	@$(PY) -m local.reference
 	@$(PY) -m local.cli_reference
+	@$(PY) -m local.client_fields
 	@$(PY) -m local.python_reference
 
 templates: setup ## Deploy each option alone and all pairs of options on paper: cdk-nag, cfn-lint, changes (needs the network)
