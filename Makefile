@@ -176,6 +176,7 @@ reference: setup ## Write the OpenAPI document into docs/reference/openapi.json,
 	@$(PY) -m docs_build.tasks_schema
 	@$(PY) -m docs_build.reference
 	@$(PY) -m docs_build.cli_reference
+	@$(PY) -m docs_build.client_fields
 	@$(PY) -m docs_build.python_reference
 
 templates: setup ## Deploy each option alone and all pairs of options on paper: cdk-nag, cfn-lint, changes (needs the network)

@@ -77,6 +77,9 @@ class QuotaFields(TypedDict, total=False):
     creates_per_second: float | None
 
 
+# Written by `python -m docs_build.client_fields` from the OpenAPI document:
+
+
 class JobOptions(TypedDict, total=False):
     """The options that jobs and tasks share."""
 
@@ -91,11 +94,18 @@ class JobOptions(TypedDict, total=False):
     events: bool
 
 
-class OneTimeOptions(JobOptions, total=False):
-    """The options of a one-time job, beside its content, time and key."""
+class JobOptionChanges(TypedDict, total=False):
+    """The changes of these options of a task; None removes a field."""
 
-    expires_at: When
-    on_started: OnStarted  # of a job with a key
+    max_attempts: int | None
+    retry: RetryFields | None
+    timeout_seconds: int | None
+    callback: CallbackFields | None
+    tags: Iterable[str] | None
+    ordering_key: str | None
+    on_failure: OnFailure | None
+    notifications: NotificationFields | None
+    events: bool | None
 
 
 class JobChanges(TypedDict, total=False):
@@ -111,6 +121,16 @@ class JobChanges(TypedDict, total=False):
     tags: Iterable[str]
     notifications: NotificationFields | None
     events: bool
+
+
+# The end of the written part.
+
+
+class OneTimeOptions(JobOptions, total=False):
+    """The options of a one-time job, beside its content, time and key."""
+
+    expires_at: When
+    on_started: OnStarted  # of a job with a key
 
 
 class Every(TypedDict):
@@ -172,7 +192,7 @@ class TaskFields(TaskOptions, total=False):
     generation: int
 
 
-class TaskChanges(TypedDict, total=False):
+class TaskChanges(JobOptionChanges, total=False):
     """The changes of a task; None removes a field."""
 
     name: str
@@ -197,15 +217,6 @@ class TaskChanges(TypedDict, total=False):
     misfire: Misfire | None
     misfire_threshold_seconds: int | None
     max_catch_up: int | None
-    max_attempts: int | None
-    retry: RetryFields | None
-    timeout_seconds: int | None
-    callback: CallbackFields | None
-    tags: Iterable[str] | None
-    ordering_key: str | None
-    on_failure: OnFailure | None
-    notifications: NotificationFields | None
-    events: bool | None
     generation: int
 
 
