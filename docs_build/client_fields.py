@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from docs_build.openapi import PUBLISHED
-from local.reference import document
+from docs_build.reference import document
 
 PAGE = PUBLISHED.parents[2] / "client/src/punctual/fields.py"
 BEGIN, END = "# Written by `python -m docs_build.client_fields` from the OpenAPI document:\n", "# The end of the written part."
