@@ -17,16 +17,16 @@ run: setup console ## Run the whole stack on this machine, with sample jobs show
 	@$(PY) -m local.run
 
 demo: setup console ## Run a scripted demo on a fresh stack: sixty jobs and a task; exit code 1 if a job was not on time
-	@$(PY) -m local.demo
+	@$(PY) -m lab.scenarios.demo
 
 burst: setup ## Post N jobs for one instant to the stack of `make run`, and show their start delays (N=1000)
-	@$(PY) -m local.burst $(N)
+	@$(PY) -m lab.scenarios.burst $(N)
 
 drill: setup console ## Try each promise on a fresh stack, in rounds of minutes (ONLY="batch edits kill limits ...")
-	@$(PY) -m local.drill $(ONLY)
+	@$(PY) -m lab.scenarios.drill $(ONLY)
 
 load: setup console ## Post 10,000 jobs for one instant, then 200 a second for five minutes: delays, backlog, memory
-	@$(PY) -m local.load
+	@$(PY) -m lab.scenarios.load
 
 console: setup ## Build the web console into console/dist (instant if nothing changed)
 	@./local/console.sh

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from bench.figures import Figure
+from lab.judge import percentile
 from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._pool import CHILDREN, THREADS, InOrder, Resources, ThreadPool, ahead
 from local.steps import step
-from local.verdict import percentile
 from scheduler.model import ids
 from scheduler.model.job import Finished, Job
 from scheduler.model.spec import JobSpec

@@ -20,12 +20,12 @@ from punctual.records import Json
 
 from bench import stored as later
 from bench.figures import Figure
+from lab.judge import Promise, judge, percentile
 from lambdas.rest.job_answers import JobShape
 from local import previous
 from local.home import LOCAL, Home
 from local.stack import Stack, up
 from local.steps import console, step
-from local.verdict import Promise, judge, percentile
 from local.warmup import READY, warm_up
 from scheduler.model import slots
 from scheduler.model.job import Job

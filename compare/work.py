@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from local.verdict import percentile
+from lab.judge import percentile
 
 EARLY_MS = -1.0  # clocks are read in milliseconds
 QUANTILES = (0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 98, 99, 100)

@@ -72,7 +72,7 @@ def of_home(home: Home) -> list[process.Process]:
 def start(home: Home, port: int, *, enforce_iam: bool = False, functions_endpoint: str | None = None) -> Server:
     """Start a local AWS on the state of `home` and wait until it answers. With `enforce_iam`, roles are enforced as on AWS.
 
-    `functions_endpoint`: the address at which its functions call AWS, if not its own (`local/faulty.py`).
+    `functions_endpoint`: the address at which its functions call AWS, if not its own (`lab/scenarios/faulty.py`).
     """
     home.create()
     state.mend(home, port)

@@ -7,8 +7,8 @@ from punctual import ApiError, Punctual
 from punctual.fields import ScheduleFields
 from punctual.records import Json
 
-from local.drills import ended
-from local.verdict import of_task
+from lab.judge import of_task
+from lab.scenarios.drills import ended
 from prove import judging
 from prove.cleanup import Cleanup
 from prove.judging import Found, Judged

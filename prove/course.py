@@ -9,8 +9,9 @@ from datetime import datetime
 from punctual import Conflict, Punctual
 from punctual.records import Json
 
-from local.drill_fair import CALL
-from local.drills import FINAL, ended
+from lab.judge import FINAL
+from lab.scenarios.drill_fair import CALL
+from lab.scenarios.drills import ended
 from local.failure import Trouble
 from local.steps import Say, console, step
 from prove import behaviour, judging

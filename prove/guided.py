@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from punctual import Punctual
 from punctual.records import Json
 
-from local.drills import ended
+from lab.scenarios.drills import ended
 from local.steps import step
 from prove import judging
 from prove.answers import mappings

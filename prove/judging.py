@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from punctual.records import Json
 
-from local.executors import KILLED_WITHIN
-from local.order_promises import after
-from local.verdict import TOO_LATE_MS, Promise, judge, milliseconds, percentile
+from lab.judge import TOO_LATE_MS, Promise, after, judge, milliseconds, percentile
+from lab.scenarios.executors import KILLED_WITHIN
 from prove import costs
 from prove.report import Row
 

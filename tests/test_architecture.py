@@ -58,6 +58,7 @@ READS_THE_CLOCK = (
     "scheduler/targets/",
     "local/",
     "ops/",
+    "lab/scenarios/",
     "bench/",
     "compare/",
     "prove/",
@@ -211,6 +212,7 @@ def test_infra_imports_no_handler() -> None:
 def test_the_bench_builds_on_the_local_stack_and_not_the_reverse() -> None:
     assert importers(under("local/", "ops/"), ("lab", "bench", "compare", "prove", "docs_build")) == {}
     assert importers(under("lab/"), ("bench", "compare", "prove")) == {}
+    assert importers(under("lab/world/"), ("local", "lab.scenarios")) == {}
     assert importers(under("bench/"), ("prove",)) == {}
     tables = ("tests.contract.tables",)  # as `infra` makes them
     assert importers(under("local/", "ops/", "docs_build/", "lab/", "bench/", "compare/", "prove/"), ("tests",), but=tables) == {}

@@ -8,8 +8,8 @@ import pytest
 
 from bench import operations
 from bench.operations import AGAIN, BUDGET, GOOD, REQUEST, RUN_BUDGET, Bench, Recorder
+from lab.scenarios import drills
 from lab.world.clock import FixedClock
-from local import drills
 from scheduler.model import ids
 from scheduler.model.job import Job, Lane, Misfire, Overlap, Receipt, RunInfo
 from scheduler.model.spec import Ordering

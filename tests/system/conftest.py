@@ -19,7 +19,8 @@ from punctual import Punctual
 from bench import delay
 from bench.figures import Figure
 from infra.parameters import LIVE
-from local import drills, process
+from lab.scenarios import drills
+from local import process
 from local.aws import GRANTS_LOG
 from local.home import Home
 from local.receiver import Receiver

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from local import faults
-from local.faulty import Faulty
+from lab.scenarios import faults
+from lab.scenarios.faulty import Faulty
 from local.home import Home
 from local.receiver import Receiver
 from local.stack import up

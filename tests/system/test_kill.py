@@ -3,7 +3,8 @@
 import pytest
 from punctual import Punctual
 
-from local import executors, process
+from lab.scenarios import executors
+from local import process
 from tests.system.conftest import System, ended
 
 

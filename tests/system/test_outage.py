@@ -6,7 +6,7 @@ from typing import Any
 
 from punctual import Punctual
 
-from local import drills
+from lab.scenarios import drills
 from tests.system.conftest import Outage, System, ended, open_minutes, until
 
 

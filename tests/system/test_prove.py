@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from punctual import Punctual
 
-from local import burst
+from lab.scenarios import burst
 from local.failure import Trouble
 from local.stop import PROVE
 from prove.plan import PARTS, PEERS

@@ -2,7 +2,7 @@
 
 from punctual import Punctual
 
-from local import drills
+from lab.scenarios import drills
 from local.write_units import stored_units
 from tests.system.conftest import System
 

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from infra.settings import STAGES
-from local import load
+from lab.judge import percentile
+from lab.scenarios import load
 from local.home import Home
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import Stack, up
 from local.steps import step
-from local.verdict import percentile
 from local.warmup import READY, warm_up
 from ops import versions
 from ops.cloud import Stage

@@ -4,8 +4,8 @@ from concurrent.futures import Future
 
 from punctual import Unavailable
 
-from local import drill
-from local.drills import Outcome
+from lab.judge import Outcome
+from lab.scenarios import drill
 
 
 def test_a_drill_that_ends_by_an_error_is_a_complaint_beside_the_others() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from local.drills import most_at_once
+from lab.scenarios.drills import most_at_once
 
 
 def job(started: int | None, ended: int) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import urllib3
 
-from local import faults
-from local.faulty import Fault, Faulty, called, refusal
+from lab.scenarios import faults
+from lab.scenarios.faulty import Fault, Faulty, called, refusal
 from local.receiver import Receiver
 
 SIGNED = "AWS4-HMAC-SHA256 Credential=test/20261120/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=0"

@@ -6,7 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from local import load, plot, process
+from lab.scenarios import load
+from local import plot, process
 from scheduler.model.job import Job
 from tests.contract import make
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from local.verdict import Promise, Verdict, judge, of_task
+from lab.judge import Promise, Verdict, judge, of_task
 
 DUE = 1_795_168_800_000  # 2026-11-20T10:00:00Z
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from local.verdict import Promise
+from lab.judge import Promise
 from prove import judging
 from prove.judging import grouped, of_cancelled, of_http, of_killed, of_order, of_part, of_peer, promises
 

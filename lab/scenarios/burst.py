@@ -11,13 +11,12 @@ from datetime import UTC, datetime, timedelta
 from punctual import NoAnswer, Punctual, Unavailable
 from punctual.records import Json
 
+from lab.judge import FINAL, Promise, judge
 from local.aws import LocalAws
-from local.demo import FINAL
 from local.failure import Trouble, exit_code
 from local.home import LOCAL, Home
 from local.samples import rfc3339
 from local.steps import Say, console, step
-from local.verdict import Promise, judge
 
 JOBS = 1_000
 POSTING = 1.5  # milliseconds that posting a job may take; the instant is this long ahead for each job, and 11 seconds more

@@ -22,15 +22,15 @@ from punctual.records import Json
 from rich import box
 from rich.table import Table
 
+from lab.judge import percentile
+from lab.scenarios.drill_fair import CALL
 from local import plot, previous, process
-from local.drill_fair import CALL
 from local.failure import Trouble, exit_code
 from local.home import LOCAL
 from local.samples import rfc3339
 from local.stack import Stack, up
 from local.steps import Say, console, step
 from local.stop import LOAD
-from local.verdict import percentile
 from local.warmup import READY, warm_up
 from scheduler.model import slots
 from scheduler.model.job import Job
@@ -94,7 +94,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m local.load",
+        prog="python -m lab.scenarios.load",
         description="Run a burst and a stream of jobs on a fresh local stack, and measure delays, backlog and memory.",
         epilog="The last line is JSON. The exit code is 1 if a job was lost, doubled or early, or if memory grew.",
     )

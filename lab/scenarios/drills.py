@@ -5,7 +5,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -13,26 +13,14 @@ from punctual import Punctual
 from punctual.fields import ScheduleFields
 from punctual.records import Json, Overlap
 
+from lab.judge import FINAL, Outcome, percentile
 from local.receiver import Receiver
 from local.samples import rfc3339
 
-FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
 SETTLING = 15.0  # seconds to wait for the last runs to end
 MINUTE = timedelta(minutes=1)
 KEYED_UNITS = 3  # write units of a job of a batch with its idempotency key
 RATE = 5  # seconds between two runs of the task that is edited
-
-
-@dataclass
-class Outcome:
-    """The result of a drill: figures to print, and a complaint for each broken promise."""
-
-    figures: Json = field(default_factory=dict)
-    complaints: list[str] = field(default_factory=list)
-
-    def expect(self, kept: bool, complaint: str) -> None:
-        if not kept:
-            self.complaints.append(complaint)
 
 
 def regular(client: Punctual, receiver: Receiver, *, seconds: float, schedules: Sequence[Json]) -> Outcome:
@@ -114,7 +102,7 @@ def edits(client: Punctual, receiver: Receiver, *, seconds: float, every: float 
     last = [job for job in version_runs if returned[-1] < instant_of(job["scheduled_at"]).timestamp() * 1000 < over.timestamp() * 1000]
     seen.expect(bool(last) and {job["status"] for job in last} == {"succeeded"}, "runs after the last edit did not all succeed")
     statuses = Counter(job["status"] for job in jobs)
-    seen.figures |= {"edits": len(returned), "edit ms p50": round(share(took, 50) * 1000), "edit ms max": round(max(took) * 1000)}
+    seen.figures |= {"edits": len(returned), "edit ms p50": round(percentile(took, 50) * 1000), "edit ms max": round(max(took) * 1000)}
     seen.figures |= {"old runs started after their edit": len(stale), **{f"runs {status}": count for status, count in statuses.items()}}
     return seen
 
@@ -356,13 +344,8 @@ def _statuses(jobs: Sequence[Json]) -> set[str]:
 
 def _with_delays(seen: Outcome, delays: Sequence[int]) -> Outcome:
     if delays:
-        seen.figures |= {"start delay ms p50": share(delays, 50), "p99": share(delays, 99), "max": max(delays)}
+        seen.figures |= {"start delay ms p50": percentile(delays, 50), "p99": percentile(delays, 99), "max": max(delays)}
     return seen
-
-
-def share(values: Sequence[float], percent: int) -> float:
-    ordered = sorted(values)
-    return ordered[len(ordered) * percent // 100]
 
 
 def instant_of(text: str) -> datetime:

@@ -11,8 +11,9 @@ from datetime import datetime
 from punctual import Punctual
 from punctual.records import Json
 
+from lab.judge import FINAL, Outcome
+from lab.scenarios.drills import ended
 from local import process
-from local.drills import FINAL, Outcome, ended
 from local.process import Process
 from local.receiver import Call, Receiver
 

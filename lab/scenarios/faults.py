@@ -16,9 +16,9 @@ from punctual import NoAnswer, NotFound, Punctual, PunctualError, Unavailable
 from punctual.records import Json
 
 from infra.parameters import LIVE
+from lab.judge import FINAL, Outcome
+from lab.scenarios.faulty import Fault, Faulty
 from local import process
-from local.drills import FINAL, Outcome
-from local.faulty import Fault, Faulty
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import Stack

@@ -1,8 +1,8 @@
 """`make drill`: check the promises of Punctual on a fresh local stack: tasks on time and once, edits, overlap, batches, kills, crashes,
 redrives, an outage of the tick, faults of the services, services away.
 
-    python -m local.drill                    all drills
-    python -m local.drill regular batch      some drills; `--help` lists them
+    python -m lab.scenarios.drill                    all drills
+    python -m lab.scenarios.drill regular batch      some drills; `--help` lists them
 
 The last line is JSON. The exit code is 1 if a promise was broken.
 """
@@ -21,10 +21,11 @@ from punctual import Punctual, PunctualError
 from rich import box
 from rich.table import Table
 
-from local import drill_fair, drill_order, drills, executors, faults, previous, process, target_drills
-from local.drills import Outcome
+from lab.judge import Outcome
+from lab.scenarios import drill_fair, drill_order, drills, executors, faults, target_drills
+from lab.scenarios.faulty import Faulty
+from local import previous, process
 from local.failure import Trouble, exit_code
-from local.faulty import Faulty
 from local.receiver import Receiver
 from local.stack import Stack, up
 from local.steps import console, step
@@ -128,7 +129,7 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
 
 
 def deal_faults(stack: Stack, receiver: Receiver, names: Sequence[str]) -> Outcome:
-    """Cause these faults of `local/faults.py`. Then the functions reach the local AWS without the proxy again, which ends here."""
+    """Cause these faults of `lab/scenarios/faults.py`. Then the functions reach the local AWS without the proxy again, which ends here."""
     try:
         with Faulty() as proxy:
             seen, lines = faults.deal(stack, proxy, receiver, names)
@@ -197,7 +198,7 @@ def report(outcomes: dict[str, Outcome]) -> int:
 
 def _names() -> Sequence[str]:
     parser = argparse.ArgumentParser(
-        prog="python -m local.drill",
+        prog="python -m lab.scenarios.drill",
         description="Check the promises of Punctual on a fresh local stack.",
         epilog="The last line is JSON. The exit code is 1 if a promise was broken.",
     )

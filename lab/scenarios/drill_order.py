@@ -10,9 +10,10 @@ from typing import NamedTuple
 from punctual import Punctual
 from punctual.records import Json
 
-from local import order_promises
-from local.drills import Outcome, ended, instant_of, share
-from local.order_promises import SETTLING
+from lab.judge import Outcome, percentile
+from lab.scenarios import order_promises
+from lab.scenarios.drills import ended, instant_of
+from lab.scenarios.order_promises import SETTLING
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import Stack
@@ -69,11 +70,11 @@ def ordering(client: Punctual, receiver: Receiver, double: Double, *, keys: int 
             f"{beside}: messages doubled": lines.doubled,
             f"{beside}: start delay ms p50, p99": _shares(_delays(lines)),
             f"{beside}: ms from the end of the one before, p50, p99": _shares(_turns(lines)),
-            f"{beside}: the same p99 in each round": [share(_turns(one), 99) for one in rounds[beside]],
+            f"{beside}: the same p99 in each round": [percentile(_turns(one), 99) for one in rounds[beside]],
             f"{beside}: jobs without a key, start delay ms p50, p99": _shares(lines.others),
         }
     for what, delays in {"start delay": _delays, "from the end of the one before": _turns}.items():
-        ratio = share(delays(held), 99) / max(1, share(delays(free), 99))
+        ratio = percentile(delays(held), 99) / max(1, percentile(delays(free), 99))
         seen.figures |= {f"{what}: ratio of the p99": round(ratio, 2)}
         seen.expect(ratio <= MOST_RATIO, f"blocked keys slow other keys: the p99 of {what} is {ratio:.1f} times the p99 without them")
     seen.figures |= {"jobs without a key, alone: start delay ms p50, p99": _shares(alone)}
@@ -126,7 +127,7 @@ def _turns(lines: _Round) -> list[int]:
 
 
 def _shares(delays: Sequence[int]) -> tuple[float, float]:
-    return share(delays, 50), share(delays, 99)
+    return percentile(delays, 50), percentile(delays, 99)
 
 
 def _beside_plain(client: Punctual, receiver: Receiver, run: str, count: int, controls: int) -> list[int]:

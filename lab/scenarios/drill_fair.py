@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 from punctual import NoAnswer, Punctual, Unavailable
 from punctual.records import Json
 
-from local.drills import Outcome, ended, share
+from lab.judge import Outcome, percentile
+from lab.scenarios.drills import ended
 from local.failure import Trouble
 from local.samples import rfc3339
 
@@ -99,7 +100,7 @@ def flood(one: Punctual, other: Punctual, *, count: int = 5_000, seconds: int = 
     seen.figures["flood, last start after s"] = round(max(job["start_delay_ms"] or 0 for job in flooded) / 1000, 1)
     for message in ("scheduled", "at once"):
         delays = [job["start_delay_ms"] for job in theirs if job["payload"]["message"] == message]
-        seen.figures |= {f"{message}: delay ms p50": share(delays, 50), f"{message}: max": max(delays)}
+        seen.figures |= {f"{message}: delay ms p50": percentile(delays, 50), f"{message}: max": max(delays)}
         seen.expect(max(delays) <= 2_000, f"a job of the other user ({message}) started {max(delays)} ms late")
     return seen
 

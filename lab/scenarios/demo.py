@@ -15,6 +15,7 @@ from typing import Any
 from punctual import Punctual
 from punctual.records import Json
 
+from lab.judge import FINAL, Promise, Verdict, judge, of_task
 from local import previous, table
 from local.failure import exit_code
 from local.receiver import Receiver
@@ -22,7 +23,6 @@ from local.samples import Sample, SampleTask, call, log, rfc3339
 from local.stack import up
 from local.steps import Say, console, step
 from local.stop import DEMO
-from local.verdict import Promise, Verdict, judge, of_task
 from local.warmup import warm_up
 
 LEAD = timedelta(seconds=8)  # the scheduled jobs are due after everything is posted
@@ -30,7 +30,6 @@ PATIENCE = 90.0  # seconds to wait after the last due time
 EXECUTORS = 10
 WARM_UP = 20  # jobs
 RUNS = 6  # of the task: one every five seconds, as long as jobs are due
-FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
 
 
 def main() -> int:

@@ -1,12 +1,26 @@
-"""The verdict of `make demo`: compares the promises with the jobs and calls that were seen. Pure."""
+"""The judge of all scenarios: compares the promises with the jobs and calls that were seen. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
+N = TypeVar("N", int, float)
 TOO_LATE_MS = 10_000
+FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
+
+
+@dataclass
+class Outcome:
+    """The result of a scenario: figures to print, and a complaint for each broken promise."""
+
+    figures: dict[str, Any] = field(default_factory=dict)
+    complaints: list[str] = field(default_factory=list)
+
+    def expect(self, kept: bool, complaint: str) -> None:
+        if not kept:
+            self.complaints.append(complaint)
 
 
 @dataclass(frozen=True)
@@ -96,6 +110,11 @@ def _faults(promise: Promise, job: Mapping[str, Any] | None, delay: int | None, 
     return faults
 
 
+def after(job: Mapping[str, Any], former: Mapping[str, Any]) -> bool:
+    """True if `job` started after the end of `former`, successful or not."""
+    return bool(former["attempts"] and job["attempts"] and former["attempts"][-1]["ended_at"] <= job["attempts"][0]["started_at"])
+
+
 def milliseconds(instant: str) -> int:
     """Return an RFC 3339 instant in UTC milliseconds.
 
@@ -105,7 +124,7 @@ def milliseconds(instant: str) -> int:
     return round(datetime.fromisoformat(instant).timestamp() * 1000)
 
 
-def percentile(values: Sequence[int], share: int) -> int:
+def percentile(values: Sequence[N], share: int) -> N | int:
     """Return the percentile by nearest rank; 0 without values.
 
     >>> percentile([5, 1, 3], 50), percentile([5, 1, 3], 99)

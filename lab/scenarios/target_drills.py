@@ -11,10 +11,9 @@ from punctual import Punctual
 from punctual.fields import RetryFields
 from punctual.records import Json
 
-from local.drills import FINAL, Outcome
+from lab.judge import FINAL, Outcome, milliseconds, percentile
 from local.receiver import Receiver
 from local.samples import rfc3339
-from local.verdict import milliseconds, percentile
 
 RATE, AT_ONCE, TAKES_MS = 20, 5, 150
 LIMITED, OTHERS = 400, 100

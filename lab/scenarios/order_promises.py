@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from punctual import Punctual
 from punctual.records import Json
 
-from local.drills import Outcome
+from lab.judge import Outcome, after
 from local.receiver import Receiver
 
 SETTLING = 420.0  # seconds: a lost wake-up costs up to five minutes
@@ -57,8 +57,3 @@ def _succeeded(seen: Outcome, client: Punctual, jobs: Sequence[Json], when: str)
     while (states := {client.jobs.get(job["id"]).status for job in jobs}) != {"succeeded"} and time.monotonic() < end:
         time.sleep(1)
     seen.expect(states == {"succeeded"}, f"{when}: {states}")
-
-
-def after(job: Json, former: Json) -> bool:
-    """True if `job` started after the end of `former`, successful or not."""
-    return bool(former["attempts"] and job["attempts"] and former["attempts"][-1]["ended_at"] <= job["attempts"][0]["started_at"])
