@@ -19,7 +19,6 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -39,12 +38,11 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import CallBack, Jitter, JobSpec, Ordering, RetryPolicy
 from scheduler.model.work import WorkDelivery
 from scheduler.operations import requests
-from scheduler.pipeline import dispatch, slot_pages
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from scheduler.tasks import service
 from scheduler.tasks.service import NewTask
 from tests.simulation import limited
-from tests.simulation.stepped import CostlyWorld
+from tests.simulation.stepped import CostlyWorld, scaled
 from tests.simulation.world import START, Report
 
 FACTOR = 20  # a default scene is smaller by this
@@ -142,10 +140,7 @@ class HostileWorld(CostlyWorld):
 
     def run(self, *_: int, **__: int) -> Report:
         """Run the scene to its end and judge it; a default world of `make simulate` gets numbers of jobs, which this one ignores."""
-        with ExitStack() as scaled:
-            for module, name in ((dispatch, "SPLIT"), (slot_pages, "MOST")):
-                scaled.enter_context(patch.object(module, name, max(getattr(module, name) // self.factor, 1)))
-            scaled.enter_context(patch.dict(limited.TARGETS, SHARED | REPORTING))
+        with scaled(self.factor), patch.dict(limited.TARGETS, SHARED | REPORTING):
             for target in (*SHARED.values(), *REPORTING.values()):
                 self.limited.store.rows[target.name] = target
             self._schedule(self._tick, END)

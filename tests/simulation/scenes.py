@@ -20,22 +20,20 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 from scheduler.admission.lane_state import pause, resume
 from scheduler.model import ids, slots
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
-from scheduler.pipeline import dispatch, slot_pages
 from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from tests.simulation import deployments, outages
 from tests.simulation.crowds import SPEC, TAKES_MS, CrowdWorld
+from tests.simulation.stepped import scaled
 from tests.simulation.world import START
 
 SMALL = 10_000  # jobs of a scene in the tests
@@ -61,7 +59,7 @@ def crowd(jobs: int = SMALL, *, rate: float = 10_000, minutes: int = 12) -> dict
             world.store(f"other{number % 20}", Lane.ONE_TIME, [at], created_at=START - STORED_AHEAD)
     until = FIRST + minutes * slots.MINUTE
     world.keep_ticking(START + TICK_AT, until)
-    with _scaled(slowness):
+    with scaled(slowness):
         _run(world, until)
     return {"scene": "crowd", "crowd": world.waits("crowd"), "others": world.waits("other")} | world.result()
 
@@ -82,7 +80,7 @@ def instant_world(jobs: int, *, rate: float = 10_000, minutes: int = 8, seed: in
         world.store(f"other{number % 20}", Lane.ONE_TIME, [FIRST + (number - 60) * 1_000 + 500], created_at=START - STORED_AHEAD)
     until = FIRST + minutes * slots.MINUTE
     world.keep_ticking(START + TICK_AT, until)
-    with _scaled(slowness):
+    with scaled(slowness):
         _run(world, until)
     return world
 
@@ -110,7 +108,7 @@ def flood(jobs: int = SMALL, *, rate: float = 500, minutes: int = 30) -> dict[st
     world.each(1_000, FIRST + 500, FIRST + flood_s * 1_000, lambda at: world.hub.spawn(lambda: post("other", 1)))
     until = FIRST + minutes * slots.MINUTE
     world.keep_ticking(START + TICK_AT, until)
-    with _scaled(slowness):
+    with scaled(slowness):
         _run(world, until, since=FIRST + flood_s * 1_000)
     began = FIRST // 1_000
     starts = world.starts[Lane.ONE_TIME]
@@ -177,14 +175,6 @@ def all_outages(jobs: int = 200, *, seeds: int = 1) -> dict[str, Any]:
 def all_deployments(jobs: int = 200) -> dict[str, Any]:
     """Run the scenes of `deployments`."""
     return {"scene": "deployments", "rows": [deployments.outcome(name, jobs) for name in deployments.SCENES]}
-
-
-@contextmanager
-def _scaled(slowness: float) -> Iterator[None]:
-    """Let a step hold, and split, fewer jobs, in proportion to the slower cores."""
-    split, most = max(int(dispatch.SPLIT / slowness), 1), max(int(slot_pages.MOST / slowness), 1)
-    with patch.object(dispatch, "SPLIT", split), patch.object(slot_pages, "MOST", most):
-        yield
 
 
 def _rules(rates: Mapping[Lane, float], slowness: float, *, shards: int = SHARDS) -> Rules:

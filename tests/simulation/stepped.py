@@ -9,8 +9,10 @@ A subclass wraps ports in two places:
 An invocation that ends with an error other than `Unavailable` is a violation: `crashed`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
+from unittest.mock import patch
 
 from lab.world.costs import PROD, Costly, Costs
 from lab.world.faults import Rates
@@ -18,6 +20,7 @@ from lab.world.hub import Killed
 from scheduler.model.errors import Unavailable
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
+from scheduler.pipeline import dispatch, slot_pages
 from scheduler.pipeline.submit import NewJob
 from scheduler.storage.memory.ports import MemoryPorts
 from tests.simulation.world import DISPATCHERS_FREEZE, EXECUTORS_FREEZE, World
@@ -119,3 +122,11 @@ class CostlyWorld(SteppedWorld):
             self.costs = Costs(self.hub, self.faults, self._memory_mb, self._slowness)
         step = self.costs.step(kind)
         return ports.but(**{name: Costly(name, port, self.costs, step) for name, port in vars(ports).items() if name not in OWN})
+
+
+@contextmanager
+def scaled(slowness: float) -> Iterator[None]:
+    """Let a step hold, and split, fewer jobs, in proportion to the slower cores."""
+    split, most = max(int(dispatch.SPLIT / slowness), 1), max(int(slot_pages.MOST / slowness), 1)
+    with patch.object(dispatch, "SPLIT", split), patch.object(slot_pages, "MOST", most):
+        yield
